@@ -1,0 +1,197 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { ReplyHead, ReplySink } from './reply-sink.ts'
+
+/** One named value of a request, as the client sent it. */
+export interface InputPart {
+  name: string
+  /** Media type without parameters; absent when the client gave none. */
+  contentType?: string
+  data: Uint8Array
+}
+
+/** What a client asked for, whatever protocol it spoke. */
+export interface InferenceRequest {
+  /** x-request-id: a uuid that the server chose. */
+  requestId: string
+  modelName: string
+  /** Absent: the default version. */
+  modelVersion?: string
+  /** What the handler sees as request headers, names in the client's letter case. */
+  headers: Record<string, string>
+  parts: InputPart[]
+  /** `describe` asks the handler for customizedMetadata. Default `predict`. */
+  action?: 'predict' | 'describe'
+  /** Milliseconds since the epoch after which the client no longer waits. */
+  deadline?: number
+}
+
+/** One response of the worker to one job. */
+export interface JobResponse extends ReplyHead {
+  body: Uint8Array
+  /** Absent: the whole answer. `true`: more follows. `false`: the last item of a stream. */
+  more?: boolean
+}
+
+/** Limits on the time of one job, each in milliseconds; 0 switches one off. */
+export interface JobTimeouts {
+  queue: number
+  firstResponse: number
+  gap: number
+  total: number
+}
+
+/** How a job ended. The three ways look different to its client (design, section 2). */
+export type JobOutcome = 'finished' | 'failed' | 'cancelled' | 'timed_out'
+
+/** Why a job that still has work going on is no longer wanted. */
+export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown'
+
+/** Who has the job now: the queue, later a worker. */
+export interface JobHolder {
+  /** The job has ended though its work has not: drop it or stop it. */
+  abandon(job: Job, reason: AbandonReason): void
+  /** The client's connection has room again after `respond` returned false. */
+  drained(job: Job): void
+}
+
+const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
+
+/**
+ * One request on its way: from the queue to a worker, and its responses back to the client's sink. Guards the stream
+ * contract: the first response decides the head, there is exactly one end, and each time limit is its own.
+ */
+export class Job {
+  readonly request: InferenceRequest
+  readonly createdAt = performance.now()
+  /** When a worker got it; undefined while queued. */
+  startedAt: number | undefined
+  firstResponseAt: number | undefined
+  lastResponseAt: number | undefined
+  outcome: JobOutcome | undefined
+  /** Whether the answer came (or comes) as a stream. */
+  streaming = false
+  /** Called once, at the end of the job. */
+  onEnd: ((job: Job) => void) | undefined
+  /** Called at each response after the first, with the milliseconds since the one before. */
+  onGap: ((job: Job, gapMs: number) => void) | undefined
+
+  readonly #sink: ReplySink
+  #holder = NO_HOLDER
+  #timeouts: JobTimeouts | undefined
+  #timer: NodeJS.Timeout | undefined
+  #totalTimer: NodeJS.Timeout | undefined
+
+  constructor(request: InferenceRequest, sink: ReplySink) {
+    this.request = request
+    this.#sink = sink
+  }
+
+  get ended(): boolean {
+    return this.outcome !== undefined
+  }
+
+  /** A queue has taken the job: its waiting time is limited from now on. */
+  queued(holder: JobHolder, timeouts: JobTimeouts): void {
+    this.#holder = holder
+    this.#timeouts = timeouts
+    this.#limit(timeouts.queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout')
+    if (timeouts.total > 0) {
+      this.#totalTimer = setTimeout(() => {
+        this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', 'requestTimeout', timeouts.total)
+      }, timeouts.total)
+    }
+  }
+
+  /** A worker has taken the job. */
+  started(holder: JobHolder): void {
+    this.#holder = holder
+    this.startedAt = performance.now()
+    this.#limit(this.#timeouts?.firstResponse ?? 0, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout')
+  }
+
+  /** One response from the worker. False: the client's connection is full, the holder will hear `drained`. */
+  respond(response: JobResponse): boolean {
+    if (this.outcome !== undefined) return true
+    const first = this.firstResponseAt === undefined
+    this.#noteTime(first)
+    if (response.more === undefined || (first && !response.more)) {
+      this.#end('finished')
+      this.#sink.whole(response, response.body)
+      return true
+    }
+    if (first) {
+      this.streaming = true
+      this.#limit(this.#timeouts?.gap ?? 0, 'RESPONSE_TIMEOUT', 'no further response', 'gapTimeout')
+      this.#sink.open(response)
+    } else {
+      this.#timer?.refresh()
+    }
+    const room = this.#sink.write(response.body)
+    if (!response.more) {
+      this.#end('finished')
+      this.#sink.close()
+    }
+    return room
+  }
+
+  /** The job failed: the client gets the error in its own way. */
+  fail(error: ServeError): void {
+    if (this.outcome !== undefined) return
+    this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
+    this.#sink.fail(error)
+  }
+
+  /** The client is gone (or its deadline passed): nobody hears an answer, and the work is stopped. */
+  cancel(reason: AbandonReason = 'client left'): void {
+    if (this.outcome !== undefined) return
+    this.#end(reason === 'deadline' ? 'timed_out' : 'cancelled')
+    this.#holder.abandon(this, reason)
+  }
+
+  /** The server stops: the client hears why, and the work is stopped. */
+  shutDown(): void {
+    if (this.outcome !== undefined) return
+    this.fail(new ServeError('SHUTTING_DOWN', 'The server is shutting down'))
+    this.#holder.abandon(this, 'shutdown')
+  }
+
+  /** The client's connection has room again. */
+  drained(): void {
+    if (this.outcome !== undefined) return
+    this.#timer?.refresh()
+    this.#holder.drained(this)
+  }
+
+  #noteTime(first: boolean): void {
+    const now = performance.now()
+    if (first) this.firstResponseAt = now
+    else this.onGap?.(this, now - this.lastResponseAt!)
+    this.lastResponseAt = now
+  }
+
+  #limit(ms: number, code: TimeoutCode, what: string, key: string): void {
+    clearTimeout(this.#timer)
+    this.#timer =
+      ms > 0
+        ? setTimeout(() => {
+            this.#timeout(code, what, key, ms)
+          }, ms)
+        : undefined
+  }
+
+  #timeout(code: TimeoutCode, what: string, key: string, ms: number): void {
+    if (this.outcome !== undefined) return
+    this.#end('timed_out')
+    this.#holder.abandon(this, 'timeout')
+    this.#sink.fail(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
+  }
+
+  #end(outcome: JobOutcome): void {
+    this.outcome = outcome
+    clearTimeout(this.#timer)
+    clearTimeout(this.#totalTimer)
+    this.onEnd?.(this)
+  }
+}
+
+type TimeoutCode = 'QUEUE_TIMEOUT' | 'RESPONSE_TIMEOUT' | 'REQUEST_TIMEOUT'

@@ -1,0 +1,114 @@
+import type { Job } from './job.ts'
+
+/**
+ * What the protocols can ask of the models: one neutral interface, so that REST and gRPC are thin. Every method throws
+ * (or rejects with) a ServeError whose message is TorchServe's (spec 1.3).
+ */
+export interface ModelOperations {
+  /**
+   * Takes a job for a model. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, QUEUE_FULL,
+   * SHUTTING_DOWN; the job has then not been touched.
+   */
+  submit(job: Job): void
+  register(request: RegisterRequest): Promise<OperationResult>
+  scale(request: ScaleRequest): Promise<OperationResult>
+  setDefault(modelName: string, modelVersion: string): OperationResult
+  unregister(modelName: string, modelVersion?: string): Promise<OperationResult>
+  /** `limit` and `nextPageToken` out of range fall back to 100 and 0, as in TorchServe. */
+  list(limit?: number, nextPageToken?: number): ModelList
+  /** A version, the default version (undefined), or `all`. `customized` asks the handler for its metadata. */
+  describe(modelName: string, modelVersion?: string, customized?: boolean): Promise<ModelDescription[]>
+  /** Healthy unless a model's default version has fewer healthy workers than wanted (spec 1.5, /ping). */
+  health(): 'Healthy' | 'Unhealthy'
+  /** Names of the models that were loaded at start. */
+  loadedAtStartup(): string[]
+}
+
+export interface RegisterRequest {
+  url: string
+  modelName?: string
+  handler?: string
+  runtime?: string
+  batchSize?: number
+  /** Milliseconds. */
+  maxBatchDelay?: number
+  /** Seconds. */
+  responseTimeout?: number
+  /** Seconds. */
+  startupTimeout?: number
+  initialWorkers?: number
+  /** Wait until the workers are loaded. */
+  synchronous: boolean
+  s3SseKms?: boolean
+}
+
+export interface ScaleRequest {
+  modelName: string
+  modelVersion?: string
+  minWorker?: number
+  maxWorker?: number
+  synchronous: boolean
+}
+
+/** REST answers done 200, accepted 202, partial 206; gRPC answers OK with the message. */
+export interface OperationResult {
+  state: 'done' | 'accepted' | 'partial'
+  message: string
+}
+
+export interface ModelList {
+  nextPageToken?: string
+  models: { modelName: string; modelUrl: string }[]
+}
+
+/** Fields and their order are TorchServe's (spec 1.8); what stands after customizedMetadata is ours. */
+export interface ModelDescription {
+  modelName: string
+  modelVersion: string
+  modelUrl: string
+  runtime: string
+  minWorkers: number
+  maxWorkers: number
+  batchSize: number
+  maxBatchDelay: number
+  responseTimeout: number
+  startupTimeout: number
+  maxRetryTimeoutInSec: number
+  clientTimeoutInMills: number
+  parallelType: string
+  parallelLevel: number
+  deviceType: string
+  deviceIds?: number[]
+  continuousBatching: boolean
+  useJobTicket: boolean
+  useVenv: boolean
+  stateful: boolean
+  sequenceMaxIdleMSec: number
+  sequenceTimeoutMSec: number
+  maxNumSequence: number
+  maxSequenceJobQueueSize: number
+  loadedAtStartup: boolean
+  workers: WorkerDescription[]
+  jobQueueStatus: { remainingCapacity: number; pendingRequests: number }
+  customizedMetadata?: Record<string, unknown>
+}
+
+export interface WorkerDescription {
+  id: string
+  /** yyyy-MM-dd'T'HH:mm:ss.SSS'Z' */
+  startTime: string
+  /** READY or UNLOADING, as TorchServe says it. */
+  status: 'READY' | 'UNLOADING'
+  memoryUsage: number
+  pid: number
+  gpu: boolean
+  gpuUsage: string
+  /** Ours: starting, loading, ready, stopping, failed, ... */
+  state: string
+  /** Ours: requests that this worker has now. */
+  inFlight: number
+  /** Ours: how often it was started again. */
+  restarts: number
+  /** Ours: why its process ended the last time, with the last lines that it wrote to stderr. */
+  lastExit?: { at: string; reason: string; stderr: string[] }
+}

@@ -1,0 +1,15 @@
+/** Needs NODE_OPTIONS=--experimental-vm-modules (npm test sets it): the server and its dependencies are ES modules. */
+export default {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/tests'],
+  testMatch: ['**/*.test.ts'],
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
+    ],
+  },
+  testTimeout: 30_000,
+  maxWorkers: 2,
+}

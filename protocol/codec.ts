@@ -1,0 +1,48 @@
+import { Packr, RESERVE_START_SPACE } from 'msgpackr'
+import { ServeError } from './errors.ts'
+import { LENGTH_BYTES, writeLength } from './frame.ts'
+import type { FromWorker, ToWorker } from './messages.ts'
+import { isFromWorker, isToWorker } from './validate.ts'
+
+/** Plain maps, no shared record structures: a frame can be read without any other. */
+const packr = new Packr({ useRecords: false })
+
+/** A message as one frame, length included. */
+export function encode(message: ToWorker | FromWorker): Buffer {
+  const frame = packr.pack(message, RESERVE_START_SPACE | LENGTH_BYTES)
+  writeLength(frame)
+  return frame
+}
+
+/** Reads the frames that a frontend receives. @throws ServeError PROTOCOL */
+export function decodeFromWorker(frame: Buffer): FromWorker {
+  const message = unpack(frame)
+  if (!isFromWorker(message)) throw refuse(message)
+  return message
+}
+
+/** Reads the frames that a worker receives. @throws ServeError PROTOCOL */
+export function decodeToWorker(frame: Buffer): ToWorker {
+  const message = unpack(frame)
+  if (!isToWorker(message)) throw refuse(message)
+  return message
+}
+
+function unpack(frame: Buffer): unknown {
+  try {
+    return packr.unpack(frame) as unknown
+  } catch (cause) {
+    throw new ServeError('PROTOCOL', 'A frame is not valid msgpack', { cause })
+  }
+}
+
+function refuse(message: unknown): ServeError {
+  const type =
+    typeof message === 'object' && message !== null && 'type' in message && typeof message.type === 'string'
+      ? message.type.slice(0, 40)
+      : undefined
+  return new ServeError(
+    'PROTOCOL',
+    type === undefined ? 'A frame is not a message' : `Malformed message: ${type}`,
+  )
+}

@@ -1,0 +1,78 @@
+import { ServeError } from './errors.ts'
+
+/** Every frame starts with its length: one unsigned 32-bit big-endian number, not counting itself. */
+export const LENGTH_BYTES = 4
+
+/** Writes the length into the first four bytes of a frame whose body is already in place. */
+export function writeLength(frame: Uint8Array): void {
+  const length = frame.byteLength - LENGTH_BYTES
+  frame[0] = length >>> 24
+  frame[1] = length >>> 16
+  frame[2] = length >>> 8
+  frame[3] = length
+}
+
+/**
+ * Cuts a byte stream into frames. Takes chunks of any size; calls back once per whole frame, in order. A frame that lies
+ * within one chunk is handed on as a view of it (no copy). The announced length is checked before anything is kept, so
+ * memory never exceeds `maxFrameBytes` plus one chunk, whatever the peer sends.
+ */
+export class FrameDecoder {
+  readonly #maxFrameBytes: number
+  readonly #onFrame: (frame: Buffer) => void
+  #pending: Buffer[] = []
+  #pendingBytes = 0
+  #wanted = LENGTH_BYTES
+
+  constructor(maxFrameBytes: number, onFrame: (frame: Buffer) => void) {
+    this.#maxFrameBytes = maxFrameBytes
+    this.#onFrame = onFrame
+  }
+
+  /** @throws ServeError PROTOCOL when a frame is empty or announces more than the limit; the stream is useless then. */
+  push(chunk: Buffer): void {
+    if (this.#pendingBytes === 0) {
+      this.#cut(chunk)
+      return
+    }
+    this.#pending.push(chunk)
+    this.#pendingBytes += chunk.byteLength
+    if (this.#pendingBytes < this.#wanted) return
+    const joined = Buffer.concat(this.#pending, this.#pendingBytes)
+    this.#pending = []
+    this.#pendingBytes = 0
+    this.#cut(joined)
+  }
+
+  #cut(chunk: Buffer): void {
+    let offset = 0
+    while (chunk.byteLength - offset >= LENGTH_BYTES) {
+      const length = this.#checked(chunk.readUInt32BE(offset))
+      const end = offset + LENGTH_BYTES + length
+      if (end > chunk.byteLength) {
+        this.#keep(chunk, offset, LENGTH_BYTES + length)
+        return
+      }
+      this.#onFrame(chunk.subarray(offset + LENGTH_BYTES, end))
+      offset = end
+    }
+    if (offset < chunk.byteLength) this.#keep(chunk, offset, LENGTH_BYTES)
+  }
+
+  #keep(chunk: Buffer, offset: number, wanted: number): void {
+    this.#pending = [offset === 0 ? chunk : chunk.subarray(offset)]
+    this.#pendingBytes = chunk.byteLength - offset
+    this.#wanted = wanted
+  }
+
+  #checked(length: number): number {
+    if (length > this.#maxFrameBytes) {
+      throw new ServeError(
+        'PROTOCOL',
+        `A frame of ${length} bytes exceeds the limit of ${this.#maxFrameBytes}`,
+      )
+    }
+    if (length === 0) throw new ServeError('PROTOCOL', 'An empty frame')
+    return length
+  }
+}

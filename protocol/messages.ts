@@ -1,0 +1,184 @@
+import type { WireError } from './errors.ts'
+
+/**
+ * What frontend and worker say to each other: two closed unions, told apart by `type`. Each message travels as one
+ * msgpack map in one frame (frame.ts). Requests are numbered per connection (`id`); answers are matched by that number,
+ * never by their place in time.
+ */
+
+/** Raised whenever a message changes in a way that an older peer cannot read. */
+export const PROTOCOL_VERSION = 1
+
+/** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
+export type StreamNext = 'true' | 'false'
+
+/** One named value of a request, as the client sent it. */
+export interface InputPart {
+  name: string
+  /** Media type without parameters; absent when the client gave none. */
+  contentType?: string
+  data: Uint8Array
+}
+
+/** One request of a batch. */
+export interface PredictRequest {
+  /** Correlation number, unique on its connection. */
+  id: number
+  /** The id that users see: x-request-id, `context.requestIds`. */
+  requestId: string
+  headers: Record<string, string>
+  parts: InputPart[]
+  /** Bytes that may be sent before credit comes back. */
+  window: number
+  /** Milliseconds since the epoch after which nobody waits for the answer. */
+  deadline?: number
+}
+
+/** Everything that a worker must know to load its handler. */
+export interface LoadMessage {
+  type: 'load'
+  modelName: string
+  modelVersion: string
+  /** Absolute folder with the model's files: `context.properties.modelDir`. */
+  modelDir: string
+  /** Absolute path of the handler's JavaScript module. */
+  handlerPath: string
+  /** Export to use; absent: the module decides (default export, `handle`, or its only class). */
+  handlerEntry?: string
+  manifest: Record<string, unknown>
+  /** The whole model-config.yaml. */
+  modelConfig: Record<string, unknown>
+  batchSize: number
+  /** -1 on CPU. */
+  gpuId: number
+  serverVersion: string
+  /** Largest body of one response, in bytes (max_response_size). */
+  maxResponseBytes: number
+  /** Bytes that a handler may send beyond its window before SEND_OVERFLOW. */
+  maxUnsentBytes: number
+  /** Whether text and JSON parts are decoded before the handler sees them (decode_input_request). */
+  decodeInput: boolean
+}
+
+export interface PredictMessage {
+  type: 'predict'
+  /** `predict` calls the handler; `describe` asks it for customizedMetadata. */
+  action: 'predict' | 'describe'
+  requests: PredictRequest[]
+}
+
+/** Why work is no longer wanted; becomes the reason of the handler's AbortSignal. */
+export type CancelReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed'
+
+export interface CancelMessage {
+  type: 'cancel'
+  ids: number[]
+  reason: CancelReason
+}
+
+/** The reader took `bytes` more (each item counts its body plus ITEM_OVERHEAD_BYTES). */
+export interface CreditMessage {
+  type: 'credit'
+  id: number
+  bytes: number
+}
+
+export interface PingMessage {
+  type: 'ping'
+  nonce: number
+}
+
+/** Finish what runs, then leave. */
+export interface UnloadMessage {
+  type: 'unload'
+}
+
+export type ToWorker =
+  LoadMessage | PredictMessage | CancelMessage | CreditMessage | PingMessage | UnloadMessage
+
+/** The worker's hello, first message on every connection. */
+export interface ReadyMessage {
+  type: 'ready'
+  protocolVersion: number
+  pid: number
+  rank: number
+  runtime: string
+}
+
+export interface LoadedMessage {
+  type: 'loaded'
+  /** Absent: loaded. Present: why not; the worker leaves after it. */
+  error?: WireError
+}
+
+/**
+ * One response of one request. Without `ts_stream_next` it is the whole answer; with "true" an intermediate one; with
+ * "false" the last of a stream. Status, content type and headers count on the first response only.
+ */
+export interface ResponseMessage {
+  type: 'response'
+  id: number
+  body: Uint8Array
+  ts_stream_next?: StreamNext
+  contentType?: string
+  status?: number
+  reason?: string
+  headers?: Record<string, string>
+}
+
+/** The request ended with an error. Exactly one final response or failure is sent for every request by rank 0. */
+export interface FailureMessage {
+  type: 'failure'
+  id: number
+  error: WireError
+}
+
+/** From ranks other than 0: these requests have run to their end here. */
+export interface FinishedMessage {
+  type: 'finished'
+  ids: number[]
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export interface LogMessage {
+  type: 'log'
+  level: LogLevel
+  message: string
+  requestId?: string
+}
+
+export type MetricKind = 'counter' | 'gauge' | 'histogram'
+
+export interface MetricMessage {
+  type: 'metric'
+  name: string
+  kind: MetricKind
+  unit: string
+  value: number
+  dimensions: Record<string, string>
+  requestId?: string
+}
+
+export interface PongMessage {
+  type: 'pong'
+  nonce: number
+}
+
+export type FromWorker =
+  | ReadyMessage
+  | LoadedMessage
+  | ResponseMessage
+  | FailureMessage
+  | FinishedMessage
+  | LogMessage
+  | MetricMessage
+  | PongMessage
+
+/** What an item costs its window beyond its body, so that many tiny items are bounded too. */
+export const ITEM_OVERHEAD_BYTES = 64
+
+/** What one response takes from its request's window. */
+export function itemCost(body: Uint8Array): number {
+  return body.byteLength + ITEM_OVERHEAD_BYTES
+}

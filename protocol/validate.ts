@@ -1,0 +1,124 @@
+import type { FromWorker, ToWorker } from './messages.ts'
+
+/** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */
+
+type Fields = Record<string, unknown>
+type Check = (value: unknown) => boolean
+
+const text: Check = (v) => typeof v === 'string'
+const flag: Check = (v) => typeof v === 'boolean'
+const bytes: Check = (v) => v instanceof Uint8Array
+const count: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0
+const integer: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v)
+const finite: Check = (v) => typeof v === 'number' && Number.isFinite(v)
+const fields: Check = (v) => typeof v === 'object' && v !== null && v.constructor === Object
+const counts: Check = (v) => Array.isArray(v) && v.every(count)
+const oneOf =
+  (...words: string[]): Check =>
+  (v) =>
+    typeof v === 'string' && words.includes(v)
+const optional =
+  (check: Check): Check =>
+  (v) =>
+    v === undefined || check(v)
+const texts: Check = (v) => {
+  if (!fields(v)) return false
+  const record = v as Fields
+  for (const key in record) if (typeof record[key] !== 'string') return false
+  return true
+}
+
+const shape =
+  (checks: Record<string, Check>): Check =>
+  (v) => {
+    if (!fields(v)) return false
+    const record = v as Fields
+    for (const key in checks) if (!checks[key]!(record[key])) return false
+    return true
+  }
+
+const list =
+  (check: Check): Check =>
+  (v) =>
+    Array.isArray(v) && v.every(check)
+
+const wireError = shape({ code: text, message: text, status: optional(count), detail: optional(text) })
+const part = shape({ name: text, contentType: optional(text), data: bytes })
+const request = shape({
+  id: count,
+  requestId: text,
+  headers: texts,
+  parts: list(part),
+  window: count,
+  deadline: optional(finite),
+})
+
+const fromWorker: Record<FromWorker['type'], Check> = {
+  ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
+  loaded: shape({ error: optional(wireError) }),
+  response: shape({
+    id: count,
+    body: bytes,
+    ts_stream_next: optional(oneOf('true', 'false')),
+    contentType: optional(text),
+    status: optional(count),
+    reason: optional(text),
+    headers: optional(texts),
+  }),
+  failure: shape({ id: count, error: wireError }),
+  finished: shape({ ids: counts }),
+  log: shape({
+    level: oneOf('debug', 'info', 'warn', 'error'),
+    message: text,
+    requestId: optional(text),
+  }),
+  metric: shape({
+    name: text,
+    kind: oneOf('counter', 'gauge', 'histogram'),
+    unit: text,
+    value: finite,
+    dimensions: texts,
+    requestId: optional(text),
+  }),
+  pong: shape({ nonce: count }),
+}
+
+const toWorker: Record<ToWorker['type'], Check> = {
+  load: shape({
+    modelName: text,
+    modelVersion: text,
+    modelDir: text,
+    handlerPath: text,
+    handlerEntry: optional(text),
+    manifest: fields,
+    modelConfig: fields,
+    batchSize: count,
+    gpuId: integer,
+    serverVersion: text,
+    maxResponseBytes: count,
+    maxUnsentBytes: count,
+    decodeInput: flag,
+  }),
+  predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
+  cancel: shape({
+    ids: counts,
+    reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
+  }),
+  credit: shape({ id: count, bytes: count }),
+  ping: shape({ nonce: count }),
+  unload: shape({}),
+}
+
+const checked = (table: Record<string, Check>, message: unknown): boolean => {
+  if (!fields(message)) return false
+  const type = (message as Fields)['type']
+  return typeof type === 'string' && Object.hasOwn(table, type) && table[type]!(message)
+}
+
+export function isFromWorker(message: unknown): message is FromWorker {
+  return checked(fromWorker, message)
+}
+
+export function isToWorker(message: unknown): message is ToWorker {
+  return checked(toWorker, message)
+}
