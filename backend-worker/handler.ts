@@ -1,0 +1,136 @@
+/**
+ * The public door for handler authors: what a handler gets and what it may answer.
+ *
+ * A handler module exports one of
+ * - a class with `handle` (extend {@link BaseHandler} or not), as its default export or its only class,
+ * - a function `handle(requests, context)`, as its default export or by that name; it may be `async *`.
+ */
+
+/** One request of a batch: part name -> value. JSON and text parts are decoded, everything else is a Buffer. */
+export type HandlerRequest = Record<string, unknown>
+
+/**
+ * One item of an answer. Bytes go out as they are, strings as UTF-8, anything else as JSON (two spaces, as TorchServe
+ * writes it). An Error fails its own request only. `undefined` in an intermediate response: nothing for that request this time.
+ */
+export type HandlerResponse = unknown
+
+/** Request ids of a batch by their place in it. Arrays fit; leave places out to address a part of the batch. */
+export type RequestIds = Readonly<Record<number, string>>
+
+export interface Logger {
+  debug(message: string, requestIndex?: number): void
+  info(message: string, requestIndex?: number): void
+  warn(message: string, requestIndex?: number): void
+  error(message: string, requestIndex?: number): void
+}
+
+export interface HandlerMetrics {
+  /** Adds `value` (not negative) to a counter. */
+  addCounter(name: string, value: number, dimensions?: Record<string, string>): void
+  /** A duration; unit `ms` or `s`. */
+  addTime(name: string, value: number, unit?: 'ms' | 's', dimensions?: Record<string, string>): void
+  /** A size; unit `B`, `kB`, `MB` or `GB`. */
+  addSize(
+    name: string,
+    value: number,
+    unit?: 'B' | 'kB' | 'MB' | 'GB',
+    dimensions?: Record<string, string>,
+  ): void
+  addPercent(name: string, value: number, dimensions?: Record<string, string>): void
+}
+
+/** What stays the same for the life of a worker. */
+export interface ContextProperties {
+  /** Absolute folder with the model's files. */
+  readonly modelDir: string
+  readonly batchSize: number
+  /** -1 on CPU. */
+  readonly gpuId: number
+  /** `cpu` or `cuda:<gpuId>`. */
+  readonly device: string
+  readonly rank: number
+  readonly localRank: number
+  readonly worldSize: number
+  readonly serverName: string
+  readonly serverVersion: string
+}
+
+/** What a handler knows about the model and, in `handle`, about the batch in hand. */
+export interface Context {
+  readonly modelName: string
+  readonly modelVersion: string
+  readonly manifest: Readonly<Record<string, unknown>>
+  /** The whole model-config.yaml. */
+  readonly modelConfig: Readonly<Record<string, unknown>>
+  readonly properties: ContextProperties
+  readonly logger: Logger
+  readonly metrics: HandlerMetrics
+
+  /** The ids of the batch, in its order. Empty in `initialize`. */
+  readonly requestIds: readonly string[]
+  /** Aborts when nobody waits for any request of the batch any more (clients left, deadlines, timeouts, shutdown). */
+  readonly signal: AbortSignal
+  /** The signal of one request of the batch. */
+  requestSignal(index: number): AbortSignal
+  /** Whether the request is to be explained instead of predicted (/explanations). */
+  readonly explain: boolean
+  /** A request header; names in any letter case. */
+  requestHeader(index: number, name: string): string | undefined
+  requestHeaders(index: number): Readonly<Record<string, string>>
+  /** Status of one answer; counts until its first response. */
+  setResponseStatus(index: number, status: number, reason?: string): void
+  setAllResponseStatus(status: number, reason?: string): void
+  setResponseHeader(index: number, name: string, value: string): void
+  setResponseContentType(index: number, contentType: string): void
+}
+
+/** What the server calls. Everything but `handle` may be left out. */
+export interface Handler {
+  /** Once, before the first request: load weights here. */
+  initialize?(context: Context): void | Promise<void>
+  /** One answer per request of the batch, in its order; or an async iterable whose items are intermediate responses. */
+  handle(
+    requests: HandlerRequest[],
+    context: Context,
+  ): HandlerResponse[] | Promise<HandlerResponse[]> | AsyncIterable<HandlerResponse[]>
+  /** Answers a customized describe. */
+  describe?(context: Context): Record<string, unknown> | Promise<Record<string, unknown>>
+  /** Answers /explanations; absent: `handle` with context.explain set. */
+  explain?(requests: HandlerRequest[], context: Context): HandlerResponse[] | Promise<HandlerResponse[]>
+  /** Once, before the worker leaves. */
+  shutdown?(): void | Promise<void>
+}
+
+/** `handle` in three steps, each of which a subclass may replace. */
+export abstract class BaseHandler implements Handler {
+  initialize(_context: Context): void | Promise<void> {}
+
+  /** Requests to model input. Default: the value of `data`, else `body`, of each request. */
+  preprocess(requests: HandlerRequest[], _context: Context): unknown {
+    return requests.map((request) => request['data'] ?? request['body'])
+  }
+
+  /** Model input to model output. Default: the input. */
+  inference(input: unknown, _context: Context): unknown {
+    return input
+  }
+
+  /** Model output to one answer per request. Default: the output, which must be a list then. */
+  postprocess(output: unknown, _context: Context): HandlerResponse[] | Promise<HandlerResponse[]> {
+    return output as HandlerResponse[]
+  }
+
+  handle(
+    requests: HandlerRequest[],
+    context: Context,
+  ): HandlerResponse[] | Promise<HandlerResponse[]> | AsyncIterable<HandlerResponse[]> {
+    return this.#steps(requests, context)
+  }
+
+  async #steps(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
+    const input = await this.preprocess(requests, context)
+    const output = await this.inference(input, context)
+    return this.postprocess(output, context)
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The whole configuration of a running server: config.properties, environment and flags, checked and frozen. Names follow
+ * TorchServe's keys in camel case (spec 5.1); keys that TorchServe does not have are marked "ours".
+ */
+export interface Settings {
+  /** Default http://127.0.0.1:8080 */
+  readonly inferenceAddress: ListenAddress
+  /** Default http://127.0.0.1:8081 */
+  readonly managementAddress: ListenAddress
+  /** Default http://127.0.0.1:8082 */
+  readonly metricsAddress: ListenAddress
+  readonly enableMetricsApi: boolean
+  /** Host or IP, default 127.0.0.1 */
+  readonly grpcInferenceAddress: string
+  readonly grpcManagementAddress: string
+  /** Default 7070; 0 takes any free port. */
+  readonly grpcInferencePort: number
+  /** Default 7071; 0 takes any free port. */
+  readonly grpcManagementPort: number
+
+  /** Absolute path. */
+  readonly modelStore: string | undefined
+  /** What to load at start; `all`, or a list of archives with an optional name. */
+  readonly loadModels: 'all' | readonly ModelToLoad[]
+  /** The `models` key: per model name and version, JSON. */
+  readonly models: Readonly<Record<string, Readonly<Record<string, VersionSettings>>>>
+  /** 0: as many as CPUs at start, none at register. */
+  readonly defaultWorkersPerModel: number
+  /** Regular expressions a model URL must match as a whole. */
+  readonly allowedUrls: readonly RegExp[]
+
+  /** Requests per model version that may wait. Default 100. */
+  readonly jobQueueSize: number
+  /** Bytes, default 6553500. */
+  readonly maxRequestSize: number
+  /** Bytes of one response (one item of a stream), default 6553500. */
+  readonly maxResponseSize: number
+  /** Seconds; stands for the time to the first response and for each gap. Default 120. */
+  readonly defaultResponseTimeout: number
+  /** Seconds from the start of a worker to its loaded handler. Default 120. */
+  readonly defaultStartupTimeout: number
+  /** Seconds. Default 120. */
+  readonly unregisterModelTimeout: number
+  /** Ours, seconds in the queue; 0 = no limit. Key default_queue_timeout, default 120. */
+  readonly defaultQueueTimeout: number
+  /** Ours, seconds; undefined = the response timeout. Key default_first_response_timeout. */
+  readonly defaultFirstResponseTimeout: number | undefined
+  /** Ours, seconds; undefined = the response timeout. Key default_gap_timeout. */
+  readonly defaultGapTimeout: number | undefined
+  /** Ours, seconds for the whole request; 0 = no limit. Key default_request_timeout, default 0. */
+  readonly defaultRequestTimeout: number
+  /** Ours, milliseconds that a cancelled handler may go on before its worker is killed. Key cancel_grace_ms, default 10000. */
+  readonly cancelGraceMs: number
+  /** Ours, bytes of one stream under way between handler and client's socket. Key stream_window_size, default 262144. */
+  readonly streamWindowSize: number
+  /** Ours, seconds that running requests get at shutdown. Key drain_timeout, default 30. */
+  readonly drainTimeout: number
+
+  readonly decodeInputRequest: boolean
+  readonly enableModelApi: boolean
+  readonly disableTokenAuthorization: boolean
+  /** Minutes, default 60. */
+  readonly tokenExpirationMin: number
+  /** Names of environment variables that workers do not get (regular expression, whole name). */
+  readonly blacklistEnvVars: RegExp | undefined
+  readonly defaultServiceHandler: string | undefined
+  /** log, prometheus or legacy. */
+  readonly metricsMode: 'log' | 'prometheus' | 'legacy'
+  /** Folder of the log files; from LOG_LOCATION, default ./logs */
+  readonly logLocation: string
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** Folder for unpacked models, sockets and the pid file (TEMP, else the system's). */
+  readonly tempDir: string
+  /** CORS headers, sent on every response when set. */
+  readonly corsAllowedOrigin: string | undefined
+  readonly corsAllowedMethods: string | undefined
+  readonly corsAllowedHeaders: string | undefined
+}
+
+/** Where a REST listener listens. */
+export type ListenAddress =
+  | { readonly kind: 'tcp'; readonly tls: boolean; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+
+export interface ModelToLoad {
+  /** Name to register under; absent: from the archive. */
+  readonly name?: string
+  /** Archive, folder or URL as the user wrote it. */
+  readonly location: string
+}
+
+/** What the `models` key may say about one version. */
+export interface VersionSettings {
+  readonly minWorkers?: number
+  readonly maxWorkers?: number
+  readonly batchSize?: number
+  /** Milliseconds. */
+  readonly maxBatchDelay?: number
+  /** Seconds. */
+  readonly responseTimeout?: number
+  /** Seconds. */
+  readonly startupTimeout?: number
+}
