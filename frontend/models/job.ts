@@ -66,14 +66,11 @@ export class Job {
   /** When a worker got it; undefined while queued. */
   startedAt: number | undefined
   firstResponseAt: number | undefined
-  lastResponseAt: number | undefined
   outcome: JobOutcome | undefined
   /** Whether the answer came (or comes) as a stream. */
   streaming = false
   /** Called once, at the end of the job. */
   onEnd: ((job: Job) => void) | undefined
-  /** Called at each response after the first, with the milliseconds since the one before. */
-  onGap: ((job: Job, gapMs: number) => void) | undefined
 
   readonly #sink: ReplySink
   #holder = NO_HOLDER
@@ -113,7 +110,7 @@ export class Job {
   respond(response: JobResponse): boolean {
     if (this.outcome !== undefined) return true
     const first = this.firstResponseAt === undefined
-    this.#noteTime(first)
+    if (first) this.firstResponseAt = performance.now()
     if (response.more === undefined || (first && !response.more)) {
       this.#end('finished')
       this.#sink.whole(response, response.body)
@@ -160,13 +157,6 @@ export class Job {
     if (this.outcome !== undefined) return
     this.#timer?.refresh()
     this.#holder.drained(this)
-  }
-
-  #noteTime(first: boolean): void {
-    const now = performance.now()
-    if (first) this.firstResponseAt = now
-    else this.onGap?.(this, now - this.lastResponseAt!)
-    this.lastResponseAt = now
   }
 
   #limit(ms: number, code: TimeoutCode, what: string, key: string): void {

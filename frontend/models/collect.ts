@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto'
+import type { ServeError } from '../../protocol/errors.ts'
+import { Job } from './job.ts'
+import type { Model } from './model.ts'
+import type { ReplySink } from './reply-sink.ts'
+
+/** Asks a worker of the model for its handler's metadata. Anything but a JSON object counts as `{}` (spec 1.8). */
+export async function customizedMetadata(model: Model): Promise<Record<string, unknown>> {
+  const body = await new Promise<Uint8Array>((resolve, reject) => {
+    const job = new Job(
+      {
+        requestId: randomUUID(),
+        modelName: model.name,
+        modelVersion: model.version,
+        headers: { describe: 'True' },
+        parts: [],
+        action: 'describe',
+      },
+      new CollectingSink(resolve, reject),
+    )
+    model.submit(job)
+  })
+  return objectOrEmpty(body)
+}
+
+function objectOrEmpty(body: Uint8Array): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(body))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : {}
+  } catch {
+    return {}
+  }
+}
+
+/** A describe is one answer: whatever comes first is it. */
+class CollectingSink implements ReplySink {
+  readonly #resolve: (body: Uint8Array) => void
+  readonly #reject: (error: ServeError) => void
+
+  constructor(resolve: (body: Uint8Array) => void, reject: (error: ServeError) => void) {
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  whole(_head: unknown, body: Uint8Array): void {
+    this.#resolve(body)
+  }
+
+  open(): void {
+    // The items follow.
+  }
+
+  write(item: Uint8Array): boolean {
+    this.#resolve(item)
+    return true
+  }
+
+  close(): void {
+    this.#resolve(new Uint8Array())
+  }
+
+  fail(error: ServeError): void {
+    this.#reject(error)
+  }
+}

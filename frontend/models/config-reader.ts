@@ -1,0 +1,65 @@
+/**
+ * Reads single keys of a model-config.yaml. As in TorchServe (spec 5.2), a value of the wrong type is a warning, and the
+ * default stays; unknown keys belong to the handler.
+ */
+export class ConfigReader {
+  readonly warnings: string[] = []
+  readonly #config: Record<string, unknown>
+
+  constructor(config: Record<string, unknown>) {
+    this.#config = config
+  }
+
+  integer(key: string, min: number): number | undefined {
+    return this.#read(
+      key,
+      `an integer of at least ${min}`,
+      (value) => Number.isSafeInteger(value) && value >= min,
+    )
+  }
+
+  /** A number that is above a bound, or starts from it. */
+  number(key: string, bound: { above: number } | { from: number }): number | undefined {
+    const fits = 'above' in bound ? (v: number) => v > bound.above : (v: number) => v >= bound.from
+    const words = 'above' in bound ? `a number above ${bound.above}` : `a number from ${bound.from}`
+    return this.#read(key, words, (value) => Number.isFinite(value) && fits(value))
+  }
+
+  boolean(key: string): boolean | undefined {
+    const value = this.#config[key]
+    if (value === undefined || value === null || typeof value === 'boolean') return value ?? undefined
+    this.#warn(key, 'true or false')
+    return undefined
+  }
+
+  word<W extends string>(key: string, words: readonly W[]): W | undefined {
+    const value = this.#config[key]
+    if (value === undefined || value === null) return undefined
+    const word = words.find((candidate) => candidate === value)
+    if (word === undefined) this.#warn(key, `one of ${words.join(', ')}`)
+    return word
+  }
+
+  section(key: string): ConfigReader | undefined {
+    const value = this.#config[key]
+    if (value === undefined || value === null) return undefined
+    if (typeof value === 'object' && !Array.isArray(value))
+      return new ConfigReader(value as Record<string, unknown>)
+    this.#warn(key, 'a map')
+    return undefined
+  }
+
+  #read(key: string, words: string, fits: (value: number) => boolean): number | undefined {
+    const value = this.#config[key]
+    if (value === undefined || value === null) return undefined
+    if (typeof value === 'number' && fits(value)) return value
+    this.#warn(key, words)
+    return undefined
+  }
+
+  #warn(key: string, expected: string): void {
+    this.warnings.push(
+      `${key}: ${expected} is expected, found ${JSON.stringify(this.#config[key])}; the default is used`,
+    )
+  }
+}

@@ -1,0 +1,272 @@
+import { rm } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { locateModel } from '../../model-archiver/locate.ts'
+import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { customizedMetadata } from './collect.ts'
+import { describeModel } from './describe.ts'
+import type { Job } from './job.ts'
+import { Model } from './model.ts'
+import { resolveModelSettings } from './model-settings.ts'
+import type {
+  ModelDescription,
+  ModelList,
+  ModelOperations,
+  OperationResult,
+  RegisterRequest,
+  ScaleRequest,
+} from './operations.ts'
+import { Registry } from './registry.ts'
+import type { WorkerPoolFactory } from './worker-pool.ts'
+
+export interface ManagerOptions {
+  settings: Settings
+  metrics: Metrics
+  createPool: WorkerPoolFactory
+  /** One line about something that went on although it was not right. */
+  warn: (message: string) => void
+}
+
+interface Located {
+  prepared: PreparedModel
+  name: string
+  /** The file that was downloaded into the store, to be removed with the model. */
+  downloaded?: string
+}
+
+/** All that can be done to models and with them, whatever protocol asked. */
+export class ModelManager implements ModelOperations {
+  readonly #options: ManagerOptions
+  readonly #registry = new Registry()
+  readonly #downloads = new Map<Model, string>()
+  #draining = false
+
+  constructor(options: ManagerOptions) {
+    this.#options = options
+  }
+
+  submit(job: Job): void {
+    if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
+    const { modelName, modelVersion } = job.request
+    this.#registry.get(modelName, modelVersion).submit(job)
+  }
+
+  async register(request: RegisterRequest): Promise<OperationResult> {
+    const model = await this.#create(request, { trusted: false, atStartup: false })
+    const { name, version, minWorkers: count } = model
+    if (count === 0) {
+      return done(
+        `Model "${name}" Version: ${version} registered with 0 initial workers. Use scale workers API to add workers for the model.`,
+      )
+    }
+    const started = model.scale(count, model.maxWorkers)
+    if (!request.synchronous) {
+      started.catch((error: unknown) => {
+        this.#options.warn(`Failed to start workers for model ${name} version: ${version}: ${String(error)}`)
+      })
+      return { state: 'accepted', message: 'Processing worker updates...' }
+    }
+    try {
+      await started
+    } catch (error) {
+      await this.#remove(model, 0).catch(() => undefined)
+      throw startFailure(model, error)
+    }
+    return done(`Model "${name}" Version: ${version} registered with ${count} initial workers`)
+  }
+
+  /** Loads a model at start; its workers come up by themselves. */
+  async loadAtStartup(location: string, name?: string): Promise<void> {
+    const model = await this.#create(
+      { url: location, modelName: name, synchronous: false },
+      { trusted: true, atStartup: true },
+    )
+    model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
+      this.#options.warn(
+        `Failed to start workers for model ${model.name} version: ${model.version}: ${String(error)}`,
+      )
+    })
+  }
+
+  async scale(request: ScaleRequest): Promise<OperationResult> {
+    const { modelName, modelVersion, synchronous } = request
+    const model = this.#registry.get(modelName, modelVersion)
+    const min = request.minWorker ?? 1
+    const max = request.maxWorker ?? min
+    if (min < 0) throw new ServeError('INVALID_ARGUMENT', 'min_worker cannot be negative.')
+    if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
+    const scaled = model.scale(min, max)
+    if (!synchronous) {
+      scaled.catch((error: unknown) => {
+        this.#options.warn(`Scaling model ${modelName} failed: ${String(error)}`)
+      })
+      return { state: 'accepted', message: 'Processing worker updates...' }
+    }
+    try {
+      await scaled
+    } catch (error) {
+      throw startFailure(model, error)
+    }
+    const suffix = modelVersion === undefined ? '' : `, version: ${modelVersion}`
+    return done(`Workers scaled to ${min} for model: ${modelName}${suffix}`)
+  }
+
+  setDefault(modelName: string, modelVersion: string): OperationResult {
+    this.#registry.setDefault(modelName, modelVersion)
+    return done(`Default version successfully updated for model "${modelName}" to "${modelVersion}"`)
+  }
+
+  async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
+    const model = this.#registry.get(modelName, modelVersion)
+    await this.#remove(model, this.#options.settings.unregisterModelTimeout * 1000)
+    return done(`Model "${modelName}" unregistered`)
+  }
+
+  list(limit = 100, nextPageToken = 0): ModelList {
+    const size = limit < 0 || limit > 100 ? 100 : limit
+    const offset = Math.max(0, nextPageToken)
+    const models = this.#registry.defaults()
+    const page = models
+      .slice(offset, offset + size)
+      .map(({ name, url }) => ({ modelName: name, modelUrl: url }))
+    // A token to an empty page when the last page is full is TorchServe's way (spec 1.8).
+    return offset + size > models.length
+      ? { models: page }
+      : { nextPageToken: String(offset + size), models: page }
+  }
+
+  async describe(modelName: string, modelVersion?: string, customized = false): Promise<ModelDescription[]> {
+    const models =
+      modelVersion === 'all'
+        ? this.#registry.versions(modelName)
+        : [this.#registry.get(modelName, modelVersion)]
+    return Promise.all(
+      models.map(async (model) =>
+        customized
+          ? { ...describeModel(model), customizedMetadata: await customizedMetadata(model) }
+          : describeModel(model),
+      ),
+    )
+  }
+
+  health(): 'Healthy' | 'Unhealthy' {
+    const short = this.#registry.defaults().some((model) => model.workers.healthy < model.minWorkers)
+    return short ? 'Unhealthy' : 'Healthy'
+  }
+
+  loadedAtStartup(): string[] {
+    return this.#registry
+      .defaults()
+      .filter((model) => model.loadedAtStartup)
+      .map((model) => model.name)
+  }
+
+  /** Refuses new jobs from now on. */
+  beginDrain(): void {
+    this.#draining = true
+  }
+
+  /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
+  async close(graceMs: number, workerGraceMs: number): Promise<void> {
+    this.#draining = true
+    const models = this.#registry.all()
+    await Promise.all(models.map((model) => model.drain(graceMs)))
+    const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
+    await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
+  }
+
+  async #create(
+    request: RegisterRequest,
+    { trusted, atStartup }: { trusted: boolean; atStartup: boolean },
+  ): Promise<Model> {
+    const located = await this.#locate(request, trusted)
+    const { prepared, name } = located
+    try {
+      this.#registry.checkFree(name, prepared.version)
+      const model = this.#build(request, located, atStartup)
+      this.#registry.add(model)
+      if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
+      return model
+    } catch (error) {
+      await prepared.dispose()
+      throw error
+    }
+  }
+
+  #build(request: RegisterRequest, { prepared, name }: Located, atStartup: boolean): Model {
+    const { settings, metrics, createPool, warn } = this.#options
+    if (prepared.handlerPath === undefined) {
+      throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
+    }
+    const configured = settings.models[name]?.[prepared.version] ?? {}
+    const resolved = resolveModelSettings(request, prepared.modelConfig, configured, settings)
+    for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
+    if (resolved.settings.minWorkers === 0) {
+      const count = defaultWorkers(settings, request, atStartup)
+      Object.assign(resolved.settings, { minWorkers: count, maxWorkers: count })
+    }
+    return new Model(
+      {
+        name,
+        url: request.url,
+        prepared,
+        settings: resolved.settings,
+        metrics: metrics.model(name, prepared.version),
+        loadedAtStartup: atStartup,
+      },
+      createPool,
+    )
+  }
+
+  async #locate(request: RegisterRequest, trusted: boolean): Promise<Located> {
+    const { modelStore, allowedUrls, tempDir, defaultServiceHandler } = this.#options.settings
+    const { path, downloaded } = await locateModel(request.url, { modelStore, allowedUrls, trusted })
+    try {
+      const prepared = await prepareModel(path, {
+        tempDir,
+        defaultName: request.modelName,
+        handlerOverride: request.handler ?? undefined,
+        defaultHandler: defaultServiceHandler,
+        runtimeOverride: request.runtime,
+      })
+      return { prepared, name: request.modelName ?? prepared.name, downloaded: downloaded ? path : undefined }
+    } catch (error) {
+      if (downloaded) await rm(path, { force: true })
+      throw error
+    }
+  }
+
+  async #remove(model: Model, graceMs: number): Promise<void> {
+    this.#registry.remove(model.name, model.version)
+    const reason = new ServeError('NO_WORKER', `Model "${model.name}" was unregistered`)
+    const downloaded = this.#downloads.get(model)
+    this.#downloads.delete(model)
+    try {
+      await model.close(reason, graceMs)
+    } finally {
+      if (downloaded !== undefined) await rm(downloaded, { force: true })
+    }
+  }
+}
+
+/** Without any other word: at start as many as CPUs (or default_workers_per_model), at register none (or that key). */
+function defaultWorkers(settings: Settings, request: RegisterRequest, atStartup: boolean): number {
+  if (request.initialWorkers !== undefined) return request.initialWorkers
+  if (settings.defaultWorkersPerModel > 0) return settings.defaultWorkersPerModel
+  return atStartup ? availableParallelism() : 0
+}
+
+function startFailure(model: Model, error: unknown): ServeError {
+  const cause = ServeError.from(error)
+  const message = `Failed to start workers for model ${model.name} version: ${model.version}. ${cause.message}`
+  return new ServeError(cause.code === 'OUT_OF_MEMORY' ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED', message, {
+    cause: error,
+    detail: cause.detail,
+  })
+}
+
+function done(message: string): OperationResult {
+  return { state: 'done', message }
+}

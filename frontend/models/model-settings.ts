@@ -1,0 +1,112 @@
+import type { Settings, VersionSettings } from '../config/settings.ts'
+import type { JobTimeouts } from './job.ts'
+import { ConfigReader } from './config-reader.ts'
+import type { RegisterRequest } from './operations.ts'
+
+export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
+
+/** What is in force for one model version. Seconds and milliseconds as TorchServe's keys have them (spec 5.2). */
+export interface ModelSettings {
+  minWorkers: number
+  maxWorkers: number
+  batchSize: number
+  maxBatchDelay: number
+  responseTimeout: number
+  startupTimeout: number
+  maxRetryTimeoutInSec: number
+  clientTimeoutInMills: number
+  jobQueueSize: number
+  parallelType: ParallelType
+  /** Processes of one worker; 0 when the model is not parallel. */
+  parallelLevel: number
+  asyncCommunication: boolean
+  /** Ours: batches that one worker runs at once; 1, or 100 with asyncCommunication. Key maxConcurrency. */
+  maxConcurrency: number
+  timeouts: JobTimeouts
+  /** Ours: milliseconds that a cancelled handler may go on. Key cancelGraceMs. */
+  cancelGraceMs: number
+  /** Ours: bytes of one stream under way. Key streamWindowSize. */
+  streamWindowSize: number
+}
+
+const PARALLEL_TYPES = ['pp', 'tp', 'pptp', 'custom'] as const
+
+/**
+ * Puts together what the register call, model-config.yaml, the `models` key and the defaults say, in this order of
+ * precedence. (TorchServe lets the yaml file win over the call, even with values that it does not contain: spec 9, row 18.)
+ */
+export function resolveModelSettings(
+  request: Partial<RegisterRequest>,
+  yaml: Record<string, unknown>,
+  configured: VersionSettings,
+  settings: Settings,
+): { settings: ModelSettings; warnings: string[] } {
+  const reader = new ConfigReader(yaml)
+  const responseTimeout =
+    request.responseTimeout ??
+    reader.number('responseTimeout', { above: 0 }) ??
+    configured.responseTimeout ??
+    settings.defaultResponseTimeout
+  const asyncCommunication = reader.boolean('asyncCommunication') ?? false
+  const parallel = parallelism(reader)
+  const resolved: ModelSettings = {
+    ...workers(request, reader, configured),
+    batchSize: request.batchSize ?? reader.integer('batchSize', 1) ?? configured.batchSize ?? 1,
+    maxBatchDelay:
+      request.maxBatchDelay ?? reader.integer('maxBatchDelay', 0) ?? configured.maxBatchDelay ?? 100,
+    responseTimeout,
+    startupTimeout:
+      request.startupTimeout ??
+      reader.number('startupTimeout', { above: 0 }) ??
+      configured.startupTimeout ??
+      settings.defaultStartupTimeout,
+    maxRetryTimeoutInSec: reader.integer('maxRetryTimeoutInSec', 0) ?? 300,
+    clientTimeoutInMills: reader.integer('clientTimeoutInMills', 0) ?? 0,
+    jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
+    ...parallel,
+    asyncCommunication,
+    maxConcurrency: reader.integer('maxConcurrency', 1) ?? (asyncCommunication ? 100 : 1),
+    timeouts: timeouts(reader, responseTimeout, settings),
+    cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
+    streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
+  }
+  return { settings: resolved, warnings: reader.warnings }
+}
+
+function workers(
+  request: Partial<RegisterRequest>,
+  reader: ConfigReader,
+  configured: VersionSettings,
+): { minWorkers: number; maxWorkers: number } {
+  if (request.initialWorkers !== undefined) {
+    return { minWorkers: request.initialWorkers, maxWorkers: request.initialWorkers }
+  }
+  const min = reader.integer('minWorkers', 1) ?? configured.minWorkers ?? 0
+  const max = reader.integer('maxWorkers', 1) ?? configured.maxWorkers ?? min
+  if (max >= min) return { minWorkers: min, maxWorkers: max }
+  reader.warnings.push(`maxWorkers ${max} is less than minWorkers ${min}: both are ${min}`)
+  return { minWorkers: min, maxWorkers: min }
+}
+
+/** All in seconds in the file, in milliseconds for jobs. responseTimeout stands for first response and gap. */
+function timeouts(reader: ConfigReader, responseTimeout: number, settings: Settings): JobTimeouts {
+  const seconds = (key: string, otherwise: number) => (reader.number(key, { from: 0 }) ?? otherwise) * 1000
+  const clientTimeout = reader.integer('clientTimeoutInMills', 0) ?? 0
+  return {
+    queue: seconds('queueTimeout', settings.defaultQueueTimeout),
+    firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
+    gap: seconds('gapTimeout', settings.defaultGapTimeout ?? responseTimeout),
+    total: clientTimeout > 0 ? clientTimeout : seconds('requestTimeout', settings.defaultRequestTimeout),
+  }
+}
+
+function parallelism(reader: ConfigReader): { parallelType: ParallelType; parallelLevel: number } {
+  const type = reader.word('parallelType', PARALLEL_TYPES)
+  const torchrun = reader.section('torchrun')
+  const level =
+    torchrun?.integer('nproc-per-node', 1) ?? reader.integer('parallelLevel', 1) ?? (torchrun ? 1 : 0)
+  if (torchrun) reader.warnings.push(...torchrun.warnings)
+  return type === undefined || level === 0
+    ? { parallelType: '', parallelLevel: 0 }
+    : { parallelType: type, parallelLevel: level }
+}

@@ -1,0 +1,108 @@
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import type { ModelMetrics } from '../metrics/metrics.ts'
+import type { Job } from './job.ts'
+import { JobQueue } from './job-queue.ts'
+import type { ModelSettings } from './model-settings.ts'
+import { OpenJobs } from './open-jobs.ts'
+import type { WorkerPool, WorkerPoolFactory } from './worker-pool.ts'
+
+export interface ModelOptions {
+  name: string
+  /** What was registered: archive name, folder or URL. */
+  url: string
+  prepared: PreparedModel
+  settings: ModelSettings
+  metrics: ModelMetrics
+  loadedAtStartup: boolean
+}
+
+/** One version of a model: its files, its settings, its queue and its workers. */
+export class Model {
+  readonly name: string
+  readonly version: string
+  readonly url: string
+  readonly prepared: PreparedModel
+  readonly settings: ModelSettings
+  readonly metrics: ModelMetrics
+  readonly loadedAtStartup: boolean
+  readonly queue: JobQueue
+  readonly workers: WorkerPool
+  readonly #open: OpenJobs
+  /** Wanted bounds of the number of workers, as scale and describe know them. */
+  minWorkers: number
+  maxWorkers: number
+
+  constructor(options: ModelOptions, createPool: WorkerPoolFactory) {
+    this.name = options.name
+    this.version = options.prepared.version
+    this.url = options.url
+    this.prepared = options.prepared
+    this.settings = options.settings
+    this.metrics = options.metrics
+    this.loadedAtStartup = options.loadedAtStartup
+    this.minWorkers = options.settings.minWorkers
+    this.maxWorkers = options.settings.maxWorkers
+    this.queue = new JobQueue({
+      capacity: options.settings.jobQueueSize,
+      batchSize: options.settings.batchSize,
+      maxBatchDelay: options.settings.maxBatchDelay,
+      timeouts: options.settings.timeouts,
+    })
+    this.workers = createPool(this)
+    this.#open = new OpenJobs((job) => {
+      this.metrics.ended(job)
+    })
+    this.metrics.watch(() => ({
+      queued: this.queue.pending,
+      open: this.#open.size,
+      streams: this.#open.streams,
+      workerStates: this.workers.describe().map((worker) => worker.state),
+    }))
+  }
+
+  /** @throws ServeError NO_WORKER, QUEUE_FULL */
+  submit(job: Job): void {
+    this.metrics.requested(job)
+    if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
+    this.queue.add(job, () => this.#noWorker(job))
+    this.#open.add(job)
+  }
+
+  /** Waits until no job is open, at most `graceMs`, then ends the rest. */
+  drain(graceMs: number): Promise<void> {
+    return this.#open.drain(graceMs)
+  }
+
+  async scale(minWorkers: number, maxWorkers: number): Promise<void> {
+    this.minWorkers = minWorkers
+    this.maxWorkers = maxWorkers
+    await this.workers.scale(minWorkers)
+  }
+
+  /** Ends what waits, stops the workers and removes what was unpacked. @throws ServeError CLEANUP_TIMEOUT */
+  async close(reason: ServeError, graceMs: number): Promise<void> {
+    this.queue.failAll(reason)
+    this.queue.close()
+    try {
+      await this.workers.stop(graceMs)
+    } finally {
+      this.metrics.unwatch()
+      await this.prepared.dispose()
+    }
+  }
+
+  /** TorchServe's sentence, its stray quote included (spec 1.3). */
+  #noWorker(job: Job): string {
+    const { modelVersion, action } = job.request
+    if (action === 'describe') {
+      return `Model "${this.name}" has no worker to serve describe request. Please use scale workers API to add workers.`
+    }
+    const version = modelVersion === undefined ? '' : ` Version ${modelVersion}"`
+    return (
+      `Model "${this.name}"${version} has no worker to serve inference request. Please use scale workers API to add ` +
+      'workers. If this is a sequence inference, please check if it is closed, or expired; or exceeds ' +
+      'maxSequenceJobQueueSize'
+    )
+  }
+}

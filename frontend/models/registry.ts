@@ -1,0 +1,83 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { Model } from './model.ts'
+
+interface Versions {
+  default: string
+  readonly byVersion: Map<string, Model>
+}
+
+/** Which models there are: by name and version, one version of each name being its default. */
+export class Registry {
+  readonly #models = new Map<string, Versions>()
+
+  /** The first version of a name becomes its default. @throws ServeError CONFLICT */
+  add(model: Model): void {
+    const versions = this.#models.get(model.name)
+    if (versions === undefined) {
+      this.#models.set(model.name, { default: model.version, byVersion: new Map([[model.version, model]]) })
+    } else {
+      this.checkFree(model.name, model.version)
+      versions.byVersion.set(model.version, model)
+    }
+  }
+
+  /** @throws ServeError CONFLICT when the version is registered already */
+  checkFree(name: string, version: string): void {
+    if (this.#models.get(name)?.byVersion.has(version)) {
+      throw new ServeError('CONFLICT', `Model version ${version} is already registered for model ${name}`)
+    }
+  }
+
+  /** @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
+  get(name: string, version?: string): Model {
+    const versions = this.#versions(name)
+    const model = versions.byVersion.get(version ?? versions.default)
+    if (model === undefined) {
+      throw new ServeError('VERSION_NOT_FOUND', `Model version: ${version} does not exist for model: ${name}`)
+    }
+    return model
+  }
+
+  /** All versions of a name. @throws ServeError MODEL_NOT_FOUND */
+  versions(name: string): Model[] {
+    return [...this.#versions(name).byVersion.values()]
+  }
+
+  /** @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND (its message has no colons here, as in TorchServe) */
+  setDefault(name: string, version: string): void {
+    const versions = this.#versions(name)
+    if (!versions.byVersion.has(version)) {
+      throw new ServeError('VERSION_NOT_FOUND', `Model version ${version} does not exist for model ${name}`)
+    }
+    versions.default = version
+  }
+
+  /** Takes a version out. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION */
+  remove(name: string, version?: string): Model {
+    const model = this.get(name, version)
+    const versions = this.#versions(name)
+    if (versions.byVersion.size === 1) {
+      this.#models.delete(name)
+    } else if (versions.default === model.version) {
+      throw new ServeError('DEFAULT_VERSION', `Cannot remove default version for model ${name}`)
+    } else {
+      versions.byVersion.delete(model.version)
+    }
+    return model
+  }
+
+  /** The default version of every name, sorted by name. */
+  defaults(): Model[] {
+    return [...this.#models.keys()].sort().map((name) => this.get(name))
+  }
+
+  all(): Model[] {
+    return [...this.#models.values()].flatMap((versions) => [...versions.byVersion.values()])
+  }
+
+  #versions(name: string): Versions {
+    const versions = this.#models.get(name)
+    if (versions === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found: ${name}`)
+    return versions
+  }
+}

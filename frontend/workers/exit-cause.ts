@@ -1,0 +1,37 @@
+import type { ServeError } from '../../protocol/errors.ts'
+
+/** Why a worker process ended, in words, with what it wrote to stderr at last. */
+export interface ExitCause {
+  at: Date
+  reason: string
+  /** Last lines of stderr, oldest first. */
+  stderr: string[]
+  /** Killed from outside (the kernel's out-of-memory killer does that), or out of heap. */
+  outOfMemory: boolean
+}
+
+interface Exit {
+  exitCode: number | undefined
+  signal: string | undefined
+  spawnError: string | undefined
+  stderr: readonly string[]
+  protocolError: ServeError | undefined
+}
+
+/** Turns exit codes and signals into words. */
+export function describeExit(exit: Exit): ExitCause {
+  const heap = exit.stderr.some((line) => line.includes('heap out of memory'))
+  return {
+    at: new Date(),
+    reason: heap ? 'The process ran out of heap memory' : words(exit),
+    stderr: [...exit.stderr],
+    outOfMemory: heap || exit.exitCode === 137,
+  }
+}
+
+function words({ exitCode, signal, spawnError, protocolError }: Exit): string {
+  if (protocolError !== undefined) return `The worker broke the protocol: ${protocolError.message}`
+  if (spawnError !== undefined) return `The process could not be started: ${spawnError}`
+  if (signal !== undefined) return `The process was killed by ${signal}`
+  return `The process exited with code ${exitCode}`
+}

@@ -1,0 +1,81 @@
+import { itemCost, type CancelReason, type ResponseMessage } from '../../protocol/messages.ts'
+import type { AbandonReason, Job, JobHolder } from '../models/job.ts'
+
+/** What an unfinished request needs of the worker that has it. */
+export interface InFlightLink {
+  /** Bytes of one stream under way. */
+  readonly window: number
+  cancel(entry: InFlight, reason: CancelReason): void
+  credit(id: number, bytes: number): void
+}
+
+/** Requests that were sent together take one slot of their worker until the last of them has finished. */
+export class Batch {
+  unfinished: number
+
+  constructor(size: number) {
+    this.unfinished = size
+  }
+}
+
+/**
+ * One request that a worker has: finds the way from the answers on its socket to the job, and gives the worker credit
+ * as the job's client takes what it sent.
+ */
+export class InFlight implements JobHolder {
+  readonly id: number
+  readonly job: Job
+  readonly batch: Batch
+  /** Ranks that have not finished it. */
+  unfinishedRanks: number
+  graceTimer: NodeJS.Timeout | undefined
+  readonly #link: InFlightLink
+  /** Taken by the client, not yet given back to the worker. */
+  #owed = 0
+  #blocked = false
+
+  constructor(id: number, job: Job, batch: Batch, ranks: number, link: InFlightLink) {
+    this.id = id
+    this.job = job
+    this.batch = batch
+    this.unfinishedRanks = ranks
+    this.#link = link
+  }
+
+  /** An answer came. True when it was the last. */
+  respond(message: ResponseMessage): boolean {
+    const last = message.ts_stream_next !== 'true'
+    const room = this.job.respond({
+      body: message.body,
+      more: message.ts_stream_next === undefined ? undefined : !last,
+      status: message.status ?? 200,
+      reason: message.reason,
+      contentType: message.contentType,
+      headers: message.headers ?? NO_HEADERS,
+    })
+    if (!last && !this.job.ended) {
+      this.#owed += itemCost(message.body)
+      if (!room) this.#blocked = true
+      this.#giveCredit()
+    }
+    return last
+  }
+
+  abandon(_job: Job, reason: AbandonReason): void {
+    this.#link.cancel(this, reason)
+  }
+
+  drained(): void {
+    this.#blocked = false
+    this.#giveCredit()
+  }
+
+  /** In portions of half a window, so that a fast reader costs few messages. */
+  #giveCredit(): void {
+    if (this.#blocked || this.#owed * 2 < this.#link.window) return
+    this.#link.credit(this.id, this.#owed)
+    this.#owed = 0
+  }
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})

@@ -1,0 +1,109 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { LogLevel } from '../../protocol/messages.ts'
+import type { Model } from '../models/model.ts'
+import type { WorkerDescription } from '../models/operations.ts'
+import type { WorkerPool } from '../models/worker-pool.ts'
+import type { LaunchContext } from './launch.ts'
+import { Worker } from './worker.ts'
+
+export interface PoolContext extends LaunchContext {
+  /** A number that no other worker of this server has. */
+  nextWorkerId(): number
+  /** `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs. */
+  log(level: LogLevel, source: string, message: string): void
+}
+
+/** Milliseconds that a worker which is scaled away may take to finish what it has. */
+const SCALE_DOWN_GRACE_MS = 120_000
+
+/** Keeps the wanted number of workers of one model, and hands them what its queue has ready. */
+export class Pool implements WorkerPool {
+  readonly #model: Model
+  readonly #context: PoolContext
+  readonly #workers: Worker[] = []
+  readonly #leaving = new Set<Worker>()
+
+  constructor(model: Model, context: PoolContext) {
+    this.#model = model
+    this.#context = context
+    model.queue.onReady = () => {
+      this.#hand()
+    }
+  }
+
+  get wanted(): number {
+    return this.#workers.length
+  }
+
+  get running(): number {
+    return this.#workers.filter((worker) => worker.state === 'ready').length
+  }
+
+  get healthy(): number {
+    return this.#workers.filter((worker) => worker.state !== 'failed').length
+  }
+
+  async scale(count: number): Promise<void> {
+    const gone = this.#workers.splice(count).reverse()
+    while (this.#workers.length < count) this.#workers.push(this.#create())
+    await Promise.all([
+      ...this.#workers.map((worker) => worker.loaded),
+      ...gone.map((worker) => this.#retire(worker, SCALE_DOWN_GRACE_MS)),
+    ])
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    const leaving = [...this.#workers.splice(0), ...this.#leaving]
+    const clean = await Promise.all(leaving.map((worker) => this.#retire(worker, graceMs)))
+    if (clean.every(Boolean)) return
+    throw new ServeError('CLEANUP_TIMEOUT', `Timed out while cleaning resources: ${this.#model.name}`)
+  }
+
+  describe(): WorkerDescription[] {
+    return this.#workers.map((worker) => worker.describe())
+  }
+
+  #create(): Worker {
+    const id = this.#context.nextWorkerId()
+    const source = `W-${id}-${this.#model.name}_${this.#model.version}`
+    return new Worker(id, this.#model, this.#context, {
+      onFree: () => {
+        this.#hand()
+      },
+      log: (level, message) => {
+        this.#context.log(level, source, message)
+      },
+    })
+  }
+
+  async #retire(worker: Worker, graceMs: number): Promise<boolean> {
+    this.#leaving.add(worker)
+    const clean = await worker.stop(graceMs)
+    this.#leaving.delete(worker)
+    return clean
+  }
+
+  /** As long as a worker has a free slot and the queue a ready batch. */
+  #hand(): void {
+    for (;;) {
+      const worker = this.#freest()
+      if (worker === undefined) return
+      const batch = this.#model.queue.take()
+      if (batch.length === 0) return
+      worker.run(batch)
+    }
+  }
+
+  #freest(): Worker | undefined {
+    let best: Worker | undefined
+    let slots = 0
+    for (const worker of this.#workers) {
+      const free = worker.freeSlots
+      if (free > slots) {
+        best = worker
+        slots = free
+      }
+    }
+    return best
+  }
+}

@@ -1,0 +1,128 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type {
+  CancelReason,
+  FromWorker,
+  PredictMessage,
+  PredictRequest,
+  ToWorker,
+} from '../../protocol/messages.ts'
+import type { Job } from '../models/job.ts'
+import { Batch, InFlight, type InFlightLink } from './in-flight.ts'
+
+/** What the requests of a worker need of it. */
+export interface RequestsOptions {
+  window: number
+  /** Milliseconds that a cancelled request may go on. */
+  cancelGraceMs: number
+  /** Ranks that get every request and have to finish it. */
+  ranks: number
+  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' }>): void
+  sendToFirst(message: ToWorker): void
+  /** A batch has finished: its slot is free. */
+  onFree(): void
+  /** The handler failed a request that somebody waits for. */
+  onFailure(job: Job, error: ServeError): void
+  /** A cancelled request went on for longer than its grace. */
+  onDeaf(): void
+}
+
+/** The unfinished requests of one start of one worker, matched with its answers by their number. */
+export class Requests implements InFlightLink {
+  readonly window: number
+  readonly #options: RequestsOptions
+  readonly #entries = new Map<number, InFlight>()
+  #lastId = 0
+  #batches = 0
+
+  constructor(options: RequestsOptions) {
+    this.window = options.window
+    this.#options = options
+  }
+
+  get batches(): number {
+    return this.#batches
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  run(jobs: readonly Job[]): void {
+    const batch = new Batch(jobs.length)
+    const requests: PredictRequest[] = []
+    for (const job of jobs) {
+      const entry = new InFlight(++this.#lastId, job, batch, this.#options.ranks, this)
+      this.#entries.set(entry.id, entry)
+      requests.push(wireRequest(entry.id, job, this.window))
+      job.started(entry)
+    }
+    this.#batches += 1
+    this.#options.send({ type: 'predict', action: jobs[0]?.request.action ?? 'predict', requests })
+  }
+
+  /** An answer from a rank; what comes for a request that has ended is dropped. */
+  receive(rank: number, message: FromWorker): void {
+    switch (message.type) {
+      case 'response': {
+        const entry = rank === 0 ? this.#entries.get(message.id) : undefined
+        if (entry?.respond(message)) this.#finishedBy(entry)
+        break
+      }
+      case 'failure': {
+        const entry = rank === 0 ? this.#entries.get(message.id) : undefined
+        if (entry === undefined) break
+        const error = ServeError.fromWire(message.error)
+        if (!entry.job.ended) this.#options.onFailure(entry.job, error)
+        entry.job.fail(error)
+        this.#finishedBy(entry)
+        break
+      }
+      case 'finished':
+        for (const id of message.ids) {
+          const entry = rank === 0 ? undefined : this.#entries.get(id)
+          if (entry !== undefined) this.#finishedBy(entry)
+        }
+    }
+  }
+
+  /** The worker is gone: everything that it had fails. */
+  failAll(error: ServeError): void {
+    const entries = [...this.#entries.values()]
+    this.#entries.clear()
+    this.#batches = 0
+    for (const entry of entries) {
+      clearTimeout(entry.graceTimer)
+      entry.job.fail(error)
+    }
+  }
+
+  cancel(entry: InFlight, reason: CancelReason): void {
+    if (!this.#entries.has(entry.id)) return
+    this.#options.send({ type: 'cancel', ids: [entry.id], reason })
+    entry.graceTimer = setTimeout(() => {
+      this.#options.onDeaf()
+    }, this.#options.cancelGraceMs)
+  }
+
+  credit(id: number, bytes: number): void {
+    this.#options.sendToFirst({ type: 'credit', id, bytes })
+  }
+
+  #finishedBy(entry: InFlight): void {
+    entry.unfinishedRanks -= 1
+    if (entry.unfinishedRanks > 0) return
+    clearTimeout(entry.graceTimer)
+    this.#entries.delete(entry.id)
+    entry.batch.unfinished -= 1
+    if (entry.batch.unfinished > 0) return
+    this.#batches -= 1
+    this.#options.onFree()
+  }
+}
+
+function wireRequest(id: number, job: Job, window: number): PredictRequest {
+  const { requestId, headers, parts, deadline } = job.request
+  return deadline === undefined
+    ? { id, requestId, headers, parts, window }
+    : { id, requestId, headers, parts, window, deadline }
+}

@@ -1,0 +1,267 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { FromWorker, LogLevel } from '../../protocol/messages.ts'
+import type { Job } from '../models/job.ts'
+import type { Model } from '../models/model.ts'
+import type { WorkerDescription } from '../models/operations.ts'
+import { Backoff } from './backoff.ts'
+import type { ExitCause } from './exit-cause.ts'
+import { loadMessage, rankOptions, removeSockets, type LaunchContext } from './launch.ts'
+import { Liveness } from './liveness.ts'
+import { RankGroup } from './rank-group.ts'
+import { Requests } from './requests.ts'
+
+/**
+ * - starting: its processes are being started and connected
+ * - loading: its handler is being loaded
+ * - ready: it can take requests
+ * - waiting: it died and starts again after a pause
+ * - stopping: it finishes what it has and takes nothing new
+ * - failed: it died too often and is not started again
+ * - stopped: it is gone because it was not wanted any more
+ */
+export type WorkerState = 'starting' | 'loading' | 'ready' | 'waiting' | 'stopping' | 'failed' | 'stopped'
+
+export interface WorkerEvents {
+  /** It has a free slot. */
+  onFree(): void
+  log(level: LogLevel, message: string): void
+}
+
+/** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
+export class Worker {
+  readonly id: number
+  /** Resolves when the handler is loaded for the first time; rejects when that failed. */
+  readonly loaded: Promise<void>
+  readonly #model: Model
+  readonly #context: LaunchContext
+  readonly #events: WorkerEvents
+  readonly #backoff: Backoff
+  readonly #liveness: Liveness
+  #state: WorkerState = 'starting'
+  #group: RankGroup | undefined
+  #requests: Requests | undefined
+  #starts = 0
+  #startTime = new Date()
+  #lastExit: ExitCause | undefined
+  #killReason: string | undefined
+  #restartTimer: NodeJS.Timeout | undefined
+  #resolveLoaded!: () => void
+  #rejectLoaded!: (error: ServeError) => void
+
+  constructor(id: number, model: Model, context: LaunchContext, events: WorkerEvents) {
+    this.id = id
+    this.#model = model
+    this.#context = context
+    this.#events = events
+    this.#backoff = new Backoff(model.settings.maxRetryTimeoutInSec)
+    this.#liveness = new Liveness(model.settings.responseTimeout * 1000, {
+      idle: () => this.#state === 'ready' && this.#requests?.size === 0,
+      ping: (nonce) => this.#group?.sendToFirst({ type: 'ping', nonce }),
+      onSilent: () => {
+        this.#kill('Killed: it did not answer pings')
+      },
+    })
+    this.loaded = new Promise((resolve, reject) => {
+      this.#resolveLoaded = resolve
+      this.#rejectLoaded = reject
+    })
+    this.loaded.catch(() => undefined)
+    void this.#start()
+  }
+
+  get state(): WorkerState {
+    return this.#state
+  }
+
+  /** Batches that it could take now. */
+  get freeSlots(): number {
+    if (this.#state !== 'ready' || this.#requests === undefined) return 0
+    return this.#model.settings.maxConcurrency - this.#requests.batches
+  }
+
+  run(jobs: readonly Job[]): void {
+    this.#requests?.run(jobs)
+  }
+
+  /** Lets its requests finish for `graceMs`, then ends it. False when it had to be killed. */
+  async stop(graceMs: number): Promise<boolean> {
+    clearTimeout(this.#restartTimer)
+    this.#liveness.stop()
+    const group = this.#group
+    this.#setState(group === undefined ? 'stopped' : 'stopping')
+    const clean = (await group?.stop(graceMs)) ?? true
+    this.#requests?.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
+    this.#setState('stopped')
+    this.#rejectLoaded(new ServeError('WORKER_START_FAILED', 'The worker was stopped'))
+    return clean
+  }
+
+  describe(): WorkerDescription {
+    const exit = this.#lastExit
+    return {
+      id: String(this.id),
+      startTime: this.#startTime.toISOString(),
+      status: this.#state === 'ready' ? 'READY' : 'UNLOADING',
+      memoryUsage: 0,
+      pid: this.#group?.pid ?? -1,
+      gpu: false,
+      gpuUsage: 'N/A',
+      state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
+      inFlight: this.#requests?.size ?? 0,
+      restarts: Math.max(0, this.#starts - 1),
+      lastExit: exit && { at: exit.at.toISOString(), reason: exit.reason, stderr: exit.stderr },
+    }
+  }
+
+  async #start(): Promise<void> {
+    this.#starts += 1
+    this.#startTime = new Date()
+    this.#killReason = undefined
+    this.#setState('starting')
+    const ranks = rankOptions(this.#model, this.id, `${this.id}-${this.#starts}`, this.#context)
+    const { settings } = this.#model
+    const group = new RankGroup(
+      {
+        ranks,
+        requestsToRankZeroOnly: settings.parallelType === 'pp',
+        load: loadMessage(this.#model, this.#context),
+        startupTimeoutMs: settings.startupTimeout * 1000,
+      },
+      {
+        onConnected: () => {
+          this.#setState('loading')
+        },
+        onMessage: (rank, message) => {
+          this.#receive(rank, message)
+        },
+        onOutput: (rank, stream, line) => {
+          this.#events.log(
+            stream === 'stderr' ? 'warn' : 'info',
+            ranks.length > 1 ? `[rank ${rank}] ${line}` : line,
+          )
+        },
+        onDeath: (_rank, cause) => {
+          this.#died(group, cause)
+        },
+      },
+    )
+    this.#group = group
+    this.#requests = this.#createRequests(group)
+    void group.exited().then(() => {
+      removeSockets(ranks)
+    })
+    try {
+      await group.load()
+    } catch (error) {
+      this.#loadFailed(group, ServeError.from(error))
+      return
+    }
+    if (this.#state !== 'loading') return
+    this.#backoff.ready(performance.now())
+    this.#setState('ready')
+    this.#resolveLoaded()
+    this.#liveness.start()
+    this.#events.onFree()
+  }
+
+  #createRequests(group: RankGroup): Requests {
+    return new Requests({
+      window: this.#model.settings.streamWindowSize,
+      cancelGraceMs: this.#model.settings.cancelGraceMs,
+      ranks: group.servingRanks,
+      send: (message) => {
+        group.send(message)
+      },
+      sendToFirst: (message) => {
+        group.sendToFirst(message)
+      },
+      onFree: () => {
+        this.#events.onFree()
+      },
+      onFailure: (job, error) => {
+        this.#events.log('error', `${job.request.requestId} ${error.code}: ${error.detail ?? error.message}`)
+      },
+      onDeaf: () => {
+        this.#kill(
+          `Killed: a cancelled request went on for longer than ${this.#model.settings.cancelGraceMs} ms`,
+        )
+      },
+    })
+  }
+
+  #receive(rank: number, message: FromWorker): void {
+    switch (message.type) {
+      case 'pong':
+        this.#liveness.answered(message.nonce)
+        break
+      case 'log':
+        this.#events.log(
+          message.level,
+          message.requestId ? `${message.requestId} ${message.message}` : message.message,
+        )
+        break
+      case 'metric':
+        break
+      default:
+        this.#requests?.receive(rank, message)
+    }
+  }
+
+  #loadFailed(group: RankGroup, error: ServeError): void {
+    this.#rejectLoaded(error)
+    if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
+    this.#events.log('error', `Load failed: ${error.message}${error.detail ? `\n${error.detail}` : ''}`)
+    this.#lastExit = {
+      at: new Date(),
+      reason: error.message,
+      stderr: error.detail?.split('\n') ?? [],
+      outOfMemory: false,
+    }
+    this.#group = undefined
+    group.kill()
+    void group.exited().then(() => {
+      this.#restart()
+    })
+  }
+
+  /** A process of the group ended unasked. Before the handler is loaded, `load` rejects and the rest happens there. */
+  #died(group: RankGroup, cause: ExitCause): void {
+    if (this.#group !== group) return
+    this.#lastExit = { ...cause, reason: this.#killReason ?? cause.reason }
+    this.#model.metrics.workerLost()
+    if (this.#state !== 'ready') return
+    this.#liveness.stop()
+    this.#group = undefined
+    this.#events.log('error', `Worker died: ${this.#lastExit.reason}`)
+    const outOfMemory = cause.outOfMemory && this.#killReason === undefined
+    this.#requests?.failAll(new ServeError(outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_LOST', 'Worker died.'))
+    this.#setState('waiting')
+    void group.exited().then(() => {
+      this.#restart()
+    })
+  }
+
+  #restart(): void {
+    if (this.#state === 'stopping' || this.#state === 'stopped') return
+    const pause = this.#backoff.next(performance.now())
+    if (pause === undefined) {
+      this.#setState('failed')
+      return
+    }
+    this.#setState('waiting')
+    this.#restartTimer = setTimeout(() => {
+      void this.#start()
+    }, pause)
+  }
+
+  #kill(reason: string): void {
+    this.#killReason ??= reason
+    this.#group?.kill()
+  }
+
+  #setState(state: WorkerState): void {
+    if (state === this.#state) return
+    this.#events.log('debug', `State change ${this.#state} -> ${state}`)
+    this.#state = state
+  }
+}
