@@ -10,6 +10,10 @@ export default {
       { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
+  moduleNameMapper: {
+    '^torchserve-ts$': '<rootDir>/backend-worker/index.ts',
+    '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
+  },
   testTimeout: 30_000,
   maxWorkers: 2,
 }

@@ -73,6 +73,8 @@ export interface Context {
   readonly signal: AbortSignal
   /** The signal of one request of the batch. */
   requestSignal(index: number): AbortSignal
+  /** Milliseconds since the epoch after which nobody waits for the answer; undefined: no such time. */
+  requestDeadline(index: number): number | undefined
   /** Whether the request is to be explained instead of predicted (/explanations). */
   readonly explain: boolean
   /** A request header; names in any letter case. */

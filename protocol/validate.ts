@@ -11,7 +11,9 @@ const bytes: Check = (v) => v instanceof Uint8Array
 const count: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0
 const integer: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v)
 const finite: Check = (v) => typeof v === 'number' && Number.isFinite(v)
-const fields: Check = (v) => typeof v === 'object' && v !== null && v.constructor === Object
+/** By prototype: a field may well be called `constructor`, for instance a header of a client. */
+const fields: Check = (v) =>
+  typeof v === 'object' && v !== null && Object.getPrototypeOf(v) === Object.prototype
 const counts: Check = (v) => Array.isArray(v) && v.every(count)
 const oneOf =
   (...words: string[]): Check =>

@@ -10,7 +10,7 @@ export interface Settings {
   /** Default http://127.0.0.1:8082 */
   readonly metricsAddress: ListenAddress
   readonly enableMetricsApi: boolean
-  /** Host or IP, default 127.0.0.1 */
+  /** Host or IP (IPv6 without brackets), default 127.0.0.1 */
   readonly grpcInferenceAddress: string
   readonly grpcManagementAddress: string
   /** Default 7070; 0 takes any free port. */
@@ -64,20 +64,33 @@ export interface Settings {
   /** Names of environment variables that workers do not get (regular expression, whole name). */
   readonly blacklistEnvVars: RegExp | undefined
   readonly defaultServiceHandler: string | undefined
-  /** log, prometheus or legacy. */
+  /**
+   * Default `prometheus`, where TorchServe's is `log`: the metric log files do not exist here yet, and a server without
+   * any metrics helps nobody. With `log` the metrics page is empty, as in TorchServe.
+   */
   readonly metricsMode: 'log' | 'prometheus' | 'legacy'
-  /** Folder of the log files; from LOG_LOCATION, default ./logs */
+  /** Absolute folder of the log files; from LOG_LOCATION or --log-config, default ./logs */
   readonly logLocation: string
+  /** Ours, key log_level; `debug` when TorchServe's key debug is true. Default info. */
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** Folder for unpacked models, sockets and the pid file (TEMP, else the system's). */
+  /** Ours, key log_format: lines as TorchServe writes them, or one JSON object per line. Default text. */
+  readonly logFormat: 'text' | 'json'
+  /** TorchServe's key; the same as log_level=debug. */
+  readonly debug: boolean
+  /** Absolute folder for unpacked models, sockets and the pid file (TEMP, else the system's). */
   readonly tempDir: string
   /** CORS headers, sent on every response when set. */
   readonly corsAllowedOrigin: string | undefined
   readonly corsAllowedMethods: string | undefined
   readonly corsAllowedHeaders: string | undefined
+
+  /** Whether environment variables TS_<KEY> override file and flags. */
+  readonly enableEnvvarsConfig: boolean
+  /** Whether TS_ALLOWED_URLS is one of them. */
+  readonly useEnvAllowedUrls: boolean
 }
 
-/** Where a REST listener listens. */
+/** Where a REST listener listens. IPv6 hosts stand without brackets; port 0 takes any free port. */
 export type ListenAddress =
   | { readonly kind: 'tcp'; readonly tls: boolean; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string }

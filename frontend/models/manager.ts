@@ -177,6 +177,11 @@ export class ModelManager implements ModelOperations {
     await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
   }
 
+  /** Ends everything at once: the process is about to exit. */
+  kill(): void {
+    for (const model of this.#registry.all()) model.kill()
+  }
+
   async #create(
     request: RegisterRequest,
     { trusted, atStartup }: { trusted: boolean; atStartup: boolean },

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import type { ModelMetrics } from '../metrics/metrics.ts'
@@ -90,6 +91,12 @@ export class Model {
       this.metrics.unwatch()
       await this.prepared.dispose()
     }
+  }
+
+  /** Ends its processes and removes what was unpacked, at once. */
+  kill(): void {
+    this.workers.kill()
+    rmSync(this.prepared.workDir, { recursive: true, force: true })
   }
 
   /** TorchServe's sentence, its stray quote included (spec 1.3). */

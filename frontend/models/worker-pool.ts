@@ -20,6 +20,8 @@ export interface WorkerPool {
    */
   stop(graceMs: number): Promise<void>
   describe(): WorkerDescription[]
+  /** Ends every process at once: nothing is waited for. */
+  kill(): void
 }
 
 export type WorkerPoolFactory = (model: Model) => WorkerPool

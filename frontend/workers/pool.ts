@@ -63,6 +63,10 @@ export class Pool implements WorkerPool {
     return this.#workers.map((worker) => worker.describe())
   }
 
+  kill(): void {
+    for (const worker of [...this.#workers, ...this.#leaving]) worker.kill()
+  }
+
   #create(): Worker {
     const id = this.#context.nextWorkerId()
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`

@@ -96,6 +96,13 @@ export class Worker {
     return clean
   }
 
+  /** Ends its processes at once. */
+  kill(): void {
+    clearTimeout(this.#restartTimer)
+    this.#setState('stopped')
+    this.#group?.kill()
+  }
+
   describe(): WorkerDescription {
     const exit = this.#lastExit
     return {

@@ -1,0 +1,122 @@
+import { ServeError } from '../protocol/errors.ts'
+import type { CancelReason, PredictRequest } from '../protocol/messages.ts'
+import { describeThrown, handlerError } from './handler-error.ts'
+import { type Outlet, sendLog } from './outlet.ts'
+import { checkAnswer, encodeOutput } from './output.ts'
+import { ResponseStream, type StreamLimits, type StreamOwner } from './response-stream.ts'
+
+/** What batches share. */
+export interface BatchHost {
+  readonly outlet: Outlet
+  readonly limits: StreamLimits
+  readonly rank: number
+  /** One request of the batch has had its end. */
+  streamEnded(stream: ResponseStream): void
+  /** Every request of the batch has had its end. */
+  batchEnded(batch: Batch): void
+}
+
+/** The requests that one call of the handler answers. Ranks other than 0 only tell when they are done. */
+export class Batch implements StreamOwner {
+  readonly streams: readonly ResponseStream[]
+  readonly requestIds: readonly string[]
+  /** Called when nobody waits for any request of the batch any more. */
+  onGone: (() => void) | undefined
+  readonly #host: BatchHost
+  #wanted: number
+  #open: number
+  #controller: AbortController | undefined
+
+  constructor(requests: readonly PredictRequest[], host: BatchHost) {
+    this.#host = host
+    this.streams = requests.map((request) => new ResponseStream(request, host.outlet, host.limits, this))
+    this.requestIds = requests.map((request) => request.requestId)
+    this.#wanted = this.#open = requests.length
+  }
+
+  get outlet(): Outlet {
+    return this.#host.outlet
+  }
+
+  get rank(): number {
+    return this.#host.rank
+  }
+
+  /** Whether nobody waits for any of the requests any more. */
+  get gone(): boolean {
+    return this.#wanted === 0 && this.streams.length > 0
+  }
+
+  /** Aborts when the batch is gone. */
+  get signal(): AbortSignal {
+    if (this.streams.length === 1) return this.streams[0]!.signal
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.gone) this.#controller.abort(this.streams[0]?.gone)
+    }
+    return this.#controller.signal
+  }
+
+  cancel(reason: CancelReason): void {
+    for (const stream of this.streams) stream.cancel(reason)
+  }
+
+  /**
+   * The handler's answer: one item per request. An item that is an error, or cannot be sent, fails its own request.
+   * @throws ServeError INVALID_OUTPUT when it is no such list.
+   */
+  finish(answer: unknown): void {
+    if (this.#host.rank !== 0) {
+      this.#finishSilently()
+      return
+    }
+    const items = checkAnswer(answer, this.streams.length)
+    this.streams.forEach((stream, i) => {
+      try {
+        const item = stream.gone === undefined ? items[i] : undefined
+        if (item instanceof Error) stream.fail(handlerError(item))
+        else stream.finish(encodeOutput(item))
+      } catch (thrown) {
+        stream.fail(handlerError(thrown))
+      }
+    })
+  }
+
+  /** The handler threw: every request that has no end of its own ends with the error. */
+  fail(thrown: unknown): void {
+    if (this.#host.rank !== 0) {
+      if (!this.gone) sendLog(this.outlet, 'error', `The handler threw: ${describeThrown(thrown)}`)
+      this.#finishSilently()
+      return
+    }
+    const error = handlerError(thrown)
+    for (const stream of this.streams) stream.fail(error)
+  }
+
+  streamGone(): void {
+    this.#wanted--
+    if (!this.gone) return
+    this.#controller?.abort(this.streams[0]?.gone)
+    this.onGone?.()
+  }
+
+  streamEnded(stream: ResponseStream): void {
+    this.#host.streamEnded(stream)
+    if (--this.#open === 0) this.#host.batchEnded(this)
+  }
+
+  #finishSilently(): void {
+    this.outlet.send({ type: 'finished', ids: this.streams.map((stream) => stream.id) })
+    for (const stream of this.streams) this.streamEnded(stream)
+  }
+}
+
+/** One intermediate item as the request's own affair: what cannot be sent fails that request only. */
+export function pushItem(stream: ResponseStream, item: unknown): void {
+  try {
+    if (item instanceof Error) stream.drop(handlerError(item))
+    else stream.push(encodeOutput(item))
+  } catch (thrown) {
+    stream.drop(thrown instanceof ServeError ? thrown : handlerError(thrown))
+  }
+}

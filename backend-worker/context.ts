@@ -1,0 +1,125 @@
+import type { Batch } from './batch.ts'
+import type { Context, HandlerMetrics, HandlerResponse, Logger, RequestIds } from './handler.ts'
+import { SEND, sendToBatch } from './intermediate.ts'
+import { ContextLogger } from './logger.ts'
+import { ContextMetrics } from './metrics.ts'
+import type { Model } from './model.ts'
+import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
+import type { ResponseStream } from './response-stream.ts'
+
+/** What one call of the handler sees: the model, and its batch (none in `initialize`: a batch without requests). */
+export class HandlerContext implements Context {
+  readonly #model: Model
+  readonly #batch: Batch
+  #logger: ContextLogger | undefined
+  #metrics: ContextMetrics | undefined
+
+  constructor(model: Model, batch: Batch) {
+    this.#model = model
+    this.#batch = batch
+  }
+
+  get modelName(): string {
+    return this.#model.name
+  }
+
+  get modelVersion(): string {
+    return this.#model.version
+  }
+
+  get manifest(): Context['manifest'] {
+    return this.#model.manifest
+  }
+
+  get modelConfig(): Context['modelConfig'] {
+    return this.#model.config
+  }
+
+  get properties(): Context['properties'] {
+    return this.#model.properties
+  }
+
+  get logger(): Logger {
+    return (this.#logger ??= new ContextLogger(this.#batch.outlet, this.#batch.requestIds))
+  }
+
+  get metrics(): HandlerMetrics {
+    return (this.#metrics ??= new ContextMetrics(
+      this.#batch.outlet,
+      this.#model.name,
+      this.#batch.requestIds,
+    ))
+  }
+
+  get requestIds(): readonly string[] {
+    return this.#batch.requestIds
+  }
+
+  get signal(): AbortSignal {
+    return this.#batch.signal
+  }
+
+  get explain(): boolean {
+    return isExplain(this.#batch.streams[0]?.requestHeaders)
+  }
+
+  requestSignal(index: number): AbortSignal {
+    return this.#stream(index).signal
+  }
+
+  requestDeadline(index: number): number | undefined {
+    return this.#stream(index).deadline
+  }
+
+  requestHeaders(index: number): Readonly<Record<string, string>> {
+    return this.#stream(index).requestHeaders
+  }
+
+  requestHeader(index: number, name: string): string | undefined {
+    const headers = this.requestHeaders(index)
+    if (Object.hasOwn(headers, name)) return headers[name]
+    const wanted = name.toLowerCase()
+    const found = Object.keys(headers).find((key) => key.toLowerCase() === wanted)
+    return found === undefined ? undefined : headers[found]
+  }
+
+  setResponseStatus(index: number, status: number, reason?: string): void {
+    setStatus(this.#head(index), status, reason)
+  }
+
+  setAllResponseStatus(status: number, reason?: string): void {
+    for (const stream of this.#batch.streams) setStatus(stream.head, status, reason)
+  }
+
+  setResponseHeader(index: number, name: string, value: string): void {
+    setHeader(this.#head(index), name, value)
+  }
+
+  setResponseContentType(index: number, contentType: string): void {
+    setContentType(this.#head(index), contentType)
+  }
+
+  [SEND](
+    ret: readonly HandlerResponse[],
+    requestIds: RequestIds,
+    message: string,
+    code: number,
+  ): Promise<void> {
+    return sendToBatch(this.#batch, ret, requestIds, message, code)
+  }
+
+  #head(index: number): ResponseHead {
+    return this.#stream(index).head
+  }
+
+  #stream(index: number): ResponseStream {
+    const stream = this.#batch.streams[index]
+    if (stream !== undefined) return stream
+    throw new RangeError(`No request ${index} in a batch of ${this.#batch.streams.length}`)
+  }
+}
+
+/** /explanations marks its requests with this header (spec 1.5). */
+export function isExplain(headers: Readonly<Record<string, string>> | undefined): boolean {
+  return headers?.['explain'] === 'True'
+}

@@ -1,0 +1,42 @@
+import { inspect } from 'node:util'
+import { ServeError } from '../protocol/errors.ts'
+import { isPredictionException } from './prediction-exception.ts'
+
+const MAX_MESSAGE_CHARACTERS = 4096
+const MAX_DETAIL_CHARACTERS = 16_384
+
+const OUT_OF_MEMORY =
+  /out of memory|allocation failed|failed to allocate|cannot allocate memory|invalid (array|string|array buffer) length|CUDA/i
+
+/** What a handler threw (or put into its answer), as the error of its request. */
+export function handlerError(thrown: unknown): ServeError {
+  if (thrown instanceof ServeError) return thrown
+  const detail = describeThrown(thrown)
+  if (isPredictionException(thrown)) {
+    const known = Number.isInteger(thrown.code) && thrown.code >= 400 && thrown.code < 600
+    const status = known ? thrown.code : 500
+    return new ServeError('HANDLER_REJECTED', messageOf(thrown), { status, detail })
+  }
+  if (looksOutOfMemory(thrown)) return new ServeError('OUT_OF_MEMORY', 'Out of resources', { detail })
+  return new ServeError('HANDLER_FAILED', 'Prediction failed', { detail })
+}
+
+/** TorchServe's rule, for JavaScript: allocations that failed, and whatever speaks of CUDA. */
+export function looksOutOfMemory(thrown: unknown): boolean {
+  return thrown instanceof Error && OUT_OF_MEMORY.test(thrown.message)
+}
+
+/** The message of any thrown value, cut to a length that fits a frame. */
+export function messageOf(thrown: unknown): string {
+  const message = thrown instanceof Error ? thrown.message || thrown.name : describeThrown(thrown)
+  return message.slice(0, MAX_MESSAGE_CHARACTERS)
+}
+
+/** Stack, causes and properties of any thrown value, for the log. */
+export function describeThrown(thrown: unknown): string {
+  try {
+    return inspect(thrown).slice(0, MAX_DETAIL_CHARACTERS)
+  } catch {
+    return 'A thrown value that cannot be printed'
+  }
+}

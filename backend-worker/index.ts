@@ -1,0 +1,29 @@
+/**
+ * What handler authors import from `torchserve-ts`.
+ *
+ * @example
+ * ```ts
+ * import { BaseHandler, sendIntermediatePredictResponse, type Context, type HandlerRequest } from 'torchserve-ts'
+ *
+ * export default class Countdown extends BaseHandler {
+ *   override async handle(requests: HandlerRequest[], context: Context) {
+ *     for (const word of ['three', 'two', 'one'])
+ *       await sendIntermediatePredictResponse([word], context.requestIds, 'Intermediate', 200, context)
+ *     return ['lift-off']
+ *   }
+ * }
+ * ```
+ */
+export { BaseHandler } from './handler.ts'
+export type {
+  Context,
+  ContextProperties,
+  Handler,
+  HandlerMetrics,
+  HandlerRequest,
+  HandlerResponse,
+  Logger,
+  RequestIds,
+} from './handler.ts'
+export { sendIntermediatePredictResponse } from './intermediate.ts'
+export { PredictionException } from './prediction-exception.ts'

@@ -1,0 +1,50 @@
+import { isUtf8 } from 'node:buffer'
+import type { InputPart } from '../protocol/messages.ts'
+import type { HandlerRequest } from './handler.ts'
+
+/**
+ * The parts of a request as the handler sees them (spec 1.6): part name -> value. JSON is parsed and text becomes a string; what
+ * cannot be decoded stays a Buffer, and `warn` hears why. Of parts with the same name the last one counts.
+ */
+export function decodeRequest(
+  parts: InputPart[],
+  decode: boolean,
+  warn: (message: string) => void,
+): HandlerRequest {
+  const request: HandlerRequest = {}
+  for (const part of parts) {
+    const value = decode ? decodePart(part, warn) : asBuffer(part.data)
+    if (part.name === '__proto__') defineOwn(request, part.name, value)
+    else request[part.name] = value
+  }
+  return request
+}
+
+function decodePart(part: InputPart, warn: (message: string) => void): unknown {
+  const data = asBuffer(part.data)
+  const contentType = part.contentType?.toLowerCase()
+  if (contentType === 'application/json') return parseJson(part.name, data, warn)
+  if (contentType?.startsWith('text/') !== true) return data
+  if (isUtf8(data)) return data.toString()
+  warn(`Part "${part.name}" is no UTF-8 text; the handler gets its bytes`)
+  return data
+}
+
+function parseJson(name: string, data: Buffer, warn: (message: string) => void): unknown {
+  try {
+    return JSON.parse(data.toString()) as unknown
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message.slice(0, 200) : ''
+    warn(`Part "${name}" is no valid JSON; the handler gets its bytes: ${why}`)
+    return data
+  }
+}
+
+function asBuffer(data: Uint8Array): Buffer {
+  return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+}
+
+/** An assignment to `__proto__` would change the object's prototype instead. */
+function defineOwn(target: HandlerRequest, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
+}

@@ -1,0 +1,47 @@
+import { ServeError } from '../protocol/errors.ts'
+import type { Batch } from './batch.ts'
+import { describeThrown } from './handler-error.ts'
+import { sendToBatch } from './intermediate.ts'
+import { sendLog } from './outlet.ts'
+
+export function isAsyncIterable(answer: unknown): answer is AsyncIterable<unknown> {
+  return typeof answer === 'object' && answer !== null && Symbol.asyncIterator in answer
+}
+
+/**
+ * Runs an `async *handle`: each yield is an intermediate response, and the next one is asked for when there is room. Returns what
+ * it returned: the last items (none: all undefined). When nobody waits any more, the iterator is told to return, so that its `finally` blocks run.
+ */
+export async function iterate(answer: AsyncIterable<unknown>, batch: Batch): Promise<unknown> {
+  const iterator = answer[Symbol.asyncIterator]()
+  let done = false
+  const stop = (): void => {
+    if (!done) void stopIterator(iterator, batch)
+  }
+  batch.onGone = stop
+  try {
+    for (;;) {
+      const next = await iterator.next()
+      if (next.done === true) {
+        done = true
+        return next.value ?? batch.streams.map(() => undefined)
+      }
+      if (!Array.isArray(next.value)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
+      await sendToBatch(batch, next.value, batch.requestIds, 'Intermediate', 200)
+    }
+  } catch (thrown) {
+    await stopIterator(iterator, batch)
+    throw thrown
+  } finally {
+    done = true
+    batch.onGone = undefined
+  }
+}
+
+async function stopIterator(iterator: AsyncIterator<unknown>, batch: Batch): Promise<void> {
+  try {
+    await iterator.return?.()
+  } catch (thrown) {
+    sendLog(batch.outlet, 'warn', `The handler threw while it stopped: ${describeThrown(thrown)}`)
+  }
+}

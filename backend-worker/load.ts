@@ -1,0 +1,41 @@
+import { ServeError } from '../protocol/errors.ts'
+import type { LoadMessage } from '../protocol/messages.ts'
+import { Batch } from './batch.ts'
+import { HandlerContext } from './context.ts'
+import type { Handler } from './handler.ts'
+import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
+import { loadHandler } from './loader.ts'
+import { type Model, modelFrom, type Rank } from './model.ts'
+import type { Outlet } from './outlet.ts'
+import { Service } from './service.ts'
+
+export interface LoadedModel {
+  readonly handler: Handler
+  readonly service: Service
+}
+
+/**
+ * Loads and initialises the handler.
+ * @throws ServeError INVALID_MODEL, OUT_OF_MEMORY or WORKER_START_FAILED, with the cause's message and its stack as detail.
+ */
+export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<LoadedModel> {
+  try {
+    const handler = await loadHandler(load.handlerPath, load.handlerEntry)
+    return await startService(handler, modelFrom(load, rank), outlet)
+  } catch (thrown) {
+    throw loadError(thrown)
+  }
+}
+
+/** Initialises a handler; the context has no requests then. */
+export async function startService(handler: Handler, model: Model, outlet: Outlet): Promise<LoadedModel> {
+  const service = new Service(handler, model, outlet)
+  await handler.initialize?.(new HandlerContext(model, new Batch([], service)))
+  return { handler, service }
+}
+
+function loadError(thrown: unknown): ServeError {
+  if (thrown instanceof ServeError) return thrown
+  const code = looksOutOfMemory(thrown) ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED'
+  return new ServeError(code, messageOf(thrown), { detail: describeThrown(thrown), cause: thrown })
+}

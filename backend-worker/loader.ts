@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { ServeError } from '../protocol/errors.ts'
+import type { Handler } from './handler.ts'
+import { describeThrown } from './handler-error.ts'
+
+type Exports = Readonly<Record<string, unknown>>
+
+/**
+ * Imports a handler module (JavaScript, ES module or CommonJS) and makes its handler: the export called `entry` if given, else the
+ * default export, else the function `handle`, else its only class with a `handle`.
+ * @throws ServeError INVALID_MODEL when there is no such handler; whatever the module or the constructor throws.
+ */
+export async function loadHandler(path: string, entry?: string): Promise<Handler> {
+  if (!existsSync(path)) throw invalid(`Handler not found: ${path}`)
+  const exports = exportsOf(await importModule(path))
+  return entry === undefined ? onlyHandler(path, exports) : namedHandler(path, exports, entry)
+}
+
+/** A handler from what a module exports: an object with `handle`, a class, or a function. Undefined: it is none of these. */
+export function asHandler(exported: unknown, exports: Exports = {}): Handler | undefined {
+  if (typeof exported === 'function') {
+    if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
+    const made = new (exported as new () => unknown)()
+    return isHandler(made) ? made : undefined
+  }
+  return isHandler(exported) ? exported : undefined
+}
+
+async function importModule(path: string): Promise<Exports> {
+  try {
+    return (await import(pathToFileURL(path).href)) as Exports
+  } catch (thrown) {
+    if (!(thrown instanceof SyntaxError)) throw thrown
+    throw new ServeError('INVALID_MODEL', `The handler cannot be parsed: ${thrown.message}`, {
+      detail: describeThrown(thrown),
+      cause: thrown,
+    })
+  }
+}
+
+/** In CommonJS the exports are the default export; a compiled ES module has its own default inside. */
+function exportsOf(namespace: Exports): Exports {
+  const inner = namespace['default']
+  if (typeof inner !== 'object' || inner === null || isHandler(inner)) return namespace
+  return { ...namespace, default: undefined, ...inner }
+}
+
+function namedHandler(path: string, exports: Exports, entry: string): Handler {
+  const handler = Object.hasOwn(exports, entry) ? asHandler(exports[entry], exports) : undefined
+  if (handler !== undefined) return handler
+  throw invalid(`The handler ${path} exports no class with handle and no function called "${entry}"`)
+}
+
+function onlyHandler(path: string, exports: Exports): Handler {
+  const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
+  if (handler !== undefined) return handler
+  const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
+  if (classes.length === 1) return asHandler(classes[0])!
+  throw invalid(
+    classes.length === 0
+      ? `The handler ${path} exports no handler: a class with handle, or a function called handle`
+      : `The handler ${path} exports ${classes.length} classes with handle; make one the default export`,
+  )
+}
+
+/** What a module with a function handler may export beside it. */
+function hooksOf(exports: Exports): Partial<Handler> {
+  const hooks: Partial<Record<string, unknown>> = {}
+  for (const name of ['initialize', 'explain', 'describe', 'shutdown']) {
+    if (typeof exports[name] === 'function') hooks[name] = exports[name]
+  }
+  return hooks
+}
+
+function isHandler(value: unknown): value is Handler {
+  return (
+    typeof value === 'object' && value !== null && 'handle' in value && typeof value.handle === 'function'
+  )
+}
+
+function isClass(value: object): boolean {
+  return /^class\b/.test(Function.prototype.toString.call(value)) || hasHandle(value)
+}
+
+function hasHandle(value: object): boolean {
+  const prototype = (value as { prototype?: unknown }).prototype
+  return isHandler(prototype)
+}
+
+function invalid(message: string): ServeError {
+  return new ServeError('INVALID_MODEL', message)
+}

@@ -1,0 +1,84 @@
+import { writeSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { parseArguments, rankFrom, type WorkerAddress } from './arguments.ts'
+import { describeThrown } from './handler-error.ts'
+import { isOwn } from './own-errors.ts'
+import { Session } from './session.ts'
+
+/**
+ * The worker process: one model, one connection. `node main.js --sock-type unix --sock-name PATH` or `--sock-type tcp --port N`.
+ * It leaves when the connection or its stdin ends, or on SIGTERM; Ctrl-C belongs to the frontend.
+ */
+
+let session: Session | undefined
+
+process.on('SIGINT', () => undefined)
+process.on('SIGTERM', () => void leave(0))
+process.stdin
+  .on('end', () => void leave(0))
+  .on('error', () => void leave(0))
+  .resume()
+process.on('uncaughtException', (error) => judge('Uncaught exception', error))
+process.on('unhandledRejection', (reason) => judge('Unhandled rejection', reason))
+
+try {
+  start()
+} catch (thrown) {
+  say(thrown instanceof Error ? thrown.message : String(thrown))
+  process.exit(1)
+}
+
+function start(): void {
+  const { address, maxFrameBytes } = parseArguments(process.argv.slice(2))
+  const rank = rankFrom(process.env)
+  const server = createServer({ noDelay: true }, (socket) => {
+    server.close() // one connection is all; this also removes the socket file
+    if (session !== undefined) socket.destroy()
+    else session = new Session(socket, rank, maxFrameBytes, { onEnd: ended })
+  })
+  server.on('error', (error) => {
+    say(`The worker cannot listen: ${error.message}`)
+    process.exit(1)
+  })
+  server.on('listening', () => {
+    process.stdout.write(`[PID]${process.pid}\nTorch worker started.\n`)
+  })
+  process.on('exit', () => server.close())
+  listen(server, address)
+}
+
+/** Only the worker's own user may connect to a Unix socket. */
+function listen(server: Server, address: WorkerAddress): void {
+  const umask = process.umask(0o077)
+  server.listen(address)
+  process.umask(umask)
+}
+
+function ended(trouble: string | undefined): void {
+  if (trouble !== undefined) say(trouble)
+  process.exit(trouble === undefined ? 0 : 1)
+}
+
+let leaving = false
+async function leave(code: number): Promise<void> {
+  if (leaving) return
+  leaving = true
+  await session?.end()
+  process.exit(code)
+}
+
+/** Errors that we gave to the handler may be left alone by it; any other means that nobody knows what state it is in. */
+function judge(what: string, thrown: unknown): void {
+  if (isOwn(thrown)) return
+  say(`${what}: ${describeThrown(thrown)}`)
+  process.exit(1)
+}
+
+/** At once: the process may be about to end. */
+function say(text: string): void {
+  try {
+    writeSync(2, `${text}\n`)
+  } catch {
+    // nobody reads it
+  }
+}

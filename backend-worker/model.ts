@@ -1,0 +1,41 @@
+import type { LoadMessage } from '../protocol/messages.ts'
+import type { ContextProperties } from './handler.ts'
+import type { StreamLimits } from './response-stream.ts'
+
+/** Which of the processes of its worker this one is. */
+export interface Rank {
+  readonly rank: number
+  readonly localRank: number
+  readonly worldSize: number
+}
+
+/** The model that this worker serves, as contexts show it. */
+export interface Model {
+  readonly name: string
+  readonly version: string
+  readonly manifest: Readonly<Record<string, unknown>>
+  readonly config: Readonly<Record<string, unknown>>
+  readonly properties: ContextProperties
+  readonly limits: StreamLimits
+  readonly decodeInput: boolean
+}
+
+export function modelFrom(load: LoadMessage, rank: Rank): Model {
+  return {
+    name: load.modelName,
+    version: load.modelVersion,
+    manifest: load.manifest,
+    config: load.modelConfig,
+    properties: Object.freeze({
+      modelDir: load.modelDir,
+      batchSize: load.batchSize,
+      gpuId: load.gpuId,
+      device: load.gpuId < 0 ? 'cpu' : `cuda:${load.gpuId}`,
+      ...rank,
+      serverName: 'torchserve-ts',
+      serverVersion: load.serverVersion,
+    }),
+    limits: { maxResponseBytes: load.maxResponseBytes, maxUnsentBytes: load.maxUnsentBytes },
+    decodeInput: load.decodeInput,
+  }
+}

@@ -1,0 +1,26 @@
+import type { FromWorker, LogLevel } from '../protocol/messages.ts'
+
+/** Where messages to the frontend go: the channel, or a list in a test. */
+export interface Outlet {
+  send(message: FromWorker): void
+  /** Bytes sent that the other side has not taken yet. */
+  readonly unsentBytes: number
+}
+
+const MAX_MESSAGE_CHARACTERS = 32_768
+/** Beyond this, logs and metrics are dropped: they have no credit that bounds them. */
+const MAX_UNSENT_BYTES = 4 * 1024 * 1024
+
+/** Sends a log line, cut to a length that fits a frame; dropped when the frontend does not keep up. */
+export function sendLog(outlet: Outlet, level: LogLevel, message: unknown, requestId?: string): void {
+  if (outlet.unsentBytes > MAX_UNSENT_BYTES) return
+  const text = typeof message === 'string' ? message : String(message)
+  const log: FromWorker = { type: 'log', level, message: text.slice(0, MAX_MESSAGE_CHARACTERS) }
+  if (requestId !== undefined) log.requestId = requestId
+  outlet.send(log)
+}
+
+/** Sends a metric; dropped when the frontend does not keep up. */
+export function sendMetric(outlet: Outlet, metric: FromWorker & { type: 'metric' }): void {
+  if (outlet.unsentBytes <= MAX_UNSENT_BYTES) outlet.send(metric)
+}

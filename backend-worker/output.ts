@@ -1,0 +1,40 @@
+import { ServeError } from '../protocol/errors.ts'
+
+const EMPTY = Buffer.alloc(0)
+
+/**
+ * One item of an answer as bytes (spec 1.7): bytes as they are, strings as UTF-8, nothing for undefined, all else JSON.
+ * @throws ServeError INVALID_OUTPUT when it cannot be written as JSON.
+ */
+export function encodeOutput(item: unknown): Uint8Array {
+  if (typeof item === 'string') return Buffer.from(item)
+  if (item instanceof Uint8Array) return item
+  if (item === undefined) return EMPTY
+  if (ArrayBuffer.isView(item)) return Buffer.from(item.buffer, item.byteOffset, item.byteLength)
+  if (item instanceof ArrayBuffer) return Buffer.from(item)
+  return Buffer.from(toJson(item))
+}
+
+/** @throws ServeError INVALID_OUTPUT when the answer is not one item per request. */
+export function checkAnswer(answer: unknown, batchLength: number): unknown[] {
+  if (!Array.isArray(answer)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
+  if (answer.length !== batchLength) {
+    throw new ServeError('INVALID_OUTPUT', 'number of batch response mismatched', {
+      detail: `The handler answered with ${answer.length} items to ${batchLength} requests`,
+    })
+  }
+  return answer as unknown[]
+}
+
+function toJson(item: unknown): string {
+  let json: string | undefined
+  let cause: unknown
+  try {
+    json = JSON.stringify(item, null, 2)
+  } catch (thrown) {
+    cause = thrown
+  }
+  if (json !== undefined) return json
+  const detail = cause instanceof Error ? cause.message : `A ${typeof item} has no JSON form`
+  throw new ServeError('INVALID_OUTPUT', 'Unsupported model output data type.', { detail, cause })
+}

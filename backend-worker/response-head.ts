@@ -1,0 +1,51 @@
+/** Status and headers that a handler chose for one answer; they travel with its first response. */
+export interface ResponseHead {
+  status?: number
+  reason?: string
+  contentType?: string
+  headers?: Record<string, string>
+}
+
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+ 
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+const MAX_VALUE_CHARACTERS = 8192
+const MAX_HEADERS = 64
+
+/** @throws RangeError when the status is no status of a final response. */
+export function setStatus(head: ResponseHead, status: number, reason?: string): void {
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
+    throw new RangeError(`The status of a response must be a whole number from 200 to 599, not ${status}`)
+  }
+  head.status = status
+  head.reason = reason === undefined ? undefined : checkedValue('reason phrase', reason)
+}
+
+/** @throws TypeError when name or value cannot stand in an HTTP header. */
+export function setHeader(head: ResponseHead, name: string, value: string): void {
+  if (!HEADER_NAME.test(name) || name === '__proto__') {
+    throw new TypeError(`"${name.slice(0, 80)}" cannot be the name of a header`)
+  }
+  if (name.toLowerCase() === 'content-type') {
+    setContentType(head, value)
+    return
+  }
+  head.headers ??= {}
+  if (Object.keys(head.headers).length >= MAX_HEADERS && !Object.hasOwn(head.headers, name)) {
+    throw new RangeError(`A response cannot have more than ${MAX_HEADERS} headers`)
+  }
+  head.headers[name] = checkedValue(`header ${name}`, value)
+}
+
+/** @throws TypeError when it cannot stand in an HTTP header. */
+export function setContentType(head: ResponseHead, contentType: string): void {
+  head.contentType = checkedValue('content type', contentType)
+}
+
+/** Handlers are often plain JavaScript: numbers and the like are taken as text. */
+function checkedValue(what: string, value: unknown): string {
+  const text = String(value)
+  if (text.length > MAX_VALUE_CHARACTERS) throw new RangeError(`The ${what} is too long`)
+  if (!FIELD_VALUE.test(text)) throw new TypeError(`The ${what} has characters that no header can carry`)
+  return text
+}

@@ -1,0 +1,139 @@
+import type { CancelReason, PredictMessage } from '../protocol/messages.ts'
+import { Batch, type BatchHost } from './batch.ts'
+import { HandlerContext, isExplain } from './context.ts'
+import type { Handler, HandlerRequest } from './handler.ts'
+import { iterate, isAsyncIterable } from './iterate.ts'
+import type { Model } from './model.ts'
+import { type Outlet, sendLog } from './outlet.ts'
+import { decodeRequest } from './input.ts'
+import type { ResponseStream } from './response-stream.ts'
+
+/** Runs batches on a loaded handler. Several may run at once: everything is found by request id, nothing by its place in time. */
+export class Service implements BatchHost {
+  readonly outlet: Outlet
+  readonly rank: number
+  readonly limits: Model['limits']
+  readonly #handler: Handler
+  readonly #model: Model
+  readonly #streams = new Map<number, ResponseStream>()
+  readonly #batches = new Set<Batch>()
+  #onIdle: (() => void)[] = []
+
+  constructor(handler: Handler, model: Model, outlet: Outlet) {
+    this.#handler = handler
+    this.#model = model
+    this.outlet = outlet
+    this.rank = model.properties.rank
+    this.limits = model.limits
+  }
+
+  /** Whether the number belongs to a request that has not had its end. */
+  has(id: number): boolean {
+    return this.#streams.has(id)
+  }
+
+  /**
+   * Takes a batch. Requests to be explained and others do not share a call of the handler: it sees only one kind, first the one,
+   * then the other.
+   */
+  predict(message: PredictMessage): void {
+    const { action, requests } = message
+    const explained = requests.filter((request) => isExplain(request.headers))
+    if (explained.length === 0 || explained.length === requests.length) {
+      void this.#run(this.#open(message), message)
+      return
+    }
+    const others = requests.filter((request) => !isExplain(request.headers))
+    const groups = [others, explained].map((group): PredictMessage => ({
+      type: 'predict',
+      action,
+      requests: group,
+    }))
+    const batches = groups.map((group) => this.#open(group))
+    void this.#run(batches[0]!, groups[0]!).then(() => this.#run(batches[1]!, groups[1]!))
+  }
+
+  cancel(ids: readonly number[], reason: CancelReason): void {
+    for (const id of ids) this.#streams.get(id)?.cancel(reason)
+  }
+
+  cancelAll(reason: CancelReason): void {
+    for (const batch of [...this.#batches]) batch.cancel(reason)
+  }
+
+  /** Requests that have ended get credit too, for what was under way: it is ignored. */
+  credit(id: number, bytes: number): void {
+    this.#streams.get(id)?.credit(bytes)
+  }
+
+  /** Resolves when no request is open. */
+  idle(): Promise<void> {
+    if (this.#batches.size === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+
+  streamEnded(stream: ResponseStream): void {
+    this.#streams.delete(stream.id)
+  }
+
+  batchEnded(batch: Batch): void {
+    this.#batches.delete(batch)
+    if (this.#batches.size > 0) return
+    for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  #open(message: PredictMessage): Batch {
+    const batch = new Batch(message.requests, this)
+    for (const stream of batch.streams) this.#streams.set(stream.id, stream)
+    if (batch.streams.length > 0) this.#batches.add(batch)
+    return batch
+  }
+
+  /** Not async itself: what waits for the handler must not keep the message, with its undecoded inputs, in memory. */
+  #run(batch: Batch, message: PredictMessage): Promise<void> {
+    let answer: unknown
+    try {
+      if (batch.gone) throw batch.streams[0]!.gone!
+      answer = this.#call(batch, message)
+    } catch (thrown) {
+      batch.fail(thrown)
+      return NOTHING
+    }
+    return this.#settle(batch, answer)
+  }
+
+  async #settle(batch: Batch, answer: unknown): Promise<void> {
+    try {
+      const result = await answer
+      batch.finish(isAsyncIterable(result) ? await iterate(result, batch) : result)
+    } catch (thrown) {
+      batch.fail(thrown)
+    }
+  }
+
+  #call(batch: Batch, message: PredictMessage): unknown {
+    const handler = this.#handler
+    const context = new HandlerContext(this.#model, batch)
+    if (message.action === 'describe') return this.#describe(batch, context)
+    const inputs = this.#inputs(message)
+    if (context.explain && handler.explain !== undefined) return handler.explain(inputs, context)
+    return handler.handle(inputs, context)
+  }
+
+  #inputs(message: PredictMessage): HandlerRequest[] {
+    return message.requests.map(({ parts, requestId }) =>
+      decodeRequest(parts, this.#model.decodeInput, (warning) => {
+        sendLog(this.outlet, 'warn', warning, requestId)
+      }),
+    )
+  }
+
+  async #describe(batch: Batch, context: HandlerContext): Promise<unknown[]> {
+    const described: unknown = await this.#handler.describe?.(context)
+    const metadata = typeof described === 'object' && described !== null ? described : {}
+    for (const stream of batch.streams) stream.head.contentType = 'application/json'
+    return batch.streams.map(() => metadata)
+  }
+}
+
+const NOTHING = Promise.resolve()

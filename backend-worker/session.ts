@@ -1,0 +1,137 @@
+import type { Socket } from 'node:net'
+import { type Channel, workerChannel } from '../protocol/channel.ts'
+import { ServeError } from '../protocol/errors.ts'
+import {
+  type FromWorker,
+  type LoadMessage,
+  PROTOCOL_VERSION,
+  type PredictMessage,
+  type ToWorker,
+} from '../protocol/messages.ts'
+import { within } from './deadline.ts'
+import { describeThrown } from './handler-error.ts'
+import { type LoadedModel, loadModel } from './load.ts'
+import type { Rank } from './model.ts'
+
+/** Time for running requests to see their abort, and for the handler's `shutdown`, each. */
+const LEAVE_GRACE_MS = 2500
+/** Time for the frontend to take what was sent and close its side. */
+const CLOSE_GRACE_MS = 2000
+
+export interface SessionEvents {
+  /** Once: the connection is gone and nothing runs any more. `trouble` says why, if it was not a plain end. */
+  onEnd(trouble?: string): void
+}
+
+/** The worker's side of its one connection: decides what each message of the frontend means. */
+export class Session {
+  readonly #channel: Channel<ToWorker, FromWorker>
+  readonly #rank: Rank
+  #loading = false
+  #loaded: LoadedModel | undefined
+  #unloading = false
+  #trouble: string | undefined
+  readonly #closed: Promise<void>
+
+  constructor(socket: Socket, rank: Rank, maxFrameBytes: number, events: SessionEvents) {
+    this.#rank = rank
+    this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
+    this.#channel = workerChannel(socket, maxFrameBytes, {
+      onMessage: (message) => this.#receive(message),
+      onClose: (error) => {
+        const trouble = this.#trouble ?? (error && `The connection to the frontend broke: ${error.message}`)
+        void this.#leave().then(() => events.onEnd(trouble))
+      },
+    })
+    this.#channel.send({
+      type: 'ready',
+      protocolVersion: PROTOCOL_VERSION,
+      pid: process.pid,
+      rank: rank.rank,
+      runtime: `node ${process.versions.node}`,
+    })
+  }
+
+  /** Stops what runs and leaves: the frontend is gone or the process was told to end. */
+  async end(): Promise<void> {
+    await this.#leave()
+    this.#channel.close()
+    await within(CLOSE_GRACE_MS, this.#closed)
+  }
+
+  #receive(message: ToWorker): void {
+    switch (message.type) {
+      case 'load':
+        void this.#load(message)
+        return
+      case 'predict':
+        this.#predict(message)
+        return
+      case 'cancel':
+        this.#loaded?.service.cancel(message.ids, message.reason)
+        return
+      case 'credit':
+        this.#loaded?.service.credit(message.id, message.bytes)
+        return
+      case 'ping':
+        this.#channel.send({ type: 'pong', nonce: message.nonce })
+        return
+      case 'unload':
+        void this.#unload()
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  async #load(message: LoadMessage): Promise<void> {
+    if (this.#loading) {
+      this.#channel.close(new ServeError('PROTOCOL', 'A worker loads one model once'))
+      return
+    }
+    this.#loading = true
+    try {
+      this.#loaded = await loadModel(message, this.#rank, this.#channel)
+      this.#channel.send({ type: 'loaded' })
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      this.#trouble = `The handler did not load: ${error.detail ?? error.message}`
+      this.#channel.send({ type: 'loaded', error: error.toWire() })
+      this.#channel.close()
+    }
+  }
+
+  #predict(message: PredictMessage): void {
+    const service = this.#loaded?.service
+    if (service === undefined || this.#unloading) {
+      const error = new ServeError('SHUTTING_DOWN', 'The worker serves no model now').toWire()
+      for (const { id } of message.requests) this.#channel.send({ type: 'failure', id, error })
+      return
+    }
+    const known = message.requests.find(({ id }) => service.has(id))
+    if (known !== undefined) throw new ServeError('PROTOCOL', `Request ${known.id} is open already`)
+    service.predict(message)
+  }
+
+  /** Lets run what runs. */
+  async #unload(): Promise<void> {
+    if (this.#unloading) return
+    this.#unloading = true
+    await this.#loaded?.service.idle()
+    await this.end()
+  }
+
+  async #leave(): Promise<void> {
+    this.#unloading = true
+    const loaded = this.#loaded
+    if (loaded === undefined) return
+    this.#loaded = undefined
+    loaded.service.cancelAll('shutdown')
+    await within(LEAVE_GRACE_MS, loaded.service.idle())
+    try {
+      await within(LEAVE_GRACE_MS, loaded.handler.shutdown?.())
+    } catch (thrown) {
+      process.stderr.write(`The handler threw in shutdown: ${describeThrown(thrown)}\n`)
+    }
+  }
+}

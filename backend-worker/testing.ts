@@ -1,0 +1,192 @@
+/**
+ * Runs a handler in a unit test: no server, no socket, but the very code that runs it in a worker.
+ *
+ * @example
+ * ```ts
+ * import { runHandler } from 'torchserve-ts/testing'
+ * import Countdown from './handler.ts'
+ *
+ * const { responses } = await runHandler(Countdown, ['go'])
+ * expect(responses[0].items).toEqual(['three', 'two', 'one', 'lift-off'])
+ * ```
+ */
+import { ServeError } from '../protocol/errors.ts'
+import {
+  type FromWorker,
+  itemCost,
+  type LogMessage,
+  type MetricMessage,
+  type PredictRequest,
+} from '../protocol/messages.ts'
+import type { Handler } from './handler.ts'
+import { startService } from './load.ts'
+import { asHandler } from './loader.ts'
+import { modelFrom } from './model.ts'
+import { type TestInput, toPart } from './testing-input.ts'
+
+export type { TestInput } from './testing-input.ts'
+
+/** One request: its `body` alone, or named parts and headers. Strings arrive as text, bytes as a Buffer, all else as JSON. */
+export type TestRequest = TestInput | { parts: Record<string, TestInput>; headers?: Record<string, string> }
+
+export type TestHandler = Handler | (new () => Handler) | Handler['handle']
+
+export interface RunOptions {
+  /** Default: none. */
+  modelConfig?: Record<string, unknown>
+  /** Default: the current folder. */
+  modelDir?: string
+  /** Default 0; others send nothing. */
+  rank?: number
+  worldSize?: number
+  /** `describe` runs the handler's `describe`. Default `predict`. */
+  action?: 'predict' | 'describe'
+  /** Aborting it cancels all requests, as clients that leave do. */
+  signal?: AbortSignal
+  /** Bytes under way per request. Default 262144. */
+  window?: number
+  /** Called at each intermediate response; what it returns is awaited before the handler gets its credit back: a slow reader. */
+  onItem?: (item: string, requestIndex: number) => void | Promise<void>
+}
+
+/** The answer to one request. */
+export interface TestResponse {
+  /** 200 unless the handler set one; undefined when it failed before its first response. */
+  status: number | undefined
+  contentType: string | undefined
+  headers: Record<string, string>
+  /** What the handler streamed, each as text, and its last response unless that was empty. */
+  items: string[]
+  /** The same as bytes in one piece. */
+  body: Buffer
+  streamed: boolean
+  /** Why the request failed. */
+  error: ServeError | undefined
+}
+
+export interface RunResult {
+  responses: TestResponse[]
+  logs: LogMessage[]
+  metrics: MetricMessage[]
+}
+
+const LIMIT = 64 * 1024 * 1024
+
+/**
+ * Initialises the handler, calls it with one batch of requests, and shuts it down.
+ * @throws (rejects) what `initialize` or `shutdown` throws; what `handle` throws stands in the responses.
+ */
+export async function runHandler(
+  handler: TestHandler,
+  requests: readonly TestRequest[],
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const made = asHandler(handler)
+  if (made === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
+  const run = new TestRun(requests.length, options)
+  const { service } = await startService(made, model(requests.length, options), run)
+  run.onCredit = (id, bytes) => {
+    service.credit(id, bytes)
+  }
+  const cancel = (): void => {
+    service.cancelAll('client left')
+  }
+  const action = options.action ?? 'predict'
+  service.predict({ type: 'predict', action, requests: requests.map((one, i) => toPredict(one, i, options)) })
+  options.signal?.addEventListener('abort', cancel)
+  if (options.signal?.aborted === true) cancel()
+  await service.idle()
+  options.signal?.removeEventListener('abort', cancel)
+  await made.shutdown?.()
+  return run.result
+}
+
+/** Takes the place of the frontend. */
+class TestRun {
+  readonly unsentBytes = 0
+  readonly result: RunResult
+  onCredit: (id: number, bytes: number) => void = () => undefined
+  readonly #onItem: RunOptions['onItem']
+
+  constructor(requests: number, options: RunOptions) {
+    this.#onItem = options.onItem
+    const responses = Array.from({ length: requests }, emptyResponse)
+    this.result = { responses, logs: [], metrics: [] }
+  }
+
+  send(message: FromWorker): void {
+    if (message.type === 'log') this.result.logs.push(message)
+    else if (message.type === 'metric') this.result.metrics.push(message)
+    else if (message.type === 'failure') {
+      this.result.responses[message.id]!.error = ServeError.fromWire(message.error)
+    } else if (message.type === 'response') this.#respond(message)
+  }
+
+  #respond(message: FromWorker & { type: 'response' }): void {
+    const response = this.result.responses[message.id]!
+    if (response.status === undefined) {
+      response.status = message.status ?? 200
+      response.contentType = message.contentType
+      response.headers = message.headers ?? {}
+    }
+    const body = Buffer.from(message.body)
+    if (body.byteLength > 0 || message.ts_stream_next === 'true') response.items.push(body.toString())
+    response.body = Buffer.concat([response.body, body])
+    response.streamed = message.ts_stream_next !== undefined
+    if (message.ts_stream_next === 'true') void this.#read(message.id, body)
+  }
+
+  async #read(id: number, body: Buffer): Promise<void> {
+    await this.#onItem?.(body.toString(), id)
+    this.onCredit(id, itemCost(body))
+  }
+}
+
+function emptyResponse(): TestResponse {
+  return {
+    status: undefined,
+    contentType: undefined,
+    headers: {},
+    items: [],
+    body: Buffer.alloc(0),
+    streamed: false,
+    error: undefined,
+  }
+}
+
+function toPredict(request: TestRequest, id: number, options: RunOptions): PredictRequest {
+  const named = typeof request === 'object' && request !== null && 'parts' in request
+  const parts = named
+    ? (request as { parts: Record<string, TestInput> }).parts
+    : { body: request }
+  return {
+    id,
+    requestId: `request-${id}`,
+    headers: named ? ((request as { headers?: Record<string, string> }).headers ?? {}) : {},
+    parts: Object.entries(parts).map(([name, value]) => toPart(name, value)),
+    window: options.window ?? 262_144,
+  }
+}
+
+function model(batchSize: number, options: RunOptions): ReturnType<typeof modelFrom> {
+  const rank = options.rank ?? 0
+  const ranks = { rank, localRank: rank, worldSize: options.worldSize ?? 1 }
+  return modelFrom(
+    {
+      type: 'load',
+      modelName: 'test',
+      modelVersion: '1.0',
+      modelDir: options.modelDir ?? process.cwd(),
+      handlerPath: '',
+      manifest: {},
+      modelConfig: options.modelConfig ?? {},
+      batchSize,
+      gpuId: -1,
+      serverVersion: '',
+      maxResponseBytes: LIMIT,
+      maxUnsentBytes: LIMIT,
+      decodeInput: true,
+    },
+    ranks,
+  )
+}

@@ -1,0 +1,115 @@
+import { chooseGenerators } from './generators/choose.ts'
+import { cases, type Protocol } from './measures/cases.ts'
+import { measureDisconnect } from './measures/disconnect.ts'
+import type { Figure } from './measures/figure.ts'
+import { measureMemory } from './measures/memory.ts'
+import { measureStalled } from './measures/stalled.ts'
+import { measureStart } from './measures/start.ts'
+import { measureThroughput, type Contender } from './measures/throughput.ts'
+import { readOptions, type Measure, type Options } from './options.ts'
+import { stopAll } from './processes.ts'
+import { buildPrograms } from './programs.ts'
+import {
+  figureLine,
+  headLines,
+  newReport,
+  shortfalls,
+  throughputHead,
+  throughputLine,
+  writeReport,
+  type Report,
+} from './report.ts'
+import { removeScratch } from './scratch.ts'
+import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceilings.ts'
+import { startOurs } from './targets/ours.ts'
+import type { Target } from './targets/target.ts'
+
+/** `npm run bench`: everything that docs/performance.md promises, measured in one run. */
+
+const print = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
+
+async function bench(options: Options): Promise<void> {
+  await buildPrograms()
+  const generators = await chooseGenerators()
+  const report = newReport(options, generators.rest.name, generators.grpc.name)
+  print(headLines(report))
+  for (const protocol of ['rest', 'grpc'] as const) {
+    if (options.only.includes(protocol)) await throughput(protocol, generators, options, report)
+  }
+  const measure = async (name: Measure, run: () => Promise<Figure[]>): Promise<void> => {
+    if (!options.only.includes(name)) return
+    const figures = await run()
+    report.figures.push(...figures)
+    print(figures.map(figureLine).join('\n'))
+  }
+  print('')
+  await measure('memory', () => measureMemory(options))
+  await measure('disconnect', () => withOurs((ours) => measureDisconnect(ours, options)))
+  await measure('stalled', () => withOurs(measureStalled))
+  await measure('start', () => measureStart(options))
+  print(`\n${writeReport(report)}\n${verdict(shortfalls(report))}`)
+}
+
+async function throughput(
+  protocol: Protocol,
+  generators: Awaited<ReturnType<typeof chooseGenerators>>,
+  options: Options,
+  report: Report,
+): Promise<void> {
+  print(`\n${throughputHead}`)
+  const contenders = await (protocol === 'rest' ? restContenders(options) : grpcContenders(options))
+  for (const kase of cases(protocol)) {
+    for (const clients of options.clients) {
+      const rows = await measureThroughput(kase, contenders, clients, generators[protocol], options)
+      report.throughput.push(...rows)
+      print(rows.map(throughputLine).join('\n'))
+    }
+  }
+  for (const { target } of contenders) await target.stop()
+}
+
+async function restContenders(options: Options): Promise<Contender[]> {
+  const ceilings = [
+    { target: await startBareHttp() },
+    { target: await startWorkerHttp(), against: 0, required: 0.4 },
+  ]
+  if (options.ceilingsOnly) return ceilings
+  return [...ceilings, { target: await startOurs(), against: 1, required: 0.6 }]
+}
+
+async function grpcContenders(options: Options): Promise<Contender[]> {
+  const ceiling = { target: await startWorkerGrpc() }
+  if (options.ceilingsOnly) return [ceiling]
+  return [ceiling, { target: await startOurs(), against: 0, required: 0.7 }]
+}
+
+async function withOurs<R>(measure: (ours: Target) => Promise<R>): Promise<R> {
+  const ours = await startOurs()
+  try {
+    return await measure(ours)
+  } finally {
+    await ours.stop()
+  }
+}
+
+function verdict(missed: number): string {
+  return missed === 0 ? 'Every requirement is met.' : `${missed} requirements are not met.`
+}
+
+async function finish(code: number): Promise<never> {
+  await stopAll()
+  removeScratch()
+  process.exit(code)
+}
+
+const options = readOptions(process.argv)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void finish(130))
+try {
+  await bench(options)
+  await finish(0)
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  await finish(1)
+}

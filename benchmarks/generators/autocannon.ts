@@ -1,0 +1,37 @@
+import { writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { execa } from 'execa'
+import { scratch } from '../scratch.ts'
+import type { Generator, Load, LoadResult } from './generator.ts'
+
+interface Printed {
+  '2xx': number
+  non2xx: number
+  errors: number
+  timeouts: number
+  duration: number
+  latency: { p50: number; p99: number }
+}
+
+/** autocannon: REST load where wrk is not installed. It costs more processor time than what it measures. */
+export const autocannon: Generator = { name: 'autocannon', run }
+
+const program = createRequire(import.meta.url).resolve('autocannon/autocannon.js')
+
+async function run(load: Load): Promise<LoadResult> {
+  const body = scratch('autocannon.body')
+  writeFileSync(body, load.body)
+  const args = ['-j', '-m', 'POST', '-i', body, '-H', 'content-type: application/json']
+  const numbers = ['-c', String(load.clients), '-d', String(load.seconds)]
+  const { stdout } = await execa(process.execPath, [program, ...args, ...numbers, load.url], {
+    timeout: (load.seconds + 20) * 1000,
+  })
+  const printed = JSON.parse(stdout) as Printed
+  return {
+    requests: printed['2xx'],
+    errors: printed.non2xx + printed.errors + printed.timeouts,
+    seconds: printed.duration,
+    p50: printed.latency.p50,
+    p99: printed.latency.p99,
+  }
+}

@@ -1,0 +1,76 @@
+import { COUNT, ECHO, ECHO_BODY, ITEMS, STREAM_BODY, STREAM_ITEMS } from '../ceilings/workload.ts'
+import type { Load } from '../generators/generator.ts'
+import { streamCall, unaryCall } from '../grpc-calls.ts'
+import type { Target } from '../targets/target.ts'
+import { callAndRead, postAndRead, type Answer } from '../wire.ts'
+
+export type Protocol = 'rest' | 'grpc'
+
+/** One kind of request: how to load a target with it, and what a right answer is. */
+export interface Case {
+  name: string
+  protocol: Protocol
+  /** HTTP chunks or gRPC messages that count for the figures; 0 for unary. */
+  items: number
+  load(target: Target): Pick<Load, 'url' | 'body'>
+  ask(target: Target): Promise<Answer>
+  expected: Answer
+}
+
+const streamed = STREAM_ITEMS.join('')
+
+export function cases(protocol: Protocol): Case[] {
+  return protocol === 'rest' ? restCases() : grpcCases()
+}
+
+function restCases(): Case[] {
+  const unary = { status: 200, body: ECHO_BODY, pieces: 1 }
+  const stream = { status: 200, body: streamed, pieces: ITEMS }
+  return [
+    rest('REST unary', 0, ECHO, ECHO_BODY, unary),
+    rest('REST stream', ITEMS, COUNT, STREAM_BODY, stream),
+  ]
+}
+
+function rest(name: string, items: number, model: string, body: string, expected: Answer): Case {
+  const url = (target: Target): string => `${target.restOrigin!}/predictions/${model}`
+  return {
+    name,
+    protocol: 'rest',
+    items,
+    expected,
+    load: (target) => ({ url: url(target), body: Buffer.from(body) }),
+    ask: (target) => postAndRead(url(target), body),
+  }
+}
+
+/** A gRPC stream ends with one message more than it has items: the empty last response. */
+function grpcCases(): Case[] {
+  const unary = { status: 0, body: ECHO_BODY, pieces: 1 }
+  const stream = { status: 0, body: streamed, pieces: ITEMS + 1 }
+  return [
+    grpc('gRPC unary', 0, unaryCall(), unary),
+    grpc('gRPC stream', ITEMS, streamCall(STREAM_BODY), stream),
+  ]
+}
+
+function grpc(name: string, items: number, call: ReturnType<typeof unaryCall>, expected: Answer): Case {
+  return {
+    name,
+    protocol: 'grpc',
+    items,
+    expected,
+    load: (target) => ({ url: target.grpcOrigin! + call.path, body: call.message }),
+    ask: (target) => callAndRead(target.grpcOrigin!, call),
+  }
+}
+
+/** Asks `times` at once and compares every answer. @throws Error that shows the first wrong one */
+export async function verify(target: Target, kase: Case, times: number): Promise<void> {
+  const answers = await Promise.all(Array.from({ length: times }, () => kase.ask(target)))
+  const { status, body, pieces } = kase.expected
+  const wrong = answers.find((a) => a.status !== status || a.body !== body || a.pieces !== pieces)
+  if (wrong === undefined) return
+  const seen = `status ${wrong.status}, ${wrong.pieces} pieces, ${wrong.body.length} bytes: ${wrong.body.slice(0, 300)}`
+  throw new Error(`${target.name} answers ${kase.name} wrongly: ${seen}`)
+}

@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { COUNT, IDLE_BODY, STREAM_BODY } from '../ceilings/workload.ts'
+import type { Options } from '../options.ts'
+import { median } from '../statistics.ts'
+import { startBareHttp } from '../targets/ceilings.ts'
+import { startOurs } from '../targets/ours.ts'
+import type { Target } from '../targets/target.ts'
+import { post, postAndRead } from '../wire.ts'
+import type { Figure } from './figure.ts'
+import { steadyResidentBytes } from './resident.ts'
+
+const STREAMS = 1000
+const WARM_UP_REQUESTS = 300
+
+/** Memory of frontend and worker per open idle stream, beside bare node:http's; fresh servers each time. */
+export async function measureMemory(options: Options): Promise<Figure[]> {
+  const bare: number[] = []
+  const ours: number[] = []
+  for (let i = 0; i < options.repeats; i++) {
+    bare.push(await perStream(startBareHttp))
+    ours.push(await perStream(startOurs))
+  }
+  const name = `RSS growth per idle stream at ${STREAMS}`
+  const figure = (name: string, value: number): Figure => ({ measure: 'memory', name, value, unit: 'KB' })
+  const ratio = median(ours.map((value, i) => value / bare[i]!))
+  return [
+    figure(`${name}, node:http`, median(bare)),
+    figure(`${name}, torchserve-ts`, median(ours)),
+    { measure: 'memory', name: `${name}, ratio`, value: ratio, unit: 'x', atMost: 1.5 },
+  ]
+}
+
+/** Kilobytes per stream of a server that has just been started and warmed up. */
+async function perStream(start: () => Promise<Target>): Promise<number> {
+  const target = await start()
+  const sockets: Socket[] = []
+  try {
+    const url = `${target.restOrigin!}/predictions/${COUNT}`
+    for (let i = 0; i < WARM_UP_REQUESTS; i++) await postAndRead(url, STREAM_BODY)
+    const before = await steadyResidentBytes(target)
+    for (let i = 0; i < STREAMS; i++) sockets.push(await idleStream(url))
+    return ((await steadyResidentBytes(target)) - before) / STREAMS / 1024
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    await target.stop()
+  }
+}
+
+/** A stream whose first item has arrived. */
+async function idleStream(url: string): Promise<Socket> {
+  const socket = post(url, IDLE_BODY)
+  let text = ''
+  while (!text.includes('\n\r\n', text.indexOf('\r\n\r\n') + 4)) {
+    const [chunk] = (await once(socket, 'data')) as [Buffer]
+    text += chunk.toString('latin1')
+  }
+  if (!text.startsWith('HTTP/1.1 200')) throw new Error(`No stream: ${text.slice(0, 300)}`)
+  return socket
+}

@@ -1,0 +1,55 @@
+import { Command, InvalidArgumentError, Option } from 'commander'
+
+export const MEASURES = ['rest', 'grpc', 'memory', 'disconnect', 'stalled', 'start'] as const
+export type Measure = (typeof MEASURES)[number]
+
+export interface Options {
+  only: Measure[]
+  /** Rounds of each comparison. */
+  rounds: number
+  /** Seconds of one burst of load. */
+  seconds: number
+  /** Seconds of load before the first round. */
+  warmUp: number
+  /** Fresh servers per memory and start figure. */
+  repeats: number
+  clients: number[]
+  /** Leave torchserve-ts out of the throughput. */
+  ceilingsOnly: boolean
+}
+
+interface Flags {
+  only?: Measure[]
+  rounds: number
+  seconds: number
+  quick?: boolean
+  ceilings?: boolean
+}
+
+/** Reads the command line; prints help or a mistake and leaves by itself. */
+export function readOptions(argv: string[]): Options {
+  const command = new Command('bench')
+    .description('Measures torchserve-ts beside ceilings written for speed. Needs Linux (/proc).')
+    .addOption(new Option('--only <measures...>', 'measure these only').choices(MEASURES))
+    .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 5)
+    .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 2)
+    .option('--ceilings', 'throughput of the ceilings alone, to see how noisy the machine is')
+    .option('--quick', 'one round of one second: a look, no figures')
+  const flags = command.parse(argv).opts<Flags>()
+  const quick = flags.quick === true
+  return {
+    only: flags.only ?? (flags.ceilings === true ? ['rest', 'grpc'] : [...MEASURES]),
+    rounds: quick ? 1 : flags.rounds,
+    seconds: quick ? 1 : flags.seconds,
+    warmUp: quick ? 1 : 2,
+    repeats: quick ? 1 : 3,
+    clients: [1, 32],
+    ceilingsOnly: flags.ceilings === true,
+  }
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (Number.isInteger(value) && value >= 1 && value <= 60) return value
+  throw new InvalidArgumentError('It must be a whole number from 1 to 60.')
+}

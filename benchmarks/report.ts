@@ -1,0 +1,107 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Figure } from './measures/figure.ts'
+import type { ThroughputRow } from './measures/throughput.ts'
+
+export interface Report {
+  startedAt: string
+  environment: {
+    node: string
+    platform: string
+    cpu: string
+    cores: number
+    /** Load of the last minute before the run: other work on the machine. */
+    loadBefore: number
+    restGenerator: string
+    grpcGenerator: string
+  }
+  options: object
+  throughput: ThroughputRow[]
+  figures: Figure[]
+}
+
+export function newReport(options: object, restGenerator: string, grpcGenerator: string): Report {
+  return {
+    startedAt: new Date().toISOString(),
+    environment: {
+      node: process.version,
+      platform: `${process.platform}-${process.arch}`,
+      cpu: cpus()[0]?.model ?? 'unknown',
+      cores: availableParallelism(),
+      loadBefore: loadavg()[0]!,
+      restGenerator,
+      grpcGenerator,
+    },
+    options,
+    throughput: [],
+    figures: [],
+  }
+}
+
+export function headLines(report: Report): string {
+  const { node, platform, cores, cpu, loadBefore, restGenerator, grpcGenerator } = report.environment
+  return `Node ${node}, ${platform}, ${cores} cores (${cpu}), load before ${loadBefore.toFixed(2)}
+REST by ${restGenerator}, gRPC by ${grpcGenerator}. Ratios are medians of paired rounds (least to greatest).`
+}
+
+export const throughputHead = line([
+  'case', 'clients', 'target', 'req/s', 'chunks/s', 'p50 ms', 'p99 ms', 'cpu us/req', 'ratio', 'required', '',
+]) // prettier-ignore
+
+export function throughputLine(row: ThroughputRow): string {
+  const { ratio, against, required } = row
+  return line([
+    row.case,
+    String(row.clients),
+    row.target,
+    row.requestsPerSecond.toFixed(0),
+    row.chunksPerSecond?.toFixed(0) ?? '',
+    row.p50?.toFixed(2) ?? '',
+    row.p99?.toFixed(2) ?? '',
+    row.cpuMicroseconds.toFixed(0),
+    ratio === undefined
+      ? ''
+      : `${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}) of ${against!}`,
+    required === undefined ? '' : `>= ${required}`,
+    verdict(row.ok),
+  ])
+}
+
+export function figureLine(figure: Figure): string {
+  const value = `${figure.value.toFixed(figure.unit === 'ms' && figure.value > 100 ? 0 : 2)} ${figure.unit}`
+  const required = figure.atMost === undefined ? '' : `<= ${figure.atMost}`
+  return `${figure.name.padEnd(58)}${value.padStart(12)}  ${required.padEnd(9)}${verdict(figureOk(figure))}`.trimEnd()
+}
+
+export function figureOk(figure: Figure): boolean | undefined {
+  return figure.atMost === undefined ? undefined : figure.value <= figure.atMost
+}
+
+/** Everything that a requirement was not met by. */
+export function shortfalls(report: Report): number {
+  const rows = report.throughput.filter((row) => row.ok === false).length
+  return rows + report.figures.filter((figure) => figureOk(figure) === false).length
+}
+
+/** Writes benchmarks/results/<time>.json and returns its path. */
+export function writeReport(report: Report): string {
+  const folder = fileURLToPath(new URL('results/', import.meta.url))
+  mkdirSync(folder, { recursive: true })
+  const path = `${folder}${report.startedAt.replaceAll(':', '-')}.json`
+  writeFileSync(path, `${JSON.stringify(report, null, 2)}\n`)
+  return path
+}
+
+function verdict(ok: boolean | undefined): string {
+  if (ok === undefined) return ''
+  return ok ? 'ok' : 'SHORT'
+}
+
+function line(cells: string[]): string {
+  const widths = [12, 8, 16, 9, 10, 8, 8, 11, 42, 9, 0]
+  return cells
+    .map((cell, i) => cell.padEnd(widths[i]!))
+    .join(' ')
+    .trimEnd()
+}

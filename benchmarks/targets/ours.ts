@@ -1,0 +1,93 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { COUNT, ECHO } from '../ceilings/workload.ts'
+import { processTree, Service } from '../processes.ts'
+import { scratch } from '../scratch.ts'
+import type { Target } from './target.ts'
+
+const CLI = fileURLToPath(new URL('../../dist/frontend/cli.js', import.meta.url))
+const STORE = fileURLToPath(new URL('../../model-store', import.meta.url))
+let starts = 0
+
+/** The command that starts torchserve-ts as a user would, with the ports that it will listen on. */
+export interface OursCommand {
+  args: string[]
+  env: Record<string, string>
+  /** Its working folder: it writes logs there. */
+  cwd: string
+  restOrigin: string
+  grpcOrigin: string
+}
+
+export async function oursCommand(models: string[] = [ECHO, COUNT]): Promise<OursCommand> {
+  const [rest, management, metrics, grpc, grpcManagement] = (await freePorts(5)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  const folder = scratch(`ours-${starts++}`)
+  mkdirSync(folder)
+  const config = `${folder}/config.properties`
+  writeFileSync(
+    config,
+    `inference_address=http://127.0.0.1:${rest}
+management_address=http://127.0.0.1:${management}
+metrics_address=http://127.0.0.1:${metrics}
+grpc_inference_port=${grpc}
+grpc_management_port=${grpcManagement}
+`,
+  )
+  const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--ts-config', config]
+  return {
+    args: [CLI, ...flags, '--model-store', STORE, '--models', ...models.map((name) => `${name}=${name}`)],
+    env: { LOG_LOCATION: `${folder}/logs`, TEMP: folder, TMPDIR: folder },
+    cwd: folder,
+    restOrigin: `http://127.0.0.1:${rest}`,
+    grpcOrigin: `http://127.0.0.1:${grpc}`,
+  }
+}
+
+/** Starts torchserve-ts through its command line; resolves when every model answers. */
+export async function startOurs(): Promise<Target> {
+  const command = await oursCommand()
+  const [service] = await Service.start(command.args, /Model server started\./, command)
+  await Promise.all([ECHO, COUNT].map((model) => answers(`${command.restOrigin}/predictions/${model}`)))
+  return {
+    name: 'torchserve-ts',
+    restOrigin: command.restOrigin,
+    grpcOrigin: command.grpcOrigin,
+    pids: () => processTree(service.pid),
+    stop: () => service.stop(),
+  }
+}
+
+/** Asks until the answer is 200: models may still load when the server has started. */
+async function answers(url: string): Promise<void> {
+  const deadline = Date.now() + 20_000
+  for (;;) {
+    const response = await fetch(url, { method: 'POST', body: '{"n":1,"delay":0}' })
+    const body = await response.text()
+    if (response.status === 200) return
+    if (Date.now() > deadline) throw new Error(`${url} answers ${response.status}: ${body}`)
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer())
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve, reject) => {
+          server.once('error', reject)
+          server.listen(0, '127.0.0.1', () => {
+            resolve((server.address() as AddressInfo).port)
+          })
+        }),
+    ),
+  )
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}

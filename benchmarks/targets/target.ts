@@ -1,0 +1,11 @@
+/** A server under measurement. */
+export interface Target {
+  name: string
+  /** `http://host:port`, absent for a gRPC ceiling. */
+  restOrigin?: string
+  /** `http://host:port`, absent for an HTTP ceiling. */
+  grpcOrigin?: string
+  /** All its processes now: frontend and workers. */
+  pids(): number[]
+  stop(): Promise<void>
+}

@@ -1,0 +1,88 @@
+import { connect as connectHttp2 } from 'node:http2'
+import { connect, type Socket } from 'node:net'
+import type { GrpcCall } from './grpc-calls.ts'
+
+/** Small clients that look at the bytes themselves: what they count was really on the wire. */
+
+export interface Answer {
+  /** HTTP status, or the gRPC status code. */
+  status: number
+  body: string
+  /** HTTP chunks or gRPC messages; 1 for an answer with a length. */
+  pieces: number
+}
+
+/** Opens a connection and posts; the caller reads. */
+export function post(url: string, body: string, close = false): Socket {
+  const { hostname, port, pathname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.write(
+    `POST ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n${close ? 'connection: close\r\n' : ''}\r\n${body}`,
+  )
+  return socket
+}
+
+export async function postAndRead(url: string, body: string): Promise<Answer> {
+  const socket = post(url, body, true)
+  const parts: Buffer[] = []
+  for await (const part of socket) parts.push(part as Buffer)
+  const text = Buffer.concat(parts).toString('latin1')
+  const end = text.indexOf('\r\n\r\n')
+  const head = text.slice(0, end)
+  const rest = text.slice(end + 4)
+  const status = Number(head.split(' ')[1])
+  return /^transfer-encoding: chunked$/im.test(head)
+    ? { status, ...chunked(rest) }
+    : { status, body: rest, pieces: 1 }
+}
+
+function chunked(text: string): { body: string; pieces: number } {
+  let body = ''
+  let pieces = 0
+  for (let at = 0; ;) {
+    const line = text.indexOf('\r\n', at)
+    const size = parseInt(text.slice(at, line), 16)
+    if (line < 0 || Number.isNaN(size)) throw new Error('The chunked body is broken')
+    if (size === 0) return { body, pieces }
+    body += text.slice(line + 2, line + 2 + size)
+    pieces++
+    at = line + 4 + size
+  }
+}
+
+export async function callAndRead(origin: string, call: GrpcCall): Promise<Answer> {
+  const session = connectHttp2(origin)
+  try {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': call.path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    })
+    let status = -1
+    const note = (headers: Record<string, unknown>): void => {
+      if (headers['grpc-status'] !== undefined) status = Number(headers['grpc-status'])
+    }
+    stream.on('response', note)
+    stream.on('trailers', note)
+    stream.end(call.message)
+    const parts: Buffer[] = []
+    for await (const part of stream) parts.push(part as Buffer)
+    return { status, ...messages(Buffer.concat(parts)) }
+  } finally {
+    session.close()
+  }
+}
+
+/** A PredictionResponse of ours is one field of bytes, shorter than 128: tag, length, bytes; or nothing. */
+function messages(bytes: Buffer): { body: string; pieces: number } {
+  let body = ''
+  let pieces = 0
+  for (let at = 0; at < bytes.length; pieces++) {
+    const end = at + 5 + bytes.readUInt32BE(at + 1)
+    body += bytes.toString('latin1', Math.min(at + 7, end), end)
+    at = end
+  }
+  return { body, pieces }
+}

@@ -1,0 +1,61 @@
+/**
+ * Packs the bundled model's handler, starts a server with the archive and streams one completion over chunked HTTP and over
+ * gRPC, token by token: `npm run demo`. Leaves nothing running, also after Ctrl-C or a failure.
+ */
+import { ARCHIVES, packTinyLlama } from './demo/archive.ts'
+import { streamOverHttp } from './demo/chunked-http.ts'
+import { DemoServer } from './demo/server.ts'
+import { streamOverGrpc } from './demo/stream-predictions.ts'
+
+const MODEL = 'tiny-llama'
+const REQUEST = { prompt: 'In the beginning', max_tokens: 240, temperature: 0.8, seed: 7 }
+
+async function demo(signal: AbortSignal): Promise<void> {
+  step('Packing the handler and the weights of tiny-llama ...')
+  const archive = await packTinyLlama(signal)
+  step(`Starting the server with .archives/${archive} ...`)
+  const server = await DemoServer.start({ modelStore: ARCHIVES, models: [`${MODEL}=${archive}`], signal })
+  try {
+    step('Waiting for the model ...')
+    await server.modelReady(MODEL, signal)
+    await streams(server, signal)
+  } finally {
+    await server.stop()
+  }
+}
+
+async function streams(server: DemoServer, signal: AbortSignal): Promise<void> {
+  heading('chunked HTTP')
+  const path = `/predictions/${MODEL}`
+  const http = await streamOverHttp({ port: server.inferencePort, path, body: REQUEST }, show, signal)
+  heading('StreamPredictions')
+  const grpc = await streamOverGrpc(server.grpcPort, MODEL, REQUEST, show, signal)
+  process.stdout.write(
+    `\n\n${http.line('chunked HTTP', 'chunks')}\n${grpc.line('StreamPredictions', 'messages')}\n`,
+  )
+}
+
+function step(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+function heading(protocol: string): void {
+  process.stdout.write(`\n--- ${protocol} ---\n${REQUEST.prompt}`)
+}
+
+function show(text: string): void {
+  process.stdout.write(text)
+}
+
+const stopped = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(name, () => {
+    stopped.abort(new Error(`Stopped by ${name}`))
+  })
+}
+try {
+  await demo(stopped.signal)
+} catch (error) {
+  process.stderr.write(`\ndemo: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = stopped.signal.aborted ? 130 : 1
+}

@@ -1,0 +1,66 @@
+import { fileURLToPath } from 'node:url'
+import { credentials, loadPackageDefinition, type ClientReadableStream } from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+import { Timing } from './timing.ts'
+
+interface PredictionsRequest {
+  modelName: string
+  input: Record<string, Buffer>
+}
+
+interface PredictionResponse {
+  prediction: Buffer
+}
+
+/** The part of the generated client that is used here. */
+interface InferenceClient {
+  streamPredictions(request: PredictionsRequest): ClientReadableStream<PredictionResponse>
+  close(): void
+}
+
+const PROTO_DIR = fileURLToPath(new URL('../../proto', import.meta.url))
+
+/** Calls StreamPredictions with a JSON input and counts its messages; the empty last one that ends a stream is not text. */
+export async function streamOverGrpc(
+  port: number,
+  modelName: string,
+  input: unknown,
+  onText: (text: string) => void,
+  signal: AbortSignal,
+): Promise<Timing> {
+  signal.throwIfAborted()
+  const client = connect(port)
+  const timing = new Timing()
+  const call = client.streamPredictions({ modelName, input: { data: Buffer.from(JSON.stringify(input)) } })
+  const cancel = (): void => {
+    call.cancel()
+  }
+  signal.addEventListener('abort', cancel)
+  try {
+    for await (const { prediction } of call as AsyncIterable<PredictionResponse>) {
+      if (prediction.byteLength === 0) continue
+      timing.part()
+      onText(prediction.toString())
+    }
+    timing.end()
+    return timing
+  } finally {
+    signal.removeEventListener('abort', cancel)
+    client.close()
+  }
+}
+
+function connect(port: number): InferenceClient {
+  const definition = loadSync('inference.proto', { includeDirs: [PROTO_DIR] })
+  const loaded = loadPackageDefinition(definition) as unknown as {
+    org: {
+      pytorch: {
+        serve: {
+          grpc: { inference: { InferenceAPIsService: new (address: string, c: unknown) => InferenceClient } }
+        }
+      }
+    }
+  }
+  const Service = loaded.org.pytorch.serve.grpc.inference.InferenceAPIsService
+  return new Service(`127.0.0.1:${port}`, credentials.createInsecure())
+}

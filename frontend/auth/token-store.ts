@@ -1,0 +1,192 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Authorizer, TokenKind } from './authorizer.ts'
+
+export const KEY_FILE_NAME = 'key_file.json'
+
+const KEY_BYTES = 6
+/** Characters of a key: six bytes as URL-safe base64. */
+const KEY_LENGTH = 8
+const MS_PER_MINUTE = 60_000
+
+/** An Authorizer with a life: `close` at the end of the server. */
+export interface TokenStore extends Authorizer {
+  /** Path of the key file; undefined when authorization is off. */
+  readonly keyFile: string | undefined
+  /** Removes the key file, if it is still this server's. Synchronous, so that it also works in a process that must end now. */
+  close(): void
+}
+
+export interface TokenStoreOptions {
+  /** Off: every check passes and there is no key file. */
+  enabled: boolean
+  /** Life of the inference and management keys, in minutes. */
+  expirationMin: number
+  /** Folder of key_file.json. Default: the working directory. */
+  folder?: string
+  /** Milliseconds since the epoch. Default: the clock. */
+  now?: () => number
+}
+
+/**
+ * Makes the three keys and writes key_file.json (mode 0600) in place of one that is there.
+ * @throws ServeError CONFIG when the file cannot be written
+ */
+export async function createTokenStore(options: TokenStoreOptions): Promise<TokenStore> {
+  if (!options.enabled) return NO_TOKENS
+  const store = new KeyFileTokens(
+    join(options.folder ?? process.cwd(), KEY_FILE_NAME),
+    options.expirationMin * MS_PER_MINUTE,
+    options.now ?? Date.now,
+  )
+  await store.writeFirst()
+  return store
+}
+
+/** Authorization is off. There is no /token route then, as in TorchServe. */
+const NO_TOKENS: TokenStore = {
+  keyFile: undefined,
+  check: () => undefined,
+  rotate: () =>
+    Promise.reject(
+      new ServeError('ROUTE_NOT_FOUND', 'Requested resource is not found, please refer to API document.'),
+    ),
+  close: () => undefined,
+}
+
+interface Key {
+  readonly text: string
+  readonly bytes: Buffer
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+}
+
+type Keys = Readonly<Record<TokenKind, Key>>
+
+class KeyFileTokens implements TokenStore {
+  readonly keyFile: string
+  readonly #lifeMs: number
+  readonly #now: () => number
+  readonly #api: Key
+  #keys: Keys
+  /** What the file holds now. */
+  #written = ''
+  #closed = false
+  /** Rotations, one after the other. */
+  #rotations: Promise<void> = Promise.resolve()
+  /** Holds the candidate of a comparison, so that a check needs no buffer of its own. */
+  readonly #scratch = Buffer.alloc(KEY_LENGTH)
+
+  constructor(keyFile: string, lifeMs: number, now: () => number) {
+    this.keyFile = keyFile
+    this.#lifeMs = lifeMs
+    this.#now = now
+    this.#api = newKey(Infinity)
+    this.#keys = { management: this.#fresh(), inference: this.#fresh() }
+  }
+
+  check(kind: TokenKind, authorization: string | undefined): void {
+    const key = this.#keys[kind]
+    if (this.#matches(key, authorization) && this.#now() < key.expires) return
+    throw new ServeError('UNAUTHORIZED', failure('Authorization'))
+  }
+
+  async rotate(kind: string | undefined, authorization: string | undefined): Promise<void> {
+    if (!this.#matches(this.#api, authorization) || (kind !== 'management' && kind !== 'inference')) {
+      throw new ServeError('INVALID_API_KEY', failure('Authentication'))
+    }
+    const rotation = this.#rotations.then(() => this.#replace(kind))
+    this.#rotations = rotation.catch(() => undefined)
+    await rotation
+  }
+
+  async writeFirst(): Promise<void> {
+    try {
+      await this.#write(this.#keys)
+    } catch (cause) {
+      const why = (cause as Error).message
+      const hint = '--disable-token-auth serves without tokens'
+      throw new ServeError('CONFIG', `The key file cannot be written: ${why} (${hint})`, { cause })
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    try {
+      if (readFileSync(this.keyFile, 'utf8') === this.#written) rmSync(this.keyFile)
+    } catch {
+      // gone already
+    }
+  }
+
+  /** The new key counts once it is on the disk, so that a failed write locks nobody out. */
+  async #replace(kind: TokenKind): Promise<void> {
+    const keys = { ...this.#keys, [kind]: this.#fresh() }
+    if (this.#closed) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
+    await this.#write(keys)
+    this.#keys = keys
+    if (this.#closed) this.close()
+  }
+
+  #fresh(): Key {
+    return newKey(this.#now() + this.#lifeMs)
+  }
+
+  /** Written beside and renamed: a reader never sees half a file, and a link at its place is not followed. */
+  async #write(keys: Keys): Promise<void> {
+    const text = keyFileText(keys, this.#api)
+    const beside = `${this.keyFile}.${randomBytes(KEY_BYTES).toString('hex')}`
+    try {
+      await writeFile(beside, text, { mode: 0o600, flag: 'wx' })
+      await rename(beside, this.keyFile)
+    } catch (error) {
+      await rm(beside, { force: true })
+      throw error
+    }
+    this.#written = text
+  }
+
+  /** On the path of every request: allocates nothing but the slice, and its time does not depend on the key. */
+  #matches(key: Key, authorization: string | undefined): boolean {
+    if (authorization === undefined || !authorization.startsWith('Bearer')) return false
+    const start = authorization.length - KEY_LENGTH
+    if (!BEARER.test(authorization) || !isBlank(authorization.charCodeAt(start - 1))) return false
+    // Letters beyond ASCII take more bytes, none of which a key has.
+    this.#scratch.fill(0)
+    this.#scratch.write(authorization.slice(start), 'utf8')
+    return timingSafeEqual(this.#scratch, key.bytes)
+  }
+}
+
+const BEARER = /^Bearer\s+\S+$/
+
+/** Whether the character before the token's eight is one that `\s` matches; else the token is longer. */
+function isBlank(code: number): boolean {
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+}
+
+function newKey(expires: number): Key {
+  const text = randomBytes(KEY_BYTES).toString('base64url')
+  return { text, bytes: Buffer.from(text, 'latin1'), expires }
+}
+
+/** TorchServe's layout. */
+function keyFileText(keys: Keys, api: Key): string {
+  const withTime = ({ text, expires }: Key): Record<string, string> => ({
+    key: text,
+    'expiration time': new Date(expires).toISOString(),
+  })
+  const layout = {
+    management: withTime(keys.management),
+    inference: withTime(keys.inference),
+    API: { key: api.text },
+  }
+  return JSON.stringify(layout, undefined, 2)
+}
+
+function failure(step: 'Authorization' | 'Authentication'): string {
+  return `Token ${step} failed. Token either incorrect, expired, or not provided correctly`
+}

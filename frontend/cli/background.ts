@@ -1,0 +1,179 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describeFailure } from './describe-failure.ts'
+import type { CliFlags } from './flags.ts'
+import type { Output } from './output.ts'
+import { alreadyRunning, findRunning, pidFilePath, tempDirOf } from './pid-file.ts'
+import { printFailure } from './reporters.ts'
+import { isStartReport, type StartReport } from './start-report.ts'
+
+/** Marks the process that serves in the background; taken out of its environment before anything else starts. */
+const MARK = 'TORCHSERVE_TS_BACKGROUND'
+/** As in log.ts, which the waiting command does not load. */
+const LOG_FILE_NAME = 'ts_log.log'
+/** Time for a process to start and read its settings; it says then how much longer it may take. */
+const FIRST_REPORT_MS = 60_000
+const LAST_LINES = 15
+const KILL_AFTER_MS = 5_000
+
+/** Whether this process was started to serve in the background. Answers true once. */
+export function takeBackgroundMark(env: NodeJS.ProcessEnv): boolean {
+  const marked = env[MARK] !== undefined && process.send !== undefined
+  Reflect.deleteProperty(env, MARK)
+  return marked
+}
+
+/**
+ * Starts this program again, detached from the terminal, with its output in ts_log.log, and waits until it serves or fails.
+ * @returns the exit status
+ */
+export async function startInBackground(
+  argv: readonly string[],
+  flags: CliFlags,
+  output: Output,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  try {
+    if (findRunning(pidFilePath(tempDirOf(env))) !== undefined) throw alreadyRunning()
+    const logFile = openLog(await logFolder(flags, env))
+    return await new BackgroundStart(argv, logFile, output, env).wait()
+  } catch (error) {
+    output.err(`torchserve-ts: ${describeFailure(error)}`)
+    return 1
+  }
+}
+
+interface LogFile {
+  path: string
+  fd: number
+  /** Where this start begins in it. */
+  offset: number
+}
+
+class BackgroundStart {
+  readonly #log: LogFile
+  readonly #output: Output
+  readonly #child: ChildProcess
+  readonly #status: Promise<number>
+  #finish!: (status: number) => void
+  #timer: NodeJS.Timeout | undefined
+  /** Why the start was called off; its end is awaited then. */
+  #calledOff: string | undefined
+
+  constructor(argv: readonly string[], log: LogFile, output: Output, env: NodeJS.ProcessEnv) {
+    this.#log = log
+    this.#output = output
+    this.#status = new Promise((finish) => {
+      this.#finish = finish
+    })
+    this.#child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, ...argv], {
+      detached: true,
+      env: { ...env, [MARK]: '1' },
+      stdio: ['ignore', log.fd, log.fd, 'ipc'],
+    })
+    closeSync(log.fd)
+  }
+
+  async wait(): Promise<number> {
+    this.#child.once('error', (error) => this.#failed(error.message))
+    this.#child.once('exit', (code, signal) => {
+      // Its last report may still be on the way.
+      if (this.#child.connected) this.#child.once('disconnect', () => this.#died(code, signal))
+      else this.#died(code, signal)
+    })
+    this.#child.on('message', (message) => {
+      if (isStartReport(message) && this.#calledOff === undefined) this.#onReport(message)
+    })
+    process.on('SIGINT', this.#onInterrupt).on('SIGTERM', this.#onInterrupt)
+    this.#limit(FIRST_REPORT_MS)
+    try {
+      return await this.#status
+    } finally {
+      this.#letGo()
+    }
+  }
+
+  #onReport(report: StartReport): void {
+    if (report.type === 'starting') {
+      this.#limit(report.limitMs)
+    } else if (report.type === 'failed') {
+      printFailure(report, this.#output)
+      this.#finish(1)
+    } else {
+      for (const warning of report.warnings) this.#output.err(`Warning: ${warning}`)
+      this.#output.out(`The log is ${this.#log.path}`)
+      for (const line of report.lines) this.#output.out(line)
+      this.#finish(0)
+    }
+  }
+
+  #limit(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#callOff(`the server did not start within ${ms / 1000} s; see ${this.#log.path}`)
+    }, ms)
+  }
+
+  #died(code: number | null, signal: NodeJS.Signals | null): void {
+    if (this.#calledOff !== undefined) {
+      this.#failed(this.#calledOff)
+      return
+    }
+    const how = signal === null ? `status ${code}` : `signal ${signal}`
+    const lines = lastLines(this.#log)
+    this.#failed(`the server ended while it started (${how})${lines === '' ? '' : ':'}`)
+    if (lines !== '') this.#output.err(lines)
+  }
+
+  #failed(message: string): void {
+    this.#output.err(`torchserve-ts: ${message}`)
+    this.#finish(1)
+  }
+
+  readonly #onInterrupt = (): void => {
+    this.#callOff('interrupted: the start was called off')
+  }
+
+  /** Ends the child: gently, and with its whole process group if it does not listen. */
+  #callOff(reason: string): void {
+    this.#calledOff ??= reason
+    const { pid } = this.#child
+    if (pid === undefined) return
+    this.#child.kill('SIGTERM')
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => process.kill(-pid, 'SIGKILL'), KILL_AFTER_MS)
+  }
+
+  #letGo(): void {
+    clearTimeout(this.#timer)
+    process.off('SIGINT', this.#onInterrupt).off('SIGTERM', this.#onInterrupt)
+    this.#child.removeAllListeners()
+    if (this.#child.connected) this.#child.disconnect()
+    this.#child.unref()
+  }
+}
+
+/** Where ts_log.log goes: the settings say the same once they are read, but the child's output must go somewhere before. */
+async function logFolder(flags: CliFlags, env: NodeJS.ProcessEnv): Promise<string> {
+  let location = env['LOG_LOCATION']?.trim()
+  if (flags.logConfig !== undefined) {
+    const { readLogConfig } = await import('../config/log-config.ts')
+    const entries = await readLogConfig(flags.logConfig, [])
+    location = entries.find(({ name }) => name === 'LOG_LOCATION')?.text ?? location
+  }
+  return resolve(location === undefined || location === '' ? 'logs' : location)
+}
+
+function openLog(folder: string): LogFile {
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, LOG_FILE_NAME)
+  const fd = openSync(path, 'a')
+  return { path, fd, offset: fstatSync(fd).size }
+}
+
+/** What this start left in the log at last. */
+function lastLines({ path, offset }: LogFile): string {
+  const text = readFileSync(path).subarray(offset).toString('utf8')
+  return text.trimEnd().split('\n').slice(-LAST_LINES).join('\n')
+}

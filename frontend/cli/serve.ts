@@ -1,0 +1,114 @@
+import { KEY_FILE_NAME } from '../auth/token-store.ts'
+import type { LoadedSettings } from '../config/build-settings.ts'
+import { checkModelStore, loadSettings } from '../config/load-settings.ts'
+import type { Settings } from '../config/settings.ts'
+import { createLogger, type Logger } from '../log.ts'
+import type { RunningServer, StartServer } from '../server-api.ts'
+import { describeFailure, failureDetail } from './describe-failure.ts'
+import type { CliFlags } from './flags.ts'
+import { claimPidFile, pidFilePath } from './pid-file.ts'
+import { PROCESS_TITLE } from './server-process.ts'
+import type { StartReporter } from './start-report.ts'
+import { aborted, watchStopSignals } from './stop-signals.ts'
+
+/** On top of the drain and the cancel grace: time for listeners, workers and files to go. */
+const STOP_MARGIN_MS = 10_000
+/** On top of the models' start-up timeout: time to unpack archives and open listeners. */
+const START_MARGIN_MS = 60_000
+
+/**
+ * Serves in this process until it is told to stop. The log goes to stdout.
+ * @returns the exit status
+ */
+export async function serve(
+  flags: CliFlags,
+  loadServer: () => Promise<StartServer>,
+  reporter: StartReporter,
+): Promise<number> {
+  let debug = false
+  try {
+    const loaded = await loadSettings(flags)
+    debug = loaded.settings.logLevel === 'debug'
+    await checkModelStore(loaded.settings)
+    await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
+    await new ServingProcess(loaded, reporter).run(loadServer)
+    return 0
+  } catch (error) {
+    const detail = debug ? failureDetail(error) : undefined
+    await reporter.tell({ type: 'failed', message: describeFailure(error), detail })
+    return 1
+  }
+}
+
+class ServingProcess {
+  readonly #loaded: LoadedSettings
+  readonly #reporter: StartReporter
+  readonly #log: Logger
+  #server: RunningServer | undefined
+  #removePidFile = (): void => undefined
+
+  constructor(loaded: LoadedSettings, reporter: StartReporter) {
+    this.#loaded = loaded
+    this.#reporter = reporter
+    this.#log = createLogger({ level: loaded.settings.logLevel, format: loaded.settings.logFormat })
+  }
+
+  /** @throws whatever the start throws */
+  async run(loadServer: () => Promise<StartServer>): Promise<void> {
+    const { settings } = this.#loaded
+    process.title = PROCESS_TITLE
+    this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
+    const stop = watchStopSignals((status) => this.#endNow(status))
+    process.on('uncaughtException', this.#onCrash)
+    try {
+      const startServer = await loadServer()
+      this.#server = await startServer(settings, { log: this.#log, signal: stop.signal })
+      await this.#announce(this.#server)
+      await aborted(stop.signal)
+      this.#log.info('Stopping: running requests may finish')
+      await this.#server.close()
+      this.#log.info('Stopped')
+    } catch (error) {
+      if (!stop.signal.aborted) throw error // else the start was called off
+    } finally {
+      this.#removePidFile()
+      process.off('uncaughtException', this.#onCrash)
+      stop.unwatch()
+    }
+  }
+
+  async #announce(server: RunningServer): Promise<void> {
+    const { settings } = this.#loaded
+    const warnings = [...this.#loaded.warnings, ...server.warnings]
+    for (const warning of warnings) this.#log.warn(warning)
+    const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
+    if (!settings.disableTokenAuthorization) {
+      lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
+    }
+    lines.push('Model server started.')
+    await this.#reporter.tell({ type: 'started', lines, warnings })
+  }
+
+  /** Nothing can be trusted any more: leave no process and no file behind, and end. */
+  readonly #onCrash = (error: Error): void => {
+    this.#log.fatal({ err: error }, 'A defect of the server ends it')
+    this.#endNow(1)
+  }
+
+  #endNow(status: number): void {
+    this.#server?.kill()
+    this.#removePidFile()
+    process.exit(status)
+  }
+}
+
+function startLimit({ defaultStartupTimeout, models }: Settings): number {
+  const own = Object.values(models).flatMap((versions) =>
+    Object.values(versions).map(({ startupTimeout }) => startupTimeout ?? 0),
+  )
+  return Math.max(defaultStartupTimeout, ...own) * 1000 + START_MARGIN_MS
+}
+
+function stopLimit({ drainTimeout, cancelGraceMs }: Settings): number {
+  return Math.ceil(drainTimeout * 1000) + cancelGraceMs + STOP_MARGIN_MS
+}

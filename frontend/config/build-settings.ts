@@ -1,0 +1,80 @@
+import { ServeError } from '../../protocol/errors.ts'
+import { collectEntries, type Sources } from './collect-entries.ts'
+import { deepFreeze } from './deep-freeze.ts'
+import type { KeySpec } from './key-spec.ts'
+import { KEYS } from './keys.ts'
+import { oneLine, type Entry } from './properties.ts'
+import type { ListenAddress, Settings } from './settings.ts'
+
+export interface LoadedSettings {
+  /** Checked and frozen with everything in it. */
+  readonly settings: Settings
+  /** What was accepted and will not do what the user may expect; one line each. */
+  readonly warnings: readonly string[]
+  /** Where each setting came from: `path:line`, a flag, a variable, or `default`. */
+  readonly origins: Readonly<Record<keyof Settings, string>>
+}
+
+/** @throws ServeError CONFIG: one line that names place, key, value and what is expected */
+export function buildSettings(sources: Sources): LoadedSettings {
+  const warnings: string[] = []
+  const entries = collectEntries(sources, warnings)
+  const values: Record<string, unknown> = {}
+  const origins: Partial<Record<string, string>> = {}
+  for (const [setting, spec] of Object.entries(KEYS)) {
+    const entry = entries.get(spec.name)
+    values[setting] = valueOf(spec, entry)
+    origins[setting] = entry?.origin ?? 'default'
+  }
+  if (values['debug'] === true) values['logLevel'] = 'debug'
+  // KEYS has one spec per setting, each with its setting's type.
+  const settings = values as unknown as Settings
+  const loaded: LoadedSettings = { settings, warnings, origins: origins as LoadedSettings['origins'] }
+  checkListeners(loaded)
+  if (settings.metricsMode !== 'prometheus') warnings.push(noMetricsWarning(loaded))
+  return deepFreeze(loaded)
+}
+
+function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
+  const text = entry?.text ?? spec.fallback
+  if (text === undefined) return undefined
+  const result = spec.type.schema.safeParse(text)
+  if (result.success) return result.data
+  const { path, message } = result.error.issues[0]!
+  const where = path.length === 0 ? '' : ` (see ${path.map(String).join('/')})`
+  const why = message === '' || message === 'Invalid input' ? '' : ` (${message})`
+  const problem = `expected ${spec.type.expected}${oneLine(where + why)}`
+  throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${spec.name}=${oneLine(text)}: ${problem}`)
+}
+
+function checkListeners({ settings, origins }: LoadedSettings): void {
+  for (const setting of ['inferenceAddress', 'managementAddress', 'metricsAddress'] as const) {
+    const address = settings[setting]
+    if (address.kind === 'tcp' && address.tls) {
+      throw new ServeError(
+        'CONFIG',
+        `${origins[setting]}: ${KEYS[setting].name}: https is not served yet, use http or unix`,
+      )
+    }
+  }
+  if (!settings.enableMetricsApi) return
+  for (const setting of ['inferenceAddress', 'managementAddress'] as const) {
+    if (sameAddress(settings[setting], settings.metricsAddress)) {
+      throw new ServeError(
+        'CONFIG',
+        `${origins.metricsAddress}: metrics_address is also ${KEYS[setting].name}: it needs one of its own`,
+      )
+    }
+  }
+}
+
+/** Whether two listeners would be one. Two that take any free port are never. */
+export function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
+  if (a.kind === 'unix') return b.kind === 'unix' && a.path === b.path
+  return b.kind === 'tcp' && a.port !== 0 && a.port === b.port && a.host === b.host
+}
+
+function noMetricsWarning({ settings, origins }: LoadedSettings): string {
+  const { metricsMode } = settings
+  return `${origins.metricsMode}: metrics_mode=${metricsMode}: there are no metric log files yet`
+}

@@ -1,0 +1,91 @@
+import { ServeError } from '../../protocol/errors.ts'
+import { closest } from './edit-distance.ts'
+import { INERT_KEYS, envNameOf, type InertKey } from './inert-keys.ts'
+import type { KeySpec } from './key-spec.ts'
+import { KEYS } from './keys.ts'
+import { oneLine, type Entry, type Environment } from './properties.ts'
+
+/** Where keys come from, besides the defaults. */
+export interface Sources {
+  readonly file: readonly Entry[]
+  readonly flags: readonly Entry[]
+  readonly env: Environment
+}
+
+const SPECS: readonly KeySpec<unknown>[] = Object.values(KEYS)
+const FILE_KEYS = new Map(SPECS.filter((spec) => spec.from === 'file').map((spec) => [spec.name, spec]))
+const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
+
+/**
+ * The entry that counts for each key. Variables that always count (LOG_LOCATION, TEMP) give way to the file, the file to the flags,
+ * the flags to TS_<KEY> variables where `enable_envvars_config` is true. Empty text counts as unset.
+ * Keys that do nothing end as warnings.
+ * @throws ServeError CONFIG for a key that looks like a slip of the pen
+ */
+export function collectEntries(sources: Sources, warnings: string[]): Map<string, Entry> {
+  const entries = new Map<string, Entry>()
+  const add = (entry: Entry): void => {
+    if (entry.text !== '') entries.set(entry.name, entry)
+    else entries.delete(entry.name)
+  }
+  for (const spec of SPECS) if (spec.from === 'environment') fromEnv(sources.env, spec.env, spec.name, add)
+  for (const entry of sources.file) if (isKnown(entry, warnings)) add(entry)
+  sources.flags.forEach(add)
+  addOverrides(sources.env, entries, add)
+  warnInert(sources.env, entries, warnings)
+  return entries
+}
+
+function addOverrides(
+  env: Environment,
+  entries: ReadonlyMap<string, Entry>,
+  add: (entry: Entry) => void,
+): void {
+  if (!isTrue(entries, KEYS.enableEnvvarsConfig.name)) return
+  for (const spec of FILE_KEYS.values()) {
+    if (spec.name === KEYS.allowedUrls.name && !isTrue(entries, KEYS.useEnvAllowedUrls.name)) continue
+    fromEnv(env, spec.env, spec.name, add)
+  }
+  for (const key of INERT_KEYS) fromEnv(env, envNameOf(key.name), key.name, add)
+}
+
+function fromEnv(
+  env: Environment,
+  variable: string | undefined,
+  name: string,
+  add: (entry: Entry) => void,
+): void {
+  const text = variable === undefined ? '' : (env[variable] ?? '').trim()
+  if (text !== '') add({ name, text, origin: `environment variable ${variable}` })
+}
+
+function isTrue(entries: ReadonlyMap<string, Entry>, name: string): boolean {
+  return entries.get(name)?.text.toLowerCase() === 'true'
+}
+
+function isKnown({ name, origin }: Entry, warnings: string[]): boolean {
+  if (FILE_KEYS.has(name) || INERT.has(name)) return true
+  const meant = closest(name, [...FILE_KEYS.keys(), ...INERT.keys()])
+  if (meant !== undefined) {
+    throw new ServeError('CONFIG', `${origin}: unknown key ${oneLine(name)}: did you mean ${meant}?`)
+  }
+  warnings.push(`${origin}: unknown key ${oneLine(name)} is ignored`)
+  return false
+}
+
+function warnInert(env: Environment, entries: Map<string, Entry>, warnings: string[]): void {
+  for (const key of INERT_KEYS) {
+    if (key.alwaysByEnv) {
+      fromEnv(env, envNameOf(key.name), key.name, (entry) => entries.set(entry.name, entry))
+    }
+    const entry = entries.get(key.name)
+    if (entry !== undefined) warnings.push(inertWarning(key, entry))
+  }
+}
+
+function inertWarning(key: InertKey, { text, origin }: Entry): string {
+  if (key.refused !== undefined && text.toLowerCase() === key.refused) {
+    throw new ServeError('CONFIG', `${origin}: ${key.name}=${key.refused} is refused: ${key.reason}`)
+  }
+  return `${origin}: ${key.name} has no effect here: ${key.reason}`
+}

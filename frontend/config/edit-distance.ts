@@ -1,0 +1,38 @@
+/** The smallest number of letters to insert, delete, replace or swap with the next that makes `a` into `b`. */
+export function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = []
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1]
+      let best = Math.min(
+        previous[column]! + 1,
+        current[column - 1]! + 1,
+        previous[column - 1]! + (same ? 0 : 1),
+      )
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        best = Math.min(best, beforePrevious[column - 2]! + 1)
+      }
+      current.push(best)
+    }
+    beforePrevious = previous
+    previous = current
+  }
+  return previous[b.length]!
+}
+
+/** The candidate that `text` was probably meant to be: at most two slips, and fewer for short words. */
+export function closest(text: string, candidates: Iterable<string>): string | undefined {
+  let found: string | undefined
+  let least = Math.min(2, Math.floor(text.length / 4)) + 1
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - text.length) >= least) continue
+    const distance = editDistance(text.toLowerCase(), candidate.toLowerCase())
+    if (distance < least) {
+      least = distance
+      found = candidate
+    }
+  }
+  return found
+}

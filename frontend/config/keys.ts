@@ -1,0 +1,275 @@
+import { tmpdir } from 'node:os'
+import { key, optional, type Details, type KeySpec } from './key-spec.ts'
+import { MODELS_TO_LOAD } from './models-to-load.ts'
+import type { Settings } from './settings.ts'
+import {
+  BOOLEAN,
+  HEADER_VALUE,
+  HOST,
+  PATH,
+  PORT,
+  SECONDS,
+  SECONDS_OR_OFF,
+  TEXT,
+  decimal,
+  integer,
+  listenAddress,
+  pattern,
+  patternList,
+  word,
+} from './value-types.ts'
+import { MODELS_JSON } from './version-settings.ts'
+
+const OURS: Details = { ours: true }
+const NOT_BY_ENV: Details = { env: undefined }
+const INT_MAX = 2_147_483_647
+
+/**
+ * The one table of keys: parsing, messages and docs/configuration.md all come from it. Every setting has exactly one key
+ * (the type sees to it).
+ */
+export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
+  inferenceAddress: key(
+    'inference_address',
+    listenAddress(80, 443),
+    'http://127.0.0.1:8080',
+    'Inference REST API; without a port 80.',
+  ),
+  managementAddress: key(
+    'management_address',
+    listenAddress(8081, 8444),
+    'http://127.0.0.1:8081',
+    'Management REST API; the inference address again serves both on one port.',
+  ),
+  metricsAddress: key(
+    'metrics_address',
+    listenAddress(8082, 8445),
+    'http://127.0.0.1:8082',
+    'Prometheus metrics; always a listener of its own.',
+  ),
+  enableMetricsApi: key('enable_metrics_api', BOOLEAN, 'true', 'Whether the metrics listener is opened.'),
+  grpcInferenceAddress: key(
+    'grpc_inference_address',
+    HOST,
+    '127.0.0.1',
+    'Host or IP of the gRPC inference API.',
+  ),
+  grpcManagementAddress: key(
+    'grpc_management_address',
+    HOST,
+    '127.0.0.1',
+    'Host or IP of the gRPC management API.',
+  ),
+  grpcInferencePort: key(
+    'grpc_inference_port',
+    PORT,
+    '7070',
+    'Port of the gRPC inference API; 0 takes any free one.',
+  ),
+  grpcManagementPort: key(
+    'grpc_management_port',
+    PORT,
+    '7071',
+    'Port of the gRPC management API; 0 takes any free one.',
+  ),
+
+  modelStore: optional('model_store', PATH, 'Folder with the model archives. Mandatory here or as a flag.'),
+  loadModels: key(
+    'load_models',
+    MODELS_TO_LOAD,
+    '',
+    'Models to load at start: `all`, or a list of `[name=]location`. Unset: none.',
+  ),
+  models: key(
+    'models',
+    MODELS_JSON,
+    '{}',
+    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s).',
+    NOT_BY_ENV,
+  ),
+  defaultWorkersPerModel: key(
+    'default_workers_per_model',
+    integer(0, 10_000),
+    '0',
+    'Workers of a model that says nothing itself. 0: as many as CPUs for models loaded at start, none for registered ones.',
+  ),
+  allowedUrls: key(
+    'allowed_urls',
+    patternList('i'),
+    'file://.*|http(s)?://.*',
+    'Where models may be loaded from: regular expressions that match the whole URL, in any letter case. The variable counts only with use_env_allowed_urls=true.',
+  ),
+
+  jobQueueSize: key(
+    'job_queue_size',
+    integer(1, INT_MAX),
+    '100',
+    'Requests of one model version that may wait for a worker.',
+  ),
+  maxRequestSize: key('max_request_size', integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
+  maxResponseSize: key(
+    'max_response_size',
+    integer(1, INT_MAX),
+    '6553500',
+    'Largest response body, or item of a stream, in bytes.',
+  ),
+  defaultResponseTimeout: key(
+    'default_response_timeout',
+    SECONDS,
+    '120',
+    'Limit on the time to the first response and on each gap between two.',
+  ),
+  defaultStartupTimeout: key(
+    'default_startup_timeout',
+    SECONDS,
+    '120',
+    'Limit on the time from the start of a worker to its loaded handler.',
+  ),
+  unregisterModelTimeout: key(
+    'unregister_model_timeout',
+    SECONDS,
+    '120',
+    'Limit on the time that the workers of an unregistered model take to end.',
+  ),
+  defaultQueueTimeout: key(
+    'default_queue_timeout',
+    SECONDS_OR_OFF,
+    '120',
+    'Limit on the wait for a worker; 0: none.',
+    OURS,
+  ),
+  defaultFirstResponseTimeout: optional(
+    'default_first_response_timeout',
+    SECONDS_OR_OFF,
+    'Limit on the time to the first response; 0: none. Unset: the response timeout.',
+    OURS,
+  ),
+  defaultGapTimeout: optional(
+    'default_gap_timeout',
+    SECONDS_OR_OFF,
+    'Limit on each gap between two responses of a stream; 0: none. Unset: the response timeout.',
+    OURS,
+  ),
+  defaultRequestTimeout: key(
+    'default_request_timeout',
+    SECONDS_OR_OFF,
+    '0',
+    'Limit on the whole request; 0: none.',
+    OURS,
+  ),
+  cancelGraceMs: key(
+    'cancel_grace_ms',
+    integer(1, INT_MAX),
+    '10000',
+    'Milliseconds that a cancelled handler may go on before its worker is killed.',
+    OURS,
+  ),
+  streamWindowSize: key(
+    'stream_window_size',
+    integer(1024, 1_073_741_824),
+    '262144',
+    'Bytes of one stream that may be under way between handler and client.',
+    OURS,
+  ),
+  drainTimeout: key(
+    'drain_timeout',
+    SECONDS_OR_OFF,
+    '30',
+    'Time that running requests get when the server stops.',
+    OURS,
+  ),
+
+  decodeInputRequest: key(
+    'decode_input_request',
+    BOOLEAN,
+    'true',
+    'Whether JSON and text bodies are decoded before the handler sees them.',
+  ),
+  enableModelApi: key(
+    'enable_model_api',
+    BOOLEAN,
+    'false',
+    'Whether models can be registered and unregistered while the server runs.',
+  ),
+  disableTokenAuthorization: key(
+    'disable_token_authorization',
+    BOOLEAN,
+    'false',
+    'Whether requests are served without a token.',
+  ),
+  tokenExpirationMin: key(
+    'token_expiration_min',
+    decimal('minutes', 0.001, 1_000_000_000),
+    '60',
+    'Life of the inference and management tokens.',
+    { env: 'TS_TOKEN_EXPIRATION_TIME_MIN' },
+  ),
+  blacklistEnvVars: optional(
+    'blacklist_env_vars',
+    pattern(''),
+    'Names of environment variables that workers do not get: a regular expression that matches the whole name.',
+  ),
+  defaultServiceHandler: optional(
+    'default_service_handler',
+    TEXT,
+    'Handler of archives whose manifest names none.',
+  ),
+  metricsMode: key(
+    'metrics_mode',
+    word('log', 'prometheus', 'legacy'),
+    'prometheus',
+    'Where metrics go. TorchServe’s default is log; the metric log files do not exist here yet.',
+  ),
+  logLocation: key('LOG_LOCATION', PATH, 'logs', 'Folder of the log files.', {
+    env: 'LOG_LOCATION',
+    from: 'environment',
+  }),
+  logLevel: key(
+    'log_level',
+    word('debug', 'info', 'warn', 'error'),
+    'info',
+    'What the log holds: this level and the graver ones.',
+    OURS,
+  ),
+  logFormat: key(
+    'log_format',
+    word('text', 'json'),
+    'text',
+    'Log lines as TorchServe writes them, or one JSON object per line.',
+    OURS,
+  ),
+  debug: key('debug', BOOLEAN, 'false', 'The same as log_level=debug.'),
+  tempDir: key('TEMP', PATH, tmpdir(), 'Folder for unpacked models, sockets and the pid file.', {
+    env: 'TEMP',
+    from: 'environment',
+  }),
+  corsAllowedOrigin: optional(
+    'cors_allowed_origin',
+    HEADER_VALUE,
+    'Header access-control-allow-origin of every answer.',
+  ),
+  corsAllowedMethods: optional(
+    'cors_allowed_methods',
+    HEADER_VALUE,
+    'Header access-control-allow-methods of every answer.',
+  ),
+  corsAllowedHeaders: optional(
+    'cors_allowed_headers',
+    HEADER_VALUE,
+    'Header access-control-allow-headers of every answer.',
+  ),
+  enableEnvvarsConfig: key(
+    'enable_envvars_config',
+    BOOLEAN,
+    'false',
+    'Whether environment variables override file and flags.',
+    NOT_BY_ENV,
+  ),
+  useEnvAllowedUrls: key(
+    'use_env_allowed_urls',
+    BOOLEAN,
+    'false',
+    'Whether TS_ALLOWED_URLS counts (with enable_envvars_config=true).',
+    NOT_BY_ENV,
+  ),
+}

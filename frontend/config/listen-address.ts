@@ -1,0 +1,47 @@
+import { isIPv6 } from 'node:net'
+import type { ListenAddress } from './settings.ts'
+
+/** A socket's path must fit the kernel's sockaddr_un: 108 bytes on Linux, 104 on macOS, a closing zero included. */
+const MAX_UNIX_PATH_BYTES = 103
+const MAX_PORT = 65535
+
+const URL_SHAPE = /^(https?):\/\/(\[[^\]]+\]|[^:/[\]]+)(?::(\d{1,5}))?\/?$/i
+const HOST_NAME = /^[A-Za-z0-9_]([A-Za-z0-9._-]{0,252})$/
+
+/**
+ * `http://host[:port]`, `https://host[:port]` or `unix:/path`. An IPv6 host stands in brackets.
+ * Undefined: the text is none of these.
+ */
+export function parseListenAddress(
+  text: string,
+  defaultPorts: { http: number; https: number },
+): ListenAddress | undefined {
+  if (text.startsWith('unix:')) return unixAddress(text.slice('unix:'.length))
+  const parts = URL_SHAPE.exec(text)
+  if (parts === null) return undefined
+  const tls = parts[1]!.toLowerCase() === 'https'
+  const host = parseHost(parts[2]!)
+  const port =
+    parts[3] === undefined ? (tls ? defaultPorts.https : defaultPorts.http) : Number.parseInt(parts[3], 10)
+  return host === undefined || port > MAX_PORT ? undefined : { kind: 'tcp', tls, host, port }
+}
+
+/** A host name, an IPv4 address, or an IPv6 address with or without brackets (they are taken off). */
+export function parseHost(text: string): string | undefined {
+  const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
+  if (isIPv6(bare)) return bare
+  return bare === text && HOST_NAME.test(text) ? text : undefined
+}
+
+function unixAddress(text: string): ListenAddress | undefined {
+  const path = text.replace(/^\/\/(?=\/)/, '')
+  if (!path.startsWith('/') || path.includes('\0')) return undefined
+  return Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES ? undefined : { kind: 'unix', path }
+}
+
+/** The address as a user would write it, with the port in force (`port` when the configured one was 0). */
+export function formatListenAddress(address: ListenAddress, port?: number): string {
+  if (address.kind === 'unix') return `unix:${address.path}`
+  const host = isIPv6(address.host) ? `[${address.host}]` : address.host
+  return `${address.tls ? 'https' : 'http'}://${host}:${port ?? address.port}`
+}

@@ -1,0 +1,88 @@
+import { readFile, stat } from 'node:fs/promises'
+import { ServeError } from '../../protocol/errors.ts'
+import { buildSettings, type LoadedSettings } from './build-settings.ts'
+import { readLogConfig } from './log-config.ts'
+import { parseProperties, type Entry, type Environment } from './properties.ts'
+import type { Settings } from './settings.ts'
+
+/** What the command line says about the settings. */
+export interface ConfigFlags {
+  tsConfig?: string
+  modelStore?: string
+  workflowStore?: string
+  /** Each `[name=]location` or `all`. */
+  models?: readonly string[]
+  logConfig?: string
+  cppLogConfig?: string
+  pluginsPath?: string
+  disableTokenAuth?: boolean
+  enableModelApi?: boolean
+}
+
+/**
+ * Reads the configuration. The file is the first of: variable TS_CONFIG_FILE, `--ts-config`, `config.properties` in the working
+ * directory (only if it is there). Flags override the file; with `enable_envvars_config=true` TS_<KEY> variables override both.
+ * @throws ServeError CONFIG, always one line
+ */
+export async function loadSettings(
+  flags: ConfigFlags = {},
+  env: Environment = process.env,
+): Promise<LoadedSettings> {
+  const logWarnings: string[] = []
+  const file = await readConfigFile(flags.tsConfig, env)
+  const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, logWarnings)
+  const loaded = buildSettings({ file, flags: [...flagEntries(flags), ...logEntries], env })
+  return { ...loaded, warnings: [...logWarnings, ...loaded.warnings] }
+}
+
+/**
+ * A server needs a model store.
+ * @throws ServeError CONFIG when none is named or it is no folder
+ */
+export async function checkModelStore({ modelStore }: Settings): Promise<void> {
+  if (modelStore === undefined) {
+    throw new ServeError(
+      'CONFIG',
+      'Missing mandatory parameter --model-store (or model_store in the config file)',
+    )
+  }
+  const isFolder = await stat(modelStore).then(
+    (entry) => entry.isDirectory(),
+    () => false,
+  )
+  if (!isFolder) throw new ServeError('CONFIG', `--model-store directory not found: ${modelStore}`)
+}
+
+async function readConfigFile(tsConfig: string | undefined, env: Environment): Promise<Entry[]> {
+  const fromEnv = env['TS_CONFIG_FILE']
+  if (fromEnv !== undefined && fromEnv !== '') return readEntries(fromEnv, 'TS_CONFIG_FILE', env)
+  if (tsConfig !== undefined) return readEntries(tsConfig, '--ts-config', env)
+  return readEntries('config.properties', undefined, env)
+}
+
+/** `named`: who asked for the file; undefined: it may be missing. */
+async function readEntries(path: string, named: string | undefined, env: Environment): Promise<Entry[]> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (cause) {
+    if (named === undefined && (cause as NodeJS.ErrnoException).code === 'ENOENT') return []
+    const who = named === undefined ? '' : ` (from ${named})`
+    const why = (cause as Error).message
+    throw new ServeError('CONFIG', `The config file ${path}${who} cannot be read: ${why}`, { cause })
+  }
+  return parseProperties(text, path, env)
+}
+
+function flagEntries(flags: ConfigFlags): Entry[] {
+  const given: [name: string, text: string | undefined, flag: string][] = [
+    ['model_store', flags.modelStore, '--model-store'],
+    ['workflow_store', flags.workflowStore, '--workflow-store'],
+    ['load_models', flags.models?.join(','), '--models'],
+    ['cpp_log_config', flags.cppLogConfig, '--cpp-log-config'],
+    ['plugins_path', flags.pluginsPath, '--plugins-path'],
+    ['disable_token_authorization', flags.disableTokenAuth ? 'true' : undefined, '--disable-token-auth'],
+    ['enable_model_api', flags.enableModelApi ? 'true' : undefined, '--enable-model-api'],
+  ]
+  return given.flatMap(([name, text, origin]) => (text === undefined ? [] : [{ name, text, origin }]))
+}

@@ -1,0 +1,54 @@
+import { readFile } from 'node:fs/promises'
+import { ServeError } from '../../protocol/errors.ts'
+import { oneLine, type Entry } from './properties.ts'
+
+/** Fields of a log config file and the keys that they set. */
+const FIELDS: Readonly<Record<string, string>> = {
+  level: 'log_level',
+  location: 'LOG_LOCATION',
+  format: 'log_format',
+}
+
+/**
+ * Reads the file of `--log-config`: YAML or JSON with `level` (debug, info, warn, error), `location` (folder of the log files) and
+ * `format` (text, json), each optional. A log4j2 file of TorchServe ends as a warning.
+ * @throws ServeError CONFIG
+ */
+export async function readLogConfig(path: string, warnings: string[]): Promise<Entry[]> {
+  if (path.toLowerCase().endsWith('.xml')) {
+    warnings.push(`--log-config: ${path} has no effect here: log4j2 files configure the Java server`)
+    return []
+  }
+  const origin = `${path} (from --log-config)`
+  const content: unknown = await parse(await read(path, origin), origin)
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    throw new ServeError('CONFIG', `${origin}: expected the fields level, location and format`)
+  }
+  return Object.entries(content).map(([field, value]) => entry(field, value, origin))
+}
+
+function entry(field: string, value: unknown, origin: string): Entry {
+  const name = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
+  if (name === undefined || typeof value !== 'string') {
+    const problem = name === undefined ? 'unknown field' : 'expected text'
+    throw new ServeError('CONFIG', `${origin}: ${oneLine(field)}: ${problem}`)
+  }
+  return { name, text: value.trim(), origin }
+}
+
+async function read(path: string, origin: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new ServeError('CONFIG', `${origin} cannot be read: ${(cause as Error).message}`, { cause })
+  }
+}
+
+async function parse(text: string, origin: string): Promise<unknown> {
+  const { parse: parseYaml } = await import('yaml') // late: few starts need it
+  try {
+    return parseYaml(text, { prettyErrors: false })
+  } catch (cause) {
+    throw new ServeError('CONFIG', `${origin}: ${oneLine((cause as Error).message)}`, { cause })
+  }
+}

@@ -1,0 +1,54 @@
+import { Properties, PropertiesNodeType } from 'properties-file/parser'
+import { ServeError } from '../../protocol/errors.ts'
+
+/** The text that somebody gave to a key, and where. */
+export interface Entry {
+  readonly name: string
+  readonly text: string
+  /** `path:line` of a file, a flag, or a variable. */
+  readonly origin: string
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * The keys of a Java properties file in its order. `$$NAME$$` in a value becomes the environment variable NAME.
+ * @throws ServeError CONFIG for a malformed \u escape or a variable that is not set
+ */
+export function parseProperties(text: string, path: string, env: Environment): Entry[] {
+  const entries: Entry[] = []
+  for (const node of properties(text, path).nodes) {
+    if (node.type !== PropertiesNodeType.PROPERTY) continue
+    const origin = `${path}:${node.startingLineNumber}`
+    const [name, value] = decoded(origin, () => [node.key.trim(), node.value.trim()])
+    entries.push({ name, text: withVariables(value, env, `${origin}: ${oneLine(name)}`), origin })
+  }
+  return entries
+}
+
+/** Text of unknown length and content, fit for one line of a message. */
+export function oneLine(text: string): string {
+  const visible = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (letter) => JSON.stringify(letter).slice(1, -1))
+  const plain = visible.replace(/[\u007f-\u009f\u2028\u2029]/g, '?')
+  return plain.length > 120 ? `${plain.slice(0, 120)}...` : plain
+}
+
+function properties(text: string, path: string): Properties {
+  return decoded(path, () => new Properties(text))
+}
+
+function decoded<T>(where: string, read: () => T): T {
+  try {
+    return read()
+  } catch (cause) {
+    throw new ServeError('CONFIG', `${where}: ${oneLine((cause as Error).message)}`, { cause })
+  }
+}
+
+function withVariables(value: string, env: Environment, where: string): string {
+  return value.replace(/\$\$([^$]+)\$\$/g, (_, name: string) => {
+    const replacement = env[name]
+    if (replacement !== undefined) return replacement
+    throw new ServeError('CONFIG', `${where}: Invalid Environment Variable ${oneLine(name)}`)
+  })
+}

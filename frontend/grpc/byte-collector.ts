@@ -1,0 +1,38 @@
+const FIRST_CAPACITY = 1024
+
+/**
+ * Joins the items of a stream into one body of at most `limit` bytes. One growing buffer: what it costs depends on the
+ * bytes, not on the number of items, and no item's memory is kept.
+ */
+export class ByteCollector {
+  readonly #limit: number
+  #buffer: Buffer
+  #length = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+    this.#buffer = Buffer.allocUnsafe(Math.min(FIRST_CAPACITY, limit))
+  }
+
+  /** False: the item does not fit, and was not added. */
+  add(item: Uint8Array): boolean {
+    const length = this.#length + item.byteLength
+    if (length > this.#limit) return false
+    if (length > this.#buffer.byteLength) this.#grow(length)
+    this.#buffer.set(item, this.#length)
+    this.#length = length
+    return true
+  }
+
+  /** What was collected; a view that the next `add` may write behind. */
+  bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length)
+  }
+
+  #grow(needed: number): void {
+    const capacity = Math.min(this.#limit, Math.max(needed, this.#buffer.byteLength * 2))
+    const grown = Buffer.allocUnsafe(capacity)
+    this.#buffer.copy(grown, 0, 0, this.#length)
+    this.#buffer = grown
+  }
+}

@@ -1,0 +1,71 @@
+import { lookup } from 'node:dns/promises'
+import { isIPv6 } from 'node:net'
+import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
+import { ServeError } from '../../protocol/errors.ts'
+
+/** Where a listener really listens. */
+export interface BoundAddress {
+  /** An IP address, IPv6 without brackets. */
+  readonly host: string
+  readonly port: number
+}
+
+/** One gRPC server on one address. */
+export class GrpcListener {
+  readonly server: Server
+  readonly #name: string
+  #bound: string | undefined
+
+  /** `name` tells the listeners apart in errors. */
+  constructor(name: string, options: ServerOptions) {
+    this.#name = name
+    this.server = new Server(options)
+  }
+
+  /**
+   * Starts to listen; port 0 takes any free one. A host name stands for its first address only: grpc-js would try them
+   * all and be content with one, so a taken port could go unnoticed. @throws ServeError CONFIG
+   */
+  async listen(host: string, port: number): Promise<BoundAddress> {
+    try {
+      const { address } = await lookup(host)
+      const bracketed = isIPv6(address) ? `[${address}]` : address
+      const boundPort = await this.#bind(`${bracketed}:${port}`)
+      this.#bound = `${bracketed}:${boundPort}`
+      return { host: address, port: boundPort }
+    } catch (cause) {
+      throw new ServeError('CONFIG', `Cannot listen on ${host}:${port} (${this.#name}): ${reason(cause)}`, {
+        cause,
+      })
+    }
+  }
+
+  /** No new connections or calls; resolves when the running calls have ended. */
+  drain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.server.tryShutdown(() => resolve())
+    })
+  }
+
+  /** Breaks every connection now. */
+  forceShutdown(): void {
+    // Without channelz grpc-js's own forceShutdown finds no connections; `drain` does.
+    if (this.#bound !== undefined) this.server.drain(this.#bound, 0)
+    this.server.forceShutdown()
+  }
+
+  #bind(address: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.server.bindAsync(address, ServerCredentials.createInsecure(), (error, bound) => {
+        if (error === null) resolve(bound)
+        else reject(error)
+      })
+    })
+  }
+}
+
+/** grpc-js wraps the system's message: `No address added ... errors: [listen EADDRINUSE: ...]`. */
+function reason(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  return /errors: \[(.*)\]$/s.exec(message)?.[1] ?? message
+}

@@ -1,0 +1,13 @@
+import type { ServeError } from '../../protocol/errors.ts'
+
+/** What this room needs of a logger; pino's fits. */
+export interface GrpcLog {
+  debug(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** Failures of our own go to the log with their cause; clients see only the message. */
+export function logFailure(log: GrpcLog, rpc: string, error: ServeError): void {
+  if (error.code !== 'INTERNAL') return
+  log.error({ err: error.cause instanceof Error ? error.cause : error }, `${rpc} failed`)
+}

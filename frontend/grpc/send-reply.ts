@@ -1,0 +1,119 @@
+import type { sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Job } from '../models/job.ts'
+import type { ReplyHead, ReplySink } from '../models/reply-sink.ts'
+import { ByteCollector } from './byte-collector.ts'
+import { inferenceError } from './errors.ts'
+import { logFailure, type GrpcLog } from './log.ts'
+import { encodePrediction } from './prediction-codec.ts'
+import { replyMetadata } from './reply-metadata.ts'
+import type { PredictionsRequest } from './request.ts'
+
+export type PredictionCall = ServerUnaryCall<PredictionsRequest, Buffer>
+export type PredictionStream = ServerWritableStream<PredictionsRequest, Buffer>
+
+/** Sends one message per item. */
+export class StreamReply implements ReplySink {
+  /** Set before the job is submitted. */
+  job: Job | undefined
+  readonly #call: PredictionStream
+  readonly #log: GrpcLog
+  #full = false
+
+  constructor(call: PredictionStream, log: GrpcLog) {
+    this.#call = call
+    this.#log = log
+  }
+
+  whole(head: ReplyHead, body: Uint8Array): void {
+    this.open(head)
+    this.#call.write(encodePrediction(body))
+    this.#call.end()
+  }
+
+  open(head: ReplyHead): void {
+    const metadata = replyMetadata(head)
+    if (metadata !== undefined) this.#call.sendMetadata(metadata)
+  }
+
+  /** Full as soon as one message has to wait for those before it (EagerCall says when). */
+  write(item: Uint8Array): boolean {
+    this.#call.write(encodePrediction(item), this.#onAccepted)
+    this.#full = this.#call.writableLength > 0
+    return !this.#full
+  }
+
+  close(): void {
+    this.#call.end()
+  }
+
+  /** The event, not `destroy`: the client gets the messages so far, then the status. */
+  fail(error: ServeError): void {
+    logFailure(this.#log, 'StreamPredictions', error)
+    this.#call.emit('error', inferenceError(error))
+  }
+
+  readonly #onAccepted = (): void => {
+    if (!this.#full || this.#call.writableLength > 0) return
+    this.#full = false
+    this.job?.drained()
+  }
+}
+
+/** Sends one message. The items of a streaming handler are joined, up to `maxBytes`. */
+export class UnaryReply implements ReplySink {
+  /** Set before the job is submitted. */
+  job: Job | undefined
+  readonly #call: PredictionCall
+  readonly #respond: sendUnaryData<Buffer>
+  readonly #maxBytes: number
+  readonly #log: GrpcLog
+  #items: ByteCollector | undefined
+  #overflowed = false
+
+  constructor(call: PredictionCall, respond: sendUnaryData<Buffer>, maxBytes: number, log: GrpcLog) {
+    this.#call = call
+    this.#respond = respond
+    this.#maxBytes = maxBytes
+    this.#log = log
+  }
+
+  whole(head: ReplyHead, body: Uint8Array): void {
+    this.#sendHead(head)
+    this.#respond(null, encodePrediction(body))
+  }
+
+  open(head: ReplyHead): void {
+    this.#sendHead(head)
+    this.#items = new ByteCollector(this.#maxBytes)
+  }
+
+  write(item: Uint8Array): boolean {
+    if (!this.#overflowed && !this.#items!.add(item)) this.#overflow()
+    return true
+  }
+
+  close(): void {
+    if (!this.#overflowed) this.#respond(null, encodePrediction(this.#items!.bytes()))
+  }
+
+  fail(error: ServeError): void {
+    if (this.#overflowed) return
+    logFailure(this.#log, 'Predictions', error)
+    this.#respond(inferenceError(error))
+  }
+
+  #sendHead(head: ReplyHead): void {
+    const metadata = replyMetadata(head)
+    if (metadata !== undefined) this.#call.sendMetadata(metadata)
+  }
+
+  /** The work is stopped once the job is done with this item. */
+  #overflow(): void {
+    const message = `The streamed answer is larger than max_response_size (${this.#maxBytes} bytes); use StreamPredictions`
+    this.fail(new ServeError('RESPONSE_TOO_LARGE', message))
+    this.#overflowed = true
+    this.#items = undefined
+    queueMicrotask(() => this.job?.cancel())
+  }
+}

@@ -1,0 +1,101 @@
+import { setLogger, type ServerOptions } from '@grpc/grpc-js'
+import type { Authorizer } from '../auth/authorizer.ts'
+import type { Settings } from '../config/settings.ts'
+import type { ModelOperations } from '../models/operations.ts'
+import { loadServices } from './definitions.ts'
+import { eagerCalls } from './eager-call.ts'
+import { InferenceService } from './inference.ts'
+import { GrpcListener, type BoundAddress } from './listener.ts'
+import type { GrpcLog } from './log.ts'
+import { managementService } from './management.ts'
+
+/** What the gRPC servers need to know of the configuration. */
+export type GrpcSettings = Pick<
+  Settings,
+  | 'grpcInferenceAddress'
+  | 'grpcInferencePort'
+  | 'grpcManagementAddress'
+  | 'grpcManagementPort'
+  | 'maxRequestSize'
+  | 'maxResponseSize'
+  | 'enableModelApi'
+>
+
+export interface GrpcDeps {
+  models: ModelOperations
+  authorizer: Authorizer
+  settings: GrpcSettings
+  log: GrpcLog
+}
+
+/** Where the two services listen. */
+export interface GrpcAddresses {
+  inference: BoundAddress
+  management: BoundAddress
+}
+
+/** An idle connection is asked for a sign of life after this time, as grpc-java does: long streams may stay silent. */
+const KEEPALIVE_TIME_MS = 2 * 60 * 60 * 1000
+
+/** Builds both gRPC servers; they listen after `listen`. */
+export function createGrpcServers(deps: GrpcDeps): GrpcServers {
+  return new GrpcServers(deps)
+}
+
+/** The inference and the management service, each on a listener of its own. */
+export class GrpcServers {
+  readonly #settings: GrpcSettings
+  readonly #inference: GrpcListener
+  readonly #management: GrpcListener
+
+  constructor(deps: GrpcDeps) {
+    quietGrpc(deps.log)
+    const services = loadServices()
+    const options = serverOptions(deps.settings)
+    this.#settings = deps.settings
+    this.#inference = new GrpcListener('gRPC inference', { ...options, interceptors: [eagerCalls] })
+    this.#inference.server.addService(services.inference, new InferenceService(deps).implementation())
+    this.#management = new GrpcListener('gRPC management', options)
+    this.#management.server.addService(services.management, managementService(deps))
+  }
+
+  /** @throws ServeError CONFIG when an address cannot be used; then neither listens. */
+  async listen(): Promise<GrpcAddresses> {
+    const { grpcInferenceAddress, grpcInferencePort, grpcManagementAddress, grpcManagementPort } =
+      this.#settings
+    try {
+      const inference = await this.#inference.listen(grpcInferenceAddress, grpcInferencePort)
+      const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort)
+      return { inference, management }
+    } catch (error) {
+      this.forceShutdown()
+      throw error
+    }
+  }
+
+  /** No new calls; resolves when the running ones have ended. `forceShutdown` cuts it short. */
+  async drain(): Promise<void> {
+    await Promise.all([this.#inference.drain(), this.#management.drain()])
+  }
+
+  /** Breaks every connection now; running jobs are cancelled. */
+  forceShutdown(): void {
+    this.#inference.forceShutdown()
+    this.#management.forceShutdown()
+  }
+}
+
+function serverOptions(settings: GrpcSettings): ServerOptions {
+  return {
+    'grpc.max_receive_message_length': settings.maxRequestSize,
+    'grpc.max_send_message_length': -1,
+    'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
+    'grpc.enable_channelz': 0,
+  }
+}
+
+/** grpc-js writes to stderr; what it says reaches us as errors, so it may go to the log. */
+function quietGrpc(log: GrpcLog): void {
+  const write = (message?: unknown): void => log.debug({}, `grpc-js: ${String(message)}`)
+  setLogger({ error: write, info: write, debug: write })
+}

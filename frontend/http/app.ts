@@ -1,0 +1,86 @@
+import { Router } from '@koa/router'
+import type { RequestListener } from 'node:http'
+import type Koa from 'koa'
+import { handleInference } from './inference.ts'
+import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
+import { managementRouter, tokenRouter } from './management.ts'
+import { createState, type RestDeps, type RestState } from './rest-state.ts'
+
+export type { RestDeps } from './rest-state.ts'
+
+/** What one listener serves. */
+export interface RestApp {
+  readonly listener: RequestListener
+  readonly state: RestState
+  /** New requests are answered 503 from now on, and no connection is kept. */
+  beginDrain(): void
+}
+
+/** The inference API: /ping, /predictions and the other paths that predict (spec 1.5). */
+export function createInferenceApp(deps: RestDeps): RestApp {
+  const state = createState(deps)
+  const koa = createKoa(state)
+  koa.use(admission(state, 'inference'))
+  return inferenceFirst(state, koa)
+}
+
+/** The management API: models and tokens (spec 1.8). */
+export function createManagementApp(deps: RestDeps): RestApp {
+  const state = createState(deps)
+  return restApp(state, listenerOf(managementKoa(state)))
+}
+
+/** Inference and management on one port; each route asks for its own kind of token. */
+export function createSharedApp(deps: RestDeps): RestApp {
+  const state = createState(deps)
+  return inferenceFirst(state, managementKoa(state))
+}
+
+/** /metrics, for everybody (spec 1.9). */
+export function createMetricsApp(deps: RestDeps): RestApp {
+  const state = createState(deps)
+  const koa = createKoa(state)
+  const router = new Router()
+  router.all(['/metrics', '/metrics/*rest'], async (ctx) => {
+    const names = new URLSearchParams(ctx.querystring).getAll('name[]')
+    const page = await state.metrics.page(names)
+    ctx.set('content-type', page.contentType)
+    ctx.body = page.text
+    ctx.status = 200
+  })
+  koa.use(router.routes())
+  return restApp(state, listenerOf(koa))
+}
+
+function managementKoa(state: RestState): Koa {
+  const koa = createKoa(state)
+  const token = tokenRouter(state)
+  const management = managementRouter(state)
+  koa.use(admission(state, undefined)).use(token.routes()).use(admission(state, 'management'))
+  koa.use(management.routes())
+  koa.use(management.allowedMethods({ throw: true, notImplemented: methodNotAllowed, methodNotAllowed }))
+  return koa
+}
+
+/** The paths that predict do not pass through Koa's middlewares, which would cost them a fifth of their time. */
+function inferenceFirst(state: RestState, koa: Koa): RestApp {
+  const others = listenerOf(koa)
+  return restApp(state, (req, res) => {
+    if (!handleInference(state, req, res)) others(req, res)
+  })
+}
+
+function listenerOf(koa: Koa): RequestListener {
+  const handle = koa.callback()
+  return (req, res) => void handle(req, res)
+}
+
+function restApp(state: RestState, listener: RequestListener): RestApp {
+  return {
+    listener,
+    state,
+    beginDrain: () => {
+      state.draining = true
+    },
+  }
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import getRawBody, { type RawBodyError } from 'raw-body'
+import { ServeError } from '../../protocol/errors.ts'
+import type { InputPart } from '../models/job.ts'
+import { MAX_PARTS, tooManyParts } from './form-limits.ts'
+import { parseMultipart } from './multipart.ts'
+import { hasBody, mediaType } from './request-headers.ts'
+
+export type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
+
+const NO_BYTES = Buffer.alloc(0)
+
+/**
+ * The body as the handler's inputs (spec 1.6): fields of a form, or one part `body`. Calls back at once when there is no body.
+ * Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY, INVALID_ARGUMENT, or CANCELLED when the client left.
+ */
+export function readParts(
+  req: IncomingMessage,
+  res: ServerResponse,
+  maxBytes: number,
+  done: PartsCallback,
+): void {
+  const header = req.headers['content-type']
+  const contentType = mediaType(header)
+  if (!hasBody(req)) {
+    done(undefined, [{ name: 'body', contentType, data: NO_BYTES }])
+    return
+  }
+  readBody(req, res, maxBytes, (error, body) => {
+    if (error !== undefined) done(error, [])
+    else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
+    else parseBody(body, header!, contentType, done)
+  })
+}
+
+function parseBody(body: Buffer, header: string, contentType: string, done: PartsCallback): void {
+  switch (contentType.toLowerCase()) {
+    case 'multipart/form-data':
+      parseMultipart(body, header, done)
+      return
+    case 'application/x-www-form-urlencoded':
+      parseForm(body, done)
+      return
+    default:
+      done(undefined, [{ name: 'body', contentType, data: body }])
+  }
+}
+
+/** Reads a whole body; sends `100 Continue` first if the client waits for it. */
+export function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  maxBytes: number,
+  done: (error: ServeError | undefined, body: Buffer) => void,
+): void {
+  if (req.headers.expect !== undefined) res.writeContinue()
+  getRawBody(req, { length: req.headers['content-length'] ?? null, limit: maxBytes }, (error, body) => {
+    if (error) done(bodyError(error), NO_BYTES)
+    else done(undefined, body)
+  })
+}
+
+function bodyError(error: RawBodyError): ServeError {
+  if (error.type === 'entity.too.large') {
+    return new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
+  }
+  return new ServeError('CANCELLED', 'The client left before its request was complete', { cause: error })
+}
+
+function parseForm(body: Buffer, done: PartsCallback): void {
+  if (countFields(body) > MAX_PARTS) {
+    done(tooManyParts(), [])
+    return
+  }
+  const parts: InputPart[] = []
+  for (const [name, value] of new URLSearchParams(body.toString())) {
+    parts.push({ name, data: Buffer.from(value) })
+  }
+  done(undefined, parts)
+}
+
+/** Counted before parsing: a body of `&a` repeated would become millions of objects. */
+function countFields(body: Buffer): number {
+  let count = 1
+  for (let at = body.indexOf(0x26); at !== -1; at = body.indexOf(0x26, at + 1)) {
+    if (++count > MAX_PARTS) break
+  }
+  return count
+}

@@ -1,0 +1,78 @@
+/** What an inference path asks for (spec 1.5). */
+export interface InferenceRoute {
+  /** Undefined: /invocations, where the request or the only model decides. */
+  modelName: string | undefined
+  modelVersion: string | undefined
+  /** Whether query parameters become inputs of the handler. */
+  queryInputs: boolean
+  /** Headers that the handler sees beside the client's own. */
+  explain: 'True' | 'False' | undefined
+  urlPath: string | undefined
+}
+
+/** First segments that never are the model of `/{m}/predict`. */
+const RESERVED = new Set(['models', 'ping', 'metrics', 'token', 'workflows', 'api-description'])
+
+/** The inference route of a path; undefined: it is none. */
+export function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
+  switch (segments[0]) {
+    case 'predictions':
+      return versioned(segments, 'False')
+    case 'explanations':
+      return versioned(segments, 'True')
+    case 'invocations':
+      return segments.length === 1 ? withQuery(undefined, undefined) : undefined
+    case 'models':
+      return segments.length === 3 && segments[2] === 'invoke' ? withQuery(segments[1], undefined) : undefined
+    case 'v1':
+      return kserveV1(segments)
+    case 'v2':
+      return kserveV2(segments)
+    default:
+      return legacy(segments)
+  }
+}
+
+function versioned(segments: readonly string[], explain: 'True' | 'False'): InferenceRoute | undefined {
+  const modelName = segments[1]
+  if (!modelName) return undefined
+  return {
+    modelName,
+    modelVersion: segments[2] || undefined,
+    queryInputs: false,
+    explain,
+    urlPath: segments.length > 3 ? segments.slice(3).join('/') : '',
+  }
+}
+
+function withQuery(modelName: string | undefined, modelVersion: string | undefined): InferenceRoute {
+  return { modelName, modelVersion, queryInputs: true, explain: undefined, urlPath: undefined }
+}
+
+function kserve(modelName: string | undefined, verb: string | undefined): InferenceRoute | undefined {
+  if (!modelName || (verb !== 'predict' && verb !== 'explain')) return undefined
+  const explain = verb === 'explain' ? 'True' : 'False'
+  return { modelName, modelVersion: undefined, queryInputs: false, explain, urlPath: undefined }
+}
+
+/** `/v1/models/{m}:predict` and `:explain`. */
+function kserveV1(segments: readonly string[]): InferenceRoute | undefined {
+  const last = segments[2]
+  if (segments.length !== 3 || segments[1] !== 'models' || last === undefined) return legacy(segments)
+  const colon = last.indexOf(':')
+  return colon === -1 ? legacy(segments) : kserve(last.slice(0, colon), last.slice(colon + 1))
+}
+
+/** `/v2/models/{m}/infer` and `/explain`. */
+function kserveV2(segments: readonly string[]): InferenceRoute | undefined {
+  if (segments.length !== 4 || segments[1] !== 'models') return legacy(segments)
+  return kserve(segments[2], segments[3] === 'infer' ? 'predict' : segments[3] === 'explain' ? 'explain' : '')
+}
+
+/** `/{m}/predict` and `/{m}/{v}/predict`. */
+function legacy(segments: readonly string[]): InferenceRoute | undefined {
+  const last = segments.length - 1
+  if ((last !== 1 && last !== 2) || segments[last] !== 'predict') return undefined
+  if (!segments[0] || RESERVED.has(segments[0])) return undefined
+  return withQuery(segments[0], last === 2 ? segments[1] : undefined)
+}

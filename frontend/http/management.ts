@@ -1,0 +1,98 @@
+import { Router, type RouterContext } from '@koa/router'
+import { ServeError } from '../../protocol/errors.ts'
+import type { OperationResult } from '../models/operations.ts'
+import { answerJson, apiDisabled } from './koa-app.ts'
+import { queryOrJsonParams, queryParams } from './management-params.ts'
+import type { RestState } from './rest-state.ts'
+
+const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, accepted: 202, partial: 206 }
+
+/** The management routes of spec 1.8. */
+export function managementRouter(state: RestState): Router {
+  const router = new Router()
+  router.get('/models', (ctx) => list(state, ctx))
+  router.post('/models', (ctx) => register(state, ctx))
+  for (const path of ['/models/:model', '/models/:model/:version']) {
+    router.get(path, (ctx) => describe(state, ctx))
+    router.put(path, (ctx) => scale(state, ctx))
+    router.delete(path, (ctx) => unregister(state, ctx))
+  }
+  router.put('/models/:model/:version/set-default', (ctx) => {
+    answer(ctx, state.models.setDefault(ctx.params['model']!, ctx.params['version']!))
+  })
+  router.get('/v1/models/:model', (ctx) => readiness(state, ctx))
+  return router
+}
+
+/** /token stands apart: it asks for the API key, not for a management token. */
+export function tokenRouter(state: RestState): Router {
+  const router = new Router()
+  router.all('/token', async (ctx) => {
+    const kind = queryParams(ctx).text('type')
+    await state.authorizer.rotate(kind, ctx.req.headers.authorization)
+    ctx.status = 200
+    ctx.set('content-type', 'application/json')
+    ctx.body = '\n'
+  })
+  return router
+}
+
+function list(state: RestState, ctx: RouterContext): void {
+  const params = queryParams(ctx)
+  answerJson(ctx, 200, state.models.list(params.integer('limit'), params.integer('next_page_token')))
+}
+
+async function register(state: RestState, ctx: RouterContext): Promise<void> {
+  if (!state.settings.enableModelApi) throw apiDisabled()
+  const params = await queryOrJsonParams(ctx, state.settings.maxRequestSize)
+  const url = params.text('url')
+  if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
+  const result = await state.models.register({
+    url,
+    modelName: params.text('model_name'),
+    handler: params.text('handler'),
+    runtime: params.text('runtime'),
+    batchSize: params.integer('batch_size'),
+    maxBatchDelay: params.integer('max_batch_delay'),
+    responseTimeout: params.integer('response_timeout'),
+    startupTimeout: params.integer('startup_timeout'),
+    initialWorkers: params.integer('initial_workers'),
+    synchronous: params.flag('synchronous') ?? true,
+    s3SseKms: params.flag('s3_sse_kms') ?? false,
+  })
+  answer(ctx, result)
+}
+
+async function describe(state: RestState, ctx: RouterContext): Promise<void> {
+  const customized = queryParams(ctx).flag('customized') ?? false
+  answerJson(ctx, 200, await state.models.describe(ctx.params['model']!, ctx.params['version'], customized))
+}
+
+async function scale(state: RestState, ctx: RouterContext): Promise<void> {
+  const params = queryParams(ctx)
+  const result = await state.models.scale({
+    modelName: ctx.params['model']!,
+    modelVersion: ctx.params['version'] ?? params.text('model_version'),
+    minWorker: params.integer('min_worker'),
+    maxWorker: params.integer('max_worker'),
+    synchronous: params.flag('synchronous') ?? false,
+  })
+  answer(ctx, result)
+}
+
+async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
+  if (!state.settings.enableModelApi) throw apiDisabled()
+  answer(ctx, await state.models.unregister(ctx.params['model']!, ctx.params['version']))
+}
+
+/** KServe's readiness of one model: whether any of its workers can answer. */
+async function readiness(state: RestState, ctx: RouterContext): Promise<void> {
+  const name = ctx.params['model']!
+  const versions = await state.models.describe(name)
+  const ready = versions.some((version) => version.workers.some((worker) => worker.status === 'READY'))
+  answerJson(ctx, 200, { name, ready })
+}
+
+function answer(ctx: RouterContext, result: OperationResult): void {
+  answerJson(ctx, STATUS[result.state], { status: result.message })
+}

@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http'
+import type { InferenceRoute } from './inference-route.ts'
+
+/**
+ * The headers as the handler sees them (spec 1.6): names in the client's letter case, the last value of a repeated name, and what
+ * the route adds, which no client can set itself.
+ */
+export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): Record<string, string> {
+  const headers: Record<string, string> = {}
+  const raw = req.rawHeaders
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!
+    if (!isInjected(name)) headers[name] = raw[i + 1]!
+  }
+  if (route.urlPath !== undefined) headers['url_path'] = route.urlPath
+  if (route.explain !== undefined) headers['explain'] = route.explain
+  return headers
+}
+
+function isInjected(name: string): boolean {
+  if (name.length < 7 || name.length > 8) return false
+  const lower = name.toLowerCase()
+  return lower === 'explain' || lower === 'url_path' || lower === 'describe'
+}
+
+/** The media type without its parameters; undefined when the client gave none. */
+export function mediaType(contentType: string | undefined): string | undefined {
+  if (contentType === undefined) return undefined
+  const semicolon = contentType.indexOf(';')
+  return semicolon === -1 ? contentType : contentType.slice(0, semicolon).trim()
+}
+
+/** Whether a body of at least one byte follows. */
+export function hasBody(req: IncomingMessage): boolean {
+  const length = req.headers['content-length']
+  return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0'
+}
+
+/** Whether the client says itself that its body is over the limit. */
+export function declaresTooLarge(req: IncomingMessage, maxBytes: number): boolean {
+  const length = req.headers['content-length']
+  return length !== undefined && Number(length) > maxBytes
+}

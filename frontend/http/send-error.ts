@@ -1,0 +1,52 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServeError } from '../../protocol/errors.ts'
+import { errorAnswer, errorBody } from './errors.ts'
+import { commonHeaders } from './reply-headers.ts'
+import type { RestState } from './rest-state.ts'
+
+/** How long a refused upload is read and thrown away, so that its client gets to see the answer. */
+const LINGER_MS = 2_000
+
+/** Answers with TorchServe's error JSON and closes the connection. The head must not have been sent. */
+export function sendError(state: RestState, res: ServerResponse, requestId: string, error: ServeError): void {
+  if (error.code === 'INTERNAL') {
+    state.log.error({ requestId, detail: error.detail }, error.message)
+  }
+  const { status, type } = errorAnswer(error)
+  if (error.code === 'PAYLOAD_TOO_LARGE') {
+    sendTooLarge(res)
+    return
+  }
+  state.metrics.response(status)
+  const body = Buffer.from(errorBody(status, type, error.message))
+  const headers = commonHeaders(requestId, false)
+  headers.push('content-type', 'application/json', 'content-length', String(body.byteLength), ...state.cors)
+  res.writeHead(status, headers)
+  endAfterUpload(res, body)
+}
+
+/** 413 is bare, as in TorchServe: no JSON, no x-request-id, and no metric counts it. */
+function sendTooLarge(res: ServerResponse): void {
+  res.writeHead(413, ['content-length', '0', 'connection', 'close'])
+  endAfterUpload(res, undefined)
+}
+
+/**
+ * Closing a socket with unread input resets it, and many clients then never read the answer. So the answer goes out at once,
+ * and the socket is closed when the upload has ended, or after a short time.
+ */
+function endAfterUpload(res: ServerResponse, body: Buffer | undefined): void {
+  const req = res.req
+  if (req.complete || req.destroyed) {
+    res.end(body)
+    return
+  }
+  if (body === undefined) res.flushHeaders()
+  else res.write(body)
+  const finish = (): void => {
+    clearTimeout(timer)
+    res.end()
+  }
+  const timer = setTimeout(finish, LINGER_MS)
+  req.once('end', finish).once('close', finish).resume()
+}

@@ -1,0 +1,50 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { prettyJson } from './errors.ts'
+import { commonHeaders } from './reply-headers.ts'
+import type { RestState } from './rest-state.ts'
+
+type Response = ServerResponse
+
+/** Answers with TorchServe's pretty JSON. */
+export function sendJson(
+  state: RestState,
+  res: Response,
+  requestId: string,
+  status: number,
+  value: unknown,
+): void {
+  send(state, res, requestId, status, 'application/json', prettyJson(value))
+}
+
+/** Any body; the connection stays open unless the status is an error or somebody wants it closed. */
+export function send(
+  state: RestState,
+  res: Response,
+  requestId: string,
+  status: number,
+  contentType: string,
+  text: string,
+): void {
+  const body = Buffer.from(text)
+  const headers = headersFor(state, res, requestId, status)
+  headers.push('content-type', contentType, 'content-length', String(body.byteLength))
+  state.metrics.response(status)
+  res.writeHead(status, headers)
+  res.end(body)
+}
+
+/** OPTIONS on a path that predicts. */
+export function sendOptions(state: RestState, res: Response, requestId: string): void {
+  const headers = headersFor(state, res, requestId, 200)
+  headers.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', 'content-length', '0')
+  state.metrics.response(200)
+  res.writeHead(200, headers)
+  res.end()
+}
+
+function headersFor(state: RestState, res: Response, requestId: string, status: number): string[] {
+  const keepAlive = status < 400 && !state.draining && res.shouldKeepAlive
+  const headers = commonHeaders(requestId, keepAlive)
+  headers.push(...state.cors)
+  return headers
+}

@@ -1,0 +1,84 @@
+import type { Authorizer } from './auth/authorizer.ts'
+import { sameAddress } from './config/build-settings.ts'
+import type { Settings } from './config/settings.ts'
+import { createGrpcServers, type GrpcServers } from './grpc/server.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createMetricsApp,
+  createSharedApp,
+  type RestApp,
+} from './http/app.ts'
+import { listen, type Listener } from './http/server.ts'
+import type { Logger } from './log.ts'
+import type { Metrics } from './metrics/metrics.ts'
+import type { ModelOperations } from './models/operations.ts'
+
+export interface ListenerDeps {
+  settings: Settings
+  models: ModelOperations
+  authorizer: Authorizer
+  metrics: Metrics
+  log: Logger
+}
+
+/** Everything that listens for clients. */
+export class Listeners {
+  /** What listens where, in the order to print. */
+  readonly listening: { name: string; address: string }[] = []
+  readonly #deps: ListenerDeps
+  readonly #rest: Listener[] = []
+  readonly #apps: RestApp[] = []
+  readonly #grpc: GrpcServers
+
+  constructor(deps: ListenerDeps) {
+    this.#deps = deps
+    this.#grpc = createGrpcServers(deps)
+  }
+
+  /** @throws ServeError CONFIG when an address cannot be used; what listens already must be destroyed then */
+  async open(): Promise<void> {
+    const { settings } = this.#deps
+    if (sameAddress(settings.inferenceAddress, settings.managementAddress)) {
+      await this.#openRest('Inference and Management', settings.inferenceAddress, createSharedApp(this.#deps))
+    } else {
+      await this.#openRest('Inference', settings.inferenceAddress, createInferenceApp(this.#deps))
+      await this.#openRest('Management', settings.managementAddress, createManagementApp(this.#deps))
+    }
+    if (settings.enableMetricsApi) {
+      await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps))
+    }
+    const { inference, management } = await this.#grpc.listen()
+    this.listening.push(
+      { name: 'Inference gRPC API', address: hostAndPort(inference) },
+      { name: 'Management gRPC API', address: hostAndPort(management) },
+    )
+  }
+
+  /** New requests are refused from now on; running ones go on. */
+  beginDrain(): void {
+    for (const app of this.#apps) app.beginDrain()
+  }
+
+  /** Takes no more connections; resolves when the last has ended. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#rest.map((listener) => listener.close()), this.#grpc.drain()])
+  }
+
+  /** Ends every connection at once. */
+  destroy(): void {
+    for (const listener of this.#rest) listener.destroyAll()
+    this.#grpc.forceShutdown()
+  }
+
+  async #openRest(name: string, address: Settings['inferenceAddress'], app: RestApp): Promise<void> {
+    const listener = await listen(`${name} REST`, address, app)
+    this.#apps.push(app)
+    this.#rest.push(listener)
+    this.listening.push({ name: `${name} REST API`, address: listener.address })
+  }
+}
+
+function hostAndPort({ host, port }: { host: string; port: number }): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,27 @@
+import type { Logger } from 'pino'
+import type { Settings } from './config/settings.ts'
+
+/** How the command line starts a server; server.ts provides it as `startServer`. */
+export type StartServer = (settings: Settings, options: StartOptions) => Promise<RunningServer>
+
+export interface StartOptions {
+  log: Logger
+  /**
+   * What a model of `loadModels` that cannot be registered does: fail the start, or be logged and skipped.
+   * Default: `fail` for a list, `skip` for `all`.
+   */
+  startupModels?: 'fail' | 'skip'
+  /** Aborts when the process is told to stop while it still starts: undo what was done and reject. */
+  signal?: AbortSignal
+}
+
+export interface RunningServer {
+  /** What listens where, in the order to print: `{ name: 'Inference REST API', address: 'http://127.0.0.1:8080' }`. */
+  readonly listening: readonly { readonly name: string; readonly address: string }[]
+  /** What the user should know about this start; one line each. */
+  readonly warnings: readonly string[]
+  /** Refuses new work, lets running requests finish within the drain timeout, then ends everything. Never rejects. */
+  close(): Promise<void>
+  /** Ends worker processes and removes files at once, synchronously: the process exits right after it. */
+  kill(): void
+}

@@ -1,0 +1,136 @@
+import { listStore } from '../model-archiver/store.ts'
+import { ServeError } from '../protocol/errors.ts'
+import type { LogLevel } from '../protocol/messages.ts'
+import { createTokenStore, type TokenStore } from './auth/token-store.ts'
+import type { ModelToLoad, Settings } from './config/settings.ts'
+import { Listeners } from './listeners.ts'
+import type { Logger } from './log.ts'
+import { Metrics } from './metrics/metrics.ts'
+import { ModelManager } from './models/manager.ts'
+import { version } from './package-info.ts'
+import type { RunningServer, StartOptions } from './server-api.ts'
+import { Pool } from './workers/pool.ts'
+import { createSocketDir } from './workers/socket-dir.ts'
+
+/** Worker ids go up from TorchServe's first worker port (spec 4.5). */
+const FIRST_WORKER_ID = 9000
+/** What connections may take to end once their last answer is written. */
+const CONNECTION_GRACE_MS = 2000
+
+/**
+ * Builds the server and starts it in TorchServe's order: tokens, models, listeners. It does not wait for the workers.
+ * @throws ServeError, after everything that was started is stopped again
+ */
+export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
+  const server = new Server(settings, options.log)
+  try {
+    await server.start(options)
+  } catch (error) {
+    server.kill()
+    throw error
+  }
+  return server
+}
+
+/** All rooms together: the only place that knows each of them. */
+class Server implements RunningServer {
+  readonly warnings: string[] = []
+  readonly #settings: Settings
+  readonly #log: Logger
+  readonly #metrics = new Metrics()
+  readonly #sockets: ReturnType<typeof createSocketDir>
+  readonly #models: ModelManager
+  #tokens: TokenStore | undefined
+  #listeners: Listeners | undefined
+  #nextWorkerId = FIRST_WORKER_ID
+
+  constructor(settings: Settings, log: Logger) {
+    this.#settings = settings
+    this.#log = log
+    this.#sockets = createSocketDir(settings.tempDir)
+    const context = {
+      settings,
+      serverVersion: version,
+      socketDir: this.#sockets.path,
+      nextWorkerId: () => this.#nextWorkerId++,
+      log: (level: LogLevel, source: string, message: string) => {
+        log[level]({ thread: source, logger: 'MODEL_LOG' }, message)
+      },
+    }
+    this.#models = new ModelManager({
+      settings,
+      metrics: this.#metrics,
+      createPool: (model) => new Pool(model, context),
+      warn: (message) => {
+        log.warn(message)
+      },
+    })
+  }
+
+  get listening(): readonly { name: string; address: string }[] {
+    return this.#listeners?.listening ?? []
+  }
+
+  async start({ startupModels, signal }: StartOptions): Promise<void> {
+    const settings = this.#settings
+    this.#tokens = await createTokenStore({
+      enabled: !settings.disableTokenAuthorization,
+      expirationMin: settings.tokenExpirationMin,
+    })
+    const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
+    for (const model of await this.#modelsToLoad()) {
+      signal?.throwIfAborted()
+      await this.#load(model, strict)
+    }
+    signal?.throwIfAborted()
+    this.#listeners = new Listeners({
+      settings,
+      models: this.#models,
+      authorizer: this.#tokens,
+      metrics: this.#metrics,
+      log: this.#log,
+    })
+    await this.#listeners.open()
+  }
+
+  async close(): Promise<void> {
+    const listeners = this.#listeners
+    const { drainTimeout, cancelGraceMs } = this.#settings
+    this.#models.beginDrain()
+    listeners?.beginDrain()
+    const closed = listeners?.close()
+    await this.#models.close(drainTimeout * 1000, cancelGraceMs)
+    const timer = setTimeout(() => listeners?.destroy(), CONNECTION_GRACE_MS)
+    await closed
+    clearTimeout(timer)
+    this.#sockets.remove()
+    this.#tokens?.close()
+  }
+
+  kill(): void {
+    this.#models.kill()
+    this.#listeners?.destroy()
+    this.#sockets.remove()
+    this.#tokens?.close()
+  }
+
+  async #modelsToLoad(): Promise<readonly ModelToLoad[]> {
+    const { loadModels, modelStore } = this.#settings
+    if (loadModels !== 'all') return loadModels
+    if (modelStore === undefined) return []
+    const { models, skipped } = await listStore(modelStore)
+    this.warnings.push(...skipped.map(({ reason }) => reason))
+    return models
+  }
+
+  async #load({ location, name }: ModelToLoad, strict: boolean): Promise<void> {
+    try {
+      await this.#models.loadAtStartup(location, name)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      const message = `Failed to load model: ${location}: ${error.message}`
+      if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
+      this.#log.error({ detail: error.detail }, message)
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import type { Message } from 'esbuild'
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { ServeError } from '../protocol/errors.ts'
+import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
+import { outsidePackages } from './outside-packages.ts'
+import { installedPackage, packageNameOf } from './package-names.ts'
+
+export interface BundleOptions {
+  /** Absolute path of the handler, TypeScript or JavaScript. */
+  readonly entry: string
+  /** Absolute path of the module to write. Its folder is made if needed. */
+  readonly outFile: string
+  /** Packages to leave outside, beside the native ones, which are found. */
+  readonly external?: readonly string[]
+}
+
+export interface BundleResult {
+  /** Packages outside the bundle that must be installed where it runs, sorted. torchserve-ts itself is not among them. */
+  readonly externals: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** The server's own package is never bundled: the handler and the worker must share one copy of it. */
+const SELF = 'torchserve-ts'
+const MAX_ATTEMPTS = 10
+
+/** Bundled CommonJS packages ask for `require` and `__dirname`, which ES modules do not have. */
+const COMMONJS_BANNER =
+  "import { createRequire as __tsCreateRequire } from 'node:module'; " +
+  "import { fileURLToPath as __tsToPath } from 'node:url'; " +
+  'const require = __tsCreateRequire(import.meta.url); ' +
+  "const __tsFile = __tsToPath(import.meta.url), __tsFolder = __tsToPath(new URL('.', import.meta.url));"
+
+/**
+ * Bundles a handler with everything it imports into one ES module for an archive. Native packages, torchserve-ts and
+ * `external` stay imports.
+ * @throws ServeError INVALID_MODEL when it cannot be bundled
+ */
+export async function bundleHandler(options: BundleOptions): Promise<BundleResult> {
+  const external = new Set(options.external)
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await bundleOnce(options, [...external])
+    } catch (error) {
+      const native = packagesWithAddons(error)
+      if (native.length === 0 || attempt === MAX_ATTEMPTS) throw error
+      for (const name of native) external.add(name)
+    }
+  }
+}
+
+async function bundleOnce(options: BundleOptions, external: readonly string[]): Promise<BundleResult> {
+  const missing = new Set<string>()
+  const { metafile, warnings } = await runEsbuild(options.entry, options.outFile, {
+    external: withSubpaths([SELF, ...external]),
+    plugins: [outsidePackages({ missing })],
+    define: { __filename: '__tsFile', __dirname: '__tsFolder' },
+    banner: { js: COMMONJS_BANNER },
+    absWorkingDir: dirname(options.entry),
+  })
+  const externals = importedPackages(metafile.outputs).filter((name) => !missing.has(name))
+  return { externals, warnings: [...[...missing].sort().map(missingWarning), ...warnings.map(formatMessage)] }
+}
+
+/**
+ * Makes a handler that stays where it is importable: TypeScript becomes JavaScript and its own files become one module,
+ * while every package stays an import. `import.meta.url` and `__dirname` still mean the place of the handler.
+ * @throws ServeError INVALID_MODEL when it cannot be compiled
+ */
+export async function compileHandler(entry: string, outFile: string): Promise<void> {
+  await runEsbuild(entry, outFile, {
+    packages: 'external',
+    external: withSubpaths([SELF]),
+    sourcemap: 'inline',
+    define: {
+      'import.meta.url': JSON.stringify(pathToFileURL(entry).href),
+      'import.meta.filename': JSON.stringify(entry),
+      'import.meta.dirname': JSON.stringify(dirname(entry)),
+      __filename: JSON.stringify(entry),
+      __dirname: JSON.stringify(dirname(entry)),
+    },
+    banner: { js: COMMONJS_BANNER },
+    absWorkingDir: dirname(entry),
+  })
+}
+
+function withSubpaths(names: readonly string[]): string[] {
+  return names.flatMap((name) => [name, `${name}/*`])
+}
+
+function importedPackages(
+  outputs: Record<string, { imports: { path: string; external?: boolean }[] }>,
+): string[] {
+  const paths = Object.values(outputs).flatMap((output) => output.imports.filter((item) => item.external))
+  const names = paths.map((item) => packageNameOf(item.path)).filter((name) => name !== undefined)
+  return [...new Set(names)].filter((name) => name !== SELF).sort()
+}
+
+/** Packages whose files the bundler met and could not take in, because they are machine code. */
+function packagesWithAddons(error: unknown): string[] {
+  if (!(error instanceof ServeError)) return []
+  const names = buildMessages(error).filter(isAddonMessage).map(owner)
+  return names.filter((name) => name !== undefined)
+}
+
+function isAddonMessage(message: Message): boolean {
+  return message.text.startsWith('No loader is configured for ".node" files')
+}
+
+function owner(message: Message): string | undefined {
+  return installedPackage(`/${message.location?.file ?? ''}`)?.name
+}
+
+function missingWarning(name: string): string {
+  return `Package ${name} is not installed here, so the import of it stays outside the bundle.`
+}

@@ -1,0 +1,94 @@
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { ServeError } from '../protocol/errors.ts'
+import { entryNameProblem, shownName } from './entry-names.ts'
+import { expandGlob } from './glob.ts'
+
+/** One file of an archive to be written. */
+export interface ArchiveFile {
+  /** Name in the archive, with `/` between its parts. */
+  readonly name: string
+  /** The file to copy, or the content itself. */
+  readonly source: string | Buffer
+  readonly executable: boolean
+}
+
+const MAX_DEPTH = 32
+/** The folder of the manifest. */
+const RESERVED = 'mar-inf'
+
+/** Collects the files of an archive. What it accepts, unpacking accepts: safe names, none twice. */
+export class ArchiveContents {
+  readonly #files = new Map<string, ArchiveFile>()
+
+  /** All files, sorted by name. */
+  get files(): ArchiveFile[] {
+    return [...this.#files.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /**
+   * Puts a file into the root of the archive.
+   * @param flag names the command line's flag in the message
+   * @param name default: its own
+   * @returns its name in the archive
+   */
+  async addFile(path: string, flag: string, name = basename(path)): Promise<string> {
+    const stats = await stat(path).catch(() => undefined)
+    if (!stats?.isFile()) throw mistake(`${flag}: file not found: ${path}`)
+    this.#add({ name, source: await realpath(path), executable: (stats.mode & 0o100) !== 0 })
+    return name
+  }
+
+  addContent(name: string, content: Buffer): void {
+    this.#files.set(name, { name, source: content, executable: false })
+  }
+
+  /**
+   * Files, patterns and folders; of a folder its content goes into the root.
+   * @returns the names that this made in the root of the archive, sorted
+   */
+  async addExtraFiles(patterns: readonly string[], flag: string): Promise<string[]> {
+    const names: string[] = []
+    for (const pattern of patterns) {
+      const paths = await expandGlob(pattern)
+      if (paths.length === 0) throw mistake(`${flag}: file not found: ${pattern}`)
+      for (const path of paths) names.push(...(await this.#addExtra(path, flag)))
+    }
+    return [...new Set(names)].sort()
+  }
+
+  async #addExtra(path: string, flag: string): Promise<string[]> {
+    if (!(await stat(path)).isDirectory()) return [await this.addFile(path, flag)]
+    await this.#addFolder(path, '', flag, 0)
+    return readdir(path)
+  }
+
+  async #addFolder(folder: string, prefix: string, flag: string, depth: number): Promise<void> {
+    if (depth > MAX_DEPTH) throw mistake(`${flag}: ${folder} is nested too deeply; does a link lead back?`)
+    for (const name of await readdir(folder)) {
+      const path = join(folder, name)
+      const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true
+      if (isFolder) await this.#addFolder(path, `${prefix}${name}/`, flag, depth + 1)
+      else await this.addFile(path, flag, prefix + name)
+    }
+  }
+
+  #add(file: ArchiveFile): void {
+    const problem = entryNameProblem(file.name)
+    if (problem !== undefined) throw mistake(`File ${shownName(file.name)} cannot be packed: ${problem}.`)
+    const key = file.name.normalize('NFC').toLowerCase()
+    if (key === RESERVED || key.startsWith(`${RESERVED}/`))
+      throw mistake(`File ${file.name} cannot be packed: MAR-INF belongs to the archiver.`)
+    const earlier = this.#files.get(key)
+    if (earlier !== undefined && earlier.source !== file.source)
+      throw mistake(
+        `Two files would have the name ${file.name} in the archive: ${String(earlier.source)} and ${String(file.source)}.`,
+      )
+    this.#files.set(key, file)
+  }
+}
+
+/** A mistake of whoever packs. */
+export function mistake(message: string): ServeError {
+  return new ServeError('INVALID_ARGUMENT', message)
+}

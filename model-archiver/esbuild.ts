@@ -1,0 +1,57 @@
+import type { BuildFailure, BuildOptions, BuildResult, Message } from 'esbuild'
+import { basename } from 'node:path'
+import { ServeError } from '../protocol/errors.ts'
+
+type Result = BuildResult<{ metafile: true }>
+
+let running = 0
+
+/**
+ * Runs esbuild, which is loaded here and only here, and ends its process when nobody uses it any more.
+ * @throws ServeError INVALID_MODEL with the first mistake in one line; its cause is the BuildFailure
+ */
+export async function runEsbuild(entry: string, outFile: string, options: BuildOptions): Promise<Result> {
+  running += 1
+  const esbuild = await import('esbuild')
+  try {
+    return await esbuild.build({ ...common(entry, outFile), ...options, metafile: true })
+  } catch (error) {
+    throw bundleError(entry, error)
+  } finally {
+    running -= 1
+    if (running === 0) await esbuild.stop()
+  }
+}
+
+function common(entry: string, outFile: string): BuildOptions {
+  return {
+    entryPoints: [entry],
+    outfile: outFile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    charset: 'utf8',
+    logLevel: 'silent',
+  }
+}
+
+/** The messages of a failed build; empty for any other error. */
+export function buildMessages(error: unknown): readonly Message[] {
+  const cause = error instanceof ServeError ? error.cause : error
+  return (cause as Partial<BuildFailure> | undefined)?.errors ?? []
+}
+
+export function formatMessage(message: Message): string {
+  const { location, text } = message
+  return location === null ? text : `${location.file}:${location.line}: ${text}`
+}
+
+function bundleError(entry: string, error: unknown): ServeError {
+  const [first] = buildMessages(error)
+  const text = first === undefined ? (error as Error).message : formatMessage(first)
+  const [line] = text.split('\n')
+  return new ServeError('INVALID_MODEL', `Handler ${basename(entry)} cannot be bundled: ${line}`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,42 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/**
+ * The paths that a pattern of the command line means: `*`, `?` and `[a-z]` within one part of a path, as in Python's glob, which
+ * torch-model-archiver uses. A pattern without these, or one that exists as it stands, means itself. Sorted.
+ */
+export async function expandGlob(pattern: string): Promise<string[]> {
+  if (!isMagic(pattern) || existsSync(pattern)) return existsSync(pattern) ? [pattern] : []
+  const parts = pattern.split('/')
+  let found = [parts[0] === '' ? '/' : '']
+  for (const part of parts[0] === '' ? parts.slice(1) : parts)
+    found = (await Promise.all(found.map((folder) => matches(folder, part)))).flat()
+  return found.sort()
+}
+
+async function matches(folder: string, part: string): Promise<string[]> {
+  if (!isMagic(part)) {
+    const path = join(folder, part)
+    return existsSync(path) ? [path] : []
+  }
+  const pattern = toRegExp(part)
+  const names = await readdir(folder === '' ? '.' : folder).catch(() => [])
+  return names
+    .filter((name) => pattern.test(name) && (part.startsWith('.') || !name.startsWith('.')))
+    .map((name) => join(folder, name))
+}
+
+function isMagic(text: string): boolean {
+  return /[*?[]/.test(text)
+}
+
+function toRegExp(part: string): RegExp {
+  const source = part.replace(/\*+|\?|\[(!?)([^\]]+)\]|[^*?[]+|\[/g, (piece, not: string, set: string) => {
+    if (piece.startsWith('*')) return '.*'
+    if (piece === '?') return '.'
+    if (set !== undefined) return `[${not === '!' ? '^' : ''}${set.replace(/[\\^[]/g, '\\$&')}]`
+    return piece.replace(/[\\^$.|+()[\]{}]/g, '\\$&')
+  })
+  return new RegExp(`^${source}$`, 's')
+}

@@ -1,0 +1,45 @@
+import { existsSync, statSync } from 'node:fs'
+import { join, sep } from 'node:path'
+
+/** A handler as the manifest and the archiver's flag name it: `file[.ext][:export]`. */
+export interface HandlerEntry {
+  /** The file, with or without its ending. */
+  readonly file: string
+  /** What of the module is the handler; absent: the worker looks for it. */
+  readonly export?: string
+}
+
+/** Endings of JavaScript and TypeScript modules, in the order in which they are tried. */
+export const SCRIPT_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.cjs', '.cts'] as const
+
+/** Splits `handler.ts:Story`. A colon before anything but an identifier (a Windows drive) belongs to the path. */
+export function parseHandlerEntry(text: string): HandlerEntry {
+  const found = /^(.+):([A-Za-z_$][\w$]*)$/.exec(text)
+  return found === null ? { file: text } : { file: found[1]!, export: found[2]! }
+}
+
+export function formatHandlerEntry(entry: HandlerEntry): string {
+  return entry.export === undefined ? entry.file : `${entry.file}:${entry.export}`
+}
+
+export function isScript(file: string): boolean {
+  return /\.[mc]?[tj]s$/.test(file)
+}
+
+/** A file in `folder` by its name, or by its name and one of the script endings. Names that lead out of `folder` find nothing. */
+export function findScript(folder: string, file: string): string | undefined {
+  const path = inside(folder, file)
+  if (path === undefined) return undefined
+  if (isScript(path) && isFile(path)) return path
+  return SCRIPT_ENDINGS.map((ending) => path + ending).find(isFile)
+}
+
+/** `folder/name`, or undefined when the name leads out of the folder. */
+export function inside(folder: string, name: string): string | undefined {
+  const path = join(folder, name)
+  return name !== '' && !name.includes('\0') && path.startsWith(folder + sep) ? path : undefined
+}
+
+function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile()
+}

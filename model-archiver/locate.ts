@@ -1,0 +1,97 @@
+import { stat } from 'node:fs/promises'
+import { basename, isAbsolute, join, relative, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { ServeError } from '../protocol/errors.ts'
+import { downloadArchive, notAllowed } from './download.ts'
+
+export interface LocateOptions {
+  /** Absolute folder of the model store. */
+  readonly modelStore: string | undefined
+  /** Regular expressions; one must match the whole URL. */
+  readonly allowedUrls: readonly RegExp[]
+  /** Default 20 GiB. */
+  readonly maxDownloadBytes?: number
+  /** The operator wrote it (command line, configuration): any local path is good. Default false. */
+  readonly trusted?: boolean
+}
+
+export interface LocatedModel {
+  /** Absolute path of an archive file or of a folder. */
+  readonly path: string
+  /** Whether it was downloaded into the store just now. */
+  readonly downloaded: boolean
+}
+
+/**
+ * Finds what the `url` of a register request means (spec 6.2): an http(s) URL is downloaded into the store; a file:// URL or a path is used where it
+ * is; a name is a file or folder of the store.
+ *
+ * Unlike TorchServe a local path outside the store is refused unless `allowedUrls` matches it as a file:// URL or it is `trusted`.
+ * @throws ServeError with the messages of spec 1.3: MODEL_NOT_FOUND, DOWNLOAD_FAILED, INTERNAL
+ */
+export async function locateModel(url: string, options: LocateOptions): Promise<LocatedModel> {
+  if (url === '') throw new ServeError('MODEL_NOT_FOUND', 'empty url')
+  if (url.includes('..'))
+    throw new ServeError('MODEL_NOT_FOUND', `Relative path is not allowed in url: ${url}`)
+  if (/^https?:/i.test(url)) return { path: await download(url, options), downloaded: true }
+  if (/^file:/i.test(url)) return { path: await localFile(url, filePath(url), options), downloaded: false }
+  if (isAbsolute(url) && (await exists(url)))
+    return { path: await localFile(url, resolve(url), options), downloaded: false }
+  return { path: await storedModel(url, options), downloaded: false }
+}
+
+async function download(url: string, options: LocateOptions): Promise<string> {
+  const isAllowed = (target: string): boolean => matchesAny(target, options.allowedUrls)
+  const store = configuredStore(options)
+  return downloadArchive(url, store, { isAllowed, maxBytes: options.maxDownloadBytes })
+}
+
+async function localFile(url: string, path: string, options: LocateOptions): Promise<string> {
+  const { modelStore, allowedUrls, trusted } = options
+  const allowed =
+    trusted === true || isInside(modelStore, path) || matchesAny(pathToFileURL(path).href, allowedUrls)
+  if (!allowed) throw notAllowed(url)
+  if (!(await exists(path))) throw notFound(url)
+  return path
+}
+
+/** As in TorchServe only the last part of a path counts: it is looked for in the store. */
+async function storedModel(url: string, options: LocateOptions): Promise<string> {
+  const name = basename(url.replace(/\\/g, '/'))
+  const path = join(configuredStore(options), name)
+  if (name !== '' && name !== '.' && (await exists(path))) return path
+  if (options.trusted === true && (await exists(resolve(url)))) return resolve(url)
+  throw notFound(url)
+}
+
+function configuredStore(options: LocateOptions): string {
+  if (options.modelStore !== undefined) return options.modelStore
+  throw new ServeError('MODEL_NOT_FOUND', 'Model store has not been configured.')
+}
+
+function filePath(url: string): string {
+  try {
+    return fileURLToPath(url)
+  } catch {
+    throw notFound(url)
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  const stats = await stat(path).catch(() => undefined)
+  return stats !== undefined && (stats.isFile() || stats.isDirectory())
+}
+
+function isInside(folder: string | undefined, path: string): boolean {
+  if (folder === undefined) return false
+  const way = relative(folder, path)
+  return way !== '' && !way.startsWith('..') && !isAbsolute(way)
+}
+
+function matchesAny(url: string, patterns: readonly RegExp[]): boolean {
+  return patterns.some(({ source, flags }) => new RegExp(`^(?:${source})$`, flags).test(url))
+}
+
+function notFound(url: string): ServeError {
+  return new ServeError('MODEL_NOT_FOUND', `Model not found at: ${url}`)
+}

@@ -1,0 +1,43 @@
+import { parse } from 'yaml'
+import { ServeError } from '../protocol/errors.ts'
+import { inside } from './handler-entry.ts'
+import { readSmallFile } from './manifest.ts'
+
+/** The name that is looked for when the manifest names no config file. */
+export const DEFAULT_CONFIG_FILE = 'model-config.yaml'
+
+const MAX_CONFIG_BYTES = 1024 * 1024
+
+/**
+ * The model's own settings (spec 5.2) as they stand in its YAML file; `{}` when there is none.
+ * @param configFile as the manifest names it; absent: model-config.yaml, which may be missing
+ * @throws ServeError INVALID_MODEL when a named file is missing, or the file holds no mapping
+ */
+export async function readModelConfig(
+  modelDir: string,
+  configFile?: string,
+): Promise<Record<string, unknown>> {
+  const name = configFile ?? DEFAULT_CONFIG_FILE
+  const path = inside(modelDir, name)
+  if (path === undefined) throw invalid(name, 'it lies outside the model')
+  const text = await readSmallFile(path, MAX_CONFIG_BYTES)
+  if (text === undefined && configFile === undefined) return {}
+  if (text === undefined) throw invalid(name, 'the manifest names it, but it is missing')
+  return mapping(name, text)
+}
+
+function mapping(name: string, text: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = parse(text)
+  } catch (error) {
+    throw invalid(name, (error as Error).message.split('\n')[0]!)
+  }
+  if (value === null || value === undefined) return {}
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalid(name, 'it is no mapping of keys')
+  return value as Record<string, unknown>
+}
+
+function invalid(name: string, reason: string): ServeError {
+  return new ServeError('INVALID_MODEL', `Model config file ${name} cannot be used: ${reason}.`)
+}

@@ -1,0 +1,127 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { ArchiveContents, mistake } from './contents.ts'
+import { MANIFEST_PATH, type Manifest, RUNTIMES, type Runtime } from './manifest.ts'
+import { MODEL_NAME } from './model-name.ts'
+import { handlerRuntime, packHandler } from './pack-handler.ts'
+import { packageRoot } from './package-root.ts'
+import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
+
+/** What torch-model-archiver's flags say. Paths may be relative to the current folder. */
+export interface ArchiveOptions {
+  readonly modelName: string
+  readonly version: string
+  /** `file[.ext][:export]`, or the name of one of TorchServe's own Python handlers. */
+  readonly handler: string
+  /** Weights. */
+  readonly serializedFile?: string
+  /** The model's architecture (Python), or any file of the model. */
+  readonly modelFile?: string
+  /** Files, patterns and folders; of a folder its content goes into the root of the archive. */
+  readonly extraFiles?: readonly string[]
+  /** Default: node, or python for a Python handler. */
+  readonly runtime?: Runtime
+  /** Folder to write to, made if needed. Default: the current one. */
+  readonly exportPath?: string
+  /** Default: `default`, a zip called NAME.mar. */
+  readonly archiveFormat?: ArchiveFormat
+  /** Replace an archive that is there. Default false. */
+  readonly force?: boolean
+  readonly requirementsFile?: string
+  /** The model's settings, usually model-config.yaml. */
+  readonly configFile?: string
+  /** Packages to leave outside the bundle, beside the native ones, which are found. */
+  readonly external?: readonly string[]
+}
+
+export interface PackResult {
+  /** Absolute path of what was written. */
+  readonly path: string
+  /** Packages that must be installed where the model is served. */
+  readonly externals: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Packs a handler and a model's files into an archive.
+ * @returns the absolute path of it
+ * @throws ServeError INVALID_ARGUMENT for a mistake in the options, INVALID_MODEL for a handler that cannot be bundled
+ */
+export async function createArchive(options: ArchiveOptions): Promise<string> {
+  return (await packModel(options)).path
+}
+
+/** Like {@link createArchive}, and says what stayed outside the archive. */
+export async function packModel(options: ArchiveOptions): Promise<PackResult> {
+  checkOptions(options)
+  const format = options.archiveFormat ?? 'default'
+  const exportPath = resolve(options.exportPath ?? '.')
+  const path = join(exportPath, options.modelName + ARCHIVE_ENDINGS[format])
+  if (existsSync(path) && options.force !== true)
+    throw mistake(`${path} already exists. Please specify --force/-f option to overwrite it.`)
+  const buildDir = await mkdtemp(join(tmpdir(), 'torch-model-archiver-'))
+  try {
+    const contents = new ArchiveContents()
+    const { manifest, externals, warnings } = await collect(options, contents, buildDir)
+    contents.addContent(MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
+    await mkdir(exportPath, { recursive: true })
+    await writeArchive(contents.files, path, format)
+    return { path, externals, warnings }
+  } finally {
+    await rm(buildDir, { recursive: true, force: true })
+  }
+}
+
+function checkOptions(options: ArchiveOptions): void {
+  const { modelName, version, runtime, archiveFormat } = options
+  if (!MODEL_NAME.test(modelName))
+    throw mistake(
+      `Model name contains special characters. The allowed regular expression is ${MODEL_NAME.source}`,
+    )
+  if (version === '') throw mistake('The version of the model is empty.')
+  if (runtime !== undefined && !RUNTIMES.includes(runtime))
+    throw mistake(`Invalid RuntimeType value: ${runtime as string}`)
+  if (archiveFormat !== undefined && !ARCHIVE_FORMATS.includes(archiveFormat))
+    throw mistake(`Unknown archive format: ${archiveFormat as string}`)
+}
+
+interface Collected extends Omit<PackResult, 'path'> {
+  manifest: Manifest
+}
+
+async function collect(
+  options: ArchiveOptions,
+  contents: ArchiveContents,
+  buildDir: string,
+): Promise<Collected> {
+  const { serializedFile, modelFile, requirementsFile, configFile, extraFiles, external } = options
+  const add = async (path: string | undefined, flag: string): Promise<string | undefined> =>
+    path === undefined ? undefined : contents.addFile(path, flag)
+  const files = {
+    serializedFile: await add(serializedFile, '--serialized-file'),
+    modelFile: await add(modelFile, '--model-file'),
+    requirementsFile: await add(requirementsFile, '--requirements-file'),
+    configFile: await add(configFile, '--config-file'),
+    extraFiles:
+      extraFiles === undefined ? undefined : await contents.addExtraFiles(extraFiles, '--extra-files'),
+  }
+  const runtime = options.runtime ?? handlerRuntime(options.handler)
+  // Last, because bundling takes longest and every other mistake should come first.
+  const { handler, ...bundle } = await packHandler(options.handler, runtime, contents, buildDir, external)
+  const model = { modelName: options.modelName, modelVersion: options.version, handler, ...files }
+  return { manifest: { createdOn: createdOn(), runtime, model, archiverVersion: ownVersion() }, ...bundle }
+}
+
+/** `dd/mm/yyyy HH:MM:SS`, as TorchServe writes it. SOURCE_DATE_EPOCH (seconds) fixes it for archives that must be the same twice. */
+function createdOn(): string {
+  const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? NaN)
+  const [date, time] = new Date(Number.isFinite(epoch) ? epoch * 1000 : Date.now()).toISOString().split('T')
+  return `${date!.split('-').reverse().join('/')} ${time!.slice(0, 8)}`
+}
+
+function ownVersion(): string {
+  const json = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string }
+  return json.version
+}

@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The folder of the torchserve-ts package that runs: the nearest one upwards from here with a package.json. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url))
+  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)
+  return folder
+}
+
+/**
+ * The node_modules folder in which the server's neighbours are installed.
+ *
+ * For an installed package it is the one that holds the package (npm) or the project's (pnpm, which keeps packages in
+ * node_modules/.pnpm); for a checkout the nearest one upwards that holds the server's own dependencies.
+ */
+export function serverModules(root: string): string | undefined {
+  const pnpm = /^(.*?[/\\]node_modules)[/\\]\.pnpm[/\\]/.exec(root)
+  if (pnpm !== null) return pnpm[1]
+  if (/[/\\]node_modules$/.test(dirname(root))) return dirname(root)
+  for (let folder = root; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'node_modules', 'koa'))) return join(folder, 'node_modules')
+    if (dirname(folder) === folder) return undefined
+  }
+}

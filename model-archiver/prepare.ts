@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto'
+import { realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ServeError } from '../protocol/errors.ts'
+import { compileHandler } from './bundle.ts'
+import type { UnpackLimits } from './entry-guard.ts'
+import { findScript, parseHandlerEntry } from './handler-entry.ts'
+import { checkRuntime, type Manifest, readManifest, type Runtime } from './manifest.ts'
+import { conventionalHandler, modelFolder } from './model-folder.ts'
+import { readModelConfig } from './model-config.ts'
+import { defaultModelName } from './model-name.ts'
+import { packageRoot } from './package-root.ts'
+import { unpackArchive } from './unpack.ts'
+import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
+
+export interface PrepareOptions {
+  /** Folder for unpacked models; they go to `<tempDir>/models`. */
+  readonly tempDir: string
+  /** Name of a model without a manifest. Default: from the file name. */
+  readonly defaultName?: string
+  /** Handler that replaces the manifest's (`handler` of a register request). */
+  readonly handlerOverride?: string
+  /** Handler for a model that names none (`default_service_handler`). */
+  readonly defaultHandler?: string
+  /** Runtime that replaces the manifest's (`runtime` of a register request). */
+  readonly runtimeOverride?: string
+  readonly limits?: Partial<UnpackLimits>
+  /** The torchserve-ts package that handlers shall import. Default: the running one. */
+  readonly packageRoot?: string
+}
+
+/** A model that a worker can load. */
+export interface PreparedModel {
+  /** As in the archive, with what was missing filled in. */
+  readonly manifest: Manifest
+  readonly name: string
+  readonly version: string
+  readonly runtime: Runtime
+  /** Absolute folder of the model's files: unpacked, or the user's own folder. */
+  readonly modelDir: string
+  /** Absolute path of a JavaScript module ready to import; undefined unless the runtime is node. */
+  readonly handlerPath: string | undefined
+  /** The export that is the handler; undefined: the worker looks for it. */
+  readonly handlerEntry: string | undefined
+  /** The whole model-config.yaml; {} when there is none. */
+  readonly modelConfig: Record<string, unknown>
+  /** The temporary folder; `dispose` removes it. */
+  readonly workDir: string
+  /** Removes what was unpacked; the user's own folder is never touched. */
+  dispose(): Promise<void>
+}
+
+/**
+ * Makes an archive or a folder ready to load: unpacks, reads manifest and config, finds the handler and compiles it if it is
+ * not yet a module that Node can import.
+ * @param location absolute path of an archive file or of a folder
+ * @throws ServeError MODEL_NOT_FOUND, INVALID_ARCHIVE, INVALID_MODEL; nothing is left behind then
+ */
+export async function prepareModel(location: string, options: PrepareOptions): Promise<PreparedModel> {
+  const stats = await stat(location).catch(() => undefined)
+  if (stats === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found at: ${location}`)
+  const folder = stats.isDirectory() ? await modelFolder(location) : undefined
+  const modules = folder === undefined ? [] : modulesAbove(await realpath(folder))
+  const workspace = await createWorkspace(options.tempDir, options.packageRoot ?? packageRoot(), modules)
+  try {
+    return await prepareIn(workspace, location, folder, options)
+  } catch (error) {
+    await workspace.dispose()
+    throw error
+  }
+}
+
+/** @param folder the user's own folder; undefined: `location` is an archive */
+async function prepareIn(
+  workspace: Workspace,
+  location: string,
+  folder: string | undefined,
+  options: PrepareOptions,
+): Promise<PreparedModel> {
+  const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
+  if (folder === undefined) await unpackArchive(location, unpacked, options.limits)
+  const modelDir = folder ?? unpacked
+  const manifest = fillManifest(await readManifest(modelDir), modelDir, location, options)
+  const { modelName, modelVersion, handler, configFile } = manifest.model
+  const node = manifest.runtime === 'node'
+  return {
+    manifest,
+    name: modelName,
+    version: modelVersion,
+    runtime: manifest.runtime,
+    modelDir,
+    handlerPath: node ? await importable(manifest, modelDir, unpacked) : undefined,
+    handlerEntry: handler === undefined ? undefined : parseHandlerEntry(handler).export,
+    modelConfig: await readModelConfig(modelDir, configFile),
+    workDir: workspace.root,
+    dispose: workspace.dispose,
+  }
+}
+
+function fillManifest(
+  found: Manifest | undefined,
+  modelDir: string,
+  location: string,
+  options: PrepareOptions,
+): Manifest {
+  const handler =
+    options.handlerOverride ?? found?.model.handler ?? options.defaultHandler ?? conventionalHandler(modelDir)
+  const runtime =
+    options.runtimeOverride === undefined ? found?.runtime : checkRuntime(options.runtimeOverride)
+  const unnamed = { modelName: options.defaultName ?? defaultModelName(location), modelVersion: '1.0' }
+  return {
+    ...found,
+    runtime: runtime ?? guessRuntime(modelDir, handler),
+    model: { ...(found?.model ?? unnamed), handler },
+  }
+}
+
+function guessRuntime(modelDir: string, handler: string | undefined): Runtime {
+  const script = handler !== undefined && findScript(modelDir, parseHandlerEntry(handler).file) !== undefined
+  return script ? 'node' : 'python'
+}
+
+/** @param buildDir where a compiled handler goes: from there the packages of the model are found */
+async function importable(manifest: Manifest, modelDir: string, buildDir: string): Promise<string> {
+  const { handler, modelName } = manifest.model
+  if (handler === undefined) throw new ServeError('INVALID_MODEL', `Model ${modelName} has no handler.`)
+  const script = findScript(modelDir, parseHandlerEntry(handler).file)
+  if (script === undefined)
+    throw new ServeError('INVALID_MODEL', `Handler ${handler} is missing in model ${modelName}.`)
+  // What these two mean does not depend on a package.json nearby, so Node imports them as they are.
+  if (buildDir === modelDir && /\.[mc]js$/.test(script)) return script
+  const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)
+  await compileHandler(script, outFile)
+  return outFile
+}

@@ -1,0 +1,78 @@
+import { readdir, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { ServeError } from '../protocol/errors.ts'
+import { MANIFEST_PATH } from './manifest.ts'
+import { conventionalHandler, modelFolder } from './model-folder.ts'
+import { ARCHIVE_SUFFIX } from './model-name.ts'
+
+export interface StoredModel {
+  /** Name of the file or folder in the store. */
+  readonly location: string
+  /** Absolute path of it. */
+  readonly path: string
+}
+
+export interface StoreListing {
+  /** What `load_models=all` loads, by name. */
+  readonly models: readonly StoredModel[]
+  /** What stands for a model that is loaded already, each with the reason in one sentence. */
+  readonly skipped: readonly { readonly location: string; readonly reason: string }[]
+}
+
+/**
+ * What a model store holds: archives (.mar, .model, .tgz, .tar.gz) and folders with a manifest or a handler. Hidden names do
+ * not count.
+ *
+ * No model is met twice: of entries that differ only by their ending (`x.mar`, `x.tar.gz`, the folder `x`) the first in that order is the
+ * model and the others are skipped, because an archive is what was packed to be served and the folder is its source.
+ * @throws ServeError CONFIG when the store cannot be read
+ */
+export async function listStore(modelStore: string): Promise<StoreListing> {
+  const models = new Map<string, StoredModel>()
+  const skipped: { location: string; reason: string }[] = []
+  for (const location of (await names(modelStore)).sort(byFormat)) {
+    const path = join(modelStore, location)
+    if (!(await isModel(path))) continue
+    const stem = location.replace(ARCHIVE_SUFFIX, '')
+    const first = models.get(stem)
+    if (first === undefined) models.set(stem, { location, path })
+    else skipped.push({ location, reason: `${location} is skipped: ${first.location} is the same model.` })
+  }
+  return { models: [...models.values()].sort((a, b) => compare(a.location, b.location)), skipped }
+}
+
+async function names(modelStore: string): Promise<string[]> {
+  try {
+    return (await readdir(modelStore)).filter((name) => !name.startsWith('.'))
+  } catch (error) {
+    throw new ServeError('CONFIG', `Model store ${modelStore} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+async function isModel(path: string): Promise<boolean> {
+  const stats = await stat(path).catch(() => undefined)
+  if (stats?.isFile()) return ARCHIVE_SUFFIX.test(path)
+  if (!stats?.isDirectory()) return false
+  const folder = await modelFolder(path).catch(() => undefined)
+  return (
+    folder !== undefined &&
+    (existsSync(join(folder, MANIFEST_PATH)) || conventionalHandler(folder) !== undefined)
+  )
+}
+
+const FORMATS = ['.mar', '.model', '.tgz', '.tar.gz', '']
+
+function byFormat(a: string, b: string): number {
+  return rank(a) - rank(b) || compare(a, b)
+}
+
+function rank(name: string): number {
+  return FORMATS.findIndex((suffix) => name.toLowerCase().endsWith(suffix))
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto'
+import { lstat, mkdir, rm, symlink } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { ServeError } from '../protocol/errors.ts'
+import { serverModules } from './package-root.ts'
+
+/**
+ * The temporary folder of one loaded model. It is laid out so that Node's own search for packages, without hooks, finds
+ * them in the right order from a module in `place`:
+ *
+ *     <tempDir>/models/<32 hex>/node_modules                  -> where the server is installed
+ *     <tempDir>/models/<32 hex>/p/node_modules/torchserve-ts  -> the running server's package
+ *     <tempDir>/models/<32 hex>/p/                            the place
+ */
+export interface Workspace {
+  readonly root: string
+  /** Put models in folders below this one. */
+  readonly place: string
+  /** Removes the folder; links are removed, not followed. */
+  dispose(): Promise<void>
+}
+
+/**
+ * Makes a new workspace.
+ * @param modules node_modules folders that come between torchserve-ts and the server's install, nearest first
+ * @param packageRoot the running torchserve-ts package
+ */
+export async function createWorkspace(
+  tempDir: string,
+  packageRoot: string,
+  modules: readonly string[] = [],
+): Promise<Workspace> {
+  const models = join(tempDir, 'models')
+  await mkdir(models, { recursive: true, mode: 0o700 })
+  await refuseForeign(models)
+  const root = join(models, randomBytes(16).toString('hex'))
+  await mkdir(root, { mode: 0o700 })
+  const dispose = (): Promise<void> => rm(root, { recursive: true, force: true, maxRetries: 3 })
+  try {
+    return { root, place: await layOut(root, packageRoot, modules), dispose }
+  } catch (error) {
+    await dispose()
+    throw error
+  }
+}
+
+async function layOut(root: string, packageRoot: string, modules: readonly string[]): Promise<string> {
+  const install = serverModules(packageRoot)
+  if (install !== undefined) await link(install, join(root, 'node_modules'))
+  let place = join(root, 'p')
+  for (const folder of modules.toReversed()) {
+    await mkdir(place)
+    await link(folder, join(place, 'node_modules'))
+    place = join(place, 'p')
+  }
+  await mkdir(join(place, 'node_modules'), { recursive: true })
+  await link(packageRoot, join(place, 'node_modules', 'torchserve-ts'))
+  return place
+}
+
+/** The node_modules folders that Node would search from a module in `folder`, nearest first. */
+export function modulesAbove(folder: string): string[] {
+  const found: string[] = []
+  for (let at = folder; ; at = dirname(at)) {
+    if (existsSync(join(at, 'node_modules'))) found.push(join(at, 'node_modules'))
+    if (dirname(at) === at) return found
+  }
+}
+
+/** Whoever owns the folder could swap a model under the server. */
+async function refuseForeign(folder: string): Promise<void> {
+  const stats = await lstat(folder)
+  const own = process.getuid === undefined || stats.uid === process.getuid()
+  if (stats.isDirectory() && own) return
+  throw new ServeError(
+    'CONFIG',
+    `Folder ${folder} belongs to another user; set TEMP to a folder of your own.`,
+  )
+}
+
+/** A junction on Windows, which needs no rights; an ordinary link elsewhere. */
+function link(target: string, path: string): Promise<void> {
+  return symlink(target, path, 'junction')
+}

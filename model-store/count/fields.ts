@@ -1,0 +1,33 @@
+import { PredictionException, type HandlerRequest } from 'torchserve-ts'
+
+/**
+ * The named values of a request: a JSON object as body or as part `data` (bytes, text or decoded), and any other parts
+ * (form fields, gRPC inputs) by their names.
+ * @throws PredictionException 400
+ */
+export function readFields(request: HandlerRequest): Record<string, unknown> {
+  const { data, body, ...parts } = request
+  const fields: Record<string, unknown> = {}
+  for (const name in parts) fields[name] = decoded(parts[name])
+  const main = parsed(decoded(data ?? body))
+  return main === undefined ? fields : Object.assign(fields, main)
+}
+
+function decoded(value: unknown): unknown {
+  return value instanceof Uint8Array ? new TextDecoder().decode(value) : value
+}
+
+function parsed(main: unknown): object | undefined {
+  if (main === undefined || main === '') return undefined
+  const value = typeof main === 'string' ? json(main) : main
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new PredictionException('The body must be a JSON object', 400)
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new PredictionException('The body is not JSON', 400)
+  }
+}

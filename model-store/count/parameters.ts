@@ -1,0 +1,86 @@
+import { PredictionException, type HandlerRequest } from 'torchserve-ts'
+import { readFields } from './fields.ts'
+
+/** Asks for a run. */
+export interface RunRequest {
+  /** The name to ask for it by; absent: nobody will ask. */
+  id: string | undefined
+  /** Items, default 10. */
+  n: number
+  /** Bytes of an item, default 0: just its number and a newline. */
+  size: number
+  /** Milliseconds from one item to the next, default 100. */
+  delay: number
+  /** Default true; false: all items as one answer at the end. */
+  stream: boolean
+}
+
+/** Asks how far the run of that name is. */
+export interface ProducedQuery {
+  query: 'produced'
+  id: string
+}
+
+type Fields = Record<string, unknown>
+
+const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'query']
+const MAX_ITEMS = 1_000_000_000
+/** 64 MiB; the server's own limit on a response comes first unless it was raised. */
+const MAX_SIZE = 64 * 1024 * 1024
+/** One day. */
+const MAX_DELAY = 86_400_000
+const MAX_ID_LENGTH = 200
+const MAX_WHOLE_BYTES = 1024 * 1024
+
+/** @throws PredictionException 400 that names the parameter */
+export function readParameters(request: HandlerRequest): RunRequest | ProducedQuery {
+  const fields = readFields(request)
+  const unknown = Object.keys(fields).find((name) => !NAMES.includes(name))
+  if (unknown !== undefined) {
+    throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
+  }
+  const id = identifier(fields['id'])
+  return fields['query'] === undefined ? run(fields, id) : query(fields['query'], id)
+}
+
+function run(fields: Fields, id: string | undefined): RunRequest {
+  const n = whole(fields, 'n', 10, MAX_ITEMS)
+  const size = whole(fields, 'size', 0, MAX_SIZE)
+  const delay = whole(fields, 'delay', 100, MAX_DELAY)
+  const stream = flag(fields['stream'] ?? true)
+  if (!stream && n * Math.max(size, 11) > MAX_WHOLE_BYTES) {
+    throw bad(`Without stream all items together are at most ${MAX_WHOLE_BYTES} bytes`)
+  }
+  return { id, n, size, delay, stream }
+}
+
+function query(asked: unknown, id: string | undefined): ProducedQuery {
+  if (asked !== 'produced') throw bad('query must be "produced"')
+  if (id === undefined) throw bad('query needs the id of a run')
+  return { query: 'produced', id }
+}
+
+function identifier(value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  const id = typeof value === 'number' ? String(value) : value
+  if (typeof id === 'string' && id !== '' && id.length <= MAX_ID_LENGTH) return id
+  throw bad(`id must be a text of 1 to ${MAX_ID_LENGTH} characters`)
+}
+
+/** Forms and gRPC inputs carry numbers as text. */
+function whole(fields: Fields, name: string, absent: number, max: number): number {
+  const given = fields[name] ?? absent
+  const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw bad(`${name} must be a whole number from 0 to ${max}`)
+}
+
+function flag(value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  if (value === 'true' || value === 'false') return value === 'true'
+  throw bad('stream must be true or false')
+}
+
+function bad(message: string): PredictionException {
+  return new PredictionException(message, 400)
+}

@@ -1,0 +1,31 @@
+/**
+ * Waits, at most until the signal aborts. One object is timer, listener and promise at once, since a thousand
+ * idle streams are a thousand of these.
+ */
+export class Pause {
+  readonly #signal: AbortSignal
+  readonly #timer: NodeJS.Timeout
+  readonly #wake: () => void
+
+  private constructor(ms: number, signal: AbortSignal, wake: () => void) {
+    this.#signal = signal
+    this.#wake = wake
+    this.#timer = setTimeout(Pause.#end, ms, this)
+    signal.addEventListener('abort', this)
+  }
+
+  static for(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => new Pause(ms, signal, resolve))
+  }
+
+  /** The signal aborted. */
+  handleEvent(): void {
+    clearTimeout(this.#timer)
+    Pause.#end(this)
+  }
+
+  static #end(pause: Pause): void {
+    pause.#signal.removeEventListener('abort', pause)
+    pause.#wake()
+  }
+}

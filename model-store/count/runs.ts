@@ -1,0 +1,87 @@
+/** How one run is going. */
+export interface Produced {
+  id: string
+  state: 'unknown' | 'running' | 'finished' | 'cancelled' | 'failed'
+  items: number
+  bytes: number
+  /** Milliseconds since the epoch, with fractions; absent until it happened. */
+  startedAt?: number
+  lastItemAt?: number
+  endedAt?: number
+  /** Milliseconds until now. */
+  lastItemMsAgo?: number
+  endedMsAgo?: number
+}
+
+/** Milliseconds since the epoch, with fractions and never going back. */
+export function now(): number {
+  return performance.timeOrigin + performance.now()
+}
+
+/** One run: what it has handed to the server so far. */
+export class Run {
+  state: Exclude<Produced['state'], 'unknown'> = 'running'
+  items = 0
+  bytes = 0
+  readonly startedAt = now()
+  lastItemAt: number | undefined
+  endedAt: number | undefined
+
+  made(bytes: number): void {
+    this.items += 1
+    this.bytes += bytes
+    this.lastItemAt = now()
+  }
+
+  end(state: 'finished' | 'cancelled' | 'failed'): void {
+    this.state = state
+    this.endedAt = now()
+  }
+}
+
+/** The runs that a client gave a name: all that go on, and the last thousand that have ended. */
+export class Runs {
+  readonly #maxEnded: number
+  readonly #running = new Map<string, Run>()
+  readonly #ended = new Map<string, Run>()
+
+  constructor(maxEnded = 1000) {
+    this.#maxEnded = maxEnded
+  }
+
+  /** A second run of the same name takes the place of the first. */
+  start(id: string | undefined): Run {
+    const run = new Run()
+    if (id !== undefined) this.#running.set(id, run)
+    return run
+  }
+
+  end(id: string | undefined, run: Run, state: 'finished' | 'cancelled' | 'failed'): void {
+    run.end(state)
+    if (id === undefined || this.#running.get(id) !== run) return
+    this.#running.delete(id)
+    this.#ended.delete(id)
+    this.#ended.set(id, run)
+    if (this.#ended.size <= this.#maxEnded) return
+    const [oldest] = this.#ended.keys()
+    this.#ended.delete(oldest!)
+  }
+
+  produced(id: string): Produced {
+    const run = this.#running.get(id) ?? this.#ended.get(id)
+    if (run === undefined) return { id, state: 'unknown', items: 0, bytes: 0 }
+    const { state, items, bytes, startedAt, lastItemAt, endedAt } = run
+    const at = now()
+    return {
+      id,
+      state,
+      items,
+      bytes,
+      startedAt,
+      lastItemAt,
+      endedAt,
+      lastItemMsAgo: lastItemAt === undefined ? undefined : at - lastItemAt,
+      endedMsAgo: endedAt === undefined ? undefined : at - endedAt,
+    }
+  }
+}

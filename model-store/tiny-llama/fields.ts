@@ -1,0 +1,36 @@
+import { PredictionException, type HandlerRequest } from 'torchserve-ts'
+
+/**
+ * The named values of a request, whichever way it came: a JSON object or a plain text (the prompt) as body or as part
+ * `data`, and any other parts by their names.
+ * @throws PredictionException 400
+ */
+export function readFields(request: HandlerRequest): Record<string, unknown> {
+  const { data, body, ...parts } = request
+  const fields: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(parts)) fields[name] = decoded(value)
+  const main = decoded(data ?? body)
+  if (main === undefined || main === '') return fields
+  if (typeof main === 'string') return { ...fields, ...fromText(main) }
+  if (typeof main === 'object' && main !== null && !Array.isArray(main)) return { ...fields, ...main }
+  throw new PredictionException('The body must be a JSON object or a text', 400)
+}
+
+function decoded(value: unknown): unknown {
+  if (!(value instanceof Uint8Array)) return value
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(value)
+  } catch {
+    throw new PredictionException('The request is not UTF-8 text', 400)
+  }
+}
+
+function fromText(text: string): Record<string, unknown> {
+  if (!text.trimStart().startsWith('{')) return { prompt: text }
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    const hint = 'for a prompt that begins with { send {"prompt": "..."}'
+    throw new PredictionException(`The body begins with { but is not JSON; ${hint}`, 400)
+  }
+}

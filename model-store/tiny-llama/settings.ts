@@ -1,0 +1,62 @@
+import { readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Context } from 'torchserve-ts'
+
+/** The part `handler` of model-config.yaml, checked, and where the weights are. */
+export interface LlamaSettings {
+  /** Absolute path of the GGUF file. */
+  modelPath: string
+  /** Tokens per sequence; undefined: what the model was trained on, at most 4096. */
+  contextSize: number | undefined
+  /** Requests that are computed together. Default 4. */
+  sequences: number
+  /** Default 1. */
+  threads: number
+  gpu: false | 'auto' | 'cuda' | 'vulkan' | 'metal'
+  /** Tokens for a request that does not say how many. Default 128. */
+  maxTokens: number
+}
+
+const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
+
+/** @throws Error that names the key: the model then fails to load with this reason. */
+export function readSettings(context: Pick<Context, 'manifest' | 'modelConfig' | 'properties'>): LlamaSettings {
+  const config = record(context.modelConfig['handler'])
+  return {
+    modelPath: weightsPath(context, config),
+    contextSize: config['context_size'] === undefined ? undefined : count(config, 'context_size', 0),
+    sequences: count(config, 'sequences', 4),
+    threads: count(config, 'threads', 1),
+    gpu: gpu(config['gpu'] ?? false),
+    maxTokens: count(config, 'max_tokens', 128),
+  }
+}
+
+function weightsPath(
+  context: Pick<Context, 'manifest' | 'properties'>,
+  config: Record<string, unknown>,
+): string {
+  const { modelDir } = context.properties
+  const named = record(context.manifest['model'])['serializedFile'] ?? config['model_path']
+  if (typeof named === 'string' && named !== '') return resolve(modelDir, named)
+  const found = readdirSync(modelDir).filter((name) => name.endsWith('.gguf'))
+  if (found.length === 1) return resolve(modelDir, found[0]!)
+  const what = found.length === 0 ? 'no .gguf file' : `${found.length} .gguf files`
+  throw new Error(`The model has ${what}: name one as serialized file or as handler.model_path in model-config.yaml`)
+}
+
+function count(config: Record<string, unknown>, key: string, absent: number): number {
+  const value = config[key] ?? absent
+  if (typeof value === 'number' && Number.isInteger(value) && value > 0) return value
+  throw new Error(`handler.${key} in model-config.yaml must be a whole number above 0`)
+}
+
+function gpu(value: unknown): LlamaSettings['gpu'] {
+  const known = GPUS.find((name) => name === value)
+  if (known !== undefined) return known
+  throw new Error(`handler.gpu in model-config.yaml must be one of ${GPUS.join(', ')}`)
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}

@@ -1,0 +1,56 @@
+import { join } from 'node:path'
+import type { PredictionsRequest } from './grpc-clients.ts'
+import { rawRequest } from './raw-http.ts'
+import { REPOSITORY, type Server } from './server.ts'
+
+export const COUNT = `count=${join(REPOSITORY, 'model-store', 'count')}`
+export const ECHO = `echo=${join(REPOSITORY, 'model-store', 'echo')}`
+
+/** What the count model is asked for: see model-store/count/parameters.ts. */
+export interface CountRun {
+  id: string
+  n?: number
+  size?: number
+  delay?: number
+  stream?: boolean
+}
+
+export interface Produced {
+  state: 'unknown' | 'running' | 'finished' | 'cancelled' | 'failed'
+  items: number
+  bytes: number
+  lastItemAt?: number
+  endedAt?: number
+}
+
+/** A run as the options of a REST request. */
+export function countBody(run: CountRun): { headers: Record<string, string>; body: string } {
+  return { headers: { 'content-type': 'application/json' }, body: JSON.stringify(run) }
+}
+
+/** A run as a gRPC request. */
+export function countInput(run: CountRun): PredictionsRequest {
+  return { model_name: 'count', input: { data: Buffer.from(JSON.stringify(run)) } }
+}
+
+/** How far a run is: asked in a request of its own. */
+export async function produced(server: Server, id: string): Promise<Produced> {
+  const { body } = await rawRequest(server.ports.inference, '/predictions/count', {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: 'produced', id }),
+  })
+  return JSON.parse(body) as Produced
+}
+
+/** Waits until a run has ended. */
+export function ended(server: Server, id: string): Promise<Produced> {
+  return server.until(
+    () => produced(server, id),
+    ({ state }) => state !== 'running' && state !== 'unknown',
+  )
+}
+
+/** Milliseconds since the epoch on the clock that the count model uses. */
+export function now(): number {
+  return performance.timeOrigin + performance.now()
+}

@@ -1,0 +1,108 @@
+import { join } from 'node:path'
+import { credentials, loadPackageDefinition, type Client, type ServiceClientConstructor } from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+
+const PROTO_DIR = join(import.meta.dirname, '..', '..', 'proto')
+
+/** A client of one of TorchServe's services; its methods are as @grpc/grpc-js makes them from the .proto files. */
+function client(file: string, packageName: string, service: string, port: number): Client {
+  const definition = loadSync(join(PROTO_DIR, file), {
+    keepCase: true,
+    includeDirs: [PROTO_DIR],
+    defaults: true,
+  })
+  let node: unknown = loadPackageDefinition(definition)
+  for (const name of [...packageName.split('.'), service]) node = (node as Record<string, unknown>)[name]
+  const Service = node as ServiceClientConstructor
+  return new Service(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    'grpc.use_local_subchannel_pool': 1,
+  })
+}
+
+export function inferenceClient(port: number): Client & InferenceMethods {
+  return client(
+    'inference.proto',
+    'org.pytorch.serve.grpc.inference',
+    'InferenceAPIsService',
+    port,
+  ) as Client & InferenceMethods
+}
+
+export function managementClient(port: number): Client & ManagementMethods {
+  return client(
+    'management.proto',
+    'org.pytorch.serve.grpc.management',
+    'ManagementAPIsService',
+    port,
+  ) as Client & ManagementMethods
+}
+
+export interface PredictionsRequest {
+  model_name: string
+  model_version?: string
+  input: Record<string, Buffer>
+}
+
+interface InferenceMethods {
+  Ping: Unary<Record<string, never>, { health: string }>
+  Predictions: Unary<PredictionsRequest, { prediction: Buffer }>
+  StreamPredictions: ServerStream<PredictionsRequest, { prediction: Buffer }>
+}
+
+type ManagementMethods = Record<
+  'DescribeModel' | 'ListModels' | 'RegisterModel' | 'ScaleWorker' | 'SetDefault' | 'UnregisterModel',
+  Unary<Record<string, unknown>, { msg: string }>
+>
+
+type Unary<Request, Response> = (
+  request: Request,
+  ...rest: [...options: unknown[], callback: (error: GrpcError | null, response?: Response) => void]
+) => { cancel(): void }
+
+type ServerStream<Request, Response> = (request: Request, ...options: unknown[]) => GrpcStream<Response>
+
+export interface GrpcError extends Error {
+  code: number
+  details: string
+}
+
+export interface GrpcStream<Response> extends AsyncIterable<Response> {
+  cancel(): void
+  pause(): void
+  resume(): void
+  on(event: 'data', listener: (message: Response) => void): this
+  on(event: 'error', listener: (error: GrpcError) => void): this
+  on(event: 'end', listener: () => void): this
+  once(event: string, listener: (...args: unknown[]) => void): this
+}
+
+/** A unary call as a promise; rejects with the grpc error. */
+export function call<Request, Response>(
+  target: object,
+  method: Unary<Request, Response>,
+  request: Request,
+  ...options: unknown[]
+): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    method.call(target, request, ...options, (error: GrpcError | null, response?: Response) => {
+      if (error) reject(error)
+      else resolve(response!)
+    })
+  })
+}
+
+/** Reads a stream to its end: the messages, and the error it ended with, if any. */
+export async function readAll<Response>(
+  stream: GrpcStream<Response>,
+): Promise<{ messages: Response[]; error?: GrpcError }> {
+  const messages: Response[] = []
+  return new Promise((resolve) => {
+    stream.on('data', (message) => messages.push(message))
+    stream.on('error', (error) => {
+      resolve({ messages, error })
+    })
+    stream.on('end', () => {
+      resolve({ messages })
+    })
+  })
+}

@@ -1,0 +1,190 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll } from '@jest/globals'
+import { readLines } from '../../frontend/workers/lines.ts'
+import { rawRequest } from './raw-http.ts'
+import { tempDir } from './temp.ts'
+
+export const REPOSITORY = join(import.meta.dirname, '..', '..')
+export const CLI = join(REPOSITORY, 'dist', 'frontend', 'cli.js')
+
+export interface ServerOptions {
+  /** `[name=]location` each; locations are absolute or in the model store. */
+  models?: string[]
+  modelStore?: string
+  /** Lines for config.properties beyond the addresses. */
+  config?: Record<string, string | number | boolean>
+  /** Default: token authorization off, model API on. */
+  flags?: string[]
+  env?: Record<string, string>
+}
+
+/** A server started through the command line, in the foreground, on free ports, in a folder of its own. */
+export class Server {
+  readonly process: ChildProcess
+  readonly folder: string
+  readonly output: string[] = []
+  ports = { inference: 0, management: 0, metrics: 0, grpcInference: 0, grpcManagement: 0 }
+
+  constructor(child: ChildProcess, folder: string) {
+    this.process = child
+    this.folder = folder
+  }
+
+  get pid(): number {
+    return this.process.pid!
+  }
+
+  /** A management request; the parsed JSON answer. */
+  async manage(method: string, path: string): Promise<{ status: number; json: any }> {
+    const { status, body } = await rawRequest(this.ports.management, path, { method })
+    return { status, json: body === '' ? undefined : JSON.parse(body) }
+  }
+
+  /** The first worker of a model, as describe shows it. */
+  async worker(model: string): Promise<any> {
+    const { json } = await this.manage('GET', `/models/${model}`)
+    return json[0].workers[0]
+  }
+
+  /** Asks describe until its answer passes; bounded in time. */
+  async until<T>(read: () => Promise<T>, passes: (value: T) => boolean, withinMs = 10_000): Promise<T> {
+    const deadline = performance.now() + withinMs
+    for (;;) {
+      const value = await read()
+      if (passes(value)) return value
+      if (performance.now() > deadline)
+        throw new Error(`Not within ${withinMs} ms; last: ${JSON.stringify(value)}`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+
+  async ready(model: string): Promise<void> {
+    await this.until(
+      () => this.manage('GET', `/models/${model}`),
+      ({ json }) => json[0].workers.every((worker: any) => worker.status === 'READY'),
+    )
+  }
+
+  /** The value of a metric, summed over its label sets that contain all of `labels`. */
+  async metric(name: string, labels: Record<string, string> = {}): Promise<number> {
+    const { body } = await rawRequest(this.ports.metrics, '/metrics', { method: 'GET' })
+    const wanted = Object.entries(labels).map(([key, value]) => `${key}="${value}"`)
+    return body
+      .split('\n')
+      .filter(
+        (line) =>
+          (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) &&
+          wanted.every((w) => line.includes(w)),
+      )
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+  }
+
+  /** SIGTERM, and its exit code. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (this.process.exitCode === null && this.process.signalCode === null) {
+      this.process.kill(signal)
+      await once(this.process, 'exit')
+    }
+    return this.process.exitCode
+  }
+
+  /** What is left in its temporary folder: sockets, unpacked models, the pid file. */
+  leftovers(): string[] {
+    return readdirSync(join(this.folder, 'tmp'), { recursive: true }).map(String)
+  }
+}
+
+const servers: Server[] = []
+
+/** Starts a server and waits for `Model server started.`; it is stopped at the end of the test file at the latest. */
+export async function startServer(options: ServerOptions = {}): Promise<Server> {
+  const { child, folder } = spawnCli(options)
+  const server = new Server(child, folder)
+  servers.push(server)
+  await new Promise<void>((resolve, reject) => {
+    readLines(child.stderr!, (line) => server.output.push(line))
+    readLines(child.stdout!, (line) => {
+      server.output.push(line)
+      if (line.includes('Model server started.')) resolve()
+    })
+    child.once('exit', (code) => {
+      reject(new Error(`The server ended with ${code}:\n${server.output.join('\n')}`))
+    })
+  })
+  server.ports = {
+    inference: port(server.output, /Inference.*http:\/\/[^:]+:(\d+)/),
+    management: port(server.output, /Management.*http:\/\/[^:]+:(\d+)/),
+    metrics: port(server.output, /Metrics.*http:\/\/[^:]+:(\d+)/),
+    grpcInference: port(server.output, /Inference gRPC.*:(\d+)/),
+    grpcManagement: port(server.output, /Management gRPC.*:(\d+)/),
+  }
+  return server
+}
+
+export function spawnCli(options: ServerOptions): { child: ChildProcess; folder: string } {
+  const folder = tempDir()
+  const store = options.modelStore ?? join(folder, 'store')
+  mkdirSync(store, { recursive: true })
+  mkdirSync(join(folder, 'tmp'))
+  const config = {
+    inference_address: 'http://127.0.0.1:0',
+    management_address: 'http://127.0.0.1:0',
+    metrics_address: 'http://127.0.0.1:0',
+    grpc_inference_port: 0,
+    grpc_management_port: 0,
+    default_workers_per_model: 1,
+    ...options.config,
+  }
+  const file = join(folder, 'config.properties')
+  writeFileSync(
+    file,
+    Object.entries(config)
+      .map(([key, value]) => `${key}=${value}\n`)
+      .join(''),
+  )
+  const flags = options.flags ?? ['--disable-token-auth', '--enable-model-api']
+  const models = options.models === undefined ? [] : ['--models', ...options.models]
+  const child = spawn(
+    process.execPath,
+    [
+      CLI,
+      '--start',
+      '--foreground',
+      '--ncs',
+      '--ts-config',
+      file,
+      '--model-store',
+      store,
+      ...flags,
+      ...models,
+    ],
+    {
+      cwd: folder,
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        TEMP: join(folder, 'tmp'),
+        TMPDIR: join(folder, 'tmp'),
+        ...options.env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  return { child, folder }
+}
+
+function port(lines: string[], pattern: RegExp): number {
+  for (const line of lines) {
+    const found = pattern.exec(line)
+    if (found) return Number(found[1])
+  }
+  return 0
+}
+
+afterAll(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop('SIGKILL')))
+})
