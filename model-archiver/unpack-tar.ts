@@ -65,6 +65,8 @@ class TarUnpacking {
   }
 
   #entry(entry: ReadEntry): void {
+    // An entry that is cut short says so; whoever cut it has reported why.
+    entry.on('error', () => undefined)
     this.#current = entry
     this.#writing = this.#unpack(entry).catch((error: unknown) => this.fail(error))
   }

@@ -1,4 +1,4 @@
-import { type Transform, type TransformCallback, Transform as TransformStream } from 'node:stream'
+import type { Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
 import { EntryGuard, refusedEntry, type UnpackLimits } from './entry-guard.ts'
@@ -42,14 +42,22 @@ async function unpackEntry(
   if (isFolder) return writer.folder(name)
   if (!entry.canDecodeFileData()) throw refusedEntry(name, 'it is encrypted or compressed in an unknown way')
   const content = await zip.openReadStreamPromise(entry)
-  // yauzl itself ends the stream with an error when it has more or fewer bytes than declared.
-  const checked = content.pipe(checksum(name, entry.crc32))
-  content.once('error', (error) => checked.destroy(error))
-  try {
-    await writer.file(name, unixMode(entry), checked)
-  } finally {
-    content.unpipe().destroy()
+  // It flows already: an error may come before somebody reads it, who then gets it all the same.
+  content.on('error', () => undefined)
+  await writer.file(name, unixMode(entry), verified(name, content, entry.crc32))
+}
+
+/**
+ * The content, compared with its checksum where Node can compute one (20.15 and newer). yauzl itself ends it with an error
+ * when it has more or fewer bytes than declared.
+ */
+async function* verified(name: string, content: Readable, expected: number): AsyncIterable<Buffer> {
+  let sum = 0
+  for await (const chunk of content as AsyncIterable<Buffer>) {
+    if (crc32 !== undefined) sum = crc32(chunk, sum)
+    yield chunk
   }
+  if (sum !== expected && crc32 !== undefined) throw refusedEntry(name, 'its checksum is wrong')
 }
 
 function unixMode(entry: Entry): number {
@@ -61,20 +69,6 @@ function refuseKind(name: string, entry: Entry, isFolder: boolean): void {
   const type = unixMode(entry) & FILE_TYPE
   if (type === 0 || type === (isFolder ? FOLDER : REGULAR)) return
   throw refusedEntry(name, type === 0o120000 ? 'it is a link' : 'it is neither a file nor a folder')
-}
-
-/** Compares the content with its checksum, where Node can compute one (20.15 and newer). */
-function checksum(name: string, expected: number): Transform {
-  let sum = 0
-  return new TransformStream({
-    transform(chunk: Buffer, _encoding, done: TransformCallback) {
-      sum = crc32?.(chunk, sum) ?? expected
-      done(null, chunk)
-    },
-    flush(done: TransformCallback) {
-      done(sum === expected ? null : refusedEntry(name, 'its checksum is wrong'))
-    },
-  })
 }
 
 const crc32 = (zlib as { crc32?: (data: Uint8Array, value: number) => number }).crc32

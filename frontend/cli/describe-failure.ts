@@ -1,9 +1,13 @@
 import { ServeError } from '../../protocol/errors.ts'
 
-/** What a user reads about a failed start: one line. */
+/** What a user reads about a failed start: one line. An internal error says what is behind it. */
 export function describeFailure(thrown: unknown): string {
-  const told = thrown instanceof ServeError && thrown.code === 'INTERNAL' ? (thrown.cause ?? thrown) : thrown
-  const text = told instanceof Error ? told.message || told.name : String(told)
+  const root = rootCause(thrown)
+  const isInternal = thrown instanceof ServeError && thrown.code === 'INTERNAL' && root !== thrown
+  const context = isInternal ? thrown.message.replace(/(: )?Internal server error$/, '') : ''
+  const text = isInternal
+    ? [context, messageOf(root)].filter((part) => part !== '').join(': ')
+    : messageOf(thrown)
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
@@ -12,4 +16,14 @@ export function failureDetail(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined
   const detail = thrown instanceof ServeError ? thrown.detail : undefined
   return detail ?? thrown.stack
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
+}
+
+function rootCause(thrown: unknown): unknown {
+  let root = thrown
+  while (root instanceof ServeError && root.cause !== undefined) root = root.cause
+  return root
 }

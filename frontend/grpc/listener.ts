@@ -34,9 +34,11 @@ export class GrpcListener {
       this.#bound = `${bracketed}:${boundPort}`
       return { host: address, port: boundPort }
     } catch (cause) {
-      throw new ServeError('CONFIG', `Cannot listen on ${host}:${port} (${this.#name}): ${reason(cause)}`, {
-        cause,
-      })
+      throw new ServeError(
+        'CONFIG',
+        `The ${this.#name} listener cannot use ${host}:${port}: ${reason(cause)}`,
+        { cause },
+      )
     }
   }
 
@@ -64,8 +66,16 @@ export class GrpcListener {
   }
 }
 
-/** grpc-js wraps the system's message: `No address added ... errors: [listen EADDRINUSE: ...]`. */
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is already in use',
+  EACCES: 'permission denied',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'the host name is unknown',
+}
+
+/** grpc-js keeps the system's error only as text: `No address added ... errors: [listen EADDRINUSE: ...]`. */
 function reason(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause)
-  return /errors: \[(.*)\]$/s.exec(message)?.[1] ?? message
+  const code = /\bE[A-Z]{3,}\b/.exec(message)?.[0] ?? ''
+  return REASONS[code] ?? message
 }

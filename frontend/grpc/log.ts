@@ -9,5 +9,5 @@ export interface GrpcLog {
 /** Failures of our own go to the log with their cause; clients see only the message. */
 export function logFailure(log: GrpcLog, rpc: string, error: ServeError): void {
   if (error.code !== 'INTERNAL') return
-  log.error({ err: error.cause instanceof Error ? error.cause : error }, `${rpc} failed`)
+  log.error({ rpc, detail: error.detail }, error.message)
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { ServeError } from '../../protocol/errors.ts'
 import { errorAnswer, errorBody } from './errors.ts'
 import { commonHeaders } from './reply-headers.ts'

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { prettyJson } from './errors.ts'
 import { commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'

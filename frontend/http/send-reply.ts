@@ -1,17 +1,16 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { ServeError } from '../../protocol/errors.ts'
 import type { Job } from '../models/job.ts'
 import type { ReplyHead, ReplySink } from '../models/reply-sink.ts'
 import { isFinalStatus } from './errors.ts'
+import { ChunkWriter, latin1 } from './chunk-writer.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from './live-replies.ts'
 import { addCors, addHandlerHeaders, commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { sendError } from './send-error.ts'
 
-/** From this many unsent bytes on, small items are copied out of the large socket chunks that they are views of. */
-const COPY_FROM_UNSENT_BYTES = 2_048
-const LARGE_CHUNK_BYTES = 16_384
+const SMALL_BODY_BYTES = 4_096
 
 /** How long a broken stream may take to flush what was sent before it broke. */
 const BREAK_GRACE_MS = 5_000
@@ -28,8 +27,8 @@ export class HttpReplySink implements ReplySink, LiveReply {
   readonly #socket: Socket
   #job: Job | undefined
   #ended = false
-  #opened = false
-  #flushed = false
+  /** Present once a stream has begun. */
+  #writer: ChunkWriter | undefined = undefined
 
   constructor(state: RestState, res: ServerResponse, requestId: string) {
     this.#state = state
@@ -57,7 +56,9 @@ export class HttpReplySink implements ReplySink, LiveReply {
     }
     if (!this.#writeHead(head, headers)) return
     this.#end()
-    this.#res.end(body)
+    // A short body leaves together with the head as one string: one plain write instead of a gathered one.
+    if (body.byteLength <= SMALL_BODY_BYTES) this.#res.end(latin1(body), 'latin1')
+    else this.#res.end(body)
     this.#limitFlush()
   }
 
@@ -69,34 +70,31 @@ export class HttpReplySink implements ReplySink, LiveReply {
       this.#job?.cancel()
       return
     }
-    this.#opened = true
+    this.#writer = new ChunkWriter(this.#res)
     this.#res.on('drain', () => this.#job?.drained())
   }
 
   write(item: Uint8Array): boolean {
-    if (this.#ended) return true
-    if (item.byteLength === 0) {
-      if (!this.#flushed) this.#res.flushHeaders()
-      this.#flushed = true
-      return !this.#res.writableNeedDrain
-    }
-    this.#flushed = true
-    return this.#res.write(this.#unpinned(item))
+    return this.#ended || this.#writer!.write(item)
   }
 
   close(): void {
     if (this.#ended) return
     this.#end()
     if (this.#state.draining) this.#res.once('finish', () => this.#socket.end())
-    this.#res.end()
+    this.#writer!.end()
     this.#limitFlush()
   }
 
   fail(error: ServeError): void {
     if (this.#ended) return
     this.#end()
-    if (this.#opened) this.#break()
-    else sendError(this.#state, this.#res, this.requestId, error)
+    if (this.#writer === undefined) {
+      sendError(this.#state, this.#res, this.requestId, error)
+      return
+    }
+    this.#writer.flush()
+    this.#break(this.#writer.framed)
   }
 
   #end(): void {
@@ -127,20 +125,13 @@ export class HttpReplySink implements ReplySink, LiveReply {
     return true
   }
 
-  /** What waits for a slow reader must not keep a whole socket chunk of the worker alive. */
-  #unpinned(item: Uint8Array): Uint8Array {
-    const chunk = item.buffer.byteLength
-    if (chunk < LARGE_CHUNK_BYTES || item.byteLength * 4 > chunk) return item
-    return this.#socket.writableLength < COPY_FROM_UNSENT_BYTES ? item : Buffer.from(item)
-  }
-
   /** Ends the connection before the zero chunk, after the items that were sent, so that nobody takes a part for the whole. */
-  #break(): void {
+  #break(framed: boolean): void {
     const socket = this.#socket
     if (this.#res.socket === null) {
       // Pipelined: earlier responses of this connection come first.
-      this.#res.once('socket', () => process.nextTick(() => this.#break()))
-    } else if (this.#res.chunkedEncoding) {
+      this.#res.once('socket', () => process.nextTick(() => this.#break(framed)))
+    } else if (framed) {
       socket.setTimeout(BREAK_GRACE_MS)
       socket.destroySoon()
     } else {

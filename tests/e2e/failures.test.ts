@@ -136,11 +136,12 @@ describe('a worker that dies', () => {
     await backWithin(5000)
   })
 
-  test('requests that were queued behind it are served by its next start', async () => {
-    const dying = faulty('exit')
+  test('keeps its queue: requests that come while it is down are served by its next start', async () => {
+    const { restarts } = await server.worker('faulty')
+    expect((await faulty('exit')).status).toBe(500)
     const queued = await Promise.all([faulty('none'), faulty('none')])
-    expect((await dying).status).toBe(500)
     expect(queued.map(({ body }) => body)).toEqual(['ok', 'ok'])
+    expect((await server.worker('faulty')).restarts).toBe(restarts + 1)
   })
 })
 

@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll } from '@jest/globals'
 import { readLines } from '../../frontend/workers/lines.ts'
@@ -20,6 +19,10 @@ export interface ServerOptions {
   /** Default: token authorization off, model API on. */
   flags?: string[]
   env?: Record<string, string>
+  /** In a process group of its own, as a shell starts it. */
+  detached?: boolean
+  /** Flags for Node itself. */
+  nodeArgs?: string[]
 }
 
 /** A server started through the command line, in the foreground, on free ports, in a folder of its own. */
@@ -151,6 +154,7 @@ export function spawnCli(options: ServerOptions): { child: ChildProcess; folder:
   const child = spawn(
     process.execPath,
     [
+      ...(options.nodeArgs ?? []),
       CLI,
       '--start',
       '--foreground',
@@ -172,6 +176,7 @@ export function spawnCli(options: ServerOptions): { child: ChildProcess; folder:
         ...options.env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: options.detached ?? false,
     },
   )
   return { child, folder }

@@ -18,8 +18,7 @@ import { tempDir } from './temp.ts'
 
 /** The compiled worker: the one that `npm test` has just built, unless WORKER_MAIN names another. */
 const MAIN =
-  process.env['WORKER_MAIN'] ??
-  join(import.meta.dirname, '..', '..', 'dist', 'backend-worker', 'main.js')
+  process.env['WORKER_MAIN'] ?? join(import.meta.dirname, '..', '..', 'dist', 'backend-worker', 'main.js')
 
 export interface WorkerOptions {
   env?: Record<string, string>
@@ -80,8 +79,8 @@ export class WorkerProcess {
     this.child = spawn(process.execPath, [MAIN, ...where, ...(options.args ?? [])], {
       env: { PATH: process.env['PATH'], ...options.env },
     })
-    this.child.stdout!.on('data', (data) => this.#output('stdout', data))
-    this.child.stderr!.on('data', (data) => this.#output('stderr', data))
+    this.child.stdout!.on('data', (data: Buffer) => this.#output('stdout', data))
+    this.child.stderr!.on('data', (data: Buffer) => this.#output('stderr', data))
     this.exited = once(this.child, 'close').then(([code, signal]) => {
       this.#wake()
       return (code ?? signal) as number | NodeJS.Signals

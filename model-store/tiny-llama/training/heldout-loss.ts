@@ -45,7 +45,8 @@ async function readText(file: string | undefined): Promise<string> {
   if (file !== undefined) return readFile(file, 'utf8')
   const script = fileURLToPath(new URL('text.py', import.meta.url))
   const result = await execa('python3', [script], { reject: false, stripFinalNewline: false })
-  if (result.failed) throw new Error(`text.py gave no text: ${result.stderr || (result.message ?? 'unknown')}`)
+  if (result.failed)
+    throw new Error(`text.py gave no text: ${result.stderr || (result.message ?? 'unknown')}`)
   return result.stdout
 }
 
@@ -61,7 +62,8 @@ function tokenize(model: LlamaModel, text: string): { tokens: Token[]; character
   const lead = model.tokenize(before.slice(-LEAD_CHARACTERS)).slice(-CONTEXT_BEFORE)
   if (lead.length < CONTEXT_BEFORE) throw new Error('the text is too short to hold out a part of it')
   const scored = model.tokenize(heldOut)
-  if (model.detokenize(scored) !== heldOut) throw new Error('the tokens of the held-out text do not give it back')
+  if (model.detokenize(scored) !== heldOut)
+    throw new Error('the tokens of the held-out text do not give it back')
   return { tokens: [...lead, ...scored], characters: heldOut.length }
 }
 
@@ -85,7 +87,11 @@ async function strideBits(sequence: LlamaContextSequence, window: Token[]): Prom
 
 async function totalBits(model: LlamaModel, tokens: Token[]): Promise<number> {
   // One thread: on a busy machine several wait for each other, up to a hundred times longer than the work takes.
-  const context = await model.createContext({ contextSize: CONTEXT_SIZE, batchSize: CONTEXT_SIZE, threads: 1 })
+  const context = await model.createContext({
+    contextSize: CONTEXT_SIZE,
+    batchSize: CONTEXT_SIZE,
+    threads: 1,
+  })
   const sequence = context.getSequence()
   let bits = 0
   for (let start = CONTEXT_BEFORE; start < tokens.length; start += STRIDE)

@@ -1,0 +1,131 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { Cli, finished, wrote } from './support.ts'
+
+test('a start returns when the server listens; a second one is refused; a stop ends it and leaves nothing', async () => {
+  const cli = new Cli()
+  const started = await cli.start()
+  expect(started).toEqual({
+    status: 0,
+    out: `The log is ${join(cli.folder, 'logs', 'ts_log.log')}\nTest listens on nowhere\nModel server started.\n`,
+    err: 'Warning: something odd\n',
+  })
+  const pid = cli.pid!
+  expect(isServerProcess(pid)).toBe(true)
+
+  const second = await cli.start()
+  expect(second.status).toBe(1)
+  expect(second.err).toBe(
+    'torchserve-ts: TorchServe-TS is already running, please use torchserve-ts --stop to stop it.\n',
+  )
+  expect(cli.pid).toBe(pid)
+
+  expect(await cli.run(['--stop'])).toEqual({ status: 0, out: 'TorchServe-TS has stopped.\n', err: '' })
+  expect(isServerProcess(pid)).toBe(false)
+  expect(existsSync(cli.pidFile)).toBe(false)
+  expect(cli.log).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} \[INFO \] main torchserve - listening$/m)
+  expect(cli.log).toMatch(/\[WARN \] main torchserve - something odd$/m)
+  expect(cli.log).toMatch(/Stopped\n$/)
+})
+
+test('a stop with nothing to stop says so, also when a stale pid file lies there', async () => {
+  const cli = new Cli()
+  writeFileSync(cli.pidFile, '1\n')
+  const nothing = { status: 0, out: 'TorchServe-TS is not currently running.\n', err: '' }
+  expect(await cli.run(['--stop'])).toEqual(nothing)
+  expect(existsSync(cli.pidFile)).toBe(false)
+})
+
+test.each([
+  ['fail', 'torchserve-ts: The archive is broken\n'],
+  ['defect', 'torchserve-ts: x is not a function\n'],
+])('a start that ends with "%s" is one line and status 1', async (way, err) => {
+  const cli = new Cli()
+  expect(await cli.start({ TRY: way })).toEqual({ status: 1, out: '', err })
+  expect(existsSync(cli.pidFile)).toBe(false)
+  const foreground = await cli.start({ TRY: way }, '--foreground')
+  expect(foreground).toEqual({ status: 1, out: '', err })
+})
+
+test('with the log level debug, the detail follows', async () => {
+  const cli = new Cli()
+  writeFileSync(join(cli.folder, 'config.properties'), 'debug=true')
+  const { err } = await cli.start({ TRY: 'fail' })
+  expect(err).toBe('torchserve-ts: The archive is broken\na stack\n')
+})
+
+test('a bad configuration is one line and status 1', async () => {
+  const cli = new Cli()
+  writeFileSync(join(cli.folder, 'config.properties'), 'job_queue_size=x')
+  const { status, out, err } = await cli.start()
+  expect([status, out]).toEqual([1, ''])
+  expect(err).toMatch(/^torchserve-ts: config.properties:1: job_queue_size=x: expected a whole number.*\n$/)
+})
+
+test('of a server that dies while it starts, its last words are shown', async () => {
+  const { status, err } = await new Cli().start({ TRY: 'die' })
+  expect(status).toBe(1)
+  expect(err).toBe('torchserve-ts: the server ended while it started (status 3):\nlast words\n')
+})
+
+test('Ctrl-C calls a start off and leaves no process', async () => {
+  const cli = new Cli()
+  const child = cli.spawn(['--start', '--model-store', 'store', '--dt'], { TRY: 'hang' })
+  const end = finished(child)
+  while (cli.pid === undefined) await new Promise((resolve) => setTimeout(resolve, 10))
+  const pid = cli.pid
+  child.kill('SIGINT')
+  const { status, err } = await end
+  expect([status, err]).toEqual([1, 'torchserve-ts: interrupted: the start was called off\n'])
+  expect(isServerProcess(pid)).toBe(false)
+  expect(readdirSync(join(cli.folder, 'tmp'))).not.toContain('.model_server.pid')
+})
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends a foreground server well', async (signal) => {
+  const cli = new Cli()
+  const child = cli.spawn(['--start', '--foreground', '--model-store', 'store'])
+  const end = finished(child)
+  await wrote(child, 'Model server started.')
+  child.kill(signal)
+  const { status, out } = await end
+  expect(status).toBe(0)
+  expect(out).toContain(`Requests need a token: see key_file.json in ${cli.folder}`)
+  expect(existsSync(cli.pidFile)).toBe(false)
+})
+
+test('a second signal ends a server that takes its time', async () => {
+  const cli = new Cli()
+  const child = cli.spawn(['--start', '--foreground', '--model-store', 'store'], { TRY: 'never close' })
+  const end = finished(child)
+  await wrote(child, 'Model server started.')
+  child.kill('SIGINT')
+  await wrote(child, 'running requests may finish')
+  child.kill('SIGINT')
+  const { status, out } = await end
+  expect(status).toBe(130)
+  expect(out).toContain('killed')
+  expect(existsSync(cli.pidFile)).toBe(false)
+})
+
+test('a stop kills a server that takes longer than it said', async () => {
+  const cli = new Cli()
+  const config = 'drain_timeout=0\ncancel_grace_ms=1\n'
+  writeFileSync(join(cli.folder, 'config.properties'), config)
+  await cli.start({ TRY: 'never close' })
+  const pid = cli.pid!
+  writeFileSync(cli.pidFile, `${pid}\n200\n`) // else the test takes as long as the margin
+  const { status, err } = await cli.run(['--stop'])
+  expect([status, err]).toEqual([1, 'torchserve-ts: did not stop within 0.2 s and was killed\n'])
+  expect(existsSync(cli.pidFile)).toBe(false)
+})
+
+test('a defect ends the server with status 1 and a stack in the log', async () => {
+  const cli = new Cli()
+  const { status, out } = await cli.start({ TRY: 'crash later' }, '--foreground')
+  expect(status).toBe(1)
+  expect(out).toMatch(/\[FATAL\] main torchserve - A defect of the server ends it\nError: a defect\n {4}at /)
+  expect(out).toContain('killed')
+  expect(existsSync(cli.pidFile)).toBe(false)
+})

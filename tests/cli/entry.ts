@@ -1,0 +1,35 @@
+/** The command line with a server that does what the variable TRY says in its start: the ways in which a start can end. */
+import { createServer } from 'node:net'
+import { runCli } from '../../frontend/cli/main.ts'
+import type { StartServer } from '../../frontend/server-api.ts'
+import { ServeError } from '../../protocol/errors.ts'
+
+const startServer: StartServer = async (_settings, { log, signal }) => {
+  switch (process.env['TRY']) {
+    case 'fail':
+      throw new ServeError('INVALID_ARCHIVE', 'The archive\nis broken', { detail: 'a stack' })
+    case 'defect':
+      throw ServeError.from(new TypeError('x is not a function'))
+    case 'die':
+      console.error('last words')
+      return process.exit(3)
+    case 'hang':
+      console.error('hanging')
+      await new Promise((_, reject) =>
+        signal?.addEventListener('abort', () => reject(new Error('called off'))),
+      )
+  }
+  const socket = createServer().listen(0, '127.0.0.1')
+  log.info('listening')
+  if (process.env['TRY'] === 'crash later') setTimeout(() => void Promise.reject(new Error('a defect')), 100)
+  const close = (): Promise<void> =>
+    process.env['TRY'] === 'never close' ? new Promise(() => undefined) : Promise.resolve(void socket.close())
+  return {
+    listening: [{ name: 'Test', address: 'nowhere' }],
+    warnings: ['something odd'],
+    close,
+    kill: () => console.log('killed'),
+  }
+}
+
+process.exit(await runCli(process.argv.slice(2), { loadServer: () => Promise.resolve(startServer) }))

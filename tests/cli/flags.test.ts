@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals'
+import { parseFlags, type CliFlags } from '../../frontend/cli/flags.ts'
+import { runCli } from '../../frontend/cli/main.ts'
+import { version } from '../../frontend/package-info.ts'
+
+function recorder(): {
+  out: string[]
+  err: string[]
+  output: { out(l: string): void; err(l: string): void }
+} {
+  const out: string[] = []
+  const err: string[] = []
+  return { out, err, output: { out: (line) => out.push(line), err: (line) => err.push(line) } }
+}
+
+const flagsOf = (line: string): CliFlags | number => parseFlags(line.split(' '), recorder().output)
+const mustNotLoad = (): never => {
+  throw new Error('The server was loaded')
+}
+
+describe('flags', () => {
+  test('have the names and short names of TorchServe', () => {
+    const long =
+      '--start --foreground --ts-config c --model-store s --models a b=c --models d --log-config l --workflow-store w ' +
+      '--no-config-snapshots --plugins-path p --cpp-log-config x --disable-token-auth --enable-model-api'
+    expect(flagsOf(long)).toEqual({
+      start: true,
+      foreground: true,
+      tsConfig: 'c',
+      modelStore: 's',
+      models: ['a', 'b=c', 'd'],
+      logConfig: 'l',
+      workflowStore: 'w',
+      configSnapshots: false,
+      pluginsPath: 'p',
+      cppLogConfig: 'x',
+      disableTokenAuth: true,
+      enableModelApi: true,
+    })
+    expect(flagsOf('--start --ncs --dt --ppath p')).toMatchObject({
+      configSnapshots: false,
+      disableTokenAuth: true,
+      pluginsPath: 'p',
+    })
+  })
+
+  test.each([
+    ['--start --stop', "'--stop' cannot be used with option '--start'"],
+    ['--start --modelstore s', "unknown option '--modelstore' (Did you mean --model-store?)"],
+    ['--start --ts-config', "'--ts-config <file>' argument missing"],
+    ['start', 'too many arguments'],
+  ])('%s is one line and status 1', (line, message) => {
+    const { out, err, output } = recorder()
+    expect(parseFlags(line.split(' '), output)).toBe(1)
+    expect(out).toEqual([])
+    expect(err).toHaveLength(1)
+    expect(err[0]).toContain(message)
+    expect(err[0]).not.toContain('\n')
+  })
+})
+
+describe('the command', () => {
+  test('--version says it in the words of TorchServe', async () => {
+    const { out, output } = recorder()
+    expect(await runCli(['-v'], { loadServer: mustNotLoad, output })).toBe(0)
+    expect(out).toEqual([`TorchServe-TS Version is ${version}`])
+  })
+
+  test.each([[['--help']], [[]]])('%j prints the help with examples', async (argv) => {
+    const { out, output } = recorder()
+    expect(await runCli(argv, { loadServer: mustNotLoad, output })).toBe(0)
+    expect(out.join('\n')).toMatch(/Usage: torchserve-ts[\s\S]*--model-store[\s\S]*Examples:/)
+  })
+})

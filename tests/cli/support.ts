@@ -1,0 +1,102 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach } from '@jest/globals'
+import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { tempDir } from '../support/temp.ts'
+
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+const ENTRY = join(import.meta.dirname, 'entry.ts')
+
+export interface Finished {
+  status: number | null
+  out: string
+  err: string
+}
+
+/** The command line in a folder of its own, as real processes. */
+export class Cli {
+  readonly folder = tempDir()
+  readonly #children: ChildProcess[] = []
+
+  constructor() {
+    mkdirSync(join(this.folder, 'tmp'))
+    mkdirSync(join(this.folder, 'store'))
+    clis.push(this)
+  }
+
+  get pidFile(): string {
+    return join(this.folder, 'tmp', '.model_server.pid')
+  }
+
+  /** The pid of the server that runs. */
+  get pid(): number | undefined {
+    return existsSync(this.pidFile) ? Number.parseInt(readFileSync(this.pidFile, 'utf8')) : undefined
+  }
+
+  get log(): string {
+    return readFileSync(join(this.folder, 'logs', 'ts_log.log'), 'utf8')
+  }
+
+  spawn(args: string[], env: Record<string, string> = {}): ChildProcess {
+    const child = spawn(process.execPath, ['--import', TSX, ENTRY, ...args], {
+      cwd: this.folder,
+      env: { ...process.env, NODE_OPTIONS: '', TEMP: join(this.folder, 'tmp'), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#children.push(child)
+    return child
+  }
+
+  run(args: string[], env: Record<string, string> = {}): Promise<Finished> {
+    return finished(this.spawn(args, env))
+  }
+
+  start(env: Record<string, string> = {}, ...flags: string[]): Promise<Finished> {
+    return this.run(['--start', '--model-store', 'store', '--disable-token-auth', ...flags], env)
+  }
+
+  /** Ends what a test left running, and says that it did. */
+  cleanUp(): boolean {
+    const { pid } = this
+    const leftServer = pid !== undefined && isServerProcess(pid)
+    if (leftServer) process.kill(pid, 'SIGKILL')
+    const left = this.#children.filter((child) => child.exitCode === null && child.signalCode === null)
+    left.forEach((child) => child.kill('SIGKILL'))
+    return leftServer || left.length > 0
+  }
+}
+
+/** Output and status of a process at its end. Its output must close too: a server in the background may not hold it. */
+export function finished(child: ChildProcess): Promise<Finished> {
+  let out = ''
+  let err = ''
+  child.stdout!.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr!.on('data', (chunk: Buffer) => (err += chunk.toString()))
+  return new Promise((resolve) => {
+    child.once('close', (status) => resolve({ status, out, err }))
+  })
+}
+
+/** Resolves when the child has written the text to one of its outputs. */
+export function wrote(child: ChildProcess, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let all = ''
+    const look = (chunk: Buffer): void => {
+      all += chunk.toString()
+      if (all.includes(text)) resolve()
+    }
+    child.stdout!.on('data', look)
+    child.stderr!.on('data', look)
+    child.once('close', () => reject(new Error(`It ended without "${text}":\n${all}`)))
+  })
+}
+
+const clis: Cli[] = []
+
+afterEach(() => {
+  const leaks = clis.splice(0).map((cli) => cli.cleanUp())
+  if (leaks.includes(true)) throw new Error('A test left a process running')
+})

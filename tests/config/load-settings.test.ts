@@ -1,0 +1,120 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { checkModelStore, loadSettings } from '../../frontend/config/load-settings.ts'
+import { tempDir } from '../support/temp.ts'
+
+const home = process.cwd()
+const folder = tempDir()
+const byVariable = join(folder, 'variable.properties')
+const byFlag = join(folder, 'flag.properties')
+
+beforeAll(() => {
+  process.chdir(folder)
+  writeFileSync(byVariable, 'job_queue_size=1')
+  writeFileSync(byFlag, 'job_queue_size=2')
+})
+afterAll(() => process.chdir(home))
+
+async function queueSize(tsConfig?: string, env = {}): Promise<number> {
+  return (await loadSettings({ tsConfig }, env)).settings.jobQueueSize
+}
+
+test('TS_CONFIG_FILE comes before --ts-config, before ./config.properties, before the defaults', async () => {
+  expect(await queueSize()).toBe(100)
+  writeFileSync('config.properties', 'job_queue_size=3')
+  expect(await queueSize()).toBe(3)
+  expect(await queueSize(byFlag)).toBe(2)
+  expect(await queueSize(byFlag, { TS_CONFIG_FILE: byVariable })).toBe(1)
+})
+
+test('a file that was named must be there', async () => {
+  await expect(loadSettings({ tsConfig: 'none.properties' }, {})).rejects.toMatchObject({
+    code: 'CONFIG',
+    message: expect.stringContaining('none.properties (from --ts-config) cannot be read'),
+  })
+  await expect(loadSettings({}, { TS_CONFIG_FILE: folder })).rejects.toMatchObject({ code: 'CONFIG' })
+})
+
+test('every flag has its setting, and those without effect warn', async () => {
+  const { settings, warnings } = await loadSettings(
+    {
+      modelStore: 'store',
+      models: ['a=b.mar', 'c.mar'],
+      disableTokenAuth: true,
+      enableModelApi: true,
+      workflowStore: 'w',
+      pluginsPath: 'p',
+      cppLogConfig: 'c',
+    },
+    {},
+  )
+  expect(settings).toMatchObject({
+    modelStore: join(folder, 'store'),
+    loadModels: [{ name: 'a', location: 'b.mar' }, { location: 'c.mar' }],
+    disableTokenAuthorization: true,
+    enableModelApi: true,
+  })
+  expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual([
+    '--cpp-log-config',
+    '--plugins-path',
+    '--workflow-store',
+  ])
+})
+
+test('flags can only switch authorization off and the model API on', async () => {
+  writeFileSync('config.properties', 'disable_token_authorization=true\nenable_model_api=true')
+  const { settings } = await loadSettings({ disableTokenAuth: false, enableModelApi: false }, {})
+  expect([settings.disableTokenAuthorization, settings.enableModelApi]).toEqual([true, true])
+})
+
+test('a log config is YAML or JSON, and beats LOG_LOCATION', async () => {
+  writeFileSync('log.yaml', 'level: DEBUG\nlocation: from-yaml\nformat: json\n')
+  writeFileSync('log.json', '{"level": "warn"}')
+  const env = { LOG_LOCATION: 'from-env' }
+  const load = async (logConfig: string) => (await loadSettings({ logConfig }, env)).settings
+  expect(await load('log.yaml')).toMatchObject({
+    logLevel: 'debug',
+    logLocation: join(folder, 'from-yaml'),
+    logFormat: 'json',
+  })
+  expect(await load('log.json')).toMatchObject({
+    logLevel: 'warn',
+    logLocation: join(folder, 'from-env'),
+    logFormat: 'text',
+  })
+})
+
+test('a log4j2 file ends as a warning', async () => {
+  const { warnings } = await loadSettings({ logConfig: 'log4j2.xml' }, {})
+  expect(warnings).toEqual([expect.stringContaining('log4j2')])
+})
+
+test.each([
+  ['level: loud', 'log_level=loud: expected one of debug, info, warn, error'],
+  ['colour: red', 'colour: unknown field'],
+  ['__proto__: red', '__proto__: unknown field'],
+  ['level: 3', 'level: expected text'],
+  ['- a', 'expected the fields level, location and format'],
+  ['a: [', 'bad.yaml (from --log-config): '],
+])('a log config that says %j is one clear line', async (text, message) => {
+  writeFileSync('bad.yaml', text)
+  const error = await loadSettings({ logConfig: 'bad.yaml' }, {}).catch((thrown: unknown) => thrown)
+  expect(error).toMatchObject({ code: 'CONFIG', message: expect.stringContaining(message) })
+  expect((error as Error).message).not.toContain('\n')
+})
+
+test('the model store must be named and be a folder', async () => {
+  mkdirSync('is-folder')
+  const check = async (modelStore?: string) =>
+    checkModelStore((await loadSettings({ modelStore }, {})).settings)
+  await expect(check()).rejects.toMatchObject({
+    code: 'CONFIG',
+    message: expect.stringContaining('Missing mandatory parameter --model-store'),
+  })
+  await expect(check('byVariable')).rejects.toMatchObject({
+    message: expect.stringContaining('--model-store directory not found'),
+  })
+  await expect(check(byVariable)).rejects.toMatchObject({ code: 'CONFIG' })
+  await expect(check('is-folder')).resolves.toBeUndefined()
+})

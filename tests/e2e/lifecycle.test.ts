@@ -1,0 +1,198 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { COUNT, countBody, ECHO } from '../support/count.ts'
+import { isAlive } from '../support/processes.ts'
+import { RawRequest, rawRequest } from '../support/raw-http.ts'
+import { CLI, startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+interface Finished {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs the command to its end, in a folder and a temporary folder of its own. */
+function cli(folder: string, ...args: string[]): Promise<Finished> {
+  const env = { ...process.env, NODE_OPTIONS: '', TEMP: folder, TMPDIR: folder }
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [CLI, ...args],
+      { cwd: folder, env, timeout: 60_000 },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
+      },
+    )
+  })
+}
+
+/** A folder with a store and a configuration on free ports. */
+function place(config: Record<string, string | number> = {}): { folder: string; args: string[] } {
+  const folder = tempDir()
+  mkdirSync(join(folder, 'store'))
+  const all = {
+    inference_address: 'http://127.0.0.1:0',
+    management_address: 'http://127.0.0.1:0',
+    metrics_address: 'http://127.0.0.1:0',
+    grpc_inference_port: 0,
+    grpc_management_port: 0,
+    ...config,
+  }
+  const lines = Object.entries(all).map(([key, value]) => `${key}=${value}\n`)
+  writeFileSync(join(folder, 'ts.properties'), lines.join(''))
+  return { folder, args: ['--start', '--ncs', '--ts-config', 'ts.properties', '--model-store', 'store'] }
+}
+
+async function workerPid(server: Server, model: string): Promise<number> {
+  await server.ready(model)
+  return (await server.worker(model)).pid
+}
+
+describe('start and stop', () => {
+  test('ten times in a row leave no process, socket, file or port behind', async () => {
+    for (let k = 0; k < 10; k += 1) {
+      const server = await startServer({ models: [ECHO] })
+      const pid = await workerPid(server, 'echo')
+      const response = await rawRequest(server.ports.inference, '/predictions/echo', { body: 'x' })
+      expect(response.status).toBe(200)
+      expect(await server.stop()).toBe(0)
+      expect(isAlive(pid)).toBe(false)
+      expect(server.leftovers().filter((name) => name !== 'models')).toEqual([])
+      await portIsFree(server.ports.inference)
+    }
+  }, 120_000)
+
+  test('SIGTERM lets a running stream finish and refuses new work', async () => {
+    const server = await startServer({ models: [COUNT] })
+    await server.ready('count')
+    const stream = new RawRequest(
+      server.ports.inference,
+      '/predictions/count',
+      countBody({ id: 's', n: 60, delay: 20 }),
+    )
+    await stream.gotChunks(2)
+    const exit = server.stop()
+    const { chunks, complete } = await stream.done
+    expect(complete).toBe(true)
+    expect(chunks).toHaveLength(60)
+    expect(await exit).toBe(0)
+  })
+
+  test('a stream that outlasts the drain is broken, not cut as if it were whole', async () => {
+    const server = await startServer({ models: [COUNT], config: { drain_timeout: 0.2 } })
+    await server.ready('count')
+    const stream = new RawRequest(
+      server.ports.inference,
+      '/predictions/count',
+      countBody({ id: 's', n: 100_000, delay: 10 }),
+    )
+    await stream.gotChunks(2)
+    const exit = server.stop()
+    expect((await stream.done).complete).toBe(false)
+    expect(await exit).toBe(0)
+  })
+
+  test('Ctrl-C reaches the whole process group, as a terminal sends it, and the end is clean', async () => {
+    const server = await startServer({ models: [ECHO], detached: true })
+    const pid = await workerPid(server, 'echo')
+    process.kill(-server.pid, 'SIGINT')
+    const [code] = await once(server.process, 'exit')
+    expect(code).toBe(0)
+    expect(isAlive(pid)).toBe(false)
+    expect(server.output.join('\n')).not.toMatch(/error|at .*\.js/i)
+  })
+
+  test('workers do not outlive a frontend that was killed', async () => {
+    const server = await startServer({ models: [ECHO] })
+    const pid = await workerPid(server, 'echo')
+    await server.stop('SIGKILL')
+    await server.until(
+      () => Promise.resolve(isAlive(pid)),
+      (alive) => !alive,
+    )
+  })
+})
+
+describe('in the background', () => {
+  test('--start returns when the server has started, --stop ends it, and both say so', async () => {
+    const { folder, args } = place()
+    const started = await cli(folder, ...args, '--disable-token-auth', '--models', ECHO)
+    expect(started).toMatchObject({ code: 0, stderr: '' })
+    expect(started.stdout).toContain('Model server started.')
+    const port = Number(/Inference REST API .*:(\d+)/.exec(started.stdout)?.[1])
+    const response = await rawRequest(port, '/predictions/echo', {
+      headers: { 'content-type': 'text/plain' },
+      body: 'bg',
+    })
+    expect(response.body).toBe('bg')
+    const again = await cli(folder, ...args)
+    expect(again.code).toBe(1)
+    expect(again.stdout + again.stderr).toMatch(/already running/)
+    const pid = Number(readFileSync(join(folder, '.model_server.pid'), 'utf8'))
+    const stopped = await cli(folder, '--stop')
+    expect(stopped.code).toBe(0)
+    expect(isAlive(pid)).toBe(false)
+    expect(existsSync(join(folder, '.model_server.pid'))).toBe(false)
+  })
+})
+
+describe('a mistake is one clear line and a non-zero exit', () => {
+  test('a port that is taken', async () => {
+    const taken = createServer()
+    taken.listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as { port: number }
+    const { folder, args } = place({ inference_address: `http://127.0.0.1:${port}` })
+    for (const foreground of [[], ['--foreground']]) {
+      const { code, stderr } = await cli(folder, ...args, ...foreground)
+      expect(code).toBe(1)
+      expect(stderr.trim().split('\n')).toHaveLength(1)
+      expect(stderr).toContain(`${port}`)
+      expect(stderr).toContain('in use')
+    }
+    taken.close()
+  })
+
+  test.each<[string, string[], Record<string, string>, RegExp]>([
+    ['an archive that is missing', ['--models', 'nobody.mar'], {}, /nobody\.mar/],
+    ['a value that cannot be', [], { job_queue_size: 'many' }, /job_queue_size.*many/],
+    ['a key that is misspelt', [], { job_queue_sise: '5' }, /job_queue_sise.*job_queue_size/],
+    ['a flag that does not exist', ['--modelstore', 'x'], {}, /modelstore/],
+  ])('%s', async (_name, flags, config, expected) => {
+    const { folder, args } = place(config)
+    const { code, stderr } = await cli(folder, ...args, ...flags)
+    expect(code).not.toBe(0)
+    expect(stderr.trim().split('\n')[0]).toMatch(expected)
+    expect(stderr).not.toMatch(/ at .*\.js/)
+  })
+
+  test('a broken archive', async () => {
+    const { folder, args } = place()
+    writeFileSync(join(folder, 'store', 'broken.mar'), 'not a zip')
+    const { code, stderr } = await cli(folder, ...args, '--models', 'broken.mar')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/broken\.mar/)
+  })
+})
+
+test('an echo answers soon after the command was given', async () => {
+  const server = await startServer({ models: [ECHO] })
+  const { body } = await rawRequest(server.ports.inference, '/predictions/echo', {
+    headers: { 'content-type': 'text/plain' },
+    body: 'first',
+  })
+  expect(body).toBe('first')
+})
+
+async function portIsFree(port: number): Promise<void> {
+  const probe = createServer()
+  probe.listen(port, '127.0.0.1')
+  await once(probe, 'listening')
+  probe.close()
+  await once(probe, 'close')
+}

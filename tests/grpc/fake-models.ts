@@ -1,0 +1,110 @@
+import type { ServeError } from '../../protocol/errors.ts'
+import type { AbandonReason, Job, JobHolder, JobResponse, JobTimeouts } from '../../frontend/models/job.ts'
+import type {
+  ModelDescription,
+  ModelList,
+  ModelOperations,
+  OperationResult,
+  RegisterRequest,
+  ScaleRequest,
+} from '../../frontend/models/operations.ts'
+
+const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
+
+/** One job as a worker would have it; what the frontend tells the worker is written down. */
+export class Work implements JobHolder {
+  readonly job: Job
+  readonly abandoned: Promise<AbandonReason>
+  abandonReason: AbandonReason | undefined
+  onDrained: () => void = () => undefined
+  #abandon!: (reason: AbandonReason) => void
+
+  constructor(job: Job) {
+    this.job = job
+    this.abandoned = new Promise((resolve) => (this.#abandon = resolve))
+    job.queued(this, NO_LIMITS)
+    job.started(this)
+  }
+
+  abandon(_job: Job, reason: AbandonReason): void {
+    this.abandonReason = reason
+    this.#abandon(reason)
+  }
+
+  drained(): void {
+    this.onDrained()
+  }
+
+  respond(body: string | Uint8Array, more?: boolean, head: Partial<JobResponse> = {}): boolean {
+    return this.job.respond({ body: Buffer.from(body), more, status: 200, headers: {}, ...head })
+  }
+}
+
+/** Models for one test: `onWork` is the handler, the operations write down what they were asked. */
+export class FakeModels implements ModelOperations {
+  onWork: (work: Work) => void = (work) => work.respond('ok')
+  healthy = true
+  readonly works: Work[] = []
+  readonly asked: unknown[][] = []
+  /** What the next management operation throws. */
+  failure: ServeError | undefined
+  #waiting: ((work: Work) => void) | undefined
+
+  submit(job: Job): void {
+    if (this.failure) throw this.failure
+    const work = new Work(job)
+    this.works.push(work)
+    this.onWork(work)
+    this.#waiting?.(work)
+  }
+
+  /** Lets the next job wait for the test instead of answering it. */
+  nextWork(): Promise<Work> {
+    this.onWork = () => undefined
+    return new Promise((resolve) => (this.#waiting = resolve))
+  }
+
+  async register(request: RegisterRequest): Promise<OperationResult> {
+    return this.#operation('register', request)
+  }
+
+  async scale(request: ScaleRequest): Promise<OperationResult> {
+    return this.#operation('scale', request)
+  }
+
+  setDefault(modelName: string, modelVersion: string): OperationResult {
+    return this.#operation('setDefault', modelName, modelVersion)
+  }
+
+  async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
+    return this.#operation('unregister', modelName, modelVersion)
+  }
+
+  list(limit?: number, nextPageToken?: number): ModelList {
+    this.#operation('list', limit, nextPageToken)
+    return { models: [{ modelName: 'echo', modelUrl: 'echo.mar' }] }
+  }
+
+  async describe(
+    modelName: string,
+    modelVersion?: string,
+    customized?: boolean,
+  ): Promise<ModelDescription[]> {
+    this.#operation('describe', modelName, modelVersion, customized)
+    return [{ modelName, modelVersion: '1.0' } as ModelDescription]
+  }
+
+  health(): 'Healthy' | 'Unhealthy' {
+    return this.healthy ? 'Healthy' : 'Unhealthy'
+  }
+
+  loadedAtStartup(): string[] {
+    return []
+  }
+
+  #operation(...asked: unknown[]): OperationResult {
+    this.asked.push(asked)
+    if (this.failure) throw this.failure
+    return { state: 'accepted', message: 'Processing worker updates...' }
+  }
+}

@@ -1,0 +1,121 @@
+import { Metadata, type Client } from '@grpc/grpc-js'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Authorizer } from '../../frontend/auth/authorizer.ts'
+import { createGrpcServers, type GrpcServers, type GrpcSettings } from '../../frontend/grpc/server.ts'
+import {
+  call,
+  inferenceClient,
+  managementClient,
+  type GrpcError,
+  type GrpcStream,
+} from '../support/grpc-clients.ts'
+import { FakeModels } from './fake-models.ts'
+
+export const SETTINGS: GrpcSettings = {
+  grpcInferenceAddress: '127.0.0.1',
+  grpcInferencePort: 0,
+  grpcManagementAddress: '127.0.0.1',
+  grpcManagementPort: 0,
+  maxRequestSize: 1_000_000,
+  maxResponseSize: 1_000_000,
+  enableModelApi: true,
+}
+
+/** Takes anything, or only `Bearer <kind>`. */
+export class FakeAuthorizer implements Authorizer {
+  enabled = false
+
+  check(kind: string, authorization: string | undefined): void {
+    if (!this.enabled || authorization === `Bearer ${kind}`) return
+    throw new ServeError('UNAUTHORIZED', 'Token Authorization failed.')
+  }
+
+  rotate(): Promise<void> {
+    throw new Error('not used')
+  }
+}
+
+/** Both servers on free ports with a client each. */
+export class RunningGrpc {
+  readonly models: FakeModels
+  readonly authorizer: FakeAuthorizer
+  readonly servers: GrpcServers
+  readonly inference: ReturnType<typeof inferenceClient>
+  readonly management: ReturnType<typeof managementClient>
+  readonly port: number
+  readonly logged: string[]
+
+  constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'> & { managementPort: number }) {
+    this.models = init.models
+    this.authorizer = init.authorizer
+    this.servers = init.servers
+    this.port = init.port
+    this.logged = init.logged
+    this.inference = inferenceClient(init.port)
+    this.management = managementClient(init.managementPort)
+  }
+
+  /** Waits for every call to end: a call that leaks makes its test time out. */
+  async close(): Promise<void> {
+    for (const client of [this.inference, this.management] as Client[]) client.close()
+    await this.servers.drain()
+  }
+}
+
+export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<RunningGrpc> {
+  const models = new FakeModels()
+  const authorizer = new FakeAuthorizer()
+  const logged: string[] = []
+  const log = { debug: () => undefined, error: (_: object, message: string) => void logged.push(message) }
+  const servers = createGrpcServers({ models, authorizer, settings: { ...SETTINGS, ...settings }, log })
+  const { inference, management } = await servers.listen()
+  return new RunningGrpc({
+    models,
+    authorizer,
+    servers,
+    logged,
+    port: inference.port,
+    managementPort: management.port,
+  })
+}
+
+export function metadata(entries: Record<string, string>): Metadata {
+  const result = new Metadata()
+  for (const [name, value] of Object.entries(entries)) result.set(name, value)
+  return result
+}
+
+export function token(kind: string): Metadata {
+  return metadata({ authorization: `Bearer ${kind}` })
+}
+
+export const REQUEST = { model_name: 'echo', input: { data: Buffer.from('hello') } }
+
+/** Predictions, as a promise. */
+export function predictWith(
+  grpc: RunningGrpc,
+  request: object,
+  ...options: unknown[]
+): Promise<{ prediction: Buffer }> {
+  return call(grpc.inference, grpc.inference.Predictions, request as typeof REQUEST, ...options)
+}
+
+export function streamWith(
+  grpc: RunningGrpc,
+  request: object,
+  ...options: unknown[]
+): GrpcStream<{ prediction: Buffer }> {
+  return grpc.inference.StreamPredictions(request as typeof REQUEST, ...options)
+}
+
+/** The error that a call fails with. */
+export function failure(work: Promise<unknown>): Promise<GrpcError> {
+  return work.then(
+    () => Promise.reject(new Error('The call did not fail')),
+    (error: unknown) => error as GrpcError,
+  )
+}
+
+export function text(messages: { prediction: Buffer }[]): string[] {
+  return messages.map(({ prediction }) => prediction.toString())
+}

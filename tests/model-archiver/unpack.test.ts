@@ -1,0 +1,219 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import * as zlib from 'node:zlib'
+import { describe, expect, test } from '@jest/globals'
+import { unpackArchive } from '../../model-archiver/unpack.ts'
+import type { UnpackLimits } from '../../model-archiver/entry-guard.ts'
+import { type RawEntry, rawTgz, rawZip } from './archives-by-hand.ts'
+import { failure, readTree, tempFolder } from './temp.ts'
+
+const LINK = 0o120777
+const GOOD = { name: 'm/good.txt', content: 'good' }
+
+/** Unpacks bytes; the folder that is returned holds the archive and what came of it. */
+async function unpack(bytes: Buffer, limits?: Partial<UnpackLimits>): Promise<string> {
+  const folder = tempFolder({ 'x.mar': bytes })
+  await unpackArchive(join(folder, 'x.mar'), join(folder, 'out'), limits)
+  return join(folder, 'out')
+}
+
+/** Unpacks what must be refused, and checks that nothing is left of it. */
+async function refused(
+  bytes: Buffer,
+  limits?: Partial<UnpackLimits>,
+): Promise<{ code: string; message: string }> {
+  const folder = tempFolder({ 'x.mar': bytes })
+  const error = await failure(unpackArchive(join(folder, 'x.mar'), join(folder, 'out'), limits))
+  expect(readdirSync(folder)).toEqual(['x.mar'])
+  return error
+}
+
+describe.each([
+  ['zip', rawZip],
+  ['tgz', (entries: RawEntry[]) => rawTgz(entries.map((entry) => ({ ...entry, name: `m/${entry.name}` })))],
+])('%s', (_format, make) => {
+  test('unpacks files and folders', async () => {
+    const bytes = make([
+      { name: 'MAR-INF/MANIFEST.json', content: '{}' },
+      { name: 'a/b/c.bin', content: 'x'.repeat(300_000) },
+      { name: 'empty', content: '' },
+    ])
+    expect(readTree(await unpack(bytes))).toEqual({
+      'MAR-INF/MANIFEST.json': '{}',
+      'a/b/c.bin': 'x'.repeat(300_000),
+      empty: '',
+    })
+  })
+
+  test.each(['a/../../evil', '../evil', 'a\\..\\evil', 'nul', 'C:/evil', 'a//evil'])(
+    'refuses the name %j',
+    async (name) => {
+      const error = await refused(
+        make([
+          { name: 'good', content: 'g' },
+          { name, content: 'evil' },
+        ]),
+      )
+      expect(error.code).toBe('INVALID_ARCHIVE')
+      expect(error.message).toContain(JSON.stringify(name).slice(1, -1))
+      expect(error.message).toContain('is refused')
+    },
+  )
+
+  test('refuses a name twice, also in other letters', async () => {
+    const same = await refused(make([GOOD, GOOD]))
+    expect(same.message).toContain('twice')
+    const folded = await refused(make([GOOD, { ...GOOD, name: 'm/GOOD.txt' }]))
+    expect(folded.message).toContain('letter case')
+  })
+
+  test('refuses more files or bytes than the limits', async () => {
+    const entries = [1, 2, 3].map((n) => ({ name: `f${n}`, content: 'x'.repeat(1000) }))
+    expect((await refused(make(entries), { maxFiles: 2 })).message).toBe('The archive has more than 2 files.')
+    expect((await refused(make(entries), { maxBytes: 2999 })).message).toContain('more than 2999 bytes')
+    expect(Object.keys(readTree(await unpack(make(entries), { maxFiles: 3, maxBytes: 3000 })))).toHaveLength(
+      3,
+    )
+  })
+
+  test('refuses a truncated archive', async () => {
+    const bytes = make([{ name: 'a', content: 'x'.repeat(50_000) }, GOOD])
+    for (const part of [0.2, 0.5, 0.9, 0.99]) {
+      const error = await refused(bytes.subarray(0, Math.floor(bytes.length * part)))
+      expect(error.code).toBe('INVALID_ARCHIVE')
+    }
+  })
+
+  test('refuses to unpack onto something', async () => {
+    const folder = tempFolder({ 'x.mar': make([GOOD]), 'out/mine': 'mine' })
+    await failure(unpackArchive(join(folder, 'x.mar'), join(folder, 'out')))
+    expect(readTree(folder)['out/mine']).toBe('mine')
+    expect(readdirSync(folder).sort()).toEqual(['out', 'x.mar'])
+  })
+})
+
+describe('zip', () => {
+  test('refuses an absolute name', async () => {
+    expect((await refused(rawZip([{ name: '/tmp/evil', content: 'x' }]))).message).toBe(
+      'Archive entry "/tmp/evil" is refused: the name is absolute.',
+    )
+  })
+
+  test('refuses links and devices', async () => {
+    const link = await refused(rawZip([{ name: 'l', content: '/etc/passwd', mode: LINK }]))
+    expect(link.message).toBe('Archive entry "l" is refused: it is a link.')
+    const device = await refused(rawZip([{ name: 'd', mode: 0o020644 }]))
+    expect(device.message).toContain('neither a file nor a folder')
+  })
+
+  test('refuses content that is longer or shorter than declared', async () => {
+    const bomb = { name: 'bomb', content: Buffer.alloc(5_000_000), declaredSize: 10 }
+    expect((await refused(rawZip([bomb]), { maxBytes: 1000 })).code).toBe('INVALID_ARCHIVE')
+    const short = { name: 'short', content: 'abc', declaredSize: 10 }
+    expect((await refused(rawZip([short]))).code).toBe('INVALID_ARCHIVE')
+  })
+
+  test('refuses a declared size over the limit before it inflates anything', async () => {
+    const error = await refused(rawZip([{ name: 'big', declaredSize: 0xf0000000 }]), { maxBytes: 1_000_000 })
+    expect(error.message).toContain('more than 1000000 bytes')
+  })
+
+  test('refuses encrypted entries and unknown compression', async () => {
+    expect((await refused(rawZip([{ name: 'e', content: 'x', flags: 1 }]))).message).toContain('encrypted')
+    expect((await refused(rawZip([{ name: 'e', content: 'x', method: 12 }]))).message).toContain(
+      'unknown way',
+    )
+  })
+
+  const hasCrc = 'crc32' in zlib
+  ;(hasCrc ? test : test.skip)('refuses a wrong checksum', async () => {
+    expect((await refused(rawZip([{ name: 'c', content: 'x', crc: 1 }]))).message).toContain('checksum')
+  })
+
+  test('takes what a common packer writes', async () => {
+    const folder = tempFolder({ 'in/MAR-INF/MANIFEST.json': '{}', 'in/run.sh': 'echo' })
+    const script = "import shutil,sys; shutil.make_archive(sys.argv[1], 'zip', sys.argv[2])"
+    const python = (): boolean => {
+      try {
+        execFileSync('python3', ['-c', script, join(folder, 'x'), join(folder, 'in')], { stdio: 'ignore' })
+        return true
+      } catch {
+        return false
+      }
+    }
+    if (!python()) return
+    await unpackArchive(join(folder, 'x.zip'), join(folder, 'out'))
+    expect(readTree(join(folder, 'out'))).toEqual({ 'MAR-INF/MANIFEST.json': '{}', 'run.sh': 'echo' })
+  })
+})
+
+describe('tgz', () => {
+  test('drops the first part of each name', async () => {
+    const out = await unpack(
+      rawTgz([
+        { name: './', type: '5' },
+        { name: './a', content: '1' },
+        { name: 'x/b', content: '2' },
+      ]),
+    )
+    expect(readTree(out)).toEqual({ a: '1', b: '2' })
+  })
+
+  test.each([
+    ['an absolute name', { name: '/m/evil', content: 'x' }, 'absolute'],
+    ['a first part that leads out', { name: '../evil', content: 'x' }, '..'],
+    ['a file beside the leading folder', { name: 'evil', content: 'x' }, 'outside the leading folder'],
+    ['a symbolic link', { name: 'm/l', type: '2', link: '/etc/passwd' }, 'it is a link'],
+    ['a hard link', { name: 'm/l', type: '1', link: 'm/good.txt' }, 'it is a link'],
+    ['a character device', { name: 'm/d', type: '3' }, 'neither a file nor a folder'],
+    ['a block device', { name: 'm/d', type: '4' }, 'neither a file nor a folder'],
+    ['a pipe', { name: 'm/d', type: '6' }, 'neither a file nor a folder'],
+    ['an unknown kind', { name: 'm/d', type: 'Z' }, 'its kind is unknown'],
+  ])('refuses %s', async (_what, entry, word) => {
+    const error = await refused(rawTgz([GOOD, entry]))
+    expect(error.code).toBe('INVALID_ARCHIVE')
+    expect(error.message).toContain(word)
+  })
+
+  test('stops at a bomb instead of writing it', async () => {
+    const dense = rawTgz([{ name: 'm/text', content: 'some text '.repeat(100_000) + 'x' }])
+    expect((await refused(dense, { maxBytes: 1_000_000 })).message).toContain('more than 1000000 bytes')
+    const zeros = rawTgz([{ name: 'm/zeros', content: Buffer.alloc(30_000_000) }])
+    expect(zeros.length).toBeLessThan(100_000)
+    expect((await refused(zeros)).code).toBe('INVALID_ARCHIVE')
+  })
+
+  test('keeps of the rights only whether a file may be run', async () => {
+    const folder = tempFolder({ 'x.tgz': rawTgz([GOOD]) })
+    await unpackArchive(join(folder, 'x.tgz'), join(folder, 'out'))
+    expect(statSync(join(folder, 'out/good.txt')).mode & 0o7111).toBe(0)
+  })
+})
+
+describe('anything else', () => {
+  test.each([
+    ['text', Buffer.from('hello')],
+    ['nothing', Buffer.alloc(0)],
+    ['a compressed text', gzipSync('hello')],
+    ['the head of a zip', Buffer.from('PK\x03\x04nonsense')],
+  ])('%s is refused', async (_what, bytes) => {
+    expect((await refused(bytes)).code).toBe('INVALID_ARCHIVE')
+  })
+
+  test('a missing file is refused', async () => {
+    const folder = tempFolder()
+    await failure(unpackArchive(join(folder, 'x'), join(folder, 'out')))
+    expect(existsSync(join(folder, 'out'))).toBe(false)
+  })
+
+  test('an archive that gets shorter on disk is refused', async () => {
+    const folder = tempFolder({ 'x.mar': rawZip([GOOD]) })
+    writeFileSync(join(folder, 'y.mar'), rawZip([GOOD]))
+    truncateSync(join(folder, 'y.mar'), 30)
+    expect((await failure(unpackArchive(join(folder, 'y.mar'), join(folder, 'out')))).code).toBe(
+      'INVALID_ARCHIVE',
+    )
+  })
+})

@@ -1,0 +1,174 @@
+import { once } from 'node:events'
+import { createServer, connect, type Socket, type AddressInfo } from 'node:net'
+import { afterEach, expect, test } from '@jest/globals'
+import { frontendChannel, workerChannel, type Channel } from '../../protocol/channel.ts'
+import { encode } from '../../protocol/codec.ts'
+import type { ServeError } from '../../protocol/errors.ts'
+import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
+
+const sockets: Socket[] = []
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) {
+    if (socket.closed) continue
+    socket.destroy()
+    await once(socket, 'close')
+  }
+})
+
+/** Two ends of a real connection. */
+async function pair(): Promise<[Socket, Socket]> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [far] = (await once(server, 'connection')) as [Socket]
+  server.close()
+  sockets.push(near, far)
+  return [near, far]
+}
+
+interface End {
+  channel: Channel<FromWorker, ToWorker>
+  messages: FromWorker[]
+  closed: Promise<ServeError | undefined>
+  arrived(count: number): Promise<void>
+}
+
+function frontend(socket: Socket, maxFrameBytes = 1000, onMessage?: (message: FromWorker) => void): End {
+  const messages: FromWorker[] = []
+  let wake = (): void => undefined
+  let close: (error?: ServeError) => void
+  const closed = new Promise<ServeError | undefined>((resolve) => (close = resolve))
+  const channel = frontendChannel(socket, maxFrameBytes, {
+    onMessage: (message) => {
+      messages.push(message)
+      wake()
+      onMessage?.(message)
+    },
+    onClose: (error) => close(error),
+  })
+  const arrived = async (count: number): Promise<void> => {
+    while (messages.length < count) await new Promise<void>((resolve) => (wake = resolve))
+  }
+  return { channel, messages, closed, arrived }
+}
+
+function worker(socket: Socket): Channel<ToWorker, FromWorker> {
+  return workerChannel(socket, 1000, { onMessage: () => undefined, onClose: () => undefined })
+}
+
+test('messages arrive in order, both ways', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  const nonces: number[] = []
+  const other = workerChannel(far, 1000, {
+    onMessage: (message) => {
+      if (message.type !== 'ping') return
+      nonces.push(message.nonce)
+      other.send({ type: 'pong', nonce: message.nonce })
+    },
+    onClose: () => undefined,
+  })
+  for (let nonce = 0; nonce < 100; nonce++) end.channel.send({ type: 'ping', nonce })
+  await end.arrived(100)
+  expect(nonces).toEqual([...nonces.keys()])
+  expect(end.messages).toEqual(nonces.map((nonce) => ({ type: 'pong', nonce })))
+})
+
+test('messages of one turn, also of its microtasks, leave in one write', async () => {
+  const [near, far] = await pair()
+  const channel = worker(far)
+  const chunks: Buffer[] = []
+  near.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const writes: number[] = []
+  const writev = far._writev!.bind(far)
+  far._writev = (list, done) => {
+    writes.push(list.length)
+    writev(list, done)
+  }
+  for (let nonce = 0; nonce < 50; nonce++) channel.send({ type: 'pong', nonce })
+  for (let nonce = 0; nonce < 50; nonce++) {
+    await Promise.resolve()
+    channel.send({ type: 'pong', nonce })
+  }
+  channel.close()
+  await once(near, 'end')
+  expect(writes.length).toBeLessThanOrEqual(2)
+  expect(Buffer.concat(chunks).byteLength).toBe(encode({ type: 'pong', nonce: 1 }).byteLength * 100)
+})
+
+test('a plain end closes without an error, after all that was sent', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  const channel = worker(far)
+  for (let nonce = 0; nonce < 1000; nonce++) channel.send({ type: 'pong', nonce })
+  channel.close()
+  expect(channel.open).toBe(false)
+  expect(await end.closed).toBeUndefined()
+  expect(end.messages).toHaveLength(1000)
+})
+
+test('what is sent after the close is dropped', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  const channel = worker(far)
+  channel.close()
+  channel.send({ type: 'pong', nonce: 1 })
+  expect(await end.closed).toBeUndefined()
+  expect(end.messages).toEqual([])
+})
+
+test('a frame over the limit closes the connection with the reason, before its body was sent', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  far.on('error', () => undefined)
+  far.write(Buffer.from('7fffffff', 'hex'))
+  expect(await end.closed).toMatchObject({ code: 'PROTOCOL', message: expect.stringContaining('exceeds') })
+})
+
+test('a malformed message closes the connection and nothing after it is delivered', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  far.on('error', () => undefined)
+  const bad = encode({ type: 'pong', nonce: 'no number' } as never)
+  far.write(Buffer.concat([encode({ type: 'pong', nonce: 1 }), bad, encode({ type: 'pong', nonce: 2 })]))
+  expect(await end.closed).toMatchObject({ code: 'PROTOCOL', message: 'Malformed message: pong' })
+  expect(end.messages).toEqual([{ type: 'pong', nonce: 1 }])
+})
+
+test('a receiver that throws closes the connection', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near, 1000, () => {
+    throw new Error('bug')
+  })
+  far.on('error', () => undefined)
+  worker(far).send({ type: 'pong', nonce: 1 })
+  expect(await end.closed).toMatchObject({ code: 'INTERNAL', detail: expect.stringContaining('bug') })
+})
+
+test('a reset connection says so', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  far.resetAndDestroy()
+  expect(await end.closed).toMatchObject({ code: 'WORKER_LOST' })
+})
+
+test('a header called constructor is a header like any other', async () => {
+  const [near, far] = await pair()
+  const end = frontend(near)
+  const headers = { constructor: 'x', toString: 'y' } as unknown as Record<string, string>
+  worker(far).send({ type: 'response', id: 1, body: Buffer.from(''), headers })
+  await end.arrived(1)
+  expect(end.messages[0]).toMatchObject({ headers: { constructor: 'x', toString: 'y' } })
+})
+
+test('unsent bytes are counted until the kernel takes them', async () => {
+  const [near, far] = await pair()
+  near.pause()
+  const channel = worker(far)
+  const body = Buffer.alloc(1_000_000)
+  for (let i = 0; i < 20; i++) channel.send({ type: 'response', id: i, body })
+  expect(channel.unsentBytes).toBeGreaterThan(19_000_000)
+  near.resume()
+  await once(far, 'drain')
+  expect(channel.unsentBytes).toBe(0)
+})

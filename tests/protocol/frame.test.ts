@@ -1,0 +1,124 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { ServeError } from '../../protocol/errors.ts'
+import { FrameDecoder, LENGTH_BYTES, writeLength } from '../../protocol/frame.ts'
+
+function frameOf(body: Uint8Array): Buffer {
+  const frame = Buffer.concat([Buffer.alloc(LENGTH_BYTES), body])
+  writeLength(frame)
+  return frame
+}
+
+function decode(chunks: Iterable<Buffer>, maxFrameBytes = 1000): Buffer[] {
+  const frames: Buffer[] = []
+  const decoder = new FrameDecoder(maxFrameBytes, (frame) => frames.push(frame))
+  for (const chunk of chunks) decoder.push(chunk)
+  return frames
+}
+
+/** Cuts bytes at the given places; equal places give empty chunks, as sockets may. */
+function cut(bytes: Buffer, places: number[]): Buffer[] {
+  const ends = [...places.map((place) => place % (bytes.byteLength + 1)), bytes.byteLength].sort(
+    (a, b) => a - b,
+  )
+  return ends.map((end, i) => Buffer.from(bytes.subarray(i === 0 ? 0 : ends[i - 1], end)))
+}
+
+const bodies = fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 12 })
+
+test('any split of the bytes gives the same frames', () => {
+  fc.assert(
+    fc.property(bodies, fc.array(fc.nat(4000), { maxLength: 40 }), (all, places) => {
+      const bytes = Buffer.concat(all.map(frameOf))
+      expect(decode(cut(bytes, places)).map((frame) => [...frame])).toEqual(all.map((body) => [...body]))
+    }),
+  )
+})
+
+test('one byte at a time gives the same frames as all at once', () => {
+  fc.assert(
+    fc.property(bodies, (all) => {
+      const bytes = Buffer.concat(all.map(frameOf))
+      const single = decode(Array.from(bytes, (byte) => Buffer.of(byte)))
+      expect(Buffer.concat(single)).toEqual(Buffer.concat(decode([bytes])))
+      expect(single).toHaveLength(all.length)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('the length is big-endian, four bytes, without itself', () => {
+  expect([...frameOf(new Uint8Array(258))].slice(0, 4)).toEqual([0, 0, 1, 2])
+  const high = Buffer.alloc(4)
+  Object.defineProperty(high, 'byteLength', { value: 0xfffefdfc + 4 })
+  writeLength(high)
+  expect([...high]).toEqual([0xff, 0xfe, 0xfd, 0xfc])
+})
+
+test('an announced length over the limit is refused from its header alone, wherever the bytes are cut', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1001, max: 0xffffffff }),
+      fc.array(fc.nat(4), { maxLength: 4 }),
+      (length, places) => {
+        const header = Buffer.alloc(LENGTH_BYTES)
+        header.writeUInt32BE(length)
+        expect(() => decode(cut(header, places))).toThrow(expect.objectContaining({ code: 'PROTOCOL' }))
+      },
+    ),
+  )
+})
+
+test('a frame of exactly the limit passes', () => {
+  expect(decode([frameOf(new Uint8Array(1000))])).toHaveLength(1)
+})
+
+test('an empty frame is refused', () => {
+  expect(() => decode([Buffer.alloc(4)])).toThrow(ServeError)
+})
+
+test('frames before a bad one are delivered', () => {
+  const frames: Buffer[] = []
+  const decoder = new FrameDecoder(10, (frame) => frames.push(frame))
+  expect(() =>
+    decoder.push(Buffer.concat([frameOf(Buffer.from('good')), frameOf(new Uint8Array(11))])),
+  ).toThrow()
+  expect(frames.map(String)).toEqual(['good'])
+})
+
+test('garbage is refused or waited for, and what is kept never exceeds the limit and one chunk', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 50 }), (chunks) => {
+      let delivered = 0
+      let pushed = 0
+      const decoder = new FrameDecoder(100, (frame) => (delivered += LENGTH_BYTES + frame.byteLength))
+      for (const chunk of chunks) {
+        try {
+          pushed += chunk.byteLength
+          decoder.push(Buffer.from(chunk))
+        } catch (thrown) {
+          expect(thrown).toMatchObject({ code: 'PROTOCOL' })
+          return
+        }
+        expect(pushed - delivered).toBeLessThan(100 + LENGTH_BYTES)
+      }
+    }),
+  )
+})
+
+test('delivered frames are not overwritten by what comes later', () => {
+  fc.assert(
+    fc.property(bodies, fc.array(fc.nat(4000), { maxLength: 40 }), (all, places) => {
+      const bytes = Buffer.concat(all.map(frameOf))
+      const seen: string[] = []
+      const frames: Buffer[] = []
+      const decoder = new FrameDecoder(1000, (frame) => {
+        seen.push(frame.toString('hex'))
+        frames.push(frame)
+      })
+      for (const chunk of [...cut(bytes, places), ...cut(bytes, places)]) decoder.push(chunk)
+      expect(frames.map((frame) => frame.toString('hex'))).toEqual(seen)
+    }),
+    { numRuns: 50 },
+  )
+})

@@ -1,0 +1,128 @@
+import fc from 'fast-check'
+import { ERROR_CODES } from '../../protocol/errors.ts'
+import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
+
+const count = fc.nat()
+/** Without -0, which msgpack does not keep apart from 0. */
+const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0)
+const text = fc.string({ unit: 'binary', maxLength: 60 })
+const bytes = fc.uint8Array({ maxLength: 300 }).map((data) => Buffer.from(data))
+/** Names as clients choose them; `constructor` and its like must pass, `__proto__` is no own key of a plain object. */
+const name = fc
+  .oneof(fc.constantFrom('constructor', 'toString', 'hasOwnProperty', 'length'), text)
+  .filter((key) => key !== '__proto__')
+const texts = fc.dictionary(name, text, { maxKeys: 6, noNullPrototype: true })
+const json = fc.dictionary(
+  name,
+  fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null), fc.array(text)),
+  {
+    noNullPrototype: true,
+  },
+)
+const wireError = fc.record(
+  { code: fc.constantFrom(...ERROR_CODES), message: text, status: count, detail: text },
+  { requiredKeys: ['code', 'message'], noNullPrototype: true },
+)
+const part = fc.record(
+  { name: text, contentType: text, data: bytes },
+  { requiredKeys: ['name', 'data'], noNullPrototype: true },
+)
+const request = fc.record(
+  {
+    id: count,
+    requestId: text,
+    headers: texts,
+    parts: fc.array(part, { maxLength: 4 }),
+    window: count,
+    deadline: double,
+  },
+  { requiredKeys: ['id', 'requestId', 'headers', 'parts', 'window'], noNullPrototype: true },
+)
+
+const message = <T extends string>(
+  type: T,
+  fields: Record<string, fc.Arbitrary<unknown>>,
+  optional: string[] = [],
+): fc.Arbitrary<unknown> =>
+  fc.record(
+    { type: fc.constant(type), ...fields },
+    {
+      requiredKeys: ['type', ...Object.keys(fields).filter((key) => !optional.includes(key))] as never[],
+      noNullPrototype: true,
+    },
+  )
+
+/** One generator per message of the union: a new message does not compile without one. */
+export const fromWorker = {
+  ready: message('ready', { protocolVersion: count, pid: count, rank: count, runtime: text }),
+  loaded: message('loaded', { error: wireError }, ['error']),
+  response: message(
+    'response',
+    {
+      id: count,
+      body: bytes,
+      ts_stream_next: fc.constantFrom('true', 'false'),
+      contentType: text,
+      status: count,
+      reason: text,
+      headers: texts,
+    },
+    ['ts_stream_next', 'contentType', 'status', 'reason', 'headers'],
+  ),
+  failure: message('failure', { id: count, error: wireError }),
+  finished: message('finished', { ids: fc.array(count) }),
+  log: message(
+    'log',
+    { level: fc.constantFrom('debug', 'info', 'warn', 'error'), message: text, requestId: text },
+    ['requestId'],
+  ),
+  metric: message(
+    'metric',
+    {
+      name: text,
+      kind: fc.constantFrom('counter', 'gauge', 'histogram'),
+      unit: text,
+      value: double,
+      dimensions: texts,
+      requestId: text,
+    },
+    ['requestId'],
+  ),
+  pong: message('pong', { nonce: count }),
+} satisfies Record<FromWorker['type'], fc.Arbitrary<unknown>>
+
+export const toWorker = {
+  load: message(
+    'load',
+    {
+      modelName: text,
+      modelVersion: text,
+      modelDir: text,
+      handlerPath: text,
+      handlerEntry: text,
+      manifest: json,
+      modelConfig: json,
+      batchSize: count,
+      gpuId: fc.integer(),
+      serverVersion: text,
+      maxResponseBytes: count,
+      maxUnsentBytes: count,
+      decodeInput: fc.boolean(),
+    },
+    ['handlerEntry'],
+  ),
+  predict: message('predict', {
+    action: fc.constantFrom('predict', 'describe'),
+    requests: fc.array(request, { maxLength: 4 }),
+  }),
+  cancel: message('cancel', {
+    ids: fc.array(count),
+    reason: fc.constantFrom('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
+  }),
+  credit: message('credit', { id: count, bytes: count }),
+  ping: message('ping', { nonce: count }),
+  unload: message('unload', {}),
+} satisfies Record<ToWorker['type'], fc.Arbitrary<unknown>>
+
+export const anyFromWorker = fc.oneof(...Object.values(fromWorker)) as fc.Arbitrary<FromWorker>
+export const anyToWorker = fc.oneof(...Object.values(toWorker)) as fc.Arbitrary<ToWorker>
