@@ -10,8 +10,9 @@
 export type HandlerRequest = Record<string, unknown>
 
 /**
- * One item of an answer. Bytes go out as they are, strings as UTF-8, anything else as JSON (two spaces, as TorchServe
- * writes it). An Error fails its own request only. `undefined` in an intermediate response: nothing for that request this time.
+ * One item of an answer. Bytes (any typed array) go out as they are, strings as UTF-8, anything else as JSON (two spaces, as
+ * TorchServe writes it). An Error fails its own request only. `undefined` in an intermediate response: nothing for that
+ * request this time; as the last item: an empty body.
  */
 export type HandlerResponse = unknown
 

@@ -66,18 +66,23 @@ export function sendToBatch(
     wanted ||= stream.gone === undefined
     full ||= !stream.hasRoom
   }
+  if (!isSuccess(code)) return DONE
   if (gone !== undefined && !wanted) return quiet(Promise.reject(gone))
   return full ? quiet(roomForAll(addressed(batch, ret, requestIds))) : DONE
 }
 
 function pushWithCode(stream: ResponseStream, item: unknown, message: string, code: number): void {
-  if (code >= 200 && code < 300) {
+  if (isSuccess(code)) {
     stream.head.status ??= code
     pushItem(stream, item)
     return
   }
   const status = Number.isInteger(code) && code >= 300 && code < 600 ? code : 500
   stream.drop(markOwn(new ServeError('HANDLER_REJECTED', message.slice(0, 4096), { status })))
+}
+
+function isSuccess(code: number): boolean {
+  return code >= 200 && code < 300
 }
 
 /** Mostly `requestIds` is the batch's own list, so the place tells the request. */

@@ -24,7 +24,7 @@ process.on('unhandledRejection', (reason) => judge('Unhandled rejection', reason
 try {
   start()
 } catch (thrown) {
-  say(thrown instanceof Error ? thrown.message : String(thrown))
+  say(String(thrown instanceof Error ? thrown.message : thrown).replaceAll('\n', ' '))
   process.exit(1)
 }
 

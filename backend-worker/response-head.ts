@@ -7,7 +7,7 @@ export interface ResponseHead {
 }
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
- 
+
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_VALUE_CHARACTERS = 8192
 const MAX_HEADERS = 64

@@ -11,20 +11,16 @@
  * ```
  */
 import { ServeError } from '../protocol/errors.ts'
-import {
-  type FromWorker,
-  itemCost,
-  type LogMessage,
-  type MetricMessage,
-  type PredictRequest,
-} from '../protocol/messages.ts'
+import type { PredictRequest } from '../protocol/messages.ts'
 import type { Handler } from './handler.ts'
 import { startService } from './load.ts'
 import { asHandler } from './loader.ts'
 import { modelFrom } from './model.ts'
 import { type TestInput, toPart } from './testing-input.ts'
+import { type OnItem, type RunResult, TestRun } from './testing-run.ts'
 
 export type { TestInput } from './testing-input.ts'
+export type { OnItem, RunResult, TestResponse } from './testing-run.ts'
 
 /** One request: its `body` alone, or named parts and headers. Strings arrive as text, bytes as a Buffer, all else as JSON. */
 export type TestRequest = TestInput | { parts: Record<string, TestInput>; headers?: Record<string, string> }
@@ -45,29 +41,8 @@ export interface RunOptions {
   signal?: AbortSignal
   /** Bytes under way per request. Default 262144. */
   window?: number
-  /** Called at each intermediate response; what it returns is awaited before the handler gets its credit back: a slow reader. */
-  onItem?: (item: string, requestIndex: number) => void | Promise<void>
-}
-
-/** The answer to one request. */
-export interface TestResponse {
-  /** 200 unless the handler set one; undefined when it failed before its first response. */
-  status: number | undefined
-  contentType: string | undefined
-  headers: Record<string, string>
-  /** What the handler streamed, each as text, and its last response unless that was empty. */
-  items: string[]
-  /** The same as bytes in one piece. */
-  body: Buffer
-  streamed: boolean
-  /** Why the request failed. */
-  error: ServeError | undefined
-}
-
-export interface RunResult {
-  responses: TestResponse[]
-  logs: LogMessage[]
-  metrics: MetricMessage[]
+  /** Called at each intermediate response; make it slow to see how the handler waits. */
+  onItem?: OnItem
 }
 
 const LIMIT = 64 * 1024 * 1024
@@ -83,7 +58,7 @@ export async function runHandler(
 ): Promise<RunResult> {
   const made = asHandler(handler)
   if (made === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
-  const run = new TestRun(requests.length, options)
+  const run = new TestRun(requests.length, options.onItem)
   const { service } = await startService(made, model(requests.length, options), run)
   run.onCredit = (id, bytes) => {
     service.credit(id, bytes)
@@ -101,64 +76,9 @@ export async function runHandler(
   return run.result
 }
 
-/** Takes the place of the frontend. */
-class TestRun {
-  readonly unsentBytes = 0
-  readonly result: RunResult
-  onCredit: (id: number, bytes: number) => void = () => undefined
-  readonly #onItem: RunOptions['onItem']
-
-  constructor(requests: number, options: RunOptions) {
-    this.#onItem = options.onItem
-    const responses = Array.from({ length: requests }, emptyResponse)
-    this.result = { responses, logs: [], metrics: [] }
-  }
-
-  send(message: FromWorker): void {
-    if (message.type === 'log') this.result.logs.push(message)
-    else if (message.type === 'metric') this.result.metrics.push(message)
-    else if (message.type === 'failure') {
-      this.result.responses[message.id]!.error = ServeError.fromWire(message.error)
-    } else if (message.type === 'response') this.#respond(message)
-  }
-
-  #respond(message: FromWorker & { type: 'response' }): void {
-    const response = this.result.responses[message.id]!
-    if (response.status === undefined) {
-      response.status = message.status ?? 200
-      response.contentType = message.contentType
-      response.headers = message.headers ?? {}
-    }
-    const body = Buffer.from(message.body)
-    if (body.byteLength > 0 || message.ts_stream_next === 'true') response.items.push(body.toString())
-    response.body = Buffer.concat([response.body, body])
-    response.streamed = message.ts_stream_next !== undefined
-    if (message.ts_stream_next === 'true') void this.#read(message.id, body)
-  }
-
-  async #read(id: number, body: Buffer): Promise<void> {
-    await this.#onItem?.(body.toString(), id)
-    this.onCredit(id, itemCost(body))
-  }
-}
-
-function emptyResponse(): TestResponse {
-  return {
-    status: undefined,
-    contentType: undefined,
-    headers: {},
-    items: [],
-    body: Buffer.alloc(0),
-    streamed: false,
-    error: undefined,
-  }
-}
-
 function toPredict(request: TestRequest, id: number, options: RunOptions): PredictRequest {
   const named = typeof request === 'object' && request !== null && 'parts' in request
-  const parts = named
-    ? (request as { parts: Record<string, TestInput> }).parts
-    : { body: request }
+  const parts = named ? (request as { parts: Record<string, TestInput> }).parts : { body: request }
   return {
     id,
     requestId: `request-${id}`,

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander'
-import { RUNTIMES, type Runtime } from './manifest.ts'
 import { type ArchiveOptions, packModel } from './pack.ts'
+import { RUNTIMES, type Runtime } from './runtime.ts'
 import { ARCHIVE_FORMATS, type ArchiveFormat } from './write-archive.ts'
 
 interface Flags {

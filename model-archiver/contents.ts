@@ -1,6 +1,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
+import { DEFAULT_UNPACK_LIMITS } from './entry-guard.ts'
 import { entryNameProblem, shownName } from './entry-names.ts'
 import { expandGlob } from './glob.ts'
 
@@ -85,6 +86,8 @@ export class ArchiveContents {
         `Two files would have the name ${file.name} in the archive: ${String(earlier.source)} and ${String(file.source)}.`,
       )
     this.#files.set(key, file)
+    if (this.#files.size > DEFAULT_UNPACK_LIMITS.maxFiles)
+      throw mistake(`The archive would have more than ${DEFAULT_UNPACK_LIMITS.maxFiles} files.`)
   }
 }
 

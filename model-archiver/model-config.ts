@@ -1,4 +1,3 @@
-import { parse } from 'yaml'
 import { ServeError } from '../protocol/errors.ts'
 import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
@@ -23,10 +22,10 @@ export async function readModelConfig(
   const text = await readSmallFile(path, MAX_CONFIG_BYTES)
   if (text === undefined && configFile === undefined) return {}
   if (text === undefined) throw invalid(name, 'the manifest names it, but it is missing')
-  return mapping(name, text)
+  return mapping(name, text, (await import('yaml')).parse)
 }
 
-function mapping(name: string, text: string): Record<string, unknown> {
+function mapping(name: string, text: string, parse: (text: string) => unknown): Record<string, unknown> {
   let value: unknown
   try {
     value = parse(text)

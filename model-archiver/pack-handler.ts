@@ -3,7 +3,7 @@ import { basename, dirname, extname, join, resolve } from 'node:path'
 import { bundleHandler, type BundleResult } from './bundle.ts'
 import { type ArchiveContents, mistake } from './contents.ts'
 import { findScript, formatHandlerEntry, isScript, parseHandlerEntry } from './handler-entry.ts'
-import type { Runtime } from './manifest.ts'
+import type { Runtime } from './runtime.ts'
 
 /** Handlers that come with TorchServe; their names stand in the manifest and no file is packed. */
 const STOCK_HANDLERS = [

@@ -3,10 +3,12 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { ArchiveContents, mistake } from './contents.ts'
-import { MANIFEST_PATH, type Manifest, RUNTIMES, type Runtime } from './manifest.ts'
+import { MANIFEST_PATH } from './manifest.ts'
+import type { Manifest } from './manifest-schema.ts'
 import { MODEL_NAME } from './model-name.ts'
 import { handlerRuntime, packHandler } from './pack-handler.ts'
 import { packageRoot } from './package-root.ts'
+import { RUNTIMES, type Runtime } from './runtime.ts'
 import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
 
 /** What torch-model-archiver's flags say. Paths may be relative to the current folder. */

@@ -5,11 +5,13 @@ import { ServeError } from '../protocol/errors.ts'
 import { compileHandler } from './bundle.ts'
 import type { UnpackLimits } from './entry-guard.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
-import { checkRuntime, type Manifest, readManifest, type Runtime } from './manifest.ts'
+import { readManifest } from './manifest.ts'
+import type { Manifest } from './manifest-schema.ts'
 import { conventionalHandler, modelFolder } from './model-folder.ts'
 import { readModelConfig } from './model-config.ts'
 import { defaultModelName } from './model-name.ts'
 import { packageRoot } from './package-root.ts'
+import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive } from './unpack.ts'
 import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
 
@@ -83,15 +85,20 @@ async function prepareIn(
   const manifest = fillManifest(await readManifest(modelDir), modelDir, location, options)
   const { modelName, modelVersion, handler, configFile } = manifest.model
   const node = manifest.runtime === 'node'
+  // While esbuild, a process of its own, compiles, this one loads the YAML parser.
+  const [handlerPath, modelConfig] = await bothEnded(
+    node ? importable(manifest, modelDir, unpacked) : Promise.resolve(undefined),
+    readModelConfig(modelDir, configFile),
+  )
   return {
     manifest,
     name: modelName,
     version: modelVersion,
     runtime: manifest.runtime,
     modelDir,
-    handlerPath: node ? await importable(manifest, modelDir, unpacked) : undefined,
+    handlerPath,
     handlerEntry: handler === undefined ? undefined : parseHandlerEntry(handler).export,
-    modelConfig: await readModelConfig(modelDir, configFile),
+    modelConfig,
     workDir: workspace.root,
     dispose: workspace.dispose,
   }
@@ -132,4 +139,10 @@ async function importable(manifest: Manifest, modelDir: string, buildDir: string
   const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)
   await compileHandler(script, outFile)
   return outFile
+}
+
+/** Like Promise.all, but a failure waits for the other, so that nothing still writes to a folder that is being removed. */
+async function bothEnded<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([first, second])
+  return Promise.all([first, second])
 }

@@ -20,7 +20,7 @@ interface InferenceService {
 
 const [modelName = 'tiny-llama', input = '{"prompt": "In the beginning"}'] = process.argv.slice(2)
 const protoDir = fileURLToPath(new URL('../../proto', import.meta.url))
-const definition = loadSync('inference.proto', { includeDirs: [protoDir] })
+const definition = loadSync('inference.proto', { includeDirs: [protoDir], defaults: true })
 const { org } = loadPackageDefinition(definition) as unknown as {
   org: { pytorch: { serve: { grpc: { inference: Record<string, new (...args: unknown[]) => InferenceService> } } } }
 }

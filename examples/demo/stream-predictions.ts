@@ -51,7 +51,7 @@ export async function streamOverGrpc(
 }
 
 function connect(port: number): InferenceClient {
-  const definition = loadSync('inference.proto', { includeDirs: [PROTO_DIR] })
+  const definition = loadSync('inference.proto', { includeDirs: [PROTO_DIR], defaults: true })
   const loaded = loadPackageDefinition(definition) as unknown as {
     org: {
       pytorch: {

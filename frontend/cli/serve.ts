@@ -2,7 +2,7 @@ import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
 import { checkModelStore, loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
-import { createLogger, type Logger } from '../log.ts'
+import { createLogger, type ServerLog } from '../log.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
@@ -43,7 +43,7 @@ export async function serve(
 class ServingProcess {
   readonly #loaded: LoadedSettings
   readonly #reporter: StartReporter
-  readonly #log: Logger
+  readonly #log: ServerLog
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
@@ -57,30 +57,32 @@ class ServingProcess {
   async run(loadServer: () => Promise<StartServer>): Promise<void> {
     const { settings } = this.#loaded
     process.title = PROCESS_TITLE
-    this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
-    const stop = watchStopSignals((status) => this.#endNow(status))
+    const stop = watchStopSignals((status) => this.#endNow(status)) // before anybody can read whom to signal
     process.on('uncaughtException', this.#onCrash)
     try {
+      this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
       const startServer = await loadServer()
-      this.#server = await startServer(settings, { log: this.#log, signal: stop.signal })
+      stop.signal.throwIfAborted()
+      this.#server = await startServer(settings, { log: this.#log.log, signal: stop.signal })
       await this.#announce(this.#server)
       await aborted(stop.signal)
-      this.#log.info('Stopping: running requests may finish')
+      this.#log.log.info('Stopping: running requests may finish')
       await this.#server.close()
-      this.#log.info('Stopped')
+      this.#log.log.info('Stopped')
     } catch (error) {
       if (!stop.signal.aborted) throw error // else the start was called off
     } finally {
       this.#removePidFile()
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
+      await this.#log.end()
     }
   }
 
   async #announce(server: RunningServer): Promise<void> {
     const { settings } = this.#loaded
     const warnings = [...this.#loaded.warnings, ...server.warnings]
-    for (const warning of warnings) this.#log.warn(warning)
+    for (const warning of warnings) this.#log.log.warn(warning)
     const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
     if (!settings.disableTokenAuthorization) {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
@@ -91,7 +93,7 @@ class ServingProcess {
 
   /** Nothing can be trusted any more: leave no process and no file behind, and end. */
   readonly #onCrash = (error: Error): void => {
-    this.#log.fatal({ err: error }, 'A defect of the server ends it')
+    this.#log.log.fatal({ err: error }, 'A defect of the server ends it')
     this.#endNow(1)
   }
 

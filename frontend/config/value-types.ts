@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import * as z from 'zod/mini'
 import { parseHost, parseListenAddress } from './listen-address.ts'
 import type { ListenAddress } from './settings.ts'
 
@@ -9,49 +8,41 @@ export interface ValueType<T> {
   readonly label: string
   /** For errors: "expected <this>". */
   readonly expected: string
-  /** Text to value. Issues with a path or of the kind `custom` explain more than `expected` does. */
-  readonly schema: z.ZodMiniType<T, string>
+  /** The value, or undefined for text that does not fit. `explain` takes what `expected` does not say. */
+  parse(text: string, explain: (why: string) => void): T | undefined
 }
 
 /** Timers of Node count milliseconds in 31 bits; a longer wait would end at once. */
-const MAX_TIMER_SECONDS = 2_147_483
+export const MAX_TIMER_SECONDS = 2_147_483
 
-/** A type whose `parse` answers undefined for text that does not fit. */
 export function parsed<T>(
   label: string,
   expected: string,
   parse: (text: string) => T | undefined,
 ): ValueType<T> {
-  const schema = z.pipe(
-    z.string(),
-    z.transform((text: string, context) => {
-      const value = parse(text)
-      if (value !== undefined) return value
-      context.issues.push({ code: 'custom', message: '', input: text })
-      return z.NEVER
-    }),
-  )
-  return { label, expected, schema }
-}
-
-function numeric(shape: RegExp, min: number, max: number): z.ZodMiniType<number, string> {
-  return z.pipe(
-    z.pipe(
-      z.string().check(z.regex(shape)),
-      z.transform((text: string) => Number.parseFloat(text)),
-    ),
-    z.number().check(z.minimum(min), z.maximum(max)),
-  )
+  return { label, expected, parse }
 }
 
 export function integer(min: number, max: number): ValueType<number> {
-  const expected = `a whole number from ${min} to ${max}`
-  return { label: 'integer', expected, schema: numeric(/^[+-]?\d{1,15}$/, min, max) }
+  return numeric('integer', `a whole number from ${min} to ${max}`, /^[+-]?\d{1,15}$/, min, max)
 }
 
 export function decimal(label: string, min: number, max: number): ValueType<number> {
   const expected = `a number of ${label} from ${min} to ${max}`
-  return { label, expected, schema: numeric(/^\+?\d{1,15}(\.\d{1,9})?$/, min, max) }
+  return numeric(label, expected, /^\+?\d{1,15}(\.\d{1,9})?$/, min, max)
+}
+
+function numeric(
+  label: string,
+  expected: string,
+  shape: RegExp,
+  min: number,
+  max: number,
+): ValueType<number> {
+  return parsed(label, expected, (text) => {
+    const value = shape.test(text) ? Number.parseFloat(text) : NaN
+    return value >= min && value <= max ? value : undefined
+  })
 }
 
 /** A time limit that must exist. */
@@ -64,14 +55,12 @@ export const BOOLEAN = parsed('boolean', 'true or false', (text) => {
   return word === 'true' || word === 'false' ? word === 'true' : undefined
 })
 
-export const TEXT: ValueType<string> = { label: 'text', expected: 'text', schema: z.string() }
+export const TEXT = parsed('text', 'text', (text) => text)
 
 /** An HTTP header's value, as the HTTP grammar allows it. */
-export const HEADER_VALUE: ValueType<string> = {
-  label: 'text',
-  expected: 'a value that fits into an HTTP header',
-  schema: z.string().check(z.regex(/^[\t\x20-\x7e]+$/)),
-}
+export const HEADER_VALUE = parsed('text', 'a value that fits into an HTTP header', (text) =>
+  /^[\t\x20-\x7e]+$/.test(text) ? text : undefined,
+)
 
 /** Made absolute against the working directory. */
 export const PATH = parsed('path', 'a path', (text) => (text.includes('\0') ? undefined : resolve(text)))
@@ -82,7 +71,7 @@ export const PORT = integer(0, 65535)
 
 /** One of some words, in any letter case. */
 export function word<const T extends string>(...words: T[]): ValueType<T> {
-  const label = words.join(' \\| ')
+  const label = words.join(' | ')
   return parsed(label, `one of ${words.join(', ')}`, (text) =>
     words.find((each) => each === text.toLowerCase()),
   )

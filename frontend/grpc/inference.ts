@@ -101,13 +101,16 @@ export class InferenceService {
 
 /**
  * grpc-js answers a deadline by itself, but says `cancelled` only once the status has left: never, when the reader of a
- * stream stands still.
+ * stream stands still. Messages that still wait must not follow the status, hence `destroy`, which sends nothing itself.
  */
 function endAtDeadline(call: PredictionStream, job: Job): void {
   const deadline = deadlineOf(call)
   if (deadline === undefined) return
   const rest = Math.min(Math.max(deadline - Date.now(), 0), MAX_TIMEOUT_MS)
-  const timer = setTimeout(() => job.cancel('deadline'), rest)
+  const timer = setTimeout(() => {
+    job.cancel('deadline')
+    call.destroy()
+  }, rest)
   call.on('cancelled', () => clearTimeout(timer))
 }
 

@@ -90,7 +90,6 @@ function serverOptions(settings: GrpcSettings): ServerOptions {
     'grpc.max_receive_message_length': settings.maxRequestSize,
     'grpc.max_send_message_length': -1,
     'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
-    'grpc.enable_channelz': 0,
   }
 }
 

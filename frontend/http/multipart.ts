@@ -50,6 +50,8 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
     if (part !== undefined) part.data = Buffer.from(value, encoding)
   })
   parser.on('file', (name: string | undefined, file, info) => {
+    // Before anything can end the parser, which fails the file: an error that nobody hears ends the process.
+    file.on('error', () => undefined)
     const part = add(name, fileType(info))
     if (part === undefined) file.resume()
     else collect(file, part)
@@ -77,7 +79,6 @@ function fileType(info: FileInfo): string | undefined {
 function collect(file: Readable, part: InputPart): void {
   const chunks: Buffer[] = []
   file.on('data', (chunk: Buffer) => chunks.push(chunk))
-  file.on('error', () => undefined)
   file.on('end', () => {
     part.data = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   })

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { ServeError } from '../../protocol/errors.ts'
 import { errorAnswer, errorBody } from './errors.ts'
 import { commonHeaders } from './reply-headers.ts'
@@ -21,7 +21,8 @@ export function sendError(state: RestState, res: ServerResponse, requestId: stri
   const body = Buffer.from(errorBody(status, type, error.message))
   const headers = commonHeaders(requestId, false)
   headers.push('content-type', 'application/json', 'content-length', String(body.byteLength), ...state.cors)
-  res.writeHead(status, headers)
+  // A reason that a handler set and Node refused would still stand without one of ours.
+  res.writeHead(status, STATUS_CODES[status] ?? '', headers)
   endAfterUpload(res, body)
 }
 

@@ -114,13 +114,13 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function refusal(name: string, address: ListenAddress, error: unknown): ServeError {
   const code = codeOf(error) ?? 'unknown error'
-  const why = REASONS[code] ?? (error instanceof Error ? error.message : code)
+  const why = REASONS[code] ?? code
   const where = format(address, address.kind === 'tcp' ? address.port : 0)
   return new ServeError('CONFIG', `The ${name} listener cannot use ${where}: ${why}`, { cause: error })
 }
 
 function codeOf(error: unknown): string | undefined {
-  return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  return (error as NodeJS.ErrnoException | undefined)?.code
 }
 
 function bound(server: Server, address: ListenAddress): { text: string; port: number } {

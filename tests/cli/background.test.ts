@@ -74,8 +74,8 @@ test('Ctrl-C calls a start off and leaves no process', async () => {
   const cli = new Cli()
   const child = cli.spawn(['--start', '--model-store', 'store', '--dt'], { TRY: 'hang' })
   const end = finished(child)
-  while (cli.pid === undefined) await new Promise((resolve) => setTimeout(resolve, 10))
-  const pid = cli.pid
+  while (!cli.log.includes('hanging')) await new Promise((resolve) => setTimeout(resolve, 10))
+  const pid = cli.pid!
   child.kill('SIGINT')
   const { status, err } = await end
   expect([status, err]).toEqual([1, 'torchserve-ts: interrupted: the start was called off\n'])

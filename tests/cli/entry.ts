@@ -15,9 +15,7 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
       return process.exit(3)
     case 'hang':
       console.error('hanging')
-      await new Promise((_, reject) =>
-        signal?.addEventListener('abort', () => reject(new Error('called off'))),
-      )
+      await hang(signal)
   }
   const socket = createServer().listen(0, '127.0.0.1')
   log.info('listening')
@@ -30,6 +28,17 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
     close,
     kill: () => console.log('killed'),
   }
+}
+
+/** As a server that waits for something: it keeps the process alive until it is called off. */
+function hang(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    const timer = setInterval(() => undefined, 1000)
+    signal?.addEventListener('abort', () => {
+      clearInterval(timer)
+      reject(new Error('called off'))
+    })
+  })
 }
 
 process.exit(await runCli(process.argv.slice(2), { loadServer: () => Promise.resolve(startServer) }))

@@ -3,17 +3,17 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { formatLogLine } from '../../frontend/log-line.ts'
-import { createLogger, type LogOptions } from '../../frontend/log.ts'
+import { createLogger, type Logger, type LogOptions } from '../../frontend/log.ts'
 import { tempDir } from '../support/temp.ts'
 
 async function logged(
   options: Pick<LogOptions, 'level' | 'format'>,
-  write: (log: ReturnType<typeof createLogger>) => void,
+  write: (log: Logger) => void,
 ): Promise<string[]> {
   const folder = join(tempDir(), 'logs')
-  const log = createLogger({ ...options, folder })
+  const { log, end } = createLogger({ ...options, folder })
   write(log)
-  await new Promise<void>((resolve, reject) => log.flush((error) => (error ? reject(error) : resolve())))
+  await end()
   return readFileSync(join(folder, 'ts_log.log'), 'utf8').trimEnd().split('\n')
 }
 
@@ -50,7 +50,6 @@ test('no message, thread or field can forge a line', () => {
   fc.assert(
     fc.property(text, text, text, (msg, thread, field) => {
       const line = formatLogLine(JSON.stringify({ level: 30, time: 0, msg, thread, field }))
-      // eslint-disable-next-line no-control-regex
       expect(line.slice(0, -1)).not.toMatch(/[\u0000-\u0008\u000a-\u001f\u007f\u0085\u2028\u2029]/)
       expect(line.endsWith('\n')).toBe(true)
     }),

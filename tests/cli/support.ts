@@ -36,8 +36,10 @@ export class Cli {
     return existsSync(this.pidFile) ? Number.parseInt(readFileSync(this.pidFile, 'utf8')) : undefined
   }
 
+  /** What is in ts_log.log. */
   get log(): string {
-    return readFileSync(join(this.folder, 'logs', 'ts_log.log'), 'utf8')
+    const path = join(this.folder, 'logs', 'ts_log.log')
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
   }
 
   spawn(args: string[], env: Record<string, string> = {}): ChildProcess {

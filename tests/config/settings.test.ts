@@ -245,7 +245,6 @@ describe('whatever the file says, it is settings or one line', () => {
         } catch (error) {
           expect(error).toBeInstanceOf(ServeError)
           expect(error).toMatchObject({ code: 'CONFIG' })
-          // eslint-disable-next-line no-control-regex
           expect((error as ServeError).message).not.toMatch(/[\u0000-\u001f\u2028\u2029]/)
         }
       }),

@@ -1,17 +1,24 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { readAll, type GrpcStream } from '../support/grpc-clients.ts'
+import { readAll } from '../support/grpc-clients.ts'
+import { RawClient, readBytes } from './raw-client.ts'
 import { REQUEST, startGrpc, streamWith, type RunningGrpc } from './start-grpc.ts'
 import type { Work } from './fake-models.ts'
 
-const MB = 1024 * 1024
+const KB = 1024
+const MB = 1024 * KB
 
 let grpc: RunningGrpc
+let client: RawClient
 
 beforeEach(async () => {
   grpc = await startGrpc()
+  client = new RawClient(grpc.port)
 })
 
-afterEach(() => grpc.close())
+afterEach(async () => {
+  await client.close()
+  await grpc.close()
+})
 
 /** A handler that heeds `false` and goes on when it hears `drained`. */
 class Producer {
@@ -26,14 +33,16 @@ class Producer {
     this.#item = Buffer.alloc(itemBytes, 1)
     this.#total = totalBytes
     work.onDrained = () => this.run()
+    this.run()
   }
 
   run(): void {
     while (!this.#work.job.ended) {
       const last = this.bytes >= this.#total
       const room = this.#work.respond(last ? '' : this.#item, !last)
-      if (!last) this.bytes += this.#item.byteLength
-      if (!room && !last) {
+      if (last) return
+      this.bytes += this.#item.byteLength
+      if (!room) {
         this.pauses++
         return
       }
@@ -41,79 +50,59 @@ class Producer {
   }
 }
 
-/** Starts a stream that its reader stops after the first message. */
-async function stalledStream(
-  itemBytes: number,
-): Promise<{ reading: GrpcStream<unknown>; producer: Producer }> {
+/** Starts a stream of 200 MB that nobody reads. */
+async function stalledStream(itemBytes: number): Promise<Producer> {
   const working = grpc.models.nextWork()
-  const reading = streamWith(grpc, REQUEST)
-  const first = new Promise<void>((resolve) => {
-    reading.once('data', () => {
-      reading.pause()
-      resolve()
-    })
-  })
-  const producer = new Producer(await working, itemBytes, 200 * MB)
-  producer.run()
-  await first
-  return { reading, producer }
+  client.stream()
+  return new Producer(await working, itemBytes, 200 * MB)
 }
 
-async function wholeStream(itemBytes: number, bytes: number): Promise<number> {
+/** Reads a stream of 4 MB on the same connection to its end. */
+async function neighbour(): Promise<void> {
   const working = grpc.models.nextWork()
-  const reading = readAll(streamWith(grpc, REQUEST))
-  const producer = new Producer(await working, itemBytes, bytes)
-  producer.run()
-  const { messages, error } = await reading
-  expect(error).toBeUndefined()
-  return messages.length
+  const bytes = readBytes(client.stream())
+  new Producer(await working, 64 * KB, 4 * MB)
+  expect(await bytes).toBeGreaterThan(4 * MB)
 }
 
-test.each([100, 65_536, MB])(
+test.each([100, 64 * KB, MB])(
   'readers that stop in streams of %i-byte items stop their handlers, others on the connection go on',
   async (itemBytes) => {
     const stalled = [await stalledStream(itemBytes), await stalledStream(itemBytes)]
-    expect(await wholeStream(65_536, 4 * MB)).toBe(65)
-    const before = stalled.map(({ producer }) => producer.bytes)
-    expect(await wholeStream(65_536, 4 * MB)).toBe(65)
-    const bytes = stalled.map(({ producer }) => producer.bytes)
-    expect(bytes).toEqual(before)
-    for (const count of bytes) expect(count).toBeLessThan(itemBytes === MB ? 4 * MB : MB)
-    for (const { reading } of stalled) {
-      const ended = readAll(reading)
-      reading.cancel()
-      reading.resume()
-      await ended
+    await neighbour()
+    const before = stalled.map(({ bytes }) => bytes)
+    await neighbour()
+    expect(stalled.map(({ bytes }) => bytes)).toEqual(before)
+    for (const { bytes, pauses } of stalled) {
+      expect(pauses).toBeGreaterThan(0)
+      expect(bytes).toBeLessThanOrEqual(itemBytes + 256 * KB)
     }
   },
 )
 
 test('a reader that goes on gets the rest', async () => {
   const working = grpc.models.nextWork()
-  const reading = streamWith(grpc, REQUEST)
-  const producer = new Producer(await working, 65_536, 8 * MB)
-  reading.pause()
-  producer.run()
-  expect(producer.pauses).toBe(1)
-  expect(await wholeStream(100, 10_000)).toBe(101)
+  const call = client.stream()
+  const producer = new Producer(await working, 64 * KB, 8 * MB)
+  await neighbour()
   expect(producer.bytes).toBeLessThan(MB)
-  const { messages } = await readAll(reading)
-  expect(messages).toHaveLength(129)
-  expect(producer.pauses).toBeGreaterThan(10)
+  expect(await readBytes(call)).toBeGreaterThan(8 * MB)
+  expect(producer.bytes).toBe(8 * MB)
 })
 
-test('an item that waits does not pin the memory it came in', async () => {
+test('an item that waits shares no memory with what it came in', async () => {
   const working = grpc.models.nextWork()
   const reading = streamWith(grpc, REQUEST)
   reading.pause()
   const work = await working
   const frame = Buffer.alloc(64, 'a')
-  let items = 0
   // More than the stream takes at once, so that some wait in every queue on the way.
-  for (; items < 3000; items++) work.respond(frame, true)
+  for (let items = 0; items < 3000; items++) work.respond(frame, true)
   frame.fill('b')
   work.respond('', false)
-  const { messages } = await readAll(reading)
-  expect(messages).toHaveLength(items + 1)
+  const ended = readAll(reading)
+  reading.resume()
+  const { messages } = await ended
+  expect(messages).toHaveLength(3001)
   expect(messages.some(({ prediction }) => prediction.includes('b'))).toBe(false)
 })

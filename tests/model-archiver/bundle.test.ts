@@ -114,7 +114,7 @@ describe('a native package', () => {
   })
 
   test.each(['koa', 'zod', 'msgpackr', 'yazl', 'execa', 'prettier'])('is not %s', async (name) => {
-    expect(await isNativePackage(join(ROOT, 'node_modules', name))).toBe(name === 'msgpackr')
+    expect(await isNativePackage(join(ROOT, 'node_modules', name))).toBe(false)
   })
 
   test.each([

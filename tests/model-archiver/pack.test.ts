@@ -174,7 +174,7 @@ describe('a mistake is refused and leaves nothing behind:', () => {
     ['a missing handler', { handler: 'no/such/handler' }, '--handler: file not found: no/such/handler'],
     ['a missing Python handler', { handler: 'no.py' }, '--handler: file not found: no.py'],
     ['a missing file', { serializedFile: 'no.bin' }, '--serialized-file: file not found: no.bin'],
-    ['a pattern without a match', { extraFiles: ['no*'] }, '--extra-files: file not found: no*'],
+    ['a pattern without a match', { extraFiles: ['no-such-*'] }, '--extra-files: file not found: no-such-*'],
     ['a folder as weights', { serializedFile: '.' }, '--serialized-file: file not found: .'],
   ] as [string, Partial<ArchiveOptions>, string][])('%s', async (_what, wrong, message) => {
     const folder = source()
@@ -217,6 +217,13 @@ describe('a mistake is refused and leaves nothing behind:', () => {
     const folder = source({ 'a/MAR-INF/MANIFEST.json': '{}' })
     const error = await failure(createArchive(options(folder, { extraFiles: [join(folder, 'a')] })))
     expect(error.message).toContain('MAR-INF belongs to the archiver')
+  })
+
+  test('more files than a server would unpack', async () => {
+    const files = Array.from({ length: 10_001 }, (_, n) => [`many/${n}`, ''] as const)
+    const folder = source(Object.fromEntries(files))
+    const error = await failure(createArchive(options(folder, { extraFiles: [join(folder, 'many')] })))
+    expect(error.message).toContain('more than 10000 files')
   })
 
   test('a folder that contains itself', async () => {

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -132,18 +132,11 @@ describe('zip', () => {
     expect((await refused(rawZip([{ name: 'c', content: 'x', crc: 1 }]))).message).toContain('checksum')
   })
 
-  test('takes what a common packer writes', async () => {
+  const hasPython = spawnSync('python3', ['--version']).status === 0
+  ;(hasPython ? test : test.skip)('takes what a common packer writes', async () => {
     const folder = tempFolder({ 'in/MAR-INF/MANIFEST.json': '{}', 'in/run.sh': 'echo' })
     const script = "import shutil,sys; shutil.make_archive(sys.argv[1], 'zip', sys.argv[2])"
-    const python = (): boolean => {
-      try {
-        execFileSync('python3', ['-c', script, join(folder, 'x'), join(folder, 'in')], { stdio: 'ignore' })
-        return true
-      } catch {
-        return false
-      }
-    }
-    if (!python()) return
+    execFileSync('python3', ['-c', script, join(folder, 'x'), join(folder, 'in')])
     await unpackArchive(join(folder, 'x.zip'), join(folder, 'out'))
     expect(readTree(join(folder, 'out'))).toEqual({ 'MAR-INF/MANIFEST.json': '{}', 'run.sh': 'echo' })
   })

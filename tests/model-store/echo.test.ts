@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { runHandler } from 'torchserve-ts/testing'
+import { runHandler, type TestRequest } from 'torchserve-ts/testing'
 import { handle } from '../../model-store/echo/handler.ts'
 
 describe('echo', () => {
@@ -30,7 +30,7 @@ describe('echo', () => {
   })
 
   test('prefers the part `data`, then `body`, then the first part; nothing gives nothing', async () => {
-    const bodies = [
+    const bodies: TestRequest[] = [
       { parts: { other: Buffer.from('o'), body: Buffer.from('b'), data: Buffer.from('d') } },
       { parts: { other: Buffer.from('o'), body: Buffer.from('b') } },
       { parts: { other: Buffer.from('o'), more: Buffer.from('m') } },

@@ -51,7 +51,7 @@ describe('tiny-llama', () => {
   test('at temperature 0 says exactly what the library says', async () => {
     const llama = await getLlama({ gpu: false, build: 'never', skipDownload: true })
     const direct = await llama.loadModel({ modelPath: join(modelDir, 'model.gguf') })
-    const context = await direct.createContext({ contextSize: 256 })
+    const context = await direct.createContext({ contextSize: 256, threads: 1 })
     const completion = new LlamaCompletion({ contextSequence: context.getSequence() })
     const expected = await completion.generateCompletion(PROMPT, { maxTokens: 200, temperature: 0 })
     await llama.dispose()
@@ -92,7 +92,7 @@ describe('tiny-llama', () => {
     expect((await complete(PROMPT)).items.length).toBeGreaterThan(20)
   })
 
-  test('takes a prompt with characters that it never saw, and sends whole characters', async () => {
+  test('takes a prompt with characters that it never saw', async () => {
     const { items, error } = await complete({
       prompt: 'Ünïcödé 漢字 🎉🎊',
       max_tokens: 200,

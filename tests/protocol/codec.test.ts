@@ -52,7 +52,7 @@ test('a frame that was sent is not overwritten by the next ones', () => {
 })
 
 /** Every field with every kind of wrong value, in any depth. */
-function* spoiled(value: unknown): Generator<unknown> {
+function* spoiled(value: unknown): Generator {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
   for (const [key, inner] of Object.entries(value)) {
     const put = (other: unknown): unknown =>

@@ -4,9 +4,9 @@
  *
  *     npx tsx model-store/tiny-llama/training/heldout-loss.ts [--text FILE] [--model FILE] [--limit BITS]
  *
- * The held-out text is tokenised as one piece and walked in strides of 64 tokens. Each stride is scored in a fresh
- * window of at most 255 tokens (the model's context is 256) that begins 192 tokens before the stride, so every
- * held-out token is scored exactly once, after 192 to 255 tokens of true context. The first window's context is the
+ * The held-out text is tokenised as one piece and walked in strides of 128 tokens. Each stride is scored in a fresh
+ * window of at most 255 tokens (the model's context is 256) that begins 128 tokens before the stride, so every
+ * held-out token is scored exactly once, after 128 to 255 tokens of true context. The first window's context is the
  * end of the training text. The sum of -log2(probability of the true token) is divided by the characters.
  */
 import { readFile } from 'node:fs/promises'
@@ -18,9 +18,9 @@ import { getLlama, type LlamaContextSequence, type LlamaModel, type Token } from
 /** As in text.py: one character in this many, at the end of the text, is held out. */
 const HELD_OUT_ONE_IN = 20
 const CONTEXT_SIZE = 256
-const STRIDE = 64
+const STRIDE = 128
 const CONTEXT_BEFORE = CONTEXT_SIZE - STRIDE
-/** Training characters that are tokenised to find the first window's context: more than enough for 192 tokens. */
+/** Training characters that are tokenised to find the first window's context: more than enough for 128 tokens. */
 const LEAD_CHARACTERS = 4096
 const DEFAULT_LIMIT = 1.6
 

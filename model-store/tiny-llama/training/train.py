@@ -2,7 +2,7 @@
 
     apt-get install bible-kjv bible-kjv-text
     pip install -r requirements.txt
-    python3 train.py --minutes 40 --threads 2 --out ../model.gguf
+    python3 train.py --minutes 40 --threads 1 --out model.gguf
 
 The text (text.py) is the King James Bible. Its last 5 % is held out: neither the tokenizer nor the model is trained
 on it, it is only measured, and no measurement changes the training. The schedule goes by time, not by steps: after

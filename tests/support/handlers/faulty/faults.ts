@@ -14,7 +14,8 @@ export interface Case {
   context: Context
 }
 
-type Fault = (c: Case) => HandlerResponse | Promise<HandlerResponse>
+/** An answer, or a promise of one. */
+type Fault = (c: Case) => HandlerResponse
 
 /** Memory that stays taken. */
 const eaten: Buffer[] = []

@@ -1,0 +1,80 @@
+import { ServeError } from '../protocol/errors.ts'
+import { type FromWorker, itemCost, type LogMessage, type MetricMessage } from '../protocol/messages.ts'
+import type { Outlet } from './outlet.ts'
+
+/** Hears each intermediate response; what it returns is awaited before the handler gets its credit back. */
+export type OnItem = (item: string, requestIndex: number) => void | Promise<void>
+
+/** The answer to one request. */
+export interface TestResponse {
+  /** 200 unless the handler set one; undefined when it failed before its first response. */
+  status: number | undefined
+  contentType: string | undefined
+  headers: Record<string, string>
+  /** What the handler streamed, each as text, and its last response unless that was empty. */
+  items: string[]
+  /** The same as bytes in one piece. */
+  body: Buffer
+  streamed: boolean
+  /** Why the request failed. */
+  error: ServeError | undefined
+}
+
+export interface RunResult {
+  responses: TestResponse[]
+  logs: LogMessage[]
+  metrics: MetricMessage[]
+}
+
+/** Takes the place of the frontend. */
+export class TestRun implements Outlet {
+  readonly unsentBytes = 0
+  readonly result: RunResult
+  onCredit: (id: number, bytes: number) => void = () => undefined
+  readonly #onItem: OnItem | undefined
+
+  constructor(requests: number, onItem: OnItem | undefined) {
+    this.#onItem = onItem
+    const responses = Array.from({ length: requests }, emptyResponse)
+    this.result = { responses, logs: [], metrics: [] }
+  }
+
+  send(message: FromWorker): void {
+    if (message.type === 'log') this.result.logs.push(message)
+    else if (message.type === 'metric') this.result.metrics.push(message)
+    else if (message.type === 'failure') {
+      this.result.responses[message.id]!.error = ServeError.fromWire(message.error)
+    } else if (message.type === 'response') this.#respond(message)
+  }
+
+  #respond(message: FromWorker & { type: 'response' }): void {
+    const response = this.result.responses[message.id]!
+    if (response.status === undefined) {
+      response.status = message.status ?? 200
+      response.contentType = message.contentType
+      response.headers = message.headers ?? {}
+    }
+    const body = Buffer.from(message.body)
+    if (body.byteLength > 0 || message.ts_stream_next === 'true') response.items.push(body.toString())
+    response.body = Buffer.concat([response.body, body])
+    response.streamed = message.ts_stream_next !== undefined
+    if (message.ts_stream_next === 'true') void this.#read(message.id, body)
+  }
+
+  async #read(id: number, body: Buffer): Promise<void> {
+    await this.#onItem?.(body.toString(), id)
+    this.onCredit(id, itemCost(body))
+  }
+}
+
+function emptyResponse(): TestResponse {
+  return {
+    status: undefined,
+    contentType: undefined,
+    headers: {},
+    items: [],
+    body: Buffer.alloc(0),
+    streamed: false,
+    error: undefined,
+  }
+}

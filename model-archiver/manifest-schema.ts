@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { ServeError } from '../protocol/errors.ts'
+import { RUNTIMES } from './runtime.ts'
+
+const modelSchema = z.looseObject(
+  {
+    modelName: z.string('Model name is not defined.').min(1, 'Model name is not defined.'),
+    modelVersion: z
+      .union([z.string().min(1), z.number()], 'Model version is not defined.')
+      .transform((version) => String(version)),
+    /** `file[.ext][:export]`, or the name of one of TorchServe's own Python handlers. */
+    handler: z.string().optional(),
+    serializedFile: z.string().optional(),
+    modelFile: z.string().optional(),
+    requirementsFile: z.string().optional(),
+    /** The model's settings, usually model-config.yaml. */
+    configFile: z.string().optional(),
+    extraFiles: z.union([z.string(), z.array(z.string())]).optional(),
+    extensions: z.record(z.string(), z.unknown()).optional(),
+    envelope: z.string().optional(),
+    sourceVocab: z.string().optional(),
+  },
+  'Missing Model entry in manifest file.',
+)
+
+const manifestSchema = z.looseObject({
+  model: modelSchema,
+  runtime: z.enum(RUNTIMES, 'Runtime is not defined or invalid.'),
+  createdOn: z.string().optional(),
+  archiverVersion: z.string().optional(),
+})
+
+/** What a model archive says about itself (spec 6.1). Keys that are not known are kept. */
+export type Manifest = z.infer<typeof manifestSchema>
+
+/** What must be there; their messages are TorchServe's (spec 1.3) and stand alone. */
+const REQUIRED = ['model', 'model.modelName', 'model.modelVersion', 'runtime']
+
+/**
+ * Checks a parsed MANIFEST.json.
+ * @throws ServeError INVALID_MODEL with TorchServe's message
+ */
+export function checkManifest(value: unknown): Manifest {
+  const result = manifestSchema.safeParse(value)
+  if (result.success) return result.data
+  const { path, message } = result.error.issues[0]!
+  const field = path.join('.')
+  if (REQUIRED.includes(field)) throw invalid(message)
+  throw invalid(`Manifest file is invalid: ${field === '' ? 'it is no object' : `${field}: ${message}`}.`)
+}
+
+function invalid(message: string): ServeError {
+  return new ServeError('INVALID_MODEL', message)
+}

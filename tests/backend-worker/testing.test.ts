@@ -1,0 +1,105 @@
+import { expect, test } from '@jest/globals'
+import {
+  BaseHandler,
+  type Context,
+  type HandlerRequest,
+  PredictionException,
+  sendIntermediatePredictResponse,
+} from '../../backend-worker/index.ts'
+import { runHandler } from '../../backend-worker/testing.ts'
+
+class Countdown extends BaseHandler {
+  override async handle(_requests: HandlerRequest[], context: Context): Promise<unknown[]> {
+    for (const word of ['three', 'two', 'one'])
+      await sendIntermediatePredictResponse([word], context.requestIds, 'Intermediate', 200, context)
+    return ['lift-off']
+  }
+}
+
+test('a class runs as in a worker: items, marks, status', async () => {
+  const { responses } = await runHandler(Countdown, ['go'])
+  expect(responses).toEqual([
+    expect.objectContaining({
+      items: ['three', 'two', 'one', 'lift-off'],
+      status: 200,
+      streamed: true,
+      error: undefined,
+    }),
+  ])
+})
+
+test('the hooks of BaseHandler run in their order', async () => {
+  class Hooks extends BaseHandler {
+    override initialize(context: Context): void {
+      context.logger.info('initialized')
+    }
+    override inference(input: unknown): unknown {
+      return (input as number[]).map((n) => n + 1)
+    }
+  }
+  const { responses, logs } = await runHandler(new Hooks(), [1, { parts: { data: 2 } }])
+  expect(responses.map(({ body }) => body.toString())).toEqual(['2', '3'])
+  expect(logs.map(({ message }) => message)).toEqual(['initialized'])
+})
+
+test('functions, generators, headers, config and errors', async () => {
+  const { responses, metrics } = await runHandler(
+    async function* (requests: HandlerRequest[], context: Context) {
+      yield [requests[0]!['body'], context.requestHeader(0, 'x-mood')]
+      context.metrics.addCounter('Seen', 1)
+      if (context.modelConfig['strict'] === true) throw new PredictionException('strict', 422)
+    },
+    [{ parts: { body: 'text' }, headers: { 'X-Mood': 'fine' } }, Buffer.from('b')],
+    { modelConfig: { strict: true } },
+  )
+  expect(responses.map(({ items, error }) => [items, error?.code, error?.status])).toEqual([
+    [['text'], 'HANDLER_REJECTED', 422],
+    [['fine'], 'HANDLER_REJECTED', 422],
+  ])
+  expect(metrics).toHaveLength(1)
+})
+
+test('a slow reader holds the handler back', async () => {
+  let inHand = 0
+  let most = 0
+  const { responses } = await runHandler(
+    async (_requests, context) => {
+      for (let i = 0; i < 20; i++) {
+        most = Math.max(most, ++inHand)
+        await sendIntermediatePredictResponse(['x'], context.requestIds, '', 200, context)
+      }
+      return ['']
+    },
+    [null],
+    {
+      window: 130,
+      onItem: async () => {
+        await new Promise(setImmediate)
+        inHand--
+      },
+    },
+  )
+  expect(responses[0]!.items).toHaveLength(20)
+  expect(most).toBeLessThanOrEqual(3)
+})
+
+test('an aborted run is a cancelled one', async () => {
+  const controller = new AbortController()
+  const { responses } = await runHandler(
+    async (_requests, context) => {
+      for (;;) await sendIntermediatePredictResponse(['x'], context.requestIds, '', 200, context)
+    },
+    [null],
+    { signal: controller.signal, window: 65, onItem: () => controller.abort() },
+  )
+  expect(responses[0]!.error?.code).toBe('CANCELLED')
+})
+
+test('describe, ranks and what is no handler', async () => {
+  const handler = { handle: () => ['x'], describe: () => ({ a: 1 }) }
+  const described = await runHandler(handler, [null], { action: 'describe' })
+  expect(JSON.parse(described.responses[0]!.body.toString())).toEqual({ a: 1 })
+  const silent = await runHandler(Countdown, [null], { rank: 1, worldSize: 2 })
+  expect(silent.responses[0]).toMatchObject({ status: undefined, items: [], error: undefined })
+  await expect(runHandler({} as never, [])).rejects.toMatchObject({ code: 'INVALID_MODEL' })
+})

@@ -1,0 +1,45 @@
+import { INERT_KEYS } from '../../frontend/config/inert-keys.ts'
+import type { KeySpec } from '../../frontend/config/key-spec.ts'
+import { KEYS } from '../../frontend/config/keys.ts'
+
+const SPECS: KeySpec<unknown>[] = Object.values(KEYS)
+
+/** The tables of docs/configuration.md, by the heading that they stand under. */
+export const KEY_TABLES: Readonly<Record<string, string>> = {
+  'Keys of TorchServe': table(keyRows((spec) => spec.from === 'file' && !spec.ours)),
+  'Keys of our own': table(keyRows((spec) => spec.from === 'file' && spec.ours)),
+  'Environment only': table(keyRows((spec) => spec.from === 'environment')),
+  'Keys without effect': table([
+    ['Key', 'Why it has no effect'],
+    ...INERT_KEYS.map(({ name, reason, refused }) => [
+      code(name),
+      refused === undefined ? reason : `${reason}; ${code(refused)} is refused`,
+    ]),
+  ]),
+}
+
+function keyRows(belongs: (spec: KeySpec<unknown>) => boolean): string[][] {
+  const rows = SPECS.filter(belongs).map((spec) => [
+    code(spec.name),
+    spec.type.label,
+    defaultOf(spec),
+    spec.env === undefined ? '-' : code(spec.env),
+    spec.doc,
+  ])
+  return [['Key', 'Type', 'Default', 'Variable', 'Meaning'], ...rows]
+}
+
+function defaultOf({ name, fallback }: KeySpec<unknown>): string {
+  if (name === KEYS.tempDir.name) return 'the system’s'
+  return fallback === undefined || fallback === '' ? 'unset' : code(fallback)
+}
+
+function table([head, ...rows]: string[][]): string {
+  const line = (cells: string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(head!), `|${'---|'.repeat(head!.length)}`, ...rows.map(line)].join('\n')
+}
+
+function code(text: string): string {
+  return `\`${text}\``
+}
