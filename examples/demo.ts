@@ -49,7 +49,8 @@ function show(text: string): void {
 
 const stopped = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(name, () => {
+  // Not `once`: execa's own listener ends the process when it finds itself alone.
+  process.on(name, () => {
     stopped.abort(new Error(`Stopped by ${name}`))
   })
 }

@@ -22,7 +22,9 @@ const [modelName = 'tiny-llama', input = '{"prompt": "In the beginning"}'] = pro
 const protoDir = fileURLToPath(new URL('../../proto', import.meta.url))
 const definition = loadSync('inference.proto', { includeDirs: [protoDir], defaults: true })
 const { org } = loadPackageDefinition(definition) as unknown as {
-  org: { pytorch: { serve: { grpc: { inference: Record<string, new (...args: unknown[]) => InferenceService> } } } }
+  org: {
+    pytorch: { serve: { grpc: { inference: Record<string, new (...args: unknown[]) => InferenceService> } } }
+  }
 }
 const Service = org.pytorch.serve.grpc.inference['InferenceAPIsService']!
 const client = new Service(process.env['ADDRESS'] ?? '127.0.0.1:7070', credentials.createInsecure())

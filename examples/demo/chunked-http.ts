@@ -9,7 +9,10 @@ export interface HttpRequest {
   body: unknown
 }
 
-/** Posts to the server over a bare socket and counts the chunks of the answer as they stand on the wire. */
+/**
+ * Posts to the server over a bare socket and counts the chunks of the answer as they stand on the wire. The time counts from
+ * the sending of the request, the connection being there.
+ */
 export function streamOverHttp(
   request: HttpRequest,
   onText: (text: string) => void,
@@ -17,7 +20,7 @@ export function streamOverHttp(
 ): Promise<Timing> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
-    const timing = new Timing()
+    let timing = new Timing()
     const decoder = new TextDecoder()
     const parser = new ChunkParser({
       onHead: (status) => {
@@ -45,7 +48,10 @@ export function streamOverHttp(
     socket.once('close', () => {
       reject(new Error('The connection broke before the end of the answer'))
     })
-    socket.write(message(request))
+    socket.once('connect', () => {
+      timing = new Timing()
+      socket.write(message(request))
+    })
   })
 }
 

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { credentials, loadPackageDefinition, type ClientReadableStream } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { Timing } from './timing.ts'
@@ -15,12 +16,17 @@ interface PredictionResponse {
 /** The part of the generated client that is used here. */
 interface InferenceClient {
   streamPredictions(request: PredictionsRequest): ClientReadableStream<PredictionResponse>
+  waitForReady(deadline: Date, callback: (error?: Error) => void): void
   close(): void
 }
 
+const CONNECT_MS = 10_000
 const PROTO_DIR = fileURLToPath(new URL('../../proto', import.meta.url))
 
-/** Calls StreamPredictions with a JSON input and counts its messages; the empty last one that ends a stream is not text. */
+/**
+ * Calls StreamPredictions with a JSON input and counts its messages; the empty last one that ends a stream is not text. The time
+ * counts from the call, the connection being there.
+ */
 export async function streamOverGrpc(
   port: number,
   modelName: string,
@@ -29,7 +35,7 @@ export async function streamOverGrpc(
   signal: AbortSignal,
 ): Promise<Timing> {
   signal.throwIfAborted()
-  const client = connect(port)
+  const client = await connect(port)
   const timing = new Timing()
   const call = client.streamPredictions({ modelName, input: { data: Buffer.from(JSON.stringify(input)) } })
   const cancel = (): void => {
@@ -50,7 +56,7 @@ export async function streamOverGrpc(
   }
 }
 
-function connect(port: number): InferenceClient {
+async function connect(port: number): Promise<InferenceClient> {
   const definition = loadSync('inference.proto', { includeDirs: [PROTO_DIR], defaults: true })
   const loaded = loadPackageDefinition(definition) as unknown as {
     org: {
@@ -62,5 +68,8 @@ function connect(port: number): InferenceClient {
     }
   }
   const Service = loaded.org.pytorch.serve.grpc.inference.InferenceAPIsService
-  return new Service(`127.0.0.1:${port}`, credentials.createInsecure())
+  const client = new Service(`127.0.0.1:${port}`, credentials.createInsecure())
+  const deadline = new Date(Date.now() + CONNECT_MS)
+  await promisify(client.waitForReady.bind(client))(deadline)
+  return client
 }

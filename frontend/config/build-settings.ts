@@ -38,12 +38,12 @@ export function buildSettings(sources: Sources): LoadedSettings {
 function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
   const text = entry?.text ?? spec.fallback
   if (text === undefined) return undefined
-  const result = spec.type.schema.safeParse(text)
-  if (result.success) return result.data
-  const { path, message } = result.error.issues[0]!
-  const where = path.length === 0 ? '' : ` (see ${path.map(String).join('/')})`
-  const why = message === '' || message === 'Invalid input' ? '' : ` (${message})`
-  const problem = `expected ${spec.type.expected}${oneLine(where + why)}`
+  let why = ''
+  const value = spec.type.parse(text, (reason) => {
+    why = ` (${oneLine(reason)})`
+  })
+  if (value !== undefined) return value
+  const problem = `expected ${spec.type.expected}${why}`
   throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${spec.name}=${oneLine(text)}: ${problem}`)
 }
 

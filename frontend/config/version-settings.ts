@@ -1,43 +1,61 @@
-import * as z from 'zod/mini'
+import { createRequire } from 'node:module'
+import type * as Zod from 'zod/mini'
 import type { Settings } from './settings.ts'
-import type { ValueType } from './value-types.ts'
+import { MAX_TIMER_SECONDS, type ValueType } from './value-types.ts'
 
-const count = z.int().check(z.minimum(0), z.maximum(10_000))
-const positive = z.int().check(z.minimum(1), z.maximum(2_147_483_647))
-const seconds = z.number().check(z.minimum(0.001), z.maximum(2_147_483))
-
-/** Fields that TorchServe writes there and that mean nothing here yet are dropped without a word. */
-const versionSettings = z
-  .object({
-    minWorkers: z.optional(count),
-    maxWorkers: z.optional(count),
-    batchSize: z.optional(positive),
-    maxBatchDelay: z.optional(z.int().check(z.minimum(0), z.maximum(2_147_483_647))),
-    responseTimeout: z.optional(seconds),
-    startupTimeout: z.optional(seconds),
-  })
-  .check(
-    z.refine(({ minWorkers, maxWorkers }) => (minWorkers ?? 0) <= (maxWorkers ?? Infinity), {
-      error: 'minWorkers is more than maxWorkers',
-    }),
-  )
+type Schema = ReturnType<typeof makeSchema>
 
 /** The `models` key: JSON, `{name: {version: {minWorkers, ...}}}`. */
 export const MODELS_JSON: ValueType<Settings['models']> = {
   label: 'JSON',
   expected: 'JSON of the form {"name": {"version": {"minWorkers": 1}}}',
-  schema: z.pipe(
-    z.pipe(
-      z.string(),
-      z.transform((text: string, context): unknown => {
-        try {
-          return JSON.parse(text)
-        } catch (error) {
-          context.issues.push({ code: 'custom', message: (error as Error).message, input: text })
-          return z.NEVER
-        }
+  parse: (text, explain) => {
+    if (text === '{}') return {}
+    const json = parseJson(text, explain)
+    if (json === undefined) return undefined
+    const result = schema().safeParse(json)
+    if (result.success) return result.data
+    const { path, message } = result.error.issues[0]!
+    const where = path.map(String).join('/')
+    if (where !== '') explain(message === 'Invalid input' ? `see ${where}` : `${where}: ${message}`)
+    return undefined
+  },
+}
+
+function parseJson(text: string, explain: (why: string) => void): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    explain((error as Error).message)
+    return undefined
+  }
+}
+
+let cached: Schema | undefined
+
+/** zod is loaded at the first use: most servers have no `models` key, and it would be a tenth of their start. */
+function schema(): Schema {
+  cached ??= makeSchema(createRequire(import.meta.url)('zod/mini') as typeof Zod)
+  return cached
+}
+
+/** Fields that TorchServe writes there and that mean nothing here yet are dropped without a word. */
+function makeSchema(z: typeof Zod) {
+  const integer = (min: number, max: number) => z.optional(z.int().check(z.minimum(min), z.maximum(max)))
+  const seconds = z.optional(z.number().check(z.minimum(0.001), z.maximum(MAX_TIMER_SECONDS)))
+  const version = z
+    .object({
+      minWorkers: integer(0, 10_000),
+      maxWorkers: integer(0, 10_000),
+      batchSize: integer(1, 2_147_483_647),
+      maxBatchDelay: integer(0, 2_147_483_647),
+      responseTimeout: seconds,
+      startupTimeout: seconds,
+    })
+    .check(
+      z.refine(({ minWorkers, maxWorkers }) => (minWorkers ?? 0) <= (maxWorkers ?? Infinity), {
+        error: 'minWorkers is more than maxWorkers',
       }),
-    ),
-    z.record(z.string(), z.record(z.string(), versionSettings)),
-  ),
+    )
+  return z.record(z.string(), z.record(z.string(), version))
 }

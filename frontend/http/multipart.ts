@@ -58,7 +58,11 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
   })
   parser.on('error', (cause) => end(malformed('its parts cannot be told apart', cause)))
   parser.on('close', () => end(undefined))
-  parser.end(body)
+  try {
+    parser.end(body)
+  } catch (cause) {
+    end(malformed('its parts cannot be told apart', cause))
+  }
 }
 
 const NO_BYTES = Buffer.alloc(0)

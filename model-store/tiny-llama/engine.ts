@@ -91,18 +91,21 @@ export class Engine {
     try {
       const pace = new Pace(signal)
       pace.governs(sequence)
-      const text = await new LlamaCompletion({ contextSequence: sequence }).generateCompletion(wanted.prompt, {
-        maxTokens,
-        temperature: wanted.temperature,
-        topP: wanted.topP,
-        seed: wanted.seed,
-        customStopTriggers: wanted.stop,
-        contextShiftSize: 1,
-        signal,
-        onTextChunk: (chunk) => {
-          if (chunk !== '') pace.waitFor(onText(chunk))
+      const text = await new LlamaCompletion({ contextSequence: sequence }).generateCompletion(
+        wanted.prompt,
+        {
+          maxTokens,
+          temperature: wanted.temperature,
+          topP: wanted.topP,
+          seed: wanted.seed,
+          customStopTriggers: wanted.stop,
+          contextShiftSize: 1,
+          signal,
+          onTextChunk: (chunk) => {
+            if (chunk !== '') pace.waitFor(onText(chunk))
+          },
         },
-      })
+      )
       await pace.ready()
       return text
     } finally {

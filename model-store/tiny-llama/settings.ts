@@ -20,7 +20,9 @@ export interface LlamaSettings {
 const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
 
 /** @throws Error that names the key: the model then fails to load with this reason. */
-export function readSettings(context: Pick<Context, 'manifest' | 'modelConfig' | 'properties'>): LlamaSettings {
+export function readSettings(
+  context: Pick<Context, 'manifest' | 'modelConfig' | 'properties'>,
+): LlamaSettings {
   const config = record(context.modelConfig['handler'])
   return {
     modelPath: weightsPath(context, config),
@@ -42,7 +44,9 @@ function weightsPath(
   const found = readdirSync(modelDir).filter((name) => name.endsWith('.gguf'))
   if (found.length === 1) return resolve(modelDir, found[0]!)
   const what = found.length === 0 ? 'no .gguf file' : `${found.length} .gguf files`
-  throw new Error(`The model has ${what}: name one as serialized file or as handler.model_path in model-config.yaml`)
+  throw new Error(
+    `The model has ${what}: name one as serialized file or as handler.model_path in model-config.yaml`,
+  )
 }
 
 function count(config: Record<string, unknown>, key: string, absent: number): number {

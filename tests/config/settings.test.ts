@@ -142,7 +142,7 @@ describe('a mistake is one line that names place, key, value and what is expecte
     ['load_models=a=', 'load_models=a=: expected all, or a list of [name=]location'],
     ['models={"a":', 'models={"a":: expected JSON of the form'],
     ['models={"a":{"1":{"batchSize":"2"}}}', '(see a/1/batchSize)'],
-    ['models={"a":{"1":{"minWorkers":2,"maxWorkers":1}}}', '(minWorkers is more than maxWorkers)'],
+    ['models={"a":{"1":{"minWorkers":2,"maxWorkers":1}}}', '(a/1: minWorkers is more than maxWorkers)'],
     ['cors_allowed_origin=a\\nb', 'cors_allowed_origin=a\\nb: expected a value that fits'],
     ['inference_address=https://h:1', 'inference_address: https is not served yet'],
     ['metrics_address=http://127.0.0.1:8080', 'metrics_address is also inference_address'],

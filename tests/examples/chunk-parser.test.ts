@@ -35,7 +35,11 @@ describe('the chunk parser of the demo', () => {
 
   test('does not take a broken answer for a whole one', () => {
     const bytes = encode(['a', 'b'])
-    expect(parse([bytes.subarray(0, bytes.byteLength - 5)])).toEqual({ status: 200, chunks: ['a', 'b'], ended: false })
+    expect(parse([bytes.subarray(0, bytes.byteLength - 5)])).toEqual({
+      status: 200,
+      chunks: ['a', 'b'],
+      ended: false,
+    })
   })
 
   test('refuses an answer that is not chunked, and a chunk without a size', () => {

@@ -1,7 +1,11 @@
 import { getLlama, LlamaCompletion } from 'node-llama-cpp'
 
 /** What the library itself says at temperature 0. */
-export async function completeDirectly(modelPath: string, prompt: string, maxTokens: number): Promise<string> {
+export async function completeDirectly(
+  modelPath: string,
+  prompt: string,
+  maxTokens: number,
+): Promise<string> {
   const llama = await getLlama({ gpu: false, build: 'never', skipDownload: true })
   const model = await llama.loadModel({ modelPath })
   const context = await model.createContext({ contextSize: 256, threads: 1 })

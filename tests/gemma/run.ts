@@ -60,7 +60,9 @@ async function main(folder: string, signal: AbortSignal): Promise<void> {
     const overHttp: Stream = (onText) => streamOverHttp(http, onText, signal)
     const overGrpc: Stream = (onText) => streamOverGrpc(server.grpcPort, MODEL, REQUEST, onText, signal)
     await check('chunked HTTP streams what the library says', () => streams(overHttp, 'chunks', expected))
-    await check('StreamPredictions streams what the library says', () => streams(overGrpc, 'messages', expected))
+    await check('StreamPredictions streams what the library says', () =>
+      streams(overGrpc, 'messages', expected),
+    )
   } finally {
     await server.stop()
   }

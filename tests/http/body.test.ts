@@ -303,6 +303,15 @@ describe('any multipart body', () => {
     )
   })
 
+  test('with a charset that nobody knows ends too', async () => {
+    const head = 'Content-Disposition: form-data; name=a\r\nContent-Type: text/plain; charset=bogus'
+    const [part] = await parse(bytes(`--XyZ\r\n${head}\r\n\r\nabc\r\n--XyZ--\r\n`)).catch((error: unknown) => {
+      expect(error).toMatchObject({ code: 'MALFORMED_BODY' })
+      return [undefined]
+    })
+    expect([undefined, 'a']).toContain(part?.name)
+  })
+
   test('keeps UTF-8 in a field that names its charset', async () => {
     const body =
       '--XyZ\r\nContent-Disposition: form-data; name=a\r\nContent-Type: text/plain; charset=utf-8\r\n\r\né\r\n--XyZ--\r\n'

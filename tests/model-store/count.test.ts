@@ -28,7 +28,9 @@ describe('count', () => {
   test('waits between two items, not before the first or after the last', async () => {
     const times: number[] = []
     const start = performance.now()
-    await runHandler(Count, [{ n: 3, delay: 50 }], { onItem: () => void times.push(performance.now() - start) })
+    await runHandler(Count, [{ n: 3, delay: 50 }], {
+      onItem: () => void times.push(performance.now() - start),
+    })
     expect(times).toHaveLength(3)
     expect(times[0]!).toBeLessThan(45)
     expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(45)

@@ -18,16 +18,19 @@ describe('echo', () => {
     expect(responses[0]!.contentType).toBe('text/plain; charset=utf-8')
   })
 
-  test.each([{ a: [1, { b: null }] }, [1, 2], 7, null, true, 'a text', ''])('returns JSON as JSON: %j', async (value) => {
-    const headers = { 'content-type': 'application/json' }
-    const parts = { body: Buffer.from('') as Buffer | string }
-    const { responses } = await runHandler(
-      (requests, context) => handle([{ ...requests[0], body: value }], context),
-      [{ parts, headers }],
-    )
-    expect(JSON.parse(responses[0]!.body.toString())).toEqual(value)
-    expect(responses[0]!.contentType).toBe('application/json')
-  })
+  test.each([{ a: [1, { b: null }] }, [1, 2], 7, null, true, 'a text', ''])(
+    'returns JSON as JSON: %j',
+    async (value) => {
+      const headers = { 'content-type': 'application/json' }
+      const parts = { body: Buffer.from('') as Buffer | string }
+      const { responses } = await runHandler(
+        (requests, context) => handle([{ ...requests[0], body: value }], context),
+        [{ parts, headers }],
+      )
+      expect(JSON.parse(responses[0]!.body.toString())).toEqual(value)
+      expect(responses[0]!.contentType).toBe('application/json')
+    },
+  )
 
   test('prefers the part `data`, then `body`, then the first part; nothing gives nothing', async () => {
     const bodies: TestRequest[] = [

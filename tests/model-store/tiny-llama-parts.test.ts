@@ -7,7 +7,15 @@ import { readSettings } from '../../model-store/tiny-llama/settings.ts'
 import { Slots } from '../../model-store/tiny-llama/slots.ts'
 
 describe('tiny-llama: parameters', () => {
-  const full = { prompt: 'Hi', max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, stop: ['\n'], stream: false }
+  const full = {
+    prompt: 'Hi',
+    max_tokens: 7,
+    temperature: 0,
+    top_p: 0.5,
+    seed: 3,
+    stop: ['\n'],
+    stream: false,
+  }
   const read = { prompt: 'Hi', maxTokens: 7, temperature: 0, topP: 0.5, seed: 3, stop: ['\n'], stream: false }
 
   test('are the same from JSON, JSON bytes, JSON text, a part `data` and parts by name', () => {
@@ -24,7 +32,11 @@ describe('tiny-llama: parameters', () => {
   })
 
   test('may be a plain text: the prompt', () => {
-    expect(readCompletion({ body: 'Once upon' }, 9)).toMatchObject({ prompt: 'Once upon', maxTokens: 9, topP: 1 })
+    expect(readCompletion({ body: 'Once upon' }, 9)).toMatchObject({
+      prompt: 'Once upon',
+      maxTokens: 9,
+      topP: 1,
+    })
     expect(readCompletion({ data: Buffer.from('Once') }, 9)).toMatchObject({ prompt: 'Once', stream: true })
   })
 
@@ -68,7 +80,9 @@ describe('tiny-llama: parameters', () => {
   })
 
   test('say what to do about JSON that was sent as a form', () => {
-    expect(() => readCompletion({ '{"prompt":"x"}': Buffer.alloc(0) }, 9)).toThrow('content-type: application/json')
+    expect(() => readCompletion({ '{"prompt":"x"}': Buffer.alloc(0) }, 9)).toThrow(
+      'content-type: application/json',
+    )
   })
 })
 

@@ -31,7 +31,9 @@ interface CompletionResult {
 beforeAll(async () => {
   const first: Handler = { ...loaded, initialize: (context) => model.initialize(context) }
   const { logs } = await runHandler(first, [{ prompt: PROMPT, max_tokens: 1 }], { modelDir, modelConfig })
-  expect(logs.map((log) => log.message).join('\n')).toMatch(/Loaded \S+\.gguf in \d+ ms: context of 256 tokens/)
+  expect(logs.map((log) => log.message).join('\n')).toMatch(
+    /Loaded \S+\.gguf in \d+ ms: context of 256 tokens/,
+  )
 }, 120_000)
 
 afterAll(async () => {
@@ -40,7 +42,11 @@ afterAll(async () => {
 
 describe('tiny-llama', () => {
   test('streams token by token', async () => {
-    const { items, streamed, error, contentType } = await complete({ prompt: PROMPT, max_tokens: 50, temperature: 0 })
+    const { items, streamed, error, contentType } = await complete({
+      prompt: PROMPT,
+      max_tokens: 50,
+      temperature: 0,
+    })
     expect(error).toBeUndefined()
     expect(streamed).toBe(true)
     expect(contentType).toBe('text/plain; charset=utf-8')
@@ -104,7 +110,12 @@ describe('tiny-llama', () => {
   })
 
   test('ends where the context ends', async () => {
-    const { items, error } = await complete({ prompt: PROMPT, max_tokens: 1_000_000, temperature: 0.8, seed: 1 })
+    const { items, error } = await complete({
+      prompt: PROMPT,
+      max_tokens: 1_000_000,
+      temperature: 0.8,
+      seed: 1,
+    })
     expect(error).toBeUndefined()
     expect(items.length).toBeGreaterThan(200)
     expect(items.length).toBeLessThan(256)
@@ -120,7 +131,11 @@ describe('tiny-llama', () => {
 
   test('refuses bad parameters with status 400', async () => {
     const { error } = await complete({ prompt: PROMPT, temperature: 'hot' })
-    expect(error).toMatchObject({ code: 'HANDLER_REJECTED', status: 400, message: expect.stringContaining('temperature') })
+    expect(error).toMatchObject({
+      code: 'HANDLER_REJECTED',
+      status: 400,
+      message: expect.stringContaining('temperature'),
+    })
   })
 
   test('stops on cancel and gives its sequence back', async () => {
@@ -163,7 +178,12 @@ describe('tiny-llama', () => {
   })
 
   test('serves more requests than it has sequences, each with its own text', async () => {
-    const requests = Array.from({ length: 6 }, (_, seed) => ({ prompt: PROMPT, max_tokens: 15, temperature: 1, seed }))
+    const requests = Array.from({ length: 6 }, (_, seed) => ({
+      prompt: PROMPT,
+      max_tokens: 15,
+      temperature: 1,
+      seed,
+    }))
     const { responses } = await runHandler(loaded, [...requests, { prompt: '' }], { modelDir, modelConfig })
     expect(responses.slice(0, 6).map((response) => response.items.length)).toEqual([15, 15, 15, 15, 15, 15])
     expect(new Set(responses.slice(0, 6).map((response) => response.body.toString())).size).toBe(6)
