@@ -98,18 +98,24 @@ function verdict(missed: number): string {
   return missed === 0 ? 'Every requirement is met.' : `${missed} requirements are not met.`
 }
 
-async function finish(code: number): Promise<never> {
+let finishing = false
+
+/** Once: stopping the servers makes what is being measured fail, which comes here again. */
+async function finish(code: number): Promise<void> {
+  if (finishing) return
+  finishing = true
   await stopAll()
   removeScratch()
   process.exit(code)
 }
 
 const options = readOptions(process.argv)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void finish(130))
+// `on`, not `once`: execa's own listener ends the process at once when it finds itself alone.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
 try {
   await bench(options)
   await finish(0)
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  if (!finishing) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
   await finish(1)
 }

@@ -19,7 +19,7 @@ interface WatchedSocket extends Socket {
  */
 export function watchConnection(socket: Socket): void {
   socket.on('end', leave)
-
+  socket.on('close', leave)
 }
 
 /** False: the client has left already. */

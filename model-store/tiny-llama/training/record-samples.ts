@@ -29,7 +29,7 @@ async function complete(context: LlamaContext, request: Request): Promise<string
   const completion = new LlamaCompletion({ contextSequence: sequence })
   const { prompt, temperature, seed } = request
   const text = await completion.generateCompletion(prompt, { maxTokens: MAX_TOKENS, temperature, seed })
-  sequence.dispose()
+  await sequence.dispose()
   return text
 }
 
