@@ -6,6 +6,7 @@ import { ARCHIVES, packTinyLlama } from './demo/archive.ts'
 import { streamOverHttp } from './demo/chunked-http.ts'
 import { DemoServer } from './demo/server.ts'
 import { streamOverGrpc } from './demo/stream-predictions.ts'
+import type { Timing } from './demo/timing.ts'
 
 const MODEL = 'tiny-llama'
 const REQUEST = { prompt: 'In the beginning', max_tokens: 240, temperature: 0.8, seed: 7 }
@@ -25,14 +26,19 @@ async function demo(signal: AbortSignal): Promise<void> {
 }
 
 async function streams(server: DemoServer, signal: AbortSignal): Promise<void> {
+  const overHttp = (body: object, onText: (text: string) => void): Promise<Timing> =>
+    streamOverHttp({ port: server.inferencePort, path: `/predictions/${MODEL}`, body }, onText, signal)
+  const overGrpc = (input: object, onText: (text: string) => void): Promise<Timing> =>
+    streamOverGrpc(server.grpcPort, MODEL, input, onText, signal)
+
+  step('Asking for one token over each protocol: the figures are to be those of a server in use ...')
+  await overHttp({ ...REQUEST, max_tokens: 1 }, () => undefined)
+  await overGrpc({ ...REQUEST, max_tokens: 1 }, () => undefined)
   heading('chunked HTTP')
-  const path = `/predictions/${MODEL}`
-  const http = await streamOverHttp({ port: server.inferencePort, path, body: REQUEST }, show, signal)
+  const http = await overHttp(REQUEST, show)
   heading('StreamPredictions')
-  const grpc = await streamOverGrpc(server.grpcPort, MODEL, REQUEST, show, signal)
-  process.stdout.write(
-    `\n\n${http.line('chunked HTTP', 'chunks')}\n${grpc.line('StreamPredictions', 'messages')}\n`,
-  )
+  const grpc = await overGrpc(REQUEST, show)
+  step(`\n\n${http.line('chunked HTTP', 'chunks')}\n${grpc.line('StreamPredictions', 'messages')}`)
 }
 
 function step(text: string): void {

@@ -24,7 +24,7 @@ export interface LogOptions {
 /** A logger, and the end of it. */
 export interface ServerLog {
   readonly log: Logger
-  /** Writes what is unwritten; nothing may be logged after it. */
+  /** Writes what is unwritten. What is logged after it is dropped. */
   end(): Promise<void>
 }
 
@@ -40,6 +40,7 @@ export function createLogger(options: LogOptions): ServerLog {
     maxLength: MAX_UNWRITTEN_BYTES,
   })
   const text = options.format === 'text'
+  let ended = false
   const log = pino(
     {
       level: options.level,
@@ -47,11 +48,16 @@ export function createLogger(options: LogOptions): ServerLog {
       timestamp: text ? pino.stdTimeFunctions.epochTime : pino.stdTimeFunctions.isoTime,
       ...(text && { hooks: { streamWrite: formatLogLine } }),
     },
-    destination,
+    {
+      write: (line: string) => {
+        if (!ended) destination.write(line)
+      },
+    },
   )
   // A reader that is gone or stuck (a closed pipe, Ctrl-S) must not keep the process.
   const end = (): Promise<void> =>
     new Promise((resolve) => {
+      ended = true
       const timer = setTimeout(resolve, END_MS)
       destination.once('close', () => {
         clearTimeout(timer)

@@ -16,7 +16,7 @@ interface PredictionResponse {
 /** The part of the generated client that is used here. */
 interface InferenceClient {
   streamPredictions(request: PredictionsRequest): ClientReadableStream<PredictionResponse>
-  ping(request: object, options: { deadline: Date }, callback: (error: Error | null) => void): void
+  waitForReady(deadline: Date, callback: (error?: Error) => void): void
   close(): void
 }
 
@@ -25,7 +25,7 @@ const PROTO_DIR = fileURLToPath(new URL('../../proto', import.meta.url))
 
 /**
  * Calls StreamPredictions with a JSON input and counts its messages; the empty last one that ends a stream is not text. The time
- * counts from the call, the connection being there and the server having answered a Ping on it.
+ * counts from the call, the connection being there.
  */
 export async function streamOverGrpc(
   port: number,
@@ -70,6 +70,6 @@ async function connect(port: number): Promise<InferenceClient> {
   const Service = loaded.org.pytorch.serve.grpc.inference.InferenceAPIsService
   const client = new Service(`127.0.0.1:${port}`, credentials.createInsecure())
   const deadline = new Date(Date.now() + CONNECT_MS)
-  await promisify(client.ping.bind(client))({}, { deadline })
+  await promisify(client.waitForReady.bind(client))(deadline)
   return client
 }

@@ -38,7 +38,7 @@ function sendTooLarge(res: ServerResponse): void {
  */
 function endAfterUpload(res: ServerResponse, body: Buffer | undefined): void {
   const req = res.req
-  if (true) {
+  if (req.complete || req.destroyed) {
     res.end(body)
     return
   }

@@ -7,6 +7,7 @@ import { ServeError } from '../../protocol/errors.ts'
 const startServer: StartServer = async (_settings, { log, signal }) => {
   switch (process.env['TRY']) {
     case 'fail':
+      setImmediate(() => log.warn('a late line'))
       throw new ServeError('INVALID_ARCHIVE', 'The archive\nis broken', { detail: 'a stack' })
     case 'defect':
       throw ServeError.from(new TypeError('x is not a function'))

@@ -14,6 +14,7 @@ async function logged(
   const { log, end } = createLogger({ ...options, folder })
   write(log)
   await end()
+  log.error('after the end') // a worker may still say something: it is dropped, and no error
   return readFileSync(join(folder, 'ts_log.log'), 'utf8').trimEnd().split('\n')
 }
 

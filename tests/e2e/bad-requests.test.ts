@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { ECHO } from '../support/count.ts'
 import { call, inferenceClient, managementClient, type GrpcError } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
-import { startServer, type Server } from '../support/server.ts'
+import { startServer, type Answer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { zipOf } from '../support/zip.ts'
 
@@ -35,9 +35,9 @@ afterEach(async () => {
 async function rest(
   path: string,
   options = {},
-): Promise<{ status: number; json: any; headers: Record<string, string> }> {
+): Promise<{ status: number; json: Answer; headers: Record<string, string> }> {
   const { status, body, headers } = await rawRequest(server.ports.inference, path, options)
-  return { status, headers, json: body === '' ? undefined : JSON.parse(body) }
+  return { status, headers, json: JSON.parse(body) as Answer }
 }
 
 describe('over REST', () => {
@@ -99,9 +99,9 @@ describe('over REST', () => {
   ])('registering %s is %i and leaves nothing behind', async (url, status) => {
     const { status: got, json } = await server.manage('POST', `/models?url=${encodeURIComponent(url)}`)
     expect(got).toBe(status)
-    expect(json.message.length).toBeGreaterThan(10)
+    expect(json.message?.length).toBeGreaterThan(10)
     const list = await server.manage('GET', '/models')
-    expect(list.json.models.map((m: { modelName: string }) => m.modelName)).toEqual(['echo'])
+    expect(list.json.models?.map((m) => m.modelName)).toEqual(['echo'])
   })
 
   test('registering the same version again is 409', async () => {
@@ -119,7 +119,7 @@ describe('over gRPC', () => {
   const code = (promise: Promise<unknown>): Promise<number> =>
     promise.then(
       () => 0,
-      (error: GrpcError) => error.code,
+      (error: unknown) => (error as GrpcError).code,
     )
 
   test('an unknown model is INTERNAL for inference and NOT_FOUND for management, as in TorchServe', async () => {

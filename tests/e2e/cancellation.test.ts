@@ -167,8 +167,8 @@ describe('a queued request whose client leaves', () => {
 
   async function waiting(count: number): Promise<void> {
     await server.until(
-      () => server.manage('GET', '/models/single'),
-      ({ json }) => json[0].jobQueueStatus.pendingRequests === count,
+      () => server.describe('single'),
+      ([single]) => single!.jobQueueStatus.pendingRequests === count,
     )
   }
 })

@@ -25,6 +25,10 @@ function faultyInput(fault: string, options: Record<string, unknown> = {}): Pred
   return { model_name: 'faulty', input: { data: Buffer.from(JSON.stringify({ fault, ...options })) } }
 }
 
+function messageOf({ body }: RawResponse): string {
+  return (JSON.parse(body) as { message: string }).message
+}
+
 /** The worker of the faulty model is back and answers. */
 async function backWithin(ms: number): Promise<void> {
   await server.until(
@@ -109,7 +113,7 @@ describe('a worker that dies', () => {
     const worker = await server.worker('faulty')
     expect(worker.pid).not.toBe(pid)
     expect(worker.restarts).toBeGreaterThan(0)
-    expect(worker.lastExit.reason).toBe('The process was killed by SIGKILL')
+    expect(worker.lastExit?.reason).toBe('The process was killed by SIGKILL')
     const { chunks, complete } = await others.done
     expect(chunks).toHaveLength(100)
     expect(complete).toBe(true)
@@ -158,7 +162,7 @@ describe('a handler deaf to its abort', () => {
       () => server.worker('faulty'),
       (w) => w.pid !== pid && w.status === 'READY',
     )
-    expect(worker.lastExit.reason).toBe('Killed: a cancelled request went on for longer than 500 ms')
+    expect(worker.lastExit?.reason).toBe('Killed: a cancelled request went on for longer than 500 ms')
     await backWithin(3000)
   })
 
@@ -184,14 +188,14 @@ describe('answers that do not fit', () => {
   ])('%s: %i %s', async (fault, status, message) => {
     const response = await faulty(fault)
     expect(response.status).toBe(status)
-    expect(JSON.parse(response.body).message).toBe(message)
+    expect(messageOf(response)).toBe(message)
   })
 
   test('an answer over max_response_size fails its own request', async () => {
     const { pid } = await server.worker('faulty')
     const response = await faulty('large', { size: 7_000_000 })
     expect(response.status).toBe(500)
-    expect(JSON.parse(response.body).message).toContain('max_response_size')
+    expect(messageOf(response)).toContain('max_response_size')
     expect((await server.worker('faulty')).pid).toBe(pid)
   })
 

@@ -73,7 +73,7 @@ describe('a group of four ranks', () => {
       () => server.worker('ranks'),
       (w) => w.restarts > 0 && w.status === 'READY',
     )
-    expect(worker.lastExit.reason).toBe('Rank 3: The process was killed by SIGKILL')
+    expect(worker.lastExit?.reason).toBe('Rank 3: The process was killed by SIGKILL')
     expect((await predict()).body).toContain('end of rank 0 of 4')
     await server.until(
       () => Promise.resolve(RANKS.map(pidOf)),

@@ -85,9 +85,13 @@ describe('too much', () => {
     const wire = new Wire(rig.listener.port)
     wire.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n')
     expect(await wire.until('\r\n\r\n')).toMatch(bare)
-    wire.send('x'.repeat(101))
+    wire.send('x'.repeat(50))
+    expect((await ask(rig, '/ping')).status).toBe(200)
+    expect(wire.socket.writable).toBe(true)
+    wire.send('x'.repeat(51))
     expect(await wire.rest()).toMatch(bare)
-    expect([rig.models.jobs, rig.statuses]).toEqual([[], []])
+    // Only the ping is counted.
+    expect([rig.models.jobs, rig.statuses]).toEqual([[], [200]])
   })
 
   test('in chunks is refused as soon as it is over the limit', async () => {
@@ -305,10 +309,12 @@ describe('any multipart body', () => {
 
   test('with a charset that nobody knows ends too', async () => {
     const head = 'Content-Disposition: form-data; name=a\r\nContent-Type: text/plain; charset=bogus'
-    const [part] = await parse(bytes(`--XyZ\r\n${head}\r\n\r\nabc\r\n--XyZ--\r\n`)).catch((error: unknown) => {
-      expect(error).toMatchObject({ code: 'MALFORMED_BODY' })
-      return [undefined]
-    })
+    const [part] = await parse(bytes(`--XyZ\r\n${head}\r\n\r\nabc\r\n--XyZ--\r\n`)).catch(
+      (error: unknown) => {
+        expect(error).toMatchObject({ code: 'MALFORMED_BODY' })
+        return [undefined]
+      },
+    )
     expect([undefined, 'a']).toContain(part?.name)
   })
 

@@ -3,12 +3,23 @@ import { once } from 'node:events'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll } from '@jest/globals'
+import type { ModelDescription, WorkerDescription } from '../../frontend/models/operations.ts'
 import { readLines } from '../../frontend/workers/lines.ts'
 import { rawRequest } from './raw-http.ts'
 import { tempDir } from './temp.ts'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 export const CLI = join(REPOSITORY, 'dist', 'frontend', 'cli.js')
+
+/** What a management answer that is no description may hold. */
+export interface Answer {
+  [key: number]: unknown
+  code?: number
+  type?: string
+  message?: string
+  status?: string
+  models?: { modelName: string }[]
+}
 
 export interface ServerOptions {
   /** `[name=]location` each; locations are absolute or in the model store. */
@@ -42,15 +53,20 @@ export class Server {
   }
 
   /** A management request; the parsed JSON answer. */
-  async manage(method: string, path: string): Promise<{ status: number; json: any }> {
+  async manage(method: string, path: string): Promise<{ status: number; json: Answer }> {
     const { status, body } = await rawRequest(this.ports.management, path, { method })
-    return { status, json: body === '' ? undefined : JSON.parse(body) }
+    return { status, json: JSON.parse(body) as Answer }
+  }
+
+  /** Every version that describe shows. */
+  async describe(model: string, version = ''): Promise<ModelDescription[]> {
+    return (await this.manage('GET', `/models/${model}${version}`)).json as ModelDescription[]
   }
 
   /** The first worker of a model, as describe shows it. */
-  async worker(model: string): Promise<any> {
-    const { json } = await this.manage('GET', `/models/${model}`)
-    return json[0].workers[0]
+  async worker(model: string): Promise<WorkerDescription> {
+    const [description] = await this.describe(model)
+    return description!.workers[0]!
   }
 
   /** Asks describe until its answer passes; bounded in time. */
@@ -67,8 +83,8 @@ export class Server {
 
   async ready(model: string): Promise<void> {
     await this.until(
-      () => this.manage('GET', `/models/${model}`),
-      ({ json }) => json[0].workers.every((worker: any) => worker.status === 'READY'),
+      () => this.describe(model),
+      (versions) => versions[0]!.workers.every((worker) => worker.status === 'READY'),
     )
   }
 
