@@ -52,5 +52,5 @@ function leave(this: WatchedSocket): void {
   this[LIVE] = undefined
   for (; reply !== undefined; reply = reply.nextOnSocket) reply.clientLeft()
   // A client that closed its end without reading on would hold the socket until everything is flushed, which is never.
-
+  this.destroy()
 }
