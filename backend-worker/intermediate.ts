@@ -68,7 +68,8 @@ export function sendToBatch(
   }
   if (!isSuccess(code)) return DONE
   if (gone !== undefined && !wanted) return quiet(Promise.reject(gone))
-  return full ? quiet(roomForAll(addressed(batch, ret, requestIds))) : DONE
+  if (full) return quiet(roomForAll(addressed(batch, ret, requestIds)))
+  return batch.outlet.breather() ?? DONE
 }
 
 function pushWithCode(stream: ResponseStream, item: unknown, message: string, code: number): void {

@@ -9,7 +9,7 @@ import { streamOverGrpc } from './demo/stream-predictions.ts'
 import type { Timing } from './demo/timing.ts'
 
 const MODEL = 'tiny-llama'
-const REQUEST = { prompt: 'In the beginning', max_tokens: 240, temperature: 0.8, seed: 7 }
+const REQUEST = { prompt: 'In the beginning', max_tokens: 240, temperature: 0.7, top_p: 0.9, seed: 1 }
 
 async function demo(signal: AbortSignal): Promise<void> {
   step('Packing the handler and the weights of tiny-llama ...')

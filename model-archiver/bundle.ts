@@ -1,4 +1,5 @@
 import type { Message } from 'esbuild'
+import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
@@ -56,7 +57,7 @@ async function bundleOnce(options: BundleOptions, external: readonly string[]): 
     external: withSubpaths([SELF, ...external]),
     plugins: [outsidePackages({ missing })],
     define: { __filename: '__tsFile', __dirname: '__tsFolder' },
-    banner: { js: COMMONJS_BANNER },
+    banner: await bannerFor(options.entry),
     absWorkingDir: dirname(options.entry),
   })
   const externals = importedPackages(metafile.outputs).filter((name) => !missing.has(name))
@@ -80,9 +81,15 @@ export async function compileHandler(entry: string, outFile: string): Promise<vo
       __filename: JSON.stringify(entry),
       __dirname: JSON.stringify(dirname(entry)),
     },
-    banner: { js: COMMONJS_BANNER },
+    banner: await bannerFor(entry),
     absWorkingDir: dirname(entry),
   })
+}
+
+/** A handler that was bundled here before, as in an archive that is a folder, has the banner already. */
+async function bannerFor(entry: string): Promise<{ js?: string }> {
+  const source = await readFile(entry, 'utf8').catch(() => '')
+  return source.startsWith(COMMONJS_BANNER) ? {} : { js: COMMONJS_BANNER }
 }
 
 function withSubpaths(names: readonly string[]): string[] {

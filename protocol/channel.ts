@@ -1,8 +1,14 @@
 import type { Socket } from 'node:net'
-import { decodeFromWorker, decodeToWorker, encode } from './codec.ts'
+import { decodeFromWorker, decodeToWorker } from './codec.ts'
 import { ServeError } from './errors.ts'
 import { FrameDecoder } from './frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
+import { Outbox } from './outbox.ts'
+
+/** Senders that have held the event loop for this long together have to let others in. */
+const LONG_TURN_MS = 10
+/** This long between two sends of a turn means that somebody computes: what it sent shall not wait for it. */
+const LONG_PAUSE_MS = 0.5
 
 export interface ChannelEvents<In> {
   onMessage(message: In): void
@@ -17,21 +23,26 @@ export interface ChannelEvents<In> {
 export class Channel<In, Out extends ToWorker | FromWorker> {
   readonly #socket: Socket
   readonly #events: ChannelEvents<In>
-  #corked = false
+  readonly #outbox = new Outbox()
+  #flushing = false
+  #turnStart = 0
+  #lastAsked = 0
+  #nextTurn: Promise<void> | undefined
   #error: ServeError | undefined
 
   constructor(
     socket: Socket,
     maxFrameBytes: number,
-    decode: (frame: Buffer) => In,
+    decode: (chunk: Buffer, from: number, to: number) => In,
     events: ChannelEvents<In>,
   ) {
     this.#socket = socket
     this.#events = events
-    const decoder = new FrameDecoder(maxFrameBytes, (frame) => {
-      if (this.#error === undefined) events.onMessage(decode(frame))
+    const decoder = new FrameDecoder(maxFrameBytes, (chunk, from, to) => {
+      if (this.#error === undefined) events.onMessage(decode(chunk, from, to))
     })
     socket.on('data', (chunk: Buffer) => {
+      this.#turnStart = this.#lastAsked = performance.now()
       try {
         if (this.#error === undefined) decoder.push(chunk)
       } catch (thrown) {
@@ -52,29 +63,51 @@ export class Channel<In, Out extends ToWorker | FromWorker> {
 
   /** Bytes accepted by `send` that the kernel has not taken yet. */
   get unsentBytes(): number {
-    return this.#socket.writableLength
+    return this.#socket.writableLength + this.#outbox.bytes
   }
 
   send(message: Out): void {
     if (!this.#socket.writable) return
-    if (!this.#corked) {
-      this.#corked = true
-      this.#socket.cork()
-      process.nextTick(this.#uncork)
-    }
-    this.#socket.write(encode(message))
+    this.#outbox.add(message)
+    if (this.#outbox.isWorthSending) this.#outbox.flush(this.#socket)
+    if (this.#flushing) return
+    this.#flushing = true
+    setImmediate(this.#flush)
+  }
+
+  /**
+   * Undefined while sends follow each other quickly and this turn of the event loop is young; else a promise for the next
+   * turn, in which what was sent has left and what has come is heard. A sender that computes between its sends waits for it,
+   * or nothing would leave until its end.
+   */
+  breather(): Promise<void> | undefined {
+    const now = performance.now()
+    const pause = now - this.#lastAsked
+    this.#lastAsked = now
+    if (pause < LONG_PAUSE_MS && now - this.#turnStart < LONG_TURN_MS) return undefined
+    return (this.#nextTurn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#nextTurn = undefined
+        this.#turnStart = this.#lastAsked = performance.now()
+        resolve()
+      })
+    }))
   }
 
   /** Ends after what was sent; with an error, at once. */
   close(error?: ServeError): void {
     this.#error ??= error
-    if (error === undefined) this.#socket.end()
-    else this.#socket.destroy()
+    if (error !== undefined) {
+      this.#socket.destroy()
+      return
+    }
+    this.#outbox.flush(this.#socket)
+    this.#socket.end()
   }
 
-  readonly #uncork = (): void => {
-    this.#corked = false
-    this.#socket.uncork()
+  readonly #flush = (): void => {
+    this.#flushing = false
+    if (this.#socket.writable) this.#outbox.flush(this.#socket)
   }
 }
 

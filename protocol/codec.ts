@@ -1,6 +1,7 @@
 import { Packr, RESERVE_START_SPACE } from 'msgpackr'
 import { ServeError } from './errors.ts'
 import { LENGTH_BYTES, writeLength } from './frame.ts'
+import { readItemFrame } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { isFromWorker, isToWorker } from './validate.ts'
 
@@ -14,16 +15,18 @@ export function encode(message: ToWorker | FromWorker): Buffer {
   return frame
 }
 
-/** Reads the frames that a frontend receives. @throws ServeError PROTOCOL */
-export function decodeFromWorker(frame: Buffer): FromWorker {
-  const message = unpack(frame)
+/** Reads the frame in the bytes from..to of a chunk, as a frontend receives it. @throws ServeError PROTOCOL */
+export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength): FromWorker {
+  const item = readItemFrame(chunk, from, to)
+  if (item !== undefined) return item
+  const message = unpack(chunk.subarray(from, to))
   if (!isFromWorker(message)) throw refuse(message)
   return message
 }
 
-/** Reads the frames that a worker receives. @throws ServeError PROTOCOL */
-export function decodeToWorker(frame: Buffer): ToWorker {
-  const message = unpack(frame)
+/** Reads the frame in the bytes from..to of a chunk, as a worker receives it. @throws ServeError PROTOCOL */
+export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.byteLength): ToWorker {
+  const message = unpack(chunk.subarray(from, to))
   if (!isToWorker(message)) throw refuse(message)
   return message
 }

@@ -12,19 +12,22 @@ export function writeLength(frame: Uint8Array): void {
   frame[3] = length
 }
 
+/** A whole frame: the bytes from..to of a chunk. */
+export type OnFrame = (chunk: Buffer, from: number, to: number) => void
+
 /**
  * Cuts a byte stream into frames. Takes chunks of any size; calls back once per whole frame, in order. A frame that lies
- * within one chunk is handed on as a view of it (no copy). The announced length is checked before anything is kept, so
+ * within one chunk is handed on in place (no copy). The announced length is checked before anything is kept, so
  * memory never exceeds `maxFrameBytes` plus one chunk, whatever the peer sends.
  */
 export class FrameDecoder {
   readonly #maxFrameBytes: number
-  readonly #onFrame: (frame: Buffer) => void
+  readonly #onFrame: OnFrame
   #pending: Buffer[] = []
   #pendingBytes = 0
   #wanted = LENGTH_BYTES
 
-  constructor(maxFrameBytes: number, onFrame: (frame: Buffer) => void) {
+  constructor(maxFrameBytes: number, onFrame: OnFrame) {
     this.#maxFrameBytes = maxFrameBytes
     this.#onFrame = onFrame
   }
@@ -53,7 +56,7 @@ export class FrameDecoder {
         this.#keep(chunk, offset, LENGTH_BYTES + length)
         return
       }
-      this.#onFrame(chunk.subarray(offset + LENGTH_BYTES, end))
+      this.#onFrame(chunk, offset + LENGTH_BYTES, end)
       offset = end
     }
     if (offset < chunk.byteLength) this.#keep(chunk, offset, LENGTH_BYTES)

@@ -7,7 +7,7 @@ auth="Authorization: Bearer ${TOKEN:-none}"
 
 # A completion, token by token.
 curl -sSN -H "$auth" -H 'content-type: application/json' "$url/predictions/tiny-llama" \
-  -d '{"prompt": "In the beginning", "max_tokens": 60, "temperature": 0}'
+  -d '{"prompt": "In the beginning", "max_tokens": 60, "temperature": 0.7, "top_p": 0.9}'
 echo
 
 # Ten numbers, one every 200 ms; cut it with Ctrl-C ...

@@ -17,6 +17,12 @@ export interface ServerOptions {
   signal: AbortSignal
 }
 
+/** What describe says about a worker; the part that is used here. */
+interface WorkerState {
+  status: string
+  lastExit?: { reason: string }
+}
+
 /** A server of its own in the foreground, on free ports, with its logs and files in a temporary folder. */
 export class DemoServer {
   readonly inferencePort: number
@@ -51,15 +57,16 @@ export class DemoServer {
     }
   }
 
-  /** Resolves when a worker of the model is READY. */
+  /** Resolves when a worker of the model is READY. @throws Error with the reason when its worker has died */
   async modelReady(name: string, signal: AbortSignal): Promise<void> {
     const url = `http://127.0.0.1:${this.managementPort}/models/${name}`
     for (;;) {
       const answer = await fetch(url, { signal })
-      const versions = (await answer.json()) as { workers?: { status: string }[] }[]
       if (!answer.ok) throw this.#failure(`The server does not know the model ${name}`)
-      if (versions[0]?.workers?.some((worker) => worker.status === 'READY') === true) return
-      if (this.#process.exitCode !== null) throw this.#failure('The server has ended')
+      const versions = (await answer.json()) as { workers: WorkerState[] }[]
+      const worker = versions[0]?.workers[0]
+      if (worker?.status === 'READY') return
+      if (worker?.lastExit !== undefined) throw new Error(`${name} did not load: ${worker.lastExit.reason}`)
       await sleep(50, undefined, { signal })
     }
   }

@@ -1,6 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { BaseHandler, sendIntermediatePredictResponse } from 'torchserve-ts'
 import type { Context, HandlerRequest } from 'torchserve-ts'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Says the words of a text, one after the other. */
 export default class Words extends BaseHandler {

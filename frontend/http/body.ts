@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import getRawBody, { type RawBodyError } from 'raw-body'
 import { ServeError } from '../../protocol/errors.ts'
 import type { InputPart } from '../models/job.ts'
 import { MAX_PARTS, tooManyParts } from './form-limits.ts'
@@ -54,17 +53,25 @@ export function readBody(
   done: (error: ServeError | undefined, body: Buffer) => void,
 ): void {
   if (req.headers.expect !== undefined) res.writeContinue()
-  getRawBody(req, { length: req.headers['content-length'] ?? null, limit: maxBytes }, (error, body) => {
-    if (error) done(bodyError(error), NO_BYTES)
-    else done(undefined, body)
-  })
-}
-
-function bodyError(error: RawBodyError): ServeError {
-  if (error.type === 'entity.too.large') {
-    return new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
+  const chunks: Buffer[] = []
+  let bytes = 0
+  let finished = false
+  const finish = (error: ServeError | undefined): void => {
+    if (finished) return
+    finished = true
+    done(error, error !== undefined ? NO_BYTES : chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
   }
-  return new ServeError('CANCELLED', 'The client left before its request was complete', { cause: error })
+  req.on('data', (chunk: Buffer) => {
+    bytes += chunk.byteLength
+    if (bytes <= maxBytes) chunks.push(chunk)
+    else finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+  })
+  req.on('end', () => {
+    finish(undefined)
+  })
+  req.on('error', (cause) => {
+    finish(new ServeError('CANCELLED', 'The client left before its request was complete', { cause }))
+  })
 }
 
 function parseForm(body: Buffer, done: PartsCallback): void {

@@ -45,7 +45,7 @@ export class ChunkWriter {
     if (waiting >= this.#res.writableHighWaterMark) return this.flush()
     if (!this.#scheduled) {
       this.#scheduled = true
-      process.nextTick(flushLater, this)
+      if (waitingWriters.push(this) === 1) setImmediate(flushAll)
     }
     return true
   }
@@ -87,8 +87,14 @@ export class ChunkWriter {
   }
 }
 
-function flushLater(writer: ChunkWriter): void {
-  writer.flush()
+/** Writers with items of this turn. */
+let waitingWriters: ChunkWriter[] = []
+
+/** After all that this turn had to read: a stream's items come in several pieces when other streams run beside it. */
+function flushAll(): void {
+  const writers = waitingWriters
+  waitingWriters = []
+  for (const writer of writers) writer.flush()
 }
 
 /** Bytes as a string of the same length, which Node writes back as the same bytes. */

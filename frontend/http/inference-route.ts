@@ -1,3 +1,5 @@
+import { parseTarget, type RequestPath } from './path.ts'
+
 /** What an inference path asks for (spec 1.5). */
 export interface InferenceRoute {
   /** Undefined: /invocations, where the request or the only model decides. */
@@ -8,6 +10,26 @@ export interface InferenceRoute {
   /** Headers that the handler sees beside the client's own. */
   explain: 'True' | 'False' | undefined
   urlPath: string | undefined
+}
+
+/** A target and its route; undefined: it is none. */
+export interface InferenceTarget extends RequestPath {
+  route: InferenceRoute | undefined
+}
+
+/** Targets that were seen lately: clients ask for the same few again and again. */
+const seen = new Map<string, InferenceTarget>()
+const MAX_SEEN = 500
+
+/** Takes a request target apart. @throws ServeError INVALID_ARGUMENT, see parseTarget */
+export function inferenceTarget(url: string): InferenceTarget {
+  const known = seen.get(url)
+  if (known !== undefined) return known
+  const target = parseTarget(url)
+  const found = { ...target, route: inferenceRoute(target.segments) }
+  if (seen.size >= MAX_SEEN) seen.clear()
+  if (url.length < 256) seen.set(url, found)
+  return found
 }
 
 /** First segments that never are the model of `/{m}/predict`. */

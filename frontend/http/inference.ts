@@ -4,8 +4,7 @@ import { ServeError } from '../../protocol/errors.ts'
 import { Job, type InputPart } from '../models/job.ts'
 import { admit } from './admit.ts'
 import { readParts } from './body.ts'
-import { inferenceRoute, type InferenceRoute } from './inference-route.ts'
-import { parseTarget } from './path.ts'
+import { inferenceTarget, type InferenceRoute } from './inference-route.ts'
 import { handlerHeaders } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { sendError } from './send-error.ts'
@@ -19,13 +18,12 @@ import { HttpReplySink } from './send-reply.ts'
 export function handleInference(state: RestState, req: IncomingMessage, res: ServerResponse): boolean {
   const requestId = randomUUID()
   try {
-    const { segments, query } = parseTarget(req.url!)
+    const { segments, query, route } = inferenceTarget(req.url!)
     if (segments[0] === 'ping') {
       admit(state, req, 'inference')
       ping(state, res, requestId)
       return true
     }
-    const route = inferenceRoute(segments)
     if (route === undefined) return false
     admit(state, req, 'inference')
     if (req.method === 'OPTIONS') sendOptions(state, res, requestId)

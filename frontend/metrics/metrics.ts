@@ -1,70 +1,39 @@
 import { hostname } from 'node:os'
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Registry } from 'prom-client'
+import { DistributionMetric } from './distribution-metric.ts'
+import { ModelMetrics, type ModelState } from './model-metrics.ts'
+import type { VersionTally } from './tally.ts'
 
-/** What the metrics want to know of a job at its end. Times are performance.now() milliseconds. */
-export interface EndedJob {
-  readonly request: { readonly modelVersion?: string }
-  readonly createdAt: number
-  readonly startedAt: number | undefined
-  readonly firstResponseAt: number | undefined
-  readonly outcome: string | undefined
-  readonly streaming: boolean
-}
-
-/** The state of one model version, looked at when the page is asked for. */
-export interface ModelState {
-  queued: number
-  open: number
-  streams: number
-  workerStates: string[]
-}
-
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 const MODEL = ['model_name', 'model_version'] as const
+
+type StatusClass = 'Requests2XX' | 'Requests4XX' | 'Requests5XX'
 
 /**
  * The server's metrics: TorchServe's names (spec 8.1) as far as requests go, and ours, whose names start with
- * `torchserve_ts_`. One page in the Prometheus text format.
+ * `torchserve_ts_`. One page in the Prometheus text format, put together when it is asked for.
  */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #models = new Set<ModelMetrics>()
-  readonly #host = hostname()
-  readonly #responses: Record<'2XX' | '4XX' | '5XX', Counter>
-  readonly collectors: Collectors
+  readonly #responses: Record<StatusClass, number> = { Requests2XX: 0, Requests4XX: 0, Requests5XX: 0 }
 
   constructor() {
-    const registers = [this.#registry]
-    const statusClass = (name: string) => {
-      const counter = new Counter({
-        name,
-        help: counterHelp('Count'),
-        labelNames: ['Level', 'Hostname'],
-        registers,
-      })
-      counter.inc({ Level: 'Host', Hostname: this.#host }, 0)
-      return counter
-    }
-    this.#responses = {
-      '2XX': statusClass('Requests2XX'),
-      '4XX': statusClass('Requests4XX'),
-      '5XX': statusClass('Requests5XX'),
-    }
-    this.collectors = createCollectors(this.#registry)
-    this.#collectGauges()
+    this.#addResponseCounters()
+    this.#addTorchServeCounters()
+    this.#addOwnCounters()
+    this.#addGauges()
   }
 
   /** Counts one REST response; anything that is neither 2xx nor 4xx counts as 5XX, as in TorchServe. */
   response(status: number): void {
-    const group = status >= 200 && status < 300 ? '2XX' : status >= 400 && status < 500 ? '4XX' : '5XX'
-    this.#responses[group].inc({ Level: 'Host', Hostname: this.#host })
+    if (status >= 200 && status < 300) this.#responses.Requests2XX += 1
+    else if (status >= 400 && status < 500) this.#responses.Requests4XX += 1
+    else this.#responses.Requests5XX += 1
   }
 
   /** The metrics of one model version. */
   model(name: string, version: string): ModelMetrics {
-    const metrics = new ModelMetrics(name, version, this.#host, this.collectors, () => {
-      this.#models.delete(metrics)
-    })
+    const metrics = new ModelMetrics(name, version, (gone) => this.#models.delete(gone))
     this.#models.add(metrics)
     return metrics
   }
@@ -78,129 +47,105 @@ export class Metrics {
     return { contentType, text: parts.length === 0 ? '' : `${parts.join('\n\n')}\n` }
   }
 
-  #collectGauges(): void {
-    const models = this.#models
-    const gauge = (name: string, help: string, read: (state: ModelState) => number) =>
-      new Gauge({
-        name,
-        help,
-        labelNames: MODEL,
-        registers: [this.#registry],
-        collect() {
-          this.reset()
-          for (const model of models) if (model.state) this.set(model.labels, read(model.state()))
-        },
+  #addResponseCounters(): void {
+    const labels = { Level: 'Host', Hostname: hostname() }
+    for (const name of Object.keys(this.#responses) as StatusClass[]) {
+      const count = () => this.#responses[name]
+      this.#counter(name, torchserveHelp('Count'), ['Level', 'Hostname'], (counter) => {
+        counter.inc(labels, count())
       })
-    gauge('torchserve_ts_queue_depth', 'Requests that wait for a worker', (state) => state.queued)
-    gauge('torchserve_ts_open_requests', 'Requests that have not ended', (state) => state.open)
-    gauge('torchserve_ts_open_streams', 'Streams that have begun and not ended', (state) => state.streams)
-    new Gauge({
-      name: 'torchserve_ts_workers',
-      help: 'Workers by state',
-      labelNames: [...MODEL, 'state'],
-      registers: [this.#registry],
-      collect() {
-        this.reset()
-        for (const model of models) {
-          for (const state of model.state?.().workerStates ?? []) this.inc({ ...model.labels, state })
+    }
+  }
+
+  #addTorchServeCounters(): void {
+    const host = hostname()
+    const add = (name: string, unit: string, read: (tally: VersionTally) => number) => {
+      this.#counter(name, torchserveHelp(unit), [...MODEL, 'hostname'], (counter) => {
+        for (const { labels, tally } of this.#models) {
+          for (const [asked, version] of tally.versions) {
+            counter.inc(
+              { model_name: labels.model_name, model_version: asked, hostname: host },
+              read(version),
+            )
+          }
         }
+      })
+    }
+    add('ts_inference_requests_total', 'Count', (tally) => tally.requests)
+    add('ts_inference_latency_microseconds', 'Microseconds', (tally) => tally.latencyMicroseconds)
+    add('ts_queue_latency_microseconds', 'Microseconds', (tally) => tally.queueMicroseconds)
+  }
+
+  #addOwnCounters(): void {
+    const ended = 'Requests by kind (stream, unary) and outcome (finished, failed, cancelled, timed_out)'
+    this.#counter('torchserve_ts_requests_ended_total', ended, [...MODEL, 'kind', 'outcome'], (counter) => {
+      for (const { labels, tally } of this.#models) {
+        for (const [kind, outcomes] of Object.entries(tally.endings)) {
+          for (const [outcome, count] of Object.entries(outcomes))
+            counter.inc({ ...labels, kind, outcome }, count)
+        }
+      }
+    })
+    this.#counter(
+      'torchserve_ts_worker_deaths_total',
+      'Workers that ended unasked',
+      [...MODEL],
+      (counter) => {
+        for (const { labels, tally } of this.#models) counter.inc(labels, tally.workerDeaths)
+      },
+    )
+    new DistributionMetric({
+      name: 'torchserve_ts_first_response_seconds',
+      help: 'Time from the arrival of a request to its first response',
+      registry: this.#registry,
+      read: () =>
+        [...this.#models].map(({ labels, tally }) => ({ labels, distribution: tally.firstResponse })),
+    })
+  }
+
+  #addGauges(): void {
+    const add = (name: string, help: string, read: (state: ModelState) => number) => {
+      this.#gauge(name, help, [...MODEL], (gauge) => {
+        for (const { labels, state } of this.#models) if (state) gauge.inc(labels, read(state()))
+      })
+    }
+    add('torchserve_ts_queue_depth', 'Requests that wait for a worker', (state) => state.queued)
+    add('torchserve_ts_open_requests', 'Requests that have not ended', (state) => state.open)
+    add('torchserve_ts_open_streams', 'Streams that have begun and not ended', (state) => state.streams)
+    this.#gauge('torchserve_ts_workers', 'Workers by state', [...MODEL, 'state'], (gauge) => {
+      for (const { labels, state: look } of this.#models) {
+        for (const state of look?.().workerStates ?? []) gauge.inc({ ...labels, state })
+      }
+    })
+  }
+
+  #counter(name: string, help: string, labelNames: string[], fill: (counter: Counter) => void): void {
+    const counter: Counter = new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      collect: () => {
+        counter.reset()
+        fill(counter)
+      },
+    })
+  }
+
+  #gauge(name: string, help: string, labelNames: string[], fill: (gauge: Gauge) => void): void {
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      collect: () => {
+        gauge.reset()
+        fill(gauge)
       },
     })
   }
 }
 
-/** The metrics of one model version. */
-export class ModelMetrics {
-  readonly labels: { model_name: string; model_version: string }
-  state: (() => ModelState) | undefined
-  readonly #host: string
-  readonly #collectors: Collectors
-  readonly #remove: () => void
-
-  constructor(name: string, version: string, host: string, collectors: Collectors, remove: () => void) {
-    this.labels = { model_name: name, model_version: version }
-    this.#host = host
-    this.#collectors = collectors
-    this.#remove = remove
-  }
-
-  /** How to look at the model's state, from now until `unwatch`. */
-  watch(state: () => ModelState): void {
-    this.state = state
-  }
-
-  unwatch(): void {
-    this.#remove()
-  }
-
-  /** A request for this model arrived; counted before the queue is asked, as in TorchServe. */
-  requested(job: EndedJob): void {
-    this.#collectors.requests.inc(this.#torchserveLabels(job))
-  }
-
-  ended(job: EndedJob): void {
-    const { collectors, labels } = { collectors: this.#collectors, labels: this.labels }
-    const now = performance.now()
-    const torchserve = this.#torchserveLabels(job)
-    collectors.latency.inc(torchserve, Math.max(0, (now - job.createdAt) * 1000))
-    if (job.startedAt !== undefined)
-      collectors.queueLatency.inc(torchserve, (job.startedAt - job.createdAt) * 1000)
-    if (job.firstResponseAt !== undefined) {
-      collectors.firstResponse.observe(labels, (job.firstResponseAt - job.createdAt) / 1000)
-    }
-    collectors.ended.inc({
-      ...labels,
-      kind: job.streaming ? 'stream' : 'unary',
-      outcome: job.outcome ?? 'finished',
-    })
-  }
-
-  /** A worker process of this model ended unasked. */
-  workerLost(): void {
-    this.#collectors.workerLost.inc(this.labels)
-  }
-
-  #torchserveLabels(job: EndedJob): Record<'model_name' | 'model_version' | 'hostname', string> {
-    return {
-      model_name: this.labels.model_name,
-      model_version: job.request.modelVersion ?? 'default',
-      hostname: this.#host,
-    }
-  }
-}
-
-type Collectors = ReturnType<typeof createCollectors>
-
-function createCollectors(registry: Registry) {
-  const registers = [registry]
-  const torchserve = (name: string, unit: string) =>
-    new Counter({ name, help: counterHelp(unit), labelNames: [...MODEL, 'hostname'], registers })
-  return {
-    requests: torchserve('ts_inference_requests_total', 'Count'),
-    latency: torchserve('ts_inference_latency_microseconds', 'Microseconds'),
-    queueLatency: torchserve('ts_queue_latency_microseconds', 'Microseconds'),
-    ended: new Counter({
-      name: 'torchserve_ts_requests_ended_total',
-      help: 'Requests by kind (stream, unary) and outcome (finished, failed, cancelled, timed_out)',
-      labelNames: [...MODEL, 'kind', 'outcome'],
-      registers,
-    }),
-    firstResponse: new Histogram({
-      name: 'torchserve_ts_first_response_seconds',
-      help: 'Time from the arrival of a request to its first response',
-      labelNames: MODEL,
-      buckets: SECONDS,
-      registers,
-    }),
-    workerLost: new Counter({
-      name: 'torchserve_ts_worker_deaths_total',
-      help: 'Workers that ended unasked',
-      labelNames: MODEL,
-      registers,
-    }),
-  }
-}
-
-function counterHelp(unit: string): string {
+function torchserveHelp(unit: string): string {
   return `Torchserve prometheus counter metric with unit: ${unit}`
 }

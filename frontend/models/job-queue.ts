@@ -41,6 +41,7 @@ export class JobQueue implements JobHolder {
     this.#jobs.add(job)
     job.queued(this, this.#options.timeouts)
     this.onReady()
+    if (this.#jobs.has(job)) job.waits()
   }
 
   /** The next batch, oldest first; empty when none is ready. */

@@ -1,4 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
+import type { Outcome } from '../metrics/tally.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 
 /** One named value of a request, as the client sent it. */
@@ -41,7 +42,7 @@ export interface JobTimeouts {
 }
 
 /** How a job ended. The three ways look different to its client (design, section 2). */
-export type JobOutcome = 'finished' | 'failed' | 'cancelled' | 'timed_out'
+export type JobOutcome = Outcome
 
 /** Why a job that still has work going on is no longer wanted. */
 export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown'
@@ -53,6 +54,8 @@ export interface JobHolder {
   /** The client's connection has room again after `respond` returned false. */
   drained(job: Job): void
 }
+
+const NO_PARTS: InputPart[] = []
 
 const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
 
@@ -77,6 +80,8 @@ export class Job {
   #timeouts: JobTimeouts | undefined
   #timer: NodeJS.Timeout | undefined
   #totalTimer: NodeJS.Timeout | undefined
+  /** When the stream last went on: an item came, or the client took some. */
+  #lastProgress = 0
 
   constructor(request: InferenceRequest, sink: ReplySink) {
     this.request = request
@@ -87,11 +92,10 @@ export class Job {
     return this.outcome !== undefined
   }
 
-  /** A queue has taken the job: its waiting time is limited from now on. */
+  /** A queue has taken the job. */
   queued(holder: JobHolder, timeouts: JobTimeouts): void {
     this.#holder = holder
     this.#timeouts = timeouts
-    this.#limit(timeouts.queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout')
     if (timeouts.total > 0) {
       this.#totalTimer = setTimeout(() => {
         this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', 'requestTimeout', timeouts.total)
@@ -99,8 +103,14 @@ export class Job {
     }
   }
 
-  /** A worker has taken the job. */
+  /** No worker was free for it: its waiting time is limited from now on. */
+  waits(): void {
+    this.#limit(this.#timeouts?.queue ?? 0, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout')
+  }
+
+  /** A worker has taken the job and has been sent its input, which is let go: a stream may stay open for long. */
   started(holder: JobHolder): void {
+    this.request.parts = NO_PARTS
     this.#holder = holder
     this.startedAt = performance.now()
     this.#limit(this.#timeouts?.firstResponse ?? 0, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout')
@@ -110,7 +120,8 @@ export class Job {
   respond(response: JobResponse): boolean {
     if (this.outcome !== undefined) return true
     const first = this.firstResponseAt === undefined
-    if (first) this.firstResponseAt = performance.now()
+    this.#lastProgress = performance.now()
+    if (first) this.firstResponseAt = this.#lastProgress
     if (response.more === undefined || (first && !response.more)) {
       this.#end('finished')
       this.#sink.whole(response, response.body)
@@ -118,10 +129,8 @@ export class Job {
     }
     if (first) {
       this.streaming = true
-      this.#limit(this.#timeouts?.gap ?? 0, 'RESPONSE_TIMEOUT', 'no further response', 'gapTimeout')
+      this.#limitGap(this.#timeouts?.gap ?? 0)
       this.#sink.open(response)
-    } else {
-      this.#timer?.refresh()
     }
     const room = this.#sink.write(response.body)
     if (!response.more) {
@@ -129,6 +138,13 @@ export class Job {
       this.#sink.close()
     }
     return room
+  }
+
+  /** An item of a stream that has begun and goes on: `respond` without all that only first and last items need. */
+  item(body: Uint8Array): boolean {
+    if (this.outcome !== undefined) return true
+    this.#lastProgress = performance.now()
+    return this.#sink.write(body)
   }
 
   /** The job failed: the client gets the error in its own way. */
@@ -155,7 +171,7 @@ export class Job {
   /** The client's connection has room again. */
   drained(): void {
     if (this.outcome !== undefined) return
-    this.#timer?.refresh()
+    this.#lastProgress = performance.now()
     this.#holder.drained(this)
   }
 
@@ -167,6 +183,18 @@ export class Job {
             this.#timeout(code, what, key, ms)
           }, ms)
         : undefined
+  }
+
+  /** Items do not touch the timer, they only note their time: when it goes off, it is set again for what is left. */
+  #limitGap(ms: number): void {
+    clearTimeout(this.#timer)
+    if (ms === 0) return
+    const check = (): void => {
+      const left = this.#lastProgress + ms - performance.now()
+      if (left > 0) this.#timer = setTimeout(check, Math.ceil(left))
+      else this.#timeout('RESPONSE_TIMEOUT', 'no further response', 'gapTimeout', ms)
+    }
+    this.#timer = setTimeout(check, ms)
   }
 
   #timeout(code: TimeoutCode, what: string, key: string, ms: number): void {

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../protocol/errors.ts'
-import type { ModelMetrics } from '../metrics/metrics.ts'
+import type { ModelMetrics } from '../metrics/model-metrics.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import type { ModelSettings } from './model-settings.ts'

@@ -45,7 +45,16 @@ export class InFlight implements JobHolder {
   /** An answer came. True when it was the last. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
-    const room = this.job.respond({
+    const room = this.job.streaming && !last ? this.job.item(message.body) : this.#answer(message, last)
+    if (last || this.job.ended) return last
+    this.#owed += itemCost(message.body)
+    if (!room) this.#blocked = true
+    this.#giveCredit()
+    return false
+  }
+
+  #answer(message: ResponseMessage, last: boolean): boolean {
+    return this.job.respond({
       body: message.body,
       more: message.ts_stream_next === undefined ? undefined : !last,
       status: message.status ?? 200,
@@ -53,12 +62,6 @@ export class InFlight implements JobHolder {
       contentType: message.contentType,
       headers: message.headers ?? NO_HEADERS,
     })
-    if (!last && !this.job.ended) {
-      this.#owed += itemCost(message.body)
-      if (!room) this.#blocked = true
-      this.#giveCredit()
-    }
-    return last
   }
 
   abandon(_job: Job, reason: AbandonReason): void {

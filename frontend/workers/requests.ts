@@ -57,6 +57,7 @@ export class Requests implements InFlightLink {
       job.started(entry)
     }
     this.#batches += 1
+    // Encoded here and now, so that nothing of the inputs has to be kept.
     this.#options.send({ type: 'predict', action: jobs[0]?.request.action ?? 'predict', requests })
   }
 

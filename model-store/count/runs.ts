@@ -20,12 +20,18 @@ export function now(): number {
 
 /** One run: what it has handed to the server so far. */
 export class Run {
+  /** The name that its client gave it. */
+  readonly id: string | undefined
   state: Exclude<Produced['state'], 'unknown'> = 'running'
   items = 0
   bytes = 0
   readonly startedAt = now()
   lastItemAt: number | undefined
   endedAt: number | undefined
+
+  constructor(id: string | undefined) {
+    this.id = id
+  }
 
   made(bytes: number): void {
     this.items += 1
@@ -51,12 +57,13 @@ export class Runs {
 
   /** A second run of the same name takes the place of the first. */
   start(id: string | undefined): Run {
-    const run = new Run()
+    const run = new Run(id)
     if (id !== undefined) this.#running.set(id, run)
     return run
   }
 
-  end(id: string | undefined, run: Run, state: 'finished' | 'cancelled' | 'failed'): void {
+  end(run: Run, state: 'finished' | 'cancelled' | 'failed'): void {
+    const { id } = run
     run.end(state)
     if (id === undefined || this.#running.get(id) !== run) return
     this.#running.delete(id)

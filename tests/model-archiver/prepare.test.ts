@@ -64,6 +64,24 @@ function load(root: string, model: PreparedModel): { same: boolean; packages: st
 }
 
 describe('a folder', () => {
+  test('that the archiver wrote is served: its bundle is not given the same head twice', async () => {
+    const { root, tempDir } = install()
+    const project = tempFolder({ 'handler.ts': HANDLER })
+    const path = await createArchive({
+      modelName: 'story',
+      version: '1.0',
+      handler: join(project, 'handler.ts'),
+      archiveFormat: 'no-archive',
+      exportPath: project,
+      external: ['engine', 'shared'],
+    })
+    await prepared(path, { packageRoot: root, tempDir }, (model) => {
+      const loaded = load(root, model)
+      expect(loaded.same).toBe(true)
+      expect(loaded.packages).toEqual(['engine of the server', 'shared of the server'])
+    })
+  })
+
   test('is served as it is: TypeScript runs, the class is that of the server, packages are found', async () => {
     const { root, tempDir } = install()
     const project = tempFolder({

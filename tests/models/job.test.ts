@@ -140,6 +140,7 @@ describe('the four time limits', () => {
     const sink = new RecordingSink()
     const job = new Job({ requestId: 'r', modelName: 'm', headers: {}, parts: [] }, sink)
     job.queued(new RecordingHolder(), { ...NO_LIMITS, queue: 100 })
+    job.waits()
     jest.advanceTimersByTime(99)
     expect(sink.calls).toEqual([])
     jest.advanceTimersByTime(1)

@@ -11,7 +11,7 @@ function frameOf(body: Uint8Array): Buffer {
 
 function decode(chunks: Iterable<Buffer>, maxFrameBytes = 1000): Buffer[] {
   const frames: Buffer[] = []
-  const decoder = new FrameDecoder(maxFrameBytes, (frame) => frames.push(frame))
+  const decoder = new FrameDecoder(maxFrameBytes, (chunk, from, to) => frames.push(chunk.subarray(from, to)))
   for (const chunk of chunks) decoder.push(chunk)
   return frames
 }
@@ -79,7 +79,7 @@ test('an empty frame is refused', () => {
 
 test('frames before a bad one are delivered', () => {
   const frames: Buffer[] = []
-  const decoder = new FrameDecoder(10, (frame) => frames.push(frame))
+  const decoder = new FrameDecoder(10, (chunk, from, to) => frames.push(chunk.subarray(from, to)))
   expect(() =>
     decoder.push(Buffer.concat([frameOf(Buffer.from('good')), frameOf(new Uint8Array(11))])),
   ).toThrow()
@@ -91,7 +91,7 @@ test('garbage is refused or waited for, and what is kept never exceeds the limit
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 50 }), (chunks) => {
       let delivered = 0
       let pushed = 0
-      const decoder = new FrameDecoder(100, (frame) => (delivered += LENGTH_BYTES + frame.byteLength))
+      const decoder = new FrameDecoder(100, (_chunk, from, to) => (delivered += LENGTH_BYTES + to - from))
       for (const chunk of chunks) {
         try {
           pushed += chunk.byteLength
@@ -112,7 +112,8 @@ test('delivered frames are not overwritten by what comes later', () => {
       const bytes = Buffer.concat(all.map(frameOf))
       const seen: string[] = []
       const frames: Buffer[] = []
-      const decoder = new FrameDecoder(1000, (frame) => {
+      const decoder = new FrameDecoder(1000, (chunk, from, to) => {
+        const frame = chunk.subarray(from, to)
         seen.push(frame.toString('hex'))
         frames.push(frame)
       })

@@ -1,0 +1,45 @@
+import { sendIntermediatePredictResponse, type Context, type RequestIds } from 'torchserve-ts'
+
+/** Where the items of a run go. */
+export interface Sink {
+  /** The promise, if there is one, is kept when there is room for another item. */
+  take(item: Buffer): Promise<void> | undefined
+  /** What is left to answer at the end. */
+  last(): Buffer
+}
+
+/** Sends each item at once to its request of the batch; the others get nothing then. */
+export class StreamSink implements Sink {
+  readonly #index: number
+  readonly #context: Context
+  readonly #ids: RequestIds
+
+  constructor(index: number, context: Context) {
+    this.#index = index
+    this.#context = context
+    this.#ids = { [index]: context.requestIds[index]! }
+  }
+
+  take(item: Buffer): Promise<void> {
+    const items: Buffer[] = []
+    items[this.#index] = item
+    return sendIntermediatePredictResponse(items, this.#ids, 'Intermediate', 200, this.#context)
+  }
+
+  last(): Buffer {
+    return Buffer.alloc(0)
+  }
+}
+
+/** Keeps all items for one answer. */
+export class WholeSink implements Sink {
+  readonly #items: Buffer[] = []
+
+  take(item: Buffer): undefined {
+    this.#items.push(item)
+  }
+
+  last(): Buffer {
+    return Buffer.concat(this.#items)
+  }
+}

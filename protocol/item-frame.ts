@@ -1,0 +1,75 @@
+import { LENGTH_BYTES } from './frame.ts'
+import type { ResponseMessage } from './messages.ts'
+
+/**
+ * The frame of an intermediate response, written and read by hand: nearly all frames are of this kind, and a general codec
+ * spends most of its time on the four keys. It is the same msgpack map that the codec would make, so any reader understands
+ * it: {type: "response", id: uint32, ts_stream_next: "true", body: bin32}.
+ */
+const BEFORE_ID = Buffer.from('\x84\xa4type\xa8response\xa2id\xce', 'latin1')
+const AFTER_ID = Buffer.from('\xaets_stream_next\xa4true\xa4body\xc6', 'latin1')
+
+const ID_AT = BEFORE_ID.length
+const AFTER_ID_AT = ID_AT + 4
+const SIZE_AT = AFTER_ID_AT + AFTER_ID.length
+/** Bytes of the map before its body. */
+const HEAD_BYTES = SIZE_AT + 4
+
+/** What an item's frame holds beyond its body, length included. */
+export const ITEM_FRAME_BYTES = LENGTH_BYTES + HEAD_BYTES
+
+const TEMPLATE = Buffer.concat([
+  Buffer.alloc(LENGTH_BYTES),
+  BEFORE_ID,
+  Buffer.alloc(4),
+  AFTER_ID,
+  Buffer.alloc(4),
+])
+
+/** Whether a message can travel in this form: an intermediate response with nothing but a body. */
+export function isPlainItem(message: ResponseMessage): boolean {
+  return (
+    message.ts_stream_next === 'true' &&
+    message.status === undefined &&
+    message.contentType === undefined &&
+    message.headers === undefined &&
+    message.reason === undefined &&
+    message.id <= 0xffffffff
+  )
+}
+
+/** Writes the frame into `target`, which has room for it; returns where it ends. */
+export function writeItemFrame(target: Buffer, at: number, id: number, body: Uint8Array): number {
+  const size = body.byteLength
+  target.set(TEMPLATE, at)
+  writeUint32(target, at, HEAD_BYTES + size)
+  writeUint32(target, at + LENGTH_BYTES + ID_AT, id)
+  writeUint32(target, at + LENGTH_BYTES + SIZE_AT, size)
+  target.set(body, at + ITEM_FRAME_BYTES)
+  return at + ITEM_FRAME_BYTES + size
+}
+
+/** Reads bytes from..to of `chunk` if they are such a map; undefined: the general codec has to read them. */
+export function readItemFrame(chunk: Buffer, from: number, to: number): ResponseMessage | undefined {
+  if (to - from < HEAD_BYTES || chunk[from] !== 0x84) return undefined
+  if (!matches(chunk, from, BEFORE_ID) || !matches(chunk, from + AFTER_ID_AT, AFTER_ID)) return undefined
+  if (chunk.readUInt32BE(from + SIZE_AT) !== to - from - HEAD_BYTES) return undefined
+  return {
+    type: 'response',
+    id: chunk.readUInt32BE(from + ID_AT),
+    body: chunk.subarray(from + HEAD_BYTES, to),
+    ts_stream_next: 'true',
+  }
+}
+
+function matches(chunk: Buffer, at: number, expected: Buffer): boolean {
+  for (let i = 0; i < expected.length; i += 1) if (chunk[at + i] !== expected[i]) return false
+  return true
+}
+
+function writeUint32(target: Buffer, at: number, value: number): void {
+  target[at] = value >>> 24
+  target[at + 1] = value >>> 16
+  target[at + 2] = value >>> 8
+  target[at + 3] = value
+}

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { afterEach, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { decodeFromWorker } from '../../protocol/codec.ts'
+import { FrameDecoder } from '../../protocol/frame.ts'
+import type { FromWorker } from '../../protocol/messages.ts'
+import { Outbox } from '../../protocol/outbox.ts'
+
+const sockets: Socket[] = []
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
+
+async function pair(): Promise<[Socket, Socket]> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [far] = (await once(server, 'connection')) as [Socket]
+  server.close()
+  sockets.push(near, far)
+  return [near, far]
+}
+
+/** Sizes around the borders that the outbox knows: empty, small, near a large frame, near and over its buffer. */
+const sizes = fc.oneof(
+  fc.integer({ min: 0, max: 300 }),
+  fc.integer({ min: 16_000, max: 17_000 }),
+  fc.integer({ min: 65_000, max: 66_000 }),
+)
+
+const message = fc
+  .record({ size: sizes, item: fc.boolean(), id: fc.nat(0xffffffff) })
+  .map(({ size, item, id }): FromWorker & { type: 'response' } => ({
+    type: 'response',
+    id,
+    body: Buffer.alloc(size, id & 0xff),
+    ...(item ? { ts_stream_next: 'true' } : { contentType: 'text/plain' }),
+  }))
+
+/** All that matters of a message, quick to compare. */
+function summary(got: FromWorker): string {
+  if (got.type !== 'response') return got.type
+  const hash = createHash('sha1').update(got.body).digest('hex')
+  return `${got.id} ${got.ts_stream_next} ${got.contentType} ${got.body.byteLength} ${hash}`
+}
+
+test('whatever is added and whenever it is flushed: the same messages arrive in the same order', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(message, { maxLength: 30 }), { maxLength: 6 }), async (turns) => {
+      const [near, far] = await pair()
+      const got: string[] = []
+      const decoder = new FrameDecoder(1_000_000, (chunk, from, to) =>
+        got.push(summary(decodeFromWorker(chunk, from, to))),
+      )
+      far.on('data', (chunk: Buffer) => {
+        decoder.push(chunk)
+      })
+      const outbox = new Outbox()
+      for (const turn of turns) {
+        for (const each of turn) outbox.add(each)
+        outbox.flush(near)
+        expect(outbox.bytes).toBe(0)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      near.end()
+      await once(far, 'end')
+      expect(got).toEqual(turns.flat().map(summary))
+    }),
+    { numRuns: 60 },
+  )
+}, 60_000)
+
+test('a reader that stops does not corrupt what comes after it resumes', async () => {
+  const [near, far] = await pair()
+  far.pause()
+  const outbox = new Outbox()
+  const count = 20_000
+  for (let id = 0; id < count; id += 1) {
+    outbox.add({ type: 'response', id, body: Buffer.alloc(1000, id & 0xff), ts_stream_next: 'true' })
+    if (id % 7 === 0) outbox.flush(near)
+  }
+  outbox.flush(near)
+  expect(near.writableLength).toBeGreaterThan(1_000_000)
+  let next = 0
+  const decoder = new FrameDecoder(1_000_000, (chunk, from, to) => {
+    const item = decodeFromWorker(chunk, from, to)
+    expect(item).toMatchObject({ type: 'response', id: next })
+    if (item.type === 'response') expect(item.body.every((byte) => byte === (next & 0xff))).toBe(true)
+    next += 1
+  })
+  far.on('data', (chunk: Buffer) => {
+    decoder.push(chunk)
+  })
+  far.resume()
+  near.end()
+  await once(far, 'end')
+  expect(next).toBe(count)
+})
