@@ -23,10 +23,11 @@ const DONE = Promise.resolve()
  * @param code 200: all is well. Another 2xx: the status of answers that have not begun. Anything else fails the addressed requests
  * with this status, as in TorchServe.
  *
- * On ranks other than 0 it returns at once without sending. Items for requests that were cancelled are dropped in silence.
- * @throws (rejects) with the reason of the abort when nobody waits for any of the addressed requests any more, so that a loop
- * that awaits its sends stops by itself; with an Error when `ret` is not a list, an id is not of this batch, or the request has had
- * its final response.
+ * On ranks other than 0 it sends nothing and does not wait for readers. Items for requests that were cancelled are dropped in
+ * silence: the neighbours in the batch go on.
+ * @throws (rejects) with the reason of the abort when nobody waits for any request of the batch any more, so that a loop that
+ * awaits its sends stops by itself; with an Error when `ret` is not a list, an id is not of this batch, or the request has had its
+ * final response.
  */
 export function sendIntermediatePredictResponse(
   ret: readonly HandlerResponse[],
@@ -48,11 +49,9 @@ export function sendToBatch(
   message: string,
   code: number,
 ): Promise<void> {
-  if (batch.rank !== 0) return batch.gone ? quiet(Promise.reject(batch.streams[0]!.gone!)) : DONE
+  if (batch.rank !== 0) return next(batch)
   if (!Array.isArray(ret)) return refuse('ret must be a list with one item per request')
-  let wanted = false
   let full = false
-  let gone: Error | undefined
   for (let i = 0; i < ret.length; i++) {
     const item: unknown = ret[i]
     const requestId = requestIds[i]
@@ -62,14 +61,24 @@ export function sendToBatch(
     if (stream.complete) return refuse(`request ${requestId} has had its final response already`)
     if (code === 200) pushItem(stream, item)
     else pushWithCode(stream, item, message, code)
-    gone ??= stream.gone
-    wanted ||= stream.gone === undefined
-    full ||= !stream.hasRoom
+    full ||= isFull(stream)
   }
   if (!isSuccess(code)) return DONE
-  if (gone !== undefined && !wanted) return quiet(Promise.reject(gone))
-  if (full) return quiet(roomForAll(addressed(batch, ret, requestIds)))
-  return batch.outlet.breather() ?? DONE
+  if (full && !batch.gone) return quiet(roomForAll(batch, addressed(batch, ret, requestIds)))
+  return next(batch)
+}
+
+/** When the handler may go on; rejects when it need not. */
+function next(batch: Batch): Promise<void> {
+  return batch.gone ? quiet(Promise.reject(reasonOf(batch))) : (batch.outlet.breather() ?? DONE)
+}
+
+function reasonOf(batch: Batch): Error {
+  return batch.streams[0]!.gone!
+}
+
+function isFull(stream: ResponseStream): boolean {
+  return stream.gone === undefined && !stream.hasRoom
 }
 
 function pushWithCode(stream: ResponseStream, item: unknown, message: string, code: number): void {
@@ -102,11 +111,11 @@ function addressed(batch: Batch, ret: readonly unknown[], requestIds: RequestIds
   return streams
 }
 
-async function roomForAll(streams: readonly ResponseStream[]): Promise<void> {
+async function roomForAll(batch: Batch, streams: readonly ResponseStream[]): Promise<void> {
   for (const stream of streams) {
-    if (stream.gone === undefined && !stream.hasRoom) await stream.room()
+    if (isFull(stream)) await stream.room()
   }
-  if (streams.every((stream) => stream.gone !== undefined)) throw streams[0]!.gone!
+  if (batch.gone) throw reasonOf(batch)
 }
 
 function refuse(why: string): Promise<never> {

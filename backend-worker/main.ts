@@ -7,13 +7,14 @@ import { Session } from './session.ts'
 
 /**
  * The worker process: one model, one connection. `node main.js --sock-type unix --sock-name PATH` or `--sock-type tcp --port N`.
- * It leaves when the connection or its stdin ends, or on SIGTERM; Ctrl-C belongs to the frontend.
+ * It leaves at once when the connection or its stdin ends, and on SIGTERM when what runs has finished: a signal to the whole
+ * process group must not break the streams that the frontend lets finish. Ctrl-C belongs to the frontend.
  */
 
 let session: Session | undefined
 
 process.on('SIGINT', () => undefined)
-process.on('SIGTERM', () => void leave(0))
+process.on('SIGTERM', () => void finish())
 process.stdin
   .on('end', () => void leave(0))
   .on('error', () => void leave(0))
@@ -57,6 +58,11 @@ function listen(server: Server, address: WorkerAddress): void {
 function ended(trouble: string | undefined): void {
   if (trouble !== undefined) say(trouble)
   process.exit(trouble === undefined ? 0 : 1)
+}
+
+async function finish(): Promise<void> {
+  await session?.unload()
+  await leave(0)
 }
 
 let leaving = false

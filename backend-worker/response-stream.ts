@@ -198,7 +198,7 @@ export class ResponseStream {
       next === undefined
         ? { type: 'response', id: this.id, body }
         : { type: 'response', id: this.id, body, ts_stream_next: next }
-    return this.#streamed || this.#head === undefined ? message : { ...message, ...this.#head }
+    return this.#streamed || this.#head === undefined ? message : Object.assign(message, this.#head)
   }
 
   #wakeUp(): void {

@@ -30,6 +30,8 @@ export class Session {
   #loading = false
   #loaded: LoadedModel | undefined
   #unloading = false
+  #unloaded: Promise<void> | undefined
+  #left: Promise<void> | undefined
   #trouble: string | undefined
   readonly #closed: Promise<void>
 
@@ -52,7 +54,12 @@ export class Session {
     })
   }
 
-  /** Stops what runs and leaves: the frontend is gone or the process was told to end. */
+  /** Lets run what runs, takes nothing new, then leaves; at once when no model is loaded. */
+  unload(): Promise<void> {
+    return (this.#unloaded ??= this.#unload())
+  }
+
+  /** Stops what runs and leaves: the frontend is gone. */
   async end(): Promise<void> {
     await this.#leave()
     this.#channel.close()
@@ -77,7 +84,7 @@ export class Session {
         this.#channel.send({ type: 'pong', nonce: message.nonce })
         return
       case 'unload':
-        void this.#unload()
+        void this.unload()
         return
       default:
         message satisfies never
@@ -113,15 +120,18 @@ export class Session {
     service.predict(message)
   }
 
-  /** Lets run what runs. */
   async #unload(): Promise<void> {
-    if (this.#unloading) return
     this.#unloading = true
     await this.#loaded?.service.idle()
     await this.end()
   }
 
-  async #leave(): Promise<void> {
+  /** Once: who asks again waits for the same `shutdown`. */
+  #leave(): Promise<void> {
+    return (this.#left ??= this.#stop())
+  }
+
+  async #stop(): Promise<void> {
     this.#unloading = true
     const loaded = this.#loaded
     if (loaded === undefined) return

@@ -1,5 +1,5 @@
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
-import { ECHO_BODY, COUNT, ECHO } from './ceilings/workload.ts'
+import { ECHO_BODY, ECHO } from './ceilings/workload.ts'
 import { PROTO } from './targets/ceilings.ts'
 
 /** The two calls that are measured, as raw HTTP/2: their paths and their request message with its five-byte prefix. */
@@ -18,8 +18,8 @@ export function unaryCall(): GrpcCall {
   return call('Predictions', ECHO, ECHO_BODY)
 }
 
-export function streamCall(data: string): GrpcCall {
-  return call('StreamPredictions', COUNT, data)
+export function streamCall(model: string, data: string): GrpcCall {
+  return call('StreamPredictions', model, data)
 }
 
 function call(method: keyof Methods, model: string, data: string): GrpcCall {

@@ -1,5 +1,6 @@
 import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
+import { CONTENT_TYPE } from './ceilings/workload.ts'
 import type { GrpcCall } from './grpc-calls.ts'
 
 /** Small clients that look at the bytes themselves: what they count was really on the wire. */
@@ -17,7 +18,7 @@ export function post(url: string, body: string, close = false): Socket {
   const { hostname, port, pathname } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.write(
-    `POST ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\ncontent-type: application/json\r\n` +
+    `POST ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\ncontent-type: ${CONTENT_TYPE}\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\n${close ? 'connection: close\r\n' : ''}\r\n${body}`,
   )
   return socket

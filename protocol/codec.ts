@@ -1,8 +1,10 @@
 import { Packr, RESERVE_START_SPACE } from 'msgpackr'
 import { ServeError } from './errors.ts'
 import { LENGTH_BYTES, writeLength } from './frame.ts'
-import { readItemFrame } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
+import { readItemFrame } from './item-frame.ts'
+import { readPredict } from './predict-frame.ts'
+import { readResponse } from './response-frame.ts'
 import { isFromWorker, isToWorker } from './validate.ts'
 
 /** Plain maps, no shared record structures: a frame can be read without any other. */
@@ -17,8 +19,8 @@ export function encode(message: ToWorker | FromWorker): Buffer {
 
 /** Reads the frame in the bytes from..to of a chunk, as a frontend receives it. @throws ServeError PROTOCOL */
 export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength): FromWorker {
-  const item = readItemFrame(chunk, from, to)
-  if (item !== undefined) return item
+  const response = readItemFrame(chunk, from, to) ?? readResponse(chunk, from, to)
+  if (response !== undefined) return response
   const message = unpack(chunk.subarray(from, to))
   if (!isFromWorker(message)) throw refuse(message)
   return message
@@ -26,6 +28,8 @@ export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength)
 
 /** Reads the frame in the bytes from..to of a chunk, as a worker receives it. @throws ServeError PROTOCOL */
 export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.byteLength): ToWorker {
+  const predict = readPredict(chunk, from, to)
+  if (predict !== undefined) return predict
   const message = unpack(chunk.subarray(from, to))
   if (!isToWorker(message)) throw refuse(message)
   return message

@@ -12,6 +12,10 @@ export function writeLength(frame: Uint8Array): void {
   frame[3] = length
 }
 
+function readLength(chunk: Buffer, at: number): number {
+  return chunk[at]! * 0x1000000 + ((chunk[at + 1]! << 16) | (chunk[at + 2]! << 8) | chunk[at + 3]!)
+}
+
 /** A whole frame: the bytes from..to of a chunk. */
 export type OnFrame = (chunk: Buffer, from: number, to: number) => void
 
@@ -48,18 +52,20 @@ export class FrameDecoder {
   }
 
   #cut(chunk: Buffer): void {
+    const size = chunk.byteLength
+    const onFrame = this.#onFrame
     let offset = 0
-    while (chunk.byteLength - offset >= LENGTH_BYTES) {
-      const length = this.#checked(chunk.readUInt32BE(offset))
+    while (size - offset >= LENGTH_BYTES) {
+      const length = this.#checked(readLength(chunk, offset))
       const end = offset + LENGTH_BYTES + length
-      if (end > chunk.byteLength) {
+      if (end > size) {
         this.#keep(chunk, offset, LENGTH_BYTES + length)
         return
       }
-      this.#onFrame(chunk, offset + LENGTH_BYTES, end)
+      onFrame(chunk, offset + LENGTH_BYTES, end)
       offset = end
     }
-    if (offset < chunk.byteLength) this.#keep(chunk, offset, LENGTH_BYTES)
+    if (offset < size) this.#keep(chunk, offset, LENGTH_BYTES)
   }
 
   #keep(chunk: Buffer, offset: number, wanted: number): void {

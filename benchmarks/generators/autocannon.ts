@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { execa } from 'execa'
+import { CONTENT_TYPE } from '../ceilings/workload.ts'
 import { scratch } from '../scratch.ts'
 import type { Generator, Load, LoadResult } from './generator.ts'
 
@@ -21,7 +22,7 @@ const program = createRequire(import.meta.url).resolve('autocannon/autocannon.js
 async function run(load: Load): Promise<LoadResult> {
   const body = scratch('autocannon.body')
   writeFileSync(body, load.body)
-  const args = ['-j', '-m', 'POST', '-i', body, '-H', 'content-type: application/json']
+  const args = ['-j', '-m', 'POST', '-i', body, '-H', `content-type: ${CONTENT_TYPE}`]
   const numbers = ['-c', String(load.clients), '-d', String(load.seconds)]
   const { stdout } = await execa(process.execPath, [program, ...args, ...numbers, load.url], {
     timeout: (load.seconds + 20) * 1000,

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { execa } from 'execa'
+import { CONTENT_TYPE } from '../ceilings/workload.ts'
 import { scratch } from '../scratch.ts'
 import type { Generator, Load, LoadResult } from './generator.ts'
 
@@ -25,7 +26,7 @@ function lua(body: Buffer): string {
   const escaped = [...body].map((byte) => `\\${String(byte).padStart(3, '0')}`).join('')
   return `wrk.method = "POST"
 wrk.body = "${escaped}"
-wrk.headers["Content-Type"] = "application/json"
+wrk.headers["Content-Type"] = "${CONTENT_TYPE}"
 done = function(summary, latency)
   local e = summary.errors
   io.write(string.format('{"requests":%d,"errors":%d,"seconds":%f,"p50":%f,"p99":%f}',

@@ -1,4 +1,4 @@
-import { COUNT, ECHO, ECHO_BODY, ITEMS, STREAM_BODY, STREAM_ITEMS } from '../ceilings/workload.ts'
+import { HUNDRED, ECHO, ECHO_BODY, ITEMS, STREAM_BODY, STREAM_ITEMS } from '../ceilings/workload.ts'
 import type { Load } from '../generators/generator.ts'
 import { streamCall, unaryCall } from '../grpc-calls.ts'
 import type { Target } from '../targets/target.ts'
@@ -28,7 +28,7 @@ function restCases(): Case[] {
   const stream = { status: 200, body: streamed, pieces: ITEMS }
   return [
     rest('REST unary', 0, ECHO, ECHO_BODY, unary),
-    rest('REST stream', ITEMS, COUNT, STREAM_BODY, stream),
+    rest('REST stream', ITEMS, HUNDRED, STREAM_BODY, stream),
   ]
 }
 
@@ -50,7 +50,7 @@ function grpcCases(): Case[] {
   const stream = { status: 0, body: streamed, pieces: ITEMS + 1 }
   return [
     grpc('gRPC unary', 0, unaryCall(), unary),
-    grpc('gRPC stream', ITEMS, streamCall(STREAM_BODY), stream),
+    grpc('gRPC stream', ITEMS, streamCall(HUNDRED, STREAM_BODY), stream),
   ]
 }
 

@@ -23,7 +23,7 @@ export const openHttp: Opener = async (target, body) => {
 
 /** Each stream has a connection of its own; leaving cancels the call as grpc clients do. */
 export const openGrpc: Opener = async (target, body) => {
-  const call = streamCall(body)
+  const call = streamCall(COUNT, body)
   const session = connect(target.grpcOrigin!)
   session.on('error', () => undefined)
   const headers = {

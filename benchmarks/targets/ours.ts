@@ -1,13 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { COUNT, ECHO } from '../ceilings/workload.ts'
+import { COUNT, ECHO, HUNDRED } from '../ceilings/workload.ts'
 import { processTree, Service } from '../processes.ts'
 import { scratch } from '../scratch.ts'
 import type { Target } from './target.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/frontend/cli.js', import.meta.url))
 const STORE = fileURLToPath(new URL('../../model-store', import.meta.url))
+const HUNDRED_FOLDER = fileURLToPath(new URL('../handlers/hundred', import.meta.url))
 let starts = 0
 
 /** The command that starts torchserve-ts as a user would, with the ports that it will listen on. */
@@ -20,7 +21,7 @@ export interface OursCommand {
   grpcOrigin: string
 }
 
-export async function oursCommand(models: string[] = [ECHO, COUNT]): Promise<OursCommand> {
+export async function oursCommand(models: string[] = [ECHO, COUNT, HUNDRED]): Promise<OursCommand> {
   const [rest, management, metrics, grpc, grpcManagement] = (await freePorts(5)) as [
     number,
     number,
@@ -42,7 +43,14 @@ grpc_management_port=${grpcManagement}
   )
   const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--ts-config', config]
   return {
-    args: [CLI, ...flags, '--model-store', STORE, '--models', ...models.map((name) => `${name}=${name}`)],
+    args: [
+      CLI,
+      ...flags,
+      '--model-store',
+      STORE,
+      '--models',
+      ...models.map((name) => `${name}=${modelFolder(name)}`),
+    ],
     env: { LOG_LOCATION: `${folder}/logs`, TEMP: folder, TMPDIR: folder },
     cwd: folder,
     restOrigin: `http://127.0.0.1:${rest}`,
@@ -50,11 +58,18 @@ grpc_management_port=${grpcManagement}
   }
 }
 
+/** A bundled model, or one that only the benchmark has. */
+function modelFolder(name: string): string {
+  return name === HUNDRED ? HUNDRED_FOLDER : name
+}
+
 /** Starts torchserve-ts through its command line; resolves when every model answers. */
 export async function startOurs(): Promise<Target> {
   const command = await oursCommand()
   const [service] = await Service.start(command.args, /Model server started\./, command)
-  await Promise.all([ECHO, COUNT].map((model) => answers(`${command.restOrigin}/predictions/${model}`)))
+  await Promise.all(
+    [ECHO, COUNT, HUNDRED].map((model) => answers(`${command.restOrigin}/predictions/${model}`)),
+  )
   return {
     name: 'torchserve-ts',
     restOrigin: command.restOrigin,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../protocol/errors.ts'
 import type { InferenceRequest, InputPart } from '../models/job.ts'
+import { isReservedHeader, MAX_PARTS, tooManyParts } from '../models/request-limits.ts'
 
 /** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */
 export interface PredictionsRequest {
@@ -18,7 +19,7 @@ interface IncomingCall {
   getDeadline(): Deadline
 }
 
-/** The neutral request of a gRPC call. @throws ServeError INVALID_ARGUMENT when it names no model */
+/** The neutral request of a gRPC call. @throws ServeError INVALID_ARGUMENT when it names no model, or has too many inputs */
 export function inferenceRequest(call: IncomingCall): InferenceRequest {
   const { model_name: modelName, model_version: modelVersion, input } = call.request
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
@@ -40,19 +41,24 @@ export function deadlineOf(call: { getDeadline(): Deadline }): number | undefine
 
 /** Without content types, so that the handler gets bytes, as in TorchServe. */
 function inputParts(input: Record<string, Buffer>): InputPart[] {
+  const names = Object.keys(input)
+  if (names.length > MAX_PARTS) throw tooManyParts()
   const parts: InputPart[] = []
-  for (const name of Object.keys(input)) parts.push({ name, data: input[name]! })
+  for (const name of names) parts.push({ name, data: input[name]! })
   return parts
 }
 
-/** The client's metadata, without the token, gRPC's own and binary values. */
+/** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
 function requestHeaders(metadata: Metadata): Record<string, string> {
   const headers: Record<string, string> = {}
   const values = metadata.getMap()
   for (const name of Object.keys(values)) {
     const value = values[name]
-    if (typeof value === 'string' && name !== 'authorization' && !name.startsWith('grpc-'))
-      headers[name] = value
+    if (typeof value === 'string' && !isWithheld(name)) headers[name] = value
   }
   return headers
+}
+
+function isWithheld(name: string): boolean {
+  return name === 'authorization' || name.startsWith('grpc-') || isReservedHeader(name)
 }

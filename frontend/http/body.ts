@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../protocol/errors.ts'
 import type { InputPart } from '../models/job.ts'
-import { MAX_PARTS, tooManyParts } from './form-limits.ts'
+import { parseForm } from './form.ts'
 import { parseMultipart } from './multipart.ts'
 import { hasBody, mediaType } from './request-headers.ts'
 
@@ -38,7 +38,7 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
       parseMultipart(body, header, done)
       return
     case 'application/x-www-form-urlencoded':
-      parseForm(body, done)
+      readForm(body, done)
       return
     default:
       done(undefined, [{ name: 'body', contentType, data: body }])
@@ -74,23 +74,13 @@ export function readBody(
   })
 }
 
-function parseForm(body: Buffer, done: PartsCallback): void {
-  if (countFields(body) > MAX_PARTS) {
-    done(tooManyParts(), [])
+function readForm(body: Buffer, done: PartsCallback): void {
+  let parts: InputPart[]
+  try {
+    parts = parseForm(body)
+  } catch (thrown) {
+    done(ServeError.from(thrown), [])
     return
   }
-  const parts: InputPart[] = []
-  for (const [name, value] of new URLSearchParams(body.toString())) {
-    parts.push({ name, data: Buffer.from(value) })
-  }
   done(undefined, parts)
-}
-
-/** Counted before parsing: a body of `&a` repeated would become millions of objects. */
-function countFields(body: Buffer): number {
-  let count = 1
-  for (let at = body.indexOf(0x26); at !== -1; at = body.indexOf(0x26, at + 1)) {
-    if (++count > MAX_PARTS) break
-  }
-  return count
 }

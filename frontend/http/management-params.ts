@@ -4,8 +4,8 @@ import { readBody } from './body.ts'
 import { mediaType } from './request-headers.ts'
 
 /**
- * Parameters by name, as text. Numbers that do not parse count as absent and everything but `true` is false, as in
- * TorchServe (spec 1.1).
+ * Parameters by name, as text. Numbers that do not parse, or do not fit 32 bits, count as absent and everything but `true` is
+ * false, as in TorchServe (spec 1.1).
  */
 export class Params {
   readonly #get: (name: string) => string | undefined
@@ -22,14 +22,31 @@ export class Params {
     const text = this.#get(name)
     if (text === undefined || !/^[+-]?\d+$/.test(text)) return undefined
     const value = Number(text)
-    return Number.isSafeInteger(value) ? value : undefined
+    return value >= INT_MIN && value <= INT_MAX ? value : undefined
+  }
+
+  /** Below one counts as absent. */
+  positive(name: string): number | undefined {
+    return this.#atLeast(1, name)
+  }
+
+  notNegative(name: string): number | undefined {
+    return this.#atLeast(0, name)
   }
 
   flag(name: string): boolean | undefined {
     const text = this.#get(name)
     return text === undefined ? undefined : text.toLowerCase() === 'true'
   }
+
+  #atLeast(min: number, name: string): number | undefined {
+    const value = this.integer(name)
+    return value !== undefined && value >= min ? value : undefined
+  }
 }
+
+const INT_MIN = -(2 ** 31)
+const INT_MAX = 2 ** 31 - 1
 
 /** The query; the first of several values counts. */
 export function queryParams(ctx: Context): Params {

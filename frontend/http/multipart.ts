@@ -2,7 +2,7 @@ import busboy, { type Busboy, type FileInfo } from 'busboy'
 import type { Readable } from 'node:stream'
 import { ServeError } from '../../protocol/errors.ts'
 import type { InputPart } from '../models/job.ts'
-import { MAX_PARTS, tooManyParts } from './form-limits.ts'
+import { MAX_PARTS, tooManyParts } from '../models/request-limits.ts'
 
 type Done = (error: ServeError | undefined, parts: InputPart[]) => void
 

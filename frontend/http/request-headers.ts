@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { isReservedHeader } from '../models/request-limits.ts'
 import type { InferenceRoute } from './inference-route.ts'
 
 /**
@@ -19,8 +20,7 @@ export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): Rec
 
 function isInjected(name: string): boolean {
   if (name.length < 7 || name.length > 8) return false
-  const lower = name.toLowerCase()
-  return lower === 'explain' || lower === 'url_path' || lower === 'describe'
+  return isReservedHeader(name.toLowerCase())
 }
 
 /** The media type without its parameters; undefined when the client gave none. */

@@ -24,7 +24,7 @@ export interface Listener {
   readonly port: number
   /** Refuses new connections and requests; resolves when the last connection has ended. */
   close(): Promise<void>
-  /** Ends all connections at once. */
+  /** Ends all connections at once, and takes no more. */
   destroyAll(): void
 }
 
@@ -52,6 +52,7 @@ export async function listen(name: string, address: ListenAddress, app: RestApp)
     port,
     close: () => close(server, sockets, app),
     destroyAll: () => {
+      server.close()
       for (const socket of sockets) socket.destroy()
     },
   }

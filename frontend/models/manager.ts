@@ -220,6 +220,7 @@ export class ModelManager implements ModelOperations {
         settings: resolved.settings,
         metrics: metrics.model(name, prepared.version),
         loadedAtStartup: atStartup,
+        maxRequestBytes: settings.maxRequestSize,
       },
       createPool,
     )

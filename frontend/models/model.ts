@@ -6,6 +6,7 @@ import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import type { ModelSettings } from './model-settings.ts'
 import { OpenJobs } from './open-jobs.ts'
+import { checkSize } from './request-limits.ts'
 import type { WorkerPool, WorkerPoolFactory } from './worker-pool.ts'
 
 export interface ModelOptions {
@@ -16,6 +17,8 @@ export interface ModelOptions {
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
+  /** Bytes of one request body: max_request_size. */
+  maxRequestBytes: number
 }
 
 /** One version of a model: its files, its settings, its queue and its workers. */
@@ -30,6 +33,7 @@ export class Model {
   readonly queue: JobQueue
   readonly workers: WorkerPool
   readonly #open: OpenJobs
+  readonly #maxRequestBytes: number
   /** Wanted bounds of the number of workers, as scale and describe know them. */
   minWorkers: number
   maxWorkers: number
@@ -42,6 +46,7 @@ export class Model {
     this.settings = options.settings
     this.metrics = options.metrics
     this.loadedAtStartup = options.loadedAtStartup
+    this.#maxRequestBytes = options.maxRequestBytes
     this.minWorkers = options.settings.minWorkers
     this.maxWorkers = options.settings.maxWorkers
     this.queue = new JobQueue({
@@ -62,9 +67,10 @@ export class Model {
     }))
   }
 
-  /** @throws ServeError NO_WORKER, QUEUE_FULL */
+  /** @throws ServeError PAYLOAD_TOO_LARGE, NO_WORKER, QUEUE_FULL */
   submit(job: Job): void {
     this.metrics.requested(job)
+    checkSize(job.request, this.#maxRequestBytes)
     if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
     this.queue.add(job, () => this.#noWorker(job))
     this.#open.add(job)

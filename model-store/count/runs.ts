@@ -26,8 +26,9 @@ export class Run {
   items = 0
   bytes = 0
   readonly startedAt = now()
-  lastItemAt: number | undefined
   endedAt: number | undefined
+  /** On the clock of performance.now(), which is all that can be spared for an item. */
+  #lastItem: number | undefined
 
   constructor(id: string | undefined) {
     this.id = id
@@ -36,7 +37,12 @@ export class Run {
   made(bytes: number): void {
     this.items += 1
     this.bytes += bytes
-    this.lastItemAt = now()
+    this.#lastItem = performance.now()
+  }
+
+  /** Milliseconds since the epoch, with fractions. */
+  get lastItemAt(): number | undefined {
+    return this.#lastItem === undefined ? undefined : performance.timeOrigin + this.#lastItem
   }
 
   end(state: 'finished' | 'cancelled' | 'failed'): void {

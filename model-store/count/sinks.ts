@@ -21,7 +21,7 @@ export class StreamSink implements Sink {
   }
 
   take(item: Buffer): Promise<void> {
-    const items: Buffer[] = []
+    const items: Buffer[] = this.#index === 0 ? [item] : []
     items[this.#index] = item
     return sendIntermediatePredictResponse(items, this.#ids, 'Intermediate', 200, this.#context)
   }

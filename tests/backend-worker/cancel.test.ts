@@ -89,6 +89,41 @@ test('one request of a batch leaves: its signal aborts, its items are dropped, t
   expect(answers[1]!.error!.code).toBe('CANCELLED')
 })
 
+test('sends to a request that left do not fail its neighbours', async () => {
+  const code = `
+    await new Promise((resolve) => context.requestSignal(1).addEventListener('abort', resolve))
+    await send([undefined, 'x']); await send(['y', 'z']); return ['end', 'never']`
+  const ids = [++id, ++id]
+  worker.predict(...ids.map((one) => run(one, code)))
+  await worker.ping()
+  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  expect((await worker.answer(ids[0]!)).items).toEqual(['y', 'end'])
+  expect((await worker.answer(ids[1]!)).error!.code).toBe('CANCELLED')
+})
+
+test('a loop of sends to a request that left, its window used up, lets messages in', async () => {
+  const code = `
+    void send([undefined, 'fills the window'])
+    await new Promise((resolve) => context.requestSignal(1).addEventListener('abort', resolve))
+    for (;;) await send([undefined, 'x'])`
+  const ids = [++id, ++id]
+  worker.predict(...ids.map((one) => run(one, code, {}, { window: 1 })))
+  await worker.ping()
+  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  await worker.ping()
+  worker.send({ type: 'cancel', ids: [ids[0]!], reason: 'client left' })
+  for (const one of ids) expect((await worker.answer(one)).error!.code).toBe('CANCELLED')
+})
+
+test('a send to one request that waits for room goes on when that one leaves', async () => {
+  const code = `void send([undefined, 'x']); await send([undefined, 'x']); return ['end', 'never']`
+  const ids = [++id, ++id]
+  worker.predict(...ids.map((one) => run(one, code, {}, { window: 1 })))
+  await worker.ping()
+  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  expect((await worker.answer(ids[0]!)).items).toEqual(['end'])
+})
+
 test("the batch's signal aborts when its last request is gone, also when asked for later", async () => {
   const code = `
     if (shared.early) context.signal.addEventListener('abort', () => context.logger.info('early'))

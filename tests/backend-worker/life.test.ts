@@ -16,6 +16,7 @@ const LIVE = `
   export default class {
     async handle([{ body }], context) {
       if (body === 'wait') await new Promise((resolve) => context.signal.addEventListener('abort', resolve))
+      if (body === 'until SIGTERM') await new Promise((resolve) => process.once('SIGTERM', () => setImmediate(resolve)))
       if (body === 'deaf') await new Promise(() => setInterval(() => undefined, 1000))
       if (body === 'later') setTimeout(() => { throw new Error('thrown later') })
       if (body === 'reject') void Promise.reject(new Error('rejected alone'))
@@ -101,24 +102,39 @@ test('it leaves when the connection closes: what runs is cancelled, the handler 
   expect(worker.process.stdout).toContain('shut down')
 })
 
-test('it leaves on SIGTERM after the handler shut down', async () => {
+test('it leaves on SIGTERM when what runs has finished and the handler has shut down', async () => {
+  const worker = await startWorker(LIVE)
+  worker.predict(request(1, 'until SIGTERM'))
+  await worker.ping()
+  worker.process.child.kill('SIGTERM')
+  expect((await worker.answer(1)).items).toEqual(['answered until SIGTERM'])
+  expect(await worker.process.exited).toBe(0)
+  expect(worker.process.stdout).toContain('shut down')
+})
+
+test('it leaves on SIGTERM at once when nothing is loaded', async () => {
+  const connection = await (await startProcess()).connect()
+  connection.process.child.kill('SIGTERM')
+  expect(await connection.process.exited).toBe(0)
+})
+
+test('the end of its stdin ends what a SIGTERM would let finish, after the handler shut down', async () => {
   const worker = await startWorker(LIVE)
   worker.predict(request(1, 'wait'))
   await worker.ping()
   worker.process.child.kill('SIGTERM')
+  worker.process.child.stdin!.end()
   expect((await worker.answer(1)).error!.code).toBe('CANCELLED')
   expect(await worker.process.exited).toBe(0)
   expect(worker.process.stdout).toContain('shut down')
 })
 
-test('a deaf handler does not hold up SIGTERM for long', async () => {
-  const worker = await startWorker(
-    LIVE.replace('shutdown() {', 'shutdown() { return new Promise(() => {});'),
-  )
+test('a deaf handler does not hold up the end for long', async () => {
+  const worker = await startWorker(LIVE.replace('shutdown() {', 'shutdown() { return new Promise(() => {});'))
   worker.predict(request(1, 'deaf'))
   await worker.ping()
   const start = performance.now()
-  worker.process.child.kill('SIGTERM')
+  worker.process.child.stdin!.end()
   expect(await worker.process.exited).toBe(0)
   expect(performance.now() - start).toBeLessThan(15_000)
 })

@@ -1,5 +1,12 @@
 import type { ServeError } from '../../protocol/errors.ts'
-import type { AbandonReason, Job, JobHolder, JobResponse, JobTimeouts } from '../../frontend/models/job.ts'
+import type {
+  AbandonReason,
+  InputPart,
+  Job,
+  JobHolder,
+  JobResponse,
+  JobTimeouts,
+} from '../../frontend/models/job.ts'
 import type {
   ModelDescription,
   ModelList,
@@ -14,6 +21,8 @@ const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
 /** One job as a worker would have it; what the frontend tells the worker is written down. */
 export class Work implements JobHolder {
   readonly job: Job
+  /** The inputs, which a job keeps only until it runs. */
+  readonly parts: readonly InputPart[]
   readonly abandoned: Promise<AbandonReason>
   abandonReason: AbandonReason | undefined
   onDrained: () => void = () => undefined
@@ -21,6 +30,7 @@ export class Work implements JobHolder {
 
   constructor(job: Job) {
     this.job = job
+    this.parts = job.request.parts
     this.abandoned = new Promise((resolve) => (this.#abandon = resolve))
     job.queued(this, NO_LIMITS)
     job.started(this)

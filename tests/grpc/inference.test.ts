@@ -50,11 +50,12 @@ describe('the request that a handler gets', () => {
       model_name: 'môdel 模型',
       input: { data: bytes, größe: Buffer.from('ü€😀'), empty: Buffer.alloc(0) },
     })
-    const { request } = grpc.models.works[0]!.job
+    const { parts: inputs, job } = grpc.models.works[0]!
+    const { request } = job
     expect(request.modelName).toBe('môdel 模型')
     expect(request.modelVersion).toBeUndefined()
     expect(request.requestId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
-    const parts = request.parts.map(({ name, contentType, data }) => [
+    const parts = inputs.map(({ name, contentType, data }) => [
       name,
       contentType,
       Buffer.from(data).toString('hex'),
@@ -67,20 +68,37 @@ describe('the request that a handler gets', () => {
   })
 
   test('carries the version, the deadline and the metadata but not the token', async () => {
-    const sent = metadata({ 'x-user': 'ann', url_path: 'v1/chat', authorization: 'Bearer inference' })
+    const sent = metadata({ 'x-user': 'ann', authorization: 'Bearer inference' })
     sent.set('picture-bin', Buffer.from('x'))
     const deadline = Date.now() + 20_000
     await predict({ ...REQUEST, model_version: '2.0' }, sent, { deadline })
     const { request } = grpc.models.works[0]!.job
     expect(request.modelVersion).toBe('2.0')
     expect(Math.abs(request.deadline! - deadline)).toBeLessThan(5_000)
-    expect(request.headers).toMatchObject({ 'x-user': 'ann', url_path: 'v1/chat' })
-    expect(Object.keys(request.headers).sort()).toEqual(['url_path', 'user-agent', 'x-user'])
+    expect(request.headers).toMatchObject({ 'x-user': 'ann' })
+    expect(Object.keys(request.headers).sort()).toEqual(['user-agent', 'x-user'])
+  })
+
+  test('has no headers that only the server may set', async () => {
+    await predict(REQUEST, metadata({ explain: 'True', URL_PATH: 'admin', describe: 'True' }))
+    expect(Object.keys(grpc.models.works[0]!.job.request.headers)).toEqual(['user-agent'])
+  })
+
+  test('has at most 1024 inputs', async () => {
+    const input = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`i${i}`, Buffer.alloc(0)]))
+    await predict({ model_name: 'echo', input: input(1_024) })
+    const error = await failure(predict({ model_name: 'echo', input: input(1_025) }))
+    expect([error.code, error.details.split('\n')[0]]).toEqual([
+      Status.INTERNAL,
+      'A request may have at most 1024 inputs.',
+    ])
+    expect(grpc.models.works).toHaveLength(1)
   })
 
   test('has no parts without input, and an entry called __proto__ changes nothing', async () => {
     await predict({ model_name: 'echo' })
-    expect(grpc.models.works[0]!.job.request.parts).toEqual([])
+    expect(grpc.models.works[0]!.parts).toEqual([])
     await predict({ model_name: 'echo', input: Object.fromEntries([['__proto__', Buffer.from('x')]]) })
     expect(({} as Record<string, unknown>)['0']).toBeUndefined()
   })

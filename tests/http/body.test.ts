@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createInferenceApp } from '../../frontend/http/app.ts'
+import { parseForm } from '../../frontend/http/form.ts'
 import { parseMultipart } from '../../frontend/http/multipart.ts'
 import type { InputPart } from '../../frontend/models/job.ts'
 import { ask, bytes, startRig, Wire, type Rig, type RigOptions } from './support/rig.ts'
@@ -194,6 +195,39 @@ describe('broken multipart', () => {
     ])
     expect(rig.models.jobs).toEqual([])
     expect((await ask(rig, '/ping')).status).toBe(200)
+  })
+})
+
+describe('any form body', () => {
+  const fields = (body: string): [string, string][] =>
+    parseForm(Buffer.from(body)).map(({ name, data }) => [name, Buffer.from(data).toString()])
+
+  // Escapes beside raw characters are left out: there Node's URLSearchParams is wrong.
+  test('gives the fields of URLSearchParams', () => {
+    fc.assert(
+      fc.property(
+        fc.string({
+          unit: fc.constantFrom('%', '+', '&', '=', 'a', 'F', '0', '9', '\0', '%C3', '%A9', '%F0'),
+        }),
+        (body) => {
+          expect(fields(body)).toEqual([...new URLSearchParams(body)])
+        },
+      ),
+    )
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }))),
+        (pairs) => {
+          expect(fields(new URLSearchParams(pairs).toString())).toEqual(pairs)
+        },
+      ),
+    )
+  })
+
+  test('keeps values that are not UTF-8 as they are, no byte larger', () => {
+    const [raw, escaped] = parseForm(Buffer.from('a=\xff\xfe\x00&b=%FF%fe+%', 'latin1'))
+    expect([...raw!.data]).toEqual([0xff, 0xfe, 0])
+    expect([...escaped!.data]).toEqual([0xff, 0xfe, 0x20, 0x25])
   })
 })
 

@@ -97,6 +97,13 @@ describe('a listener', () => {
     await expect(fetch(`${rig.listener.address}/ping`)).rejects.toThrow()
   })
 
+  test('destroyAll alone frees the address', async () => {
+    const rig = await startRig(createInferenceApp)
+    rig.listener.destroyAll()
+    const again = await listen('inference', { ...TCP, port: rig.listener.port }, rig.app)
+    again.destroyAll()
+  })
+
   test('destroyAll ends streams that do not finish', async () => {
     const rig = await startRig(createInferenceApp)
     const wire = new Wire(rig.listener.port).request('GET', '/predictions/m')

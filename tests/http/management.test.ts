@@ -59,6 +59,19 @@ describe('registering', () => {
   })
 
   test.each([
+    ['batch_size=0&max_batch_delay=-1&response_timeout=0&startup_timeout=-5&initial_workers=-1', {}],
+    ['batch_size=2147483648&initial_workers=-2147483649&response_timeout=99999999999', {}],
+    [
+      'batch_size=1&max_batch_delay=0&initial_workers=0',
+      { batchSize: 1, maxBatchDelay: 0, initialWorkers: 0 },
+    ],
+  ])('leaves numbers out of their range at their defaults: %s', async (query, set) => {
+    const rig = await startRig(createManagementApp)
+    await ask(rig, `/models?url=a.mar&${query}`, { method: 'POST' })
+    expect(rig.models.calls).toEqual([['register', { url: 'a.mar', ...set, ...defaults }]])
+  })
+
+  test.each([
     ['{"url": ', 500, 'JsonSyntaxException'],
     ['[1]', 400, 'BadRequestException'],
     ['{"url": {"a": 1}}', 400, 'BadRequestException'],

@@ -1,0 +1,15 @@
+import { sendIntermediatePredictResponse, type Context, type HandlerRequest } from 'torchserve-ts'
+
+/**
+ * The stream that is measured: a hundred items of a hundred bytes, one awaited call each, as the ceilings' worker sends them.
+ * It does nothing else, so that the server is measured and not a handler.
+ */
+const ITEMS = Array.from({ length: 100 }, (_, index) => [Buffer.from(`${String(index + 1).padEnd(99)}\n`)])
+const LAST = ['']
+
+export async function handle(_requests: HandlerRequest[], context: Context): Promise<string[]> {
+  for (const item of ITEMS) {
+    await sendIntermediatePredictResponse(item, context.requestIds, 'Intermediate', 200, context)
+  }
+  return LAST
+}

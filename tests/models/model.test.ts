@@ -1,0 +1,66 @@
+import { expect, test } from '@jest/globals'
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import { ModelMetrics } from '../../frontend/metrics/model-metrics.ts'
+import { Job, type InputPart } from '../../frontend/models/job.ts'
+import type { ModelSettings } from '../../frontend/models/model-settings.ts'
+import { Model } from '../../frontend/models/model.ts'
+import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
+
+const ALLOWANCE = 512 * 1024
+
+/** A model whose workers take nothing, with a max_request_size of 1000. */
+function modelThatWaits(): Model {
+  const settings = {
+    minWorkers: 1,
+    maxWorkers: 1,
+    jobQueueSize: 10,
+    batchSize: 1,
+    maxBatchDelay: 0,
+    timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
+  } as ModelSettings
+  return new Model(
+    {
+      name: 'm',
+      url: 'm.mar',
+      prepared: { version: '1.0' } as PreparedModel,
+      settings,
+      metrics: new ModelMetrics('m', '1.0', () => undefined),
+      loadedAtStartup: false,
+      maxRequestBytes: 1000,
+    },
+    () => ({ wanted: 1 }) as WorkerPool,
+  )
+}
+
+function job(parts: InputPart[], headers: Record<string, string> = {}): Job {
+  return new Job(
+    { requestId: 'r', modelName: 'm', headers, parts },
+    {
+      whole: () => undefined,
+      open: () => undefined,
+      write: () => true,
+      close: () => undefined,
+      fail: () => undefined,
+    },
+  )
+}
+
+const NOTHING = Buffer.alloc(0)
+
+test.each<[string, Job]>([
+  ['data', job([{ name: '', data: Buffer.alloc(ALLOWANCE + 937) }])],
+  ['a name, in UTF-8', job([{ name: '\ufffd'.repeat(ALLOWANCE / 2), data: NOTHING }])],
+  ['a content type', job([{ name: '', contentType: 'x'.repeat(ALLOWANCE + 937), data: NOTHING }])],
+  ['the number of parts', job(Array.from({ length: 10_000 }, () => ({ name: '', data: NOTHING })))],
+  ['headers', job([], { a: 'x'.repeat(ALLOWANCE + 1000) })],
+])('a request too large for a frame is refused before it waits: %s', (_what, large) => {
+  const model = modelThatWaits()
+  expect(() => model.submit(large)).toThrow(expect.objectContaining({ code: 'PAYLOAD_TOO_LARGE' }))
+  expect(model.queue.pending).toBe(0)
+})
+
+test('a request that just fits is taken', () => {
+  const model = modelThatWaits()
+  model.submit(job([{ name: '', data: Buffer.alloc(ALLOWANCE + 936) }]))
+  expect(model.queue.pending).toBe(1)
+})
