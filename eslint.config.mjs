@@ -47,7 +47,18 @@ const zones = Object.entries(rooms).flatMap(([target, allowed]) =>
 )
 
 export default tseslint.config(
-  { ignores: ['dist', '.build', 'node_modules', 'coverage', 'tools/empty-package', '**/*.mjs', '**/*.js', '**/*.cjs'] },
+  {
+    ignores: [
+      'dist',
+      '.build',
+      'node_modules',
+      'coverage',
+      'tools/empty-package',
+      '**/*.mjs',
+      '**/*.js',
+      '**/*.cjs',
+    ],
+  },
   ...tseslint.configs.strictTypeChecked,
   {
     files: ['**/*.ts'],

@@ -1,6 +1,7 @@
 import { LENGTH_BYTES } from './frame.ts'
 import type { InputPart, PredictMessage, PredictRequest } from './messages.ts'
-import { fixedText, Reader, textRoom, Writer } from './wire-pieces.ts'
+import type { Writer } from './wire-pieces.ts'
+import { fixedText, Reader, textRoom } from './wire-pieces.ts'
 
 /**
  * Predict messages, written and read by hand for the same reason as responses (response-frame.ts). Order of keys: type, action,

@@ -1,6 +1,7 @@
 import { LENGTH_BYTES } from './frame.ts'
 import type { ResponseMessage, StreamNext } from './messages.ts'
-import { fixedText, Reader, textRoom, Writer } from './wire-pieces.ts'
+import type { Writer } from './wire-pieces.ts'
+import { fixedText, Reader, textRoom } from './wire-pieces.ts'
 
 /**
  * Responses, written and read by hand: nearly all frames are of this kind, and a general codec spends most of its time on
@@ -72,7 +73,11 @@ export function readResponse(chunk: Buffer, from: number, to: number): ResponseM
   const optional =
     Number(next !== undefined) + Number(contentType !== undefined) + Number(status !== undefined)
   if (!reader.ok || reader.at !== to || optional !== fields) return undefined
-  return { type: 'response', id, body, ts_stream_next: next, contentType, status }
+  const message: ResponseMessage = { type: 'response', id, body }
+  if (next !== undefined) message.ts_stream_next = next
+  if (contentType !== undefined) message.contentType = contentType
+  if (status !== undefined) message.status = status
+  return message
 }
 
 function readNext(reader: Reader): StreamNext {

@@ -69,7 +69,6 @@ export class UnaryReply implements ReplySink {
   readonly #maxBytes: number
   readonly #log: GrpcLog
   #items: ByteCollector | undefined
-  #overflowed = false
 
   constructor(call: PredictionCall, respond: sendUnaryData<Buffer>, maxBytes: number, log: GrpcLog) {
     this.#call = call
@@ -89,16 +88,15 @@ export class UnaryReply implements ReplySink {
   }
 
   write(item: Uint8Array): boolean {
-    if (!this.#overflowed && !this.#items!.add(item)) this.#overflow()
+    if (!this.#items!.add(item)) this.#overflow()
     return true
   }
 
   close(): void {
-    if (!this.#overflowed) this.#respond(null, encodePrediction(this.#items!.bytes()))
+    this.#respond(null, encodePrediction(this.#items!.bytes()))
   }
 
   fail(error: ServeError): void {
-    if (this.#overflowed) return
     logFailure(this.#log, 'Predictions', error)
     this.#respond(inferenceError(error))
   }
@@ -108,12 +106,9 @@ export class UnaryReply implements ReplySink {
     if (metadata !== undefined) this.#call.sendMetadata(metadata)
   }
 
-  /** The work is stopped once the job is done with this item. */
   #overflow(): void {
     const message = `The streamed answer is larger than max_response_size (${this.#maxBytes} bytes); use StreamPredictions`
-    this.fail(new ServeError('RESPONSE_TOO_LARGE', message))
-    this.#overflowed = true
     this.#items = undefined
-    queueMicrotask(() => this.job?.cancel())
+    this.job?.abort(new ServeError('RESPONSE_TOO_LARGE', message), 'failed')
   }
 }

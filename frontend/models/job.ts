@@ -45,7 +45,7 @@ export interface JobTimeouts {
 export type JobOutcome = Outcome
 
 /** Why a job that still has work going on is no longer wanted. */
-export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown'
+export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed'
 
 /** Who has the job now: the queue, later a worker. */
 export interface JobHolder {
@@ -133,7 +133,7 @@ export class Job {
       this.#sink.open(response)
     }
     const room = this.#sink.write(response.body)
-    if (!response.more) {
+    if (!response.more && !this.ended) {
       this.#end('finished')
       this.#sink.close()
     }
@@ -161,11 +161,11 @@ export class Job {
     this.#holder.abandon(this, reason)
   }
 
-  /** The server stops: the client hears why, and the work is stopped. */
-  shutDown(): void {
+  /** The job cannot go on: the client hears why, and the work is stopped. */
+  abort(error: ServeError, reason: AbandonReason): void {
     if (this.outcome !== undefined) return
-    this.fail(new ServeError('SHUTTING_DOWN', 'The server is shutting down'))
-    this.#holder.abandon(this, 'shutdown')
+    this.fail(error)
+    this.#holder.abandon(this, reason)
   }
 
   /** The client's connection has room again. */

@@ -48,7 +48,7 @@ export class ModelManager implements ModelOperations {
   }
 
   submit(job: Job): void {
-    if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
+    this.#checkOpen()
     const { modelName, modelVersion } = job.request
     this.#registry.get(modelName, modelVersion).submit(job)
   }
@@ -71,7 +71,8 @@ export class ModelManager implements ModelOperations {
     try {
       await started
     } catch (error) {
-      await this.#remove(model, 0).catch(() => undefined)
+      this.#registry.discard(model)
+      await this.#dispose(model, 0).catch(() => undefined)
       throw startFailure(model, error)
     }
     return done(`Model "${name}" Version: ${version} registered with ${count} initial workers`)
@@ -91,6 +92,7 @@ export class ModelManager implements ModelOperations {
   }
 
   async scale(request: ScaleRequest): Promise<OperationResult> {
+    this.#checkOpen()
     const { modelName, modelVersion, synchronous } = request
     const model = this.#registry.get(modelName, modelVersion)
     const min = request.minWorker ?? 1
@@ -119,8 +121,8 @@ export class ModelManager implements ModelOperations {
   }
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
-    const model = this.#registry.get(modelName, modelVersion)
-    await this.#remove(model, this.#options.settings.unregisterModelTimeout * 1000)
+    const model = this.#registry.remove(modelName, modelVersion)
+    await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
     return done(`Model "${modelName}" unregistered`)
   }
 
@@ -189,6 +191,7 @@ export class ModelManager implements ModelOperations {
     const located = await this.#locate(request, trusted)
     const { prepared, name } = located
     try {
+      this.#checkOpen()
       this.#registry.checkFree(name, prepared.version)
       const model = this.#build(request, located, atStartup)
       this.#registry.add(model)
@@ -196,8 +199,14 @@ export class ModelManager implements ModelOperations {
       return model
     } catch (error) {
       await prepared.dispose()
+      if (located.downloaded !== undefined) await rm(located.downloaded, { force: true })
       throw error
     }
+  }
+
+  /** @throws ServeError SHUTTING_DOWN */
+  #checkOpen(): void {
+    if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
   }
 
   #build(request: RegisterRequest, { prepared, name }: Located, atStartup: boolean): Model {
@@ -244,8 +253,7 @@ export class ModelManager implements ModelOperations {
     }
   }
 
-  async #remove(model: Model, graceMs: number): Promise<void> {
-    this.#registry.remove(model.name, model.version)
+  async #dispose(model: Model, graceMs: number): Promise<void> {
     const reason = new ServeError('NO_WORKER', `Model "${model.name}" was unregistered`)
     const downloaded = this.#downloads.get(model)
     this.#downloads.delete(model)

@@ -29,6 +29,8 @@ export interface ModelSettings {
   streamWindowSize: number
 }
 
+const MAX_TIMER_SECONDS = 2_147_483
+
 const PARALLEL_TYPES = ['pp', 'tp', 'pptp', 'custom'] as const
 
 /**
@@ -42,11 +44,12 @@ export function resolveModelSettings(
   settings: Settings,
 ): { settings: ModelSettings; warnings: string[] } {
   const reader = new ConfigReader(yaml)
-  const responseTimeout =
+  const responseTimeout = atMostTimer(
     request.responseTimeout ??
-    reader.number('responseTimeout', { above: 0 }) ??
-    configured.responseTimeout ??
-    settings.defaultResponseTimeout
+      reader.number('responseTimeout', { above: 0 }) ??
+      configured.responseTimeout ??
+      settings.defaultResponseTimeout,
+  )
   const asyncCommunication = reader.boolean('asyncCommunication') ?? false
   const parallel = parallelism(reader)
   const resolved: ModelSettings = {
@@ -55,11 +58,12 @@ export function resolveModelSettings(
     maxBatchDelay:
       request.maxBatchDelay ?? reader.integer('maxBatchDelay', 0) ?? configured.maxBatchDelay ?? 100,
     responseTimeout,
-    startupTimeout:
+    startupTimeout: atMostTimer(
       request.startupTimeout ??
-      reader.number('startupTimeout', { above: 0 }) ??
-      configured.startupTimeout ??
-      settings.defaultStartupTimeout,
+        reader.number('startupTimeout', { above: 0 }) ??
+        configured.startupTimeout ??
+        settings.defaultStartupTimeout,
+    ),
     maxRetryTimeoutInSec: reader.integer('maxRetryTimeoutInSec', 0) ?? 300,
     clientTimeoutInMills: reader.integer('clientTimeoutInMills', 0) ?? 0,
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
@@ -88,15 +92,24 @@ function workers(
   return { minWorkers: min, maxWorkers: min }
 }
 
+/** Longer timers go off at once in Node, so a limit beyond 24 days is 24 days. */
+function atMostTimer(seconds: number): number {
+  return Math.min(seconds, MAX_TIMER_SECONDS)
+}
+
 /** All in seconds in the file, in milliseconds for jobs. responseTimeout stands for first response and gap. */
 function timeouts(reader: ConfigReader, responseTimeout: number, settings: Settings): JobTimeouts {
-  const seconds = (key: string, otherwise: number) => (reader.number(key, { from: 0 }) ?? otherwise) * 1000
+  const seconds = (key: string, otherwise: number) =>
+    atMostTimer(reader.number(key, { from: 0 }) ?? otherwise) * 1000
   const clientTimeout = reader.integer('clientTimeoutInMills', 0) ?? 0
   return {
     queue: seconds('queueTimeout', settings.defaultQueueTimeout),
     firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
     gap: seconds('gapTimeout', settings.defaultGapTimeout ?? responseTimeout),
-    total: clientTimeout > 0 ? clientTimeout : seconds('requestTimeout', settings.defaultRequestTimeout),
+    total:
+      clientTimeout > 0
+        ? Math.min(clientTimeout, MAX_TIMER_SECONDS * 1000)
+        : seconds('requestTimeout', settings.defaultRequestTimeout),
   }
 }
 

@@ -84,7 +84,10 @@ export class Model {
   async scale(minWorkers: number, maxWorkers: number): Promise<void> {
     this.minWorkers = minWorkers
     this.maxWorkers = maxWorkers
-    await this.workers.scale(minWorkers)
+    const scaled = this.workers.scale(minWorkers)
+    if (minWorkers === 0)
+      this.queue.failAll(new ServeError('NO_WORKER', `Model "${this.name}" was scaled to 0 workers`))
+    await scaled
   }
 
   /** Ends what waits, stops the workers and removes what was unpacked. @throws ServeError CLEANUP_TIMEOUT */

@@ -1,3 +1,4 @@
+import { ServeError } from '../../protocol/errors.ts'
 import type { Job } from './job.ts'
 
 /** The jobs of one model that have not ended, so that a stopping server can wait for them and then end them. */
@@ -42,7 +43,8 @@ export class OpenJobs {
         }
       })
     }
-    for (const job of [...this.#jobs]) job.shutDown()
+    for (const job of [...this.#jobs])
+      job.abort(new ServeError('SHUTTING_DOWN', 'The server is shutting down'), 'shutdown')
   }
 
   readonly #end = (job: Job): void => {

@@ -66,6 +66,16 @@ export class Registry {
     return model
   }
 
+  /** Takes exactly this model out, whatever it was to its name; another version becomes the default if need be. */
+  discard(model: Model): void {
+    const versions = this.#models.get(model.name)
+    if (versions?.byVersion.get(model.version) !== model) return
+    versions.byVersion.delete(model.version)
+    const [next] = versions.byVersion.keys()
+    if (next === undefined) this.#models.delete(model.name)
+    else if (versions.default === model.version) versions.default = next
+  }
+
   /** The default version of every name, sorted by name. */
   defaults(): Model[] {
     return [...this.#models.keys()].sort().map((name) => this.get(name))

@@ -11,10 +11,19 @@ export interface InFlightLink {
 
 /** Requests that were sent together take one slot of their worker until the last of them has finished. */
 export class Batch {
+  readonly jobs: readonly Job[]
   unfinished: number
+  /** Runs when nobody waits for any of the requests and the handler has not returned. */
+  graceTimer: NodeJS.Timeout | undefined
 
-  constructor(size: number) {
-    this.unfinished = size
+  constructor(jobs: readonly Job[]) {
+    this.jobs = jobs
+    this.unfinished = jobs.length
+  }
+
+  /** Whether somebody waits for one of its requests. */
+  get wanted(): boolean {
+    return this.jobs.some((job) => !job.ended)
   }
 }
 
@@ -28,7 +37,6 @@ export class InFlight implements JobHolder {
   readonly batch: Batch
   /** Ranks that have not finished it. */
   unfinishedRanks: number
-  graceTimer: NodeJS.Timeout | undefined
   readonly #link: InFlightLink
   /** Taken by the client, not yet given back to the worker. */
   #owed = 0

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { LoadMessage } from '../../protocol/messages.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
+import { REQUEST_OVERHEAD_BYTES } from '../models/request-limits.ts'
 import type { RankOptions } from './rank-process.ts'
 
 /** The worker's entry; a path only, for the frontend never imports it. */
@@ -29,7 +30,8 @@ export function rankOptions(
 ): RankOptions[] {
   const { settings } = context
   const size = Math.max(1, model.settings.parallelLevel)
-  const toWorker = settings.maxRequestSize * model.settings.batchSize + FRAME_OVERHEAD_BYTES
+  const requestBytes = settings.maxRequestSize + REQUEST_OVERHEAD_BYTES
+  const toWorker = requestBytes * model.settings.batchSize + FRAME_OVERHEAD_BYTES
   return Array.from({ length: size }, (_, rank) => {
     const socketPath = join(context.socketDir, `${serial}.${rank}`)
     return {

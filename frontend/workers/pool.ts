@@ -44,7 +44,7 @@ export class Pool implements WorkerPool {
   }
 
   async scale(count: number): Promise<void> {
-    const gone = this.#workers.splice(count).reverse()
+    const gone = [...this.#takeFailed(), ...this.#workers.splice(count).reverse()]
     while (this.#workers.length < count) this.#workers.push(this.#create())
     await Promise.all([
       ...this.#workers.map((worker) => worker.loaded),
@@ -65,6 +65,13 @@ export class Pool implements WorkerPool {
 
   kill(): void {
     for (const worker of [...this.#workers, ...this.#leaving]) worker.kill()
+  }
+
+  /** Workers that have given up are no use to anybody: others take their places. */
+  #takeFailed(): Worker[] {
+    const failed = this.#workers.filter((worker) => worker.state === 'failed')
+    for (const worker of failed) this.#workers.splice(this.#workers.indexOf(worker), 1)
+    return failed
   }
 
   #create(): Worker {

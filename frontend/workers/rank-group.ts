@@ -87,7 +87,7 @@ export class RankGroup {
       killed = true
       this.#signal('SIGKILL')
     }, graceMs)
-    if (this.#connected) for (const rank of this.#ranks) rank.send({ type: 'unload' })
+    if (this.#connected) await this.#unload()
     else this.#signal('SIGTERM')
     await this.exited()
     clearTimeout(timer)
@@ -101,6 +101,14 @@ export class RankGroup {
 
   async exited(): Promise<void> {
     await Promise.all(this.#ranks.map((rank) => rank.exited))
+  }
+
+  /** Where only rank 0 has the requests, the others would leave at once: they must not before it has finished. */
+  async #unload(): Promise<void> {
+    const [first, ...others] = this.#ranks
+    first!.send({ type: 'unload' })
+    if (this.#options.requestsToRankZeroOnly) await first!.exited
+    for (const rank of others) rank.send({ type: 'unload' })
   }
 
   async #connectAndLoad(): Promise<void> {

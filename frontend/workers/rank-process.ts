@@ -62,6 +62,7 @@ export class RankProcess {
       events.onOutput(options.rank, 'stderr', line)
     })
     this.exited = this.#watch()
+    this.#letPipesGo()
   }
 
   get pid(): number {
@@ -114,6 +115,20 @@ export class RankProcess {
     }, EXIT_LAG_MS)
     void this.exited.then(() => {
       clearTimeout(timer)
+    })
+  }
+
+  /** A process that the handler started may hold our pipes open: the worker's end must not wait for its end. */
+  #letPipesGo(): void {
+    const { stdout, stderr } = this.#process
+    this.#process.once('exit', () => {
+      const timer = setTimeout(() => {
+        stdout.destroy()
+        stderr.destroy()
+      }, EXIT_LAG_MS)
+      void this.exited.then(() => {
+        clearTimeout(timer)
+      })
     })
   }
 

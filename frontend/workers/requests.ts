@@ -14,6 +14,8 @@ export interface RequestsOptions {
   window: number
   /** Milliseconds that a cancelled request may go on. */
   cancelGraceMs: number
+  /** Milliseconds that the other ranks may take after rank 0 has answered. */
+  rankLagMs: number
   /** Ranks that get every request and have to finish it. */
   ranks: number
   send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' }>): void
@@ -22,8 +24,8 @@ export interface RequestsOptions {
   onFree(): void
   /** The handler failed a request that somebody waits for. */
   onFailure(job: Job, error: ServeError): void
-  /** A cancelled request went on for longer than its grace. */
-  onDeaf(): void
+  /** Work that nobody waits for went on for longer than that. */
+  onDeaf(ms: number): void
 }
 
 /** The unfinished requests of one start of one worker, matched with its answers by their number. */
@@ -48,7 +50,7 @@ export class Requests implements InFlightLink {
   }
 
   run(jobs: readonly Job[]): void {
-    const batch = new Batch(jobs.length)
+    const batch = new Batch(jobs)
     const requests: PredictRequest[] = []
     for (const job of jobs) {
       const entry = new InFlight(++this.#lastId, job, batch, this.#options.ranks, this)
@@ -66,7 +68,7 @@ export class Requests implements InFlightLink {
     switch (message.type) {
       case 'response': {
         const entry = rank === 0 ? this.#entries.get(message.id) : undefined
-        if (entry?.respond(message)) this.#finishedBy(entry)
+        if (entry?.respond(message)) this.#finishedByFirst(entry, false)
         break
       }
       case 'failure': {
@@ -75,7 +77,7 @@ export class Requests implements InFlightLink {
         const error = ServeError.fromWire(message.error)
         if (!entry.job.ended) this.#options.onFailure(entry.job, error)
         entry.job.fail(error)
-        this.#finishedBy(entry)
+        this.#finishedByFirst(entry, true)
         break
       }
       case 'finished':
@@ -92,7 +94,7 @@ export class Requests implements InFlightLink {
     this.#entries.clear()
     this.#batches = 0
     for (const entry of entries) {
-      clearTimeout(entry.graceTimer)
+      clearTimeout(entry.batch.graceTimer)
       entry.job.fail(error)
     }
   }
@@ -100,22 +102,35 @@ export class Requests implements InFlightLink {
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
     this.#options.send({ type: 'cancel', ids: [entry.id], reason })
-    entry.graceTimer = setTimeout(() => {
-      this.#options.onDeaf()
-    }, this.#options.cancelGraceMs)
+    // The handler goes on for the others of the batch; only when it works for nobody has it to stop.
+    if (!entry.batch.wanted) this.#expectEnd(entry.batch, this.#options.cancelGraceMs)
   }
 
   credit(id: number, bytes: number): void {
     this.#options.sendToFirst({ type: 'credit', id, bytes })
   }
 
+  /** The other ranks have the same work to do, so they end soon after the first, or hang. */
+  #finishedByFirst(entry: InFlight, failed: boolean): void {
+    this.#finishedBy(entry)
+    if (entry.unfinishedRanks === 0) return
+    if (failed) this.cancel(entry, 'failed')
+    else this.#expectEnd(entry.batch, this.#options.rankLagMs)
+  }
+
+  #expectEnd(batch: Batch, withinMs: number): void {
+    batch.graceTimer ??= setTimeout(() => {
+      this.#options.onDeaf(withinMs)
+    }, withinMs)
+  }
+
   #finishedBy(entry: InFlight): void {
     entry.unfinishedRanks -= 1
     if (entry.unfinishedRanks > 0) return
-    clearTimeout(entry.graceTimer)
     this.#entries.delete(entry.id)
     entry.batch.unfinished -= 1
     if (entry.batch.unfinished > 0) return
+    clearTimeout(entry.batch.graceTimer)
     this.#batches -= 1
     this.#options.onFree()
   }

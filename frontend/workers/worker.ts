@@ -4,6 +4,7 @@ import type { Job } from '../models/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import { Backoff } from './backoff.ts'
+import { Deferred } from './deferred.ts'
 import type { ExitCause } from './exit-cause.ts'
 import { loadMessage, rankOptions, removeSockets, type LaunchContext } from './launch.ts'
 import { Liveness } from './liveness.ts'
@@ -30,8 +31,6 @@ export interface WorkerEvents {
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker {
   readonly id: number
-  /** Resolves when the handler is loaded for the first time; rejects when that failed. */
-  readonly loaded: Promise<void>
   readonly #model: Model
   readonly #context: LaunchContext
   readonly #events: WorkerEvents
@@ -45,8 +44,7 @@ export class Worker {
   #lastExit: ExitCause | undefined
   #killReason: string | undefined
   #restartTimer: NodeJS.Timeout | undefined
-  #resolveLoaded!: () => void
-  #rejectLoaded!: (error: ServeError) => void
+  #loaded = new Deferred()
 
   constructor(id: number, model: Model, context: LaunchContext, events: WorkerEvents) {
     this.id = id
@@ -61,16 +59,16 @@ export class Worker {
         this.#kill('Killed: it did not answer pings')
       },
     })
-    this.loaded = new Promise((resolve, reject) => {
-      this.#resolveLoaded = resolve
-      this.#rejectLoaded = reject
-    })
-    this.loaded.catch(() => undefined)
     void this.#start()
   }
 
   get state(): WorkerState {
     return this.#state
+  }
+
+  /** Resolves when the handler is loaded in the present or, while the worker is down, the next start; rejects when that fails. */
+  get loaded(): Promise<void> {
+    return this.#loaded.promise
   }
 
   /** Batches that it could take now. */
@@ -92,7 +90,7 @@ export class Worker {
     const clean = (await group?.stop(graceMs)) ?? true
     this.#requests?.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
     this.#setState('stopped')
-    this.#rejectLoaded(new ServeError('WORKER_START_FAILED', 'The worker was stopped'))
+    this.#loaded.reject(new ServeError('WORKER_START_FAILED', 'The worker was stopped'))
     return clean
   }
 
@@ -121,6 +119,7 @@ export class Worker {
   }
 
   async #start(): Promise<void> {
+    if (this.#loaded.settled) this.#loaded = new Deferred()
     this.#starts += 1
     this.#startTime = new Date()
     this.#killReason = undefined
@@ -136,7 +135,7 @@ export class Worker {
       },
       {
         onConnected: () => {
-          this.#setState('loading')
+          if (this.#state === 'starting') this.#setState('loading')
         },
         onMessage: (rank, message) => {
           this.#receive(rank, message)
@@ -166,7 +165,7 @@ export class Worker {
     if (this.#state !== 'loading') return
     this.#backoff.ready(performance.now())
     this.#setState('ready')
-    this.#resolveLoaded()
+    this.#loaded.resolve()
     this.#liveness.start()
     this.#events.onFree()
   }
@@ -188,10 +187,9 @@ export class Worker {
       onFailure: (job, error) => {
         this.#events.log('error', `${job.request.requestId} ${error.code}: ${error.detail ?? error.message}`)
       },
-      onDeaf: () => {
-        this.#kill(
-          `Killed: a cancelled request went on for longer than ${this.#model.settings.cancelGraceMs} ms`,
-        )
+      rankLagMs: this.#model.settings.responseTimeout * 1000,
+      onDeaf: (ms) => {
+        this.#kill(`Killed: a request that nobody waits for went on for longer than ${ms} ms`)
       },
     })
   }
@@ -215,7 +213,7 @@ export class Worker {
   }
 
   #loadFailed(group: RankGroup, error: ServeError): void {
-    this.#rejectLoaded(error)
+    this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
     this.#events.log('error', `Load failed: ${error.message}${error.detail ? `\n${error.detail}` : ''}`)
     this.#lastExit = {
@@ -237,6 +235,7 @@ export class Worker {
     this.#lastExit = { ...cause, reason: this.#killReason ?? cause.reason }
     this.#model.metrics.workerLost()
     if (this.#state !== 'ready') return
+    this.#loaded = new Deferred()
     this.#liveness.stop()
     this.#group = undefined
     this.#events.log('error', `Worker died: ${this.#lastExit.reason}`)
@@ -253,11 +252,14 @@ export class Worker {
     const pause = this.#backoff.next(performance.now())
     if (pause === undefined) {
       this.#setState('failed')
+      this.#loaded.reject(
+        new ServeError('WORKER_START_FAILED', this.#lastExit?.reason ?? 'The worker died too often'),
+      )
       return
     }
     this.#setState('waiting')
     this.#restartTimer = setTimeout(() => {
-      void this.#start()
+      if (this.#state === 'waiting') void this.#start()
     }, pause)
   }
 

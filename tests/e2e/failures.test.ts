@@ -162,7 +162,9 @@ describe('a handler deaf to its abort', () => {
       () => server.worker('faulty'),
       (w) => w.pid !== pid && w.status === 'READY',
     )
-    expect(worker.lastExit?.reason).toBe('Killed: a cancelled request went on for longer than 500 ms')
+    expect(worker.lastExit?.reason).toBe(
+      'Killed: a request that nobody waits for went on for longer than 500 ms',
+    )
     await backWithin(3000)
   })
 

@@ -127,7 +127,7 @@ describe('Predictions', () => {
     const error = await answer
     expect(error.code).toBe(Status.RESOURCE_EXHAUSTED)
     expect(error.details).toContain('max_response_size')
-    expect(await work.abandoned).toBe('client left')
+    expect(await work.abandoned).toBe('failed')
     expect(work.respond('more', true)).toBe(true)
   })
 

@@ -84,7 +84,7 @@ describe('the end of a job', () => {
     ['an answer', (job) => job.respond(response('late'))],
     ['a failure', (job) => job.fail(new ServeError('HANDLER_FAILED', 'late'))],
     ['a cancel', (job) => job.cancel()],
-    ['a shutdown', (job) => job.shutDown()],
+    ['a shutdown', (job) => job.abort(new ServeError('SHUTTING_DOWN', 'x'), 'shutdown')],
     ['room', (job) => job.drained()],
   ])('nothing follows the end: %s', (_name, late) => {
     const { job, sink, holder } = runningJob()
@@ -112,7 +112,7 @@ describe('the end of a job', () => {
 
   test('a shutdown tells both', () => {
     const { job, sink, holder } = runningJob()
-    job.shutDown()
+    job.abort(new ServeError('SHUTTING_DOWN', 'x'), 'shutdown')
     expect(sink.calls).toEqual(['fail SHUTTING_DOWN'])
     expect(holder.calls).toEqual(['abandon shutdown'])
   })

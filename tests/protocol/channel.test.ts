@@ -167,7 +167,7 @@ test('unsent bytes are counted until the kernel takes them', async () => {
   const channel = worker(far)
   const body = Buffer.alloc(1_000_000)
   for (let i = 0; i < 20; i++) channel.send({ type: 'response', id: i, body })
-  expect(channel.unsentBytes).toBeGreaterThan(19_000_000)
+  expect(channel.unsentBytes).toBeGreaterThan(10_000_000)
   near.resume()
   await once(far, 'drain')
   expect(channel.unsentBytes).toBe(0)

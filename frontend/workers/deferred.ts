@@ -1,0 +1,25 @@
+/** A promise that is settled from outside, once; later attempts have no effect. A rejection may be left alone. */
+export class Deferred {
+  readonly promise: Promise<void>
+  settled = false
+  #resolve!: () => void
+  #reject!: (error: Error) => void
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.promise.catch(() => undefined)
+  }
+
+  resolve(): void {
+    this.settled = true
+    this.#resolve()
+  }
+
+  reject(error: Error): void {
+    this.settled = true
+    this.#reject(error)
+  }
+}
