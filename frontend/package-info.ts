@@ -1,20 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-/** The folder of the installed package: the nearest one upwards with a package.json. */
-export const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)))
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { packageRoot } from '../model-archiver/package-root.ts'
 
 /** Folder with the .proto files. */
-export const protoDir = join(packageRoot, 'proto')
+export const protoDir = join(packageRoot(), 'proto')
 
-export const version = (
-  JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }
-).version
+const description: unknown = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'))
 
-function findRoot(from: string): string {
-  if (existsSync(join(from, 'package.json'))) return from
-  const parent = dirname(from)
-  if (parent === from) throw new Error('The package.json of torchserve-ts is missing')
-  return findRoot(parent)
-}
+/** Version of the installed package. */
+export const version = (description as { version: string }).version
