@@ -60,7 +60,7 @@ export class HandlerContext implements Context {
   }
 
   get explain(): boolean {
-    return isExplain(this.#batch.streams[0]?.requestHeaders)
+    return this.#batch.streams[0]?.explain ?? false
   }
 
   requestSignal(index: number): AbortSignal {
@@ -117,9 +117,4 @@ export class HandlerContext implements Context {
     if (stream !== undefined) return stream
     throw new RangeError(`No request ${index} in a batch of ${this.#batch.streams.length}`)
   }
-}
-
-/** /explanations marks its requests with this header (spec 1.5). */
-export function isExplain(headers: Readonly<Record<string, string>> | undefined): boolean {
-  return headers?.['explain'] === 'True'
 }

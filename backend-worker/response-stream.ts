@@ -1,4 +1,5 @@
 import { ServeError } from '../protocol/errors.ts'
+import { splitHeaders } from '../protocol/header-lines.ts'
 import {
   type CancelReason,
   itemCost,
@@ -6,6 +7,7 @@ import {
   type ResponseMessage,
   type StreamNext,
 } from '../protocol/messages.ts'
+import { isExplain } from './explain.ts'
 import { markOwn } from './own-errors.ts'
 import type { Outlet } from './outlet.ts'
 import { RequestCancelledError } from './request-cancelled-error.ts'
@@ -34,12 +36,13 @@ export interface StreamOwner {
 export class ResponseStream {
   readonly id: number
   readonly requestId: string
-  readonly requestHeaders: Readonly<Record<string, string>>
   readonly deadline: number | undefined
+  readonly #headerLines: string
   readonly #outlet: Outlet
   readonly #limits: StreamLimits
   readonly #owner: StreamOwner
   #window: number
+  #requestHeaders: Readonly<Record<string, string>> | undefined
   #head: ResponseHead | undefined
   #streamed = false
   #waiting: Uint8Array[] | undefined
@@ -55,12 +58,21 @@ export class ResponseStream {
   constructor(request: PredictRequest, outlet: Outlet, limits: StreamLimits, owner: StreamOwner) {
     this.id = request.id
     this.requestId = request.requestId
-    this.requestHeaders = request.headers
+    this.#headerLines = request.headers
     this.deadline = request.deadline
     this.#window = request.window
     this.#outlet = outlet
     this.#limits = limits
     this.#owner = owner
+  }
+
+  /** Whether the request is to be explained instead of predicted. */
+  get explain(): boolean {
+    return isExplain(this.#headerLines)
+  }
+
+  get requestHeaders(): Readonly<Record<string, string>> {
+    return (this.#requestHeaders ??= splitHeaders(this.#headerLines))
   }
 
   /** Status and headers of the answer; they count until its first response. */

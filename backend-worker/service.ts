@@ -1,6 +1,7 @@
 import type { CancelReason, PredictMessage } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
-import { HandlerContext, isExplain } from './context.ts'
+import { HandlerContext } from './context.ts'
+import { isExplain } from './explain.ts'
 import type { Handler, HandlerRequest } from './handler.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
 import type { Model } from './model.ts'

@@ -10,6 +10,7 @@
  * expect(responses[0].items).toEqual(['three', 'two', 'one', 'lift-off'])
  * ```
  */
+import { joinHeaders } from '../protocol/header-lines.ts'
 import { ServeError } from '../protocol/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import type { Handler } from './handler.ts'
@@ -82,7 +83,7 @@ function toPredict(request: TestRequest, id: number, options: RunOptions): Predi
   return {
     id,
     requestId: `request-${id}`,
-    headers: named ? ((request as { headers?: Record<string, string> }).headers ?? {}) : {},
+    headers: joinHeaders(named ? ((request as { headers?: Record<string, string> }).headers ?? {}) : {}),
     parts: Object.entries(parts).map(([name, value]) => toPart(name, value)),
     window: options.window ?? 262_144,
   }

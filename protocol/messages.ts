@@ -26,7 +26,8 @@ export interface PredictRequest {
   id: number
   /** The id that users see: x-request-id, `context.requestIds`. */
   requestId: string
-  headers: Record<string, string>
+  /** Names and values, see header-lines.ts. */
+  headers: string
   parts: InputPart[]
   /** Bytes that may be sent before credit comes back. */
   window: number

@@ -34,8 +34,7 @@ export function predictRoom(message: PredictMessage): number | undefined {
   let room = MESSAGE_BYTES
   for (const request of message.requests) {
     if (request.id > MAX_UINT32 || request.window > MAX_UINT32) return undefined
-    room += REQUEST_BYTES + textRoom(request.requestId)
-    for (const name in request.headers) room += textRoom(name) + textRoom(request.headers[name]!)
+    room += REQUEST_BYTES + textRoom(request.requestId) + textRoom(request.headers)
     for (const part of request.parts) {
       room += PART_BYTES + textRoom(part.name) + textRoom(part.contentType ?? '') + part.data.byteLength
     }
@@ -63,11 +62,7 @@ function writeRequest(
   writer.constant(REQUEST_ID)
   writer.text(requestId)
   writer.constant(HEADERS)
-  writer.mapHead(Object.keys(headers).length)
-  for (const name in headers) {
-    writer.text(name)
-    writer.text(headers[name]!)
-  }
+  writer.text(headers)
   writer.constant(PARTS)
   writer.arrayHead(parts.length)
   for (const part of parts) writePart(writer, part)
@@ -113,7 +108,7 @@ function readRequest(reader: Reader): PredictRequest {
   reader.constant(REQUEST_ID)
   const requestId = reader.text()
   reader.constant(HEADERS)
-  const headers = readHeaders(reader)
+  const headers = reader.text()
   reader.constant(PARTS)
   const count = reader.arrayHead()
   const parts: InputPart[] = []
@@ -123,18 +118,6 @@ function readRequest(reader: Reader): PredictRequest {
   if (fields === 5) return { id, requestId, headers, parts, window }
   reader.constant(DEADLINE)
   return { id, requestId, headers, parts, window, deadline: reader.finite() }
-}
-
-function readHeaders(reader: Reader): Record<string, string> {
-  const count = reader.mapHead()
-  const headers: Record<string, string> = {}
-  for (let i = 0; i < count && reader.ok; i += 1) {
-    const name = reader.text()
-    const value = reader.text()
-    // The general codec renames this key; a header of that name is of no use to anybody.
-    if (name !== '__proto__') headers[name] = value
-  }
-  return headers
 }
 
 function readPart(reader: Reader): InputPart {

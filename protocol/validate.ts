@@ -49,7 +49,7 @@ const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({
   id: count,
   requestId: text,
-  headers: texts,
+  headers: text,
   parts: list(part),
   window: count,
   deadline: optional(finite),

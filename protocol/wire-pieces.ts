@@ -46,12 +46,6 @@ export class Writer {
     this.at = this.buffer.writeUInt32BE(length, this.at)
   }
 
-  /** As map32. */
-  mapHead(length: number): void {
-    this.buffer[this.at++] = 0xdf
-    this.at = this.buffer.writeUInt32BE(length, this.at)
-  }
-
   /** As str8 when it surely fits, else str32. */
   text(text: string): void {
     const short = text.length * MAX_BYTES_PER_CHARACTER <= 0xff
@@ -129,10 +123,6 @@ export class Reader {
 
   arrayHead(): number {
     return this.#count(0xdd)
-  }
-
-  mapHead(): number {
-    return this.#count(0xdf)
   }
 
   text(): string {

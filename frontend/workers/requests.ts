@@ -1,4 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
+import { joinHeaders } from '../../protocol/header-lines.ts'
 import type {
   CancelReason,
   FromWorker,
@@ -137,7 +138,8 @@ export class Requests implements InFlightLink {
 }
 
 function wireRequest(id: number, job: Job, window: number): PredictRequest {
-  const { requestId, headers, parts, deadline } = job.request
+  const { requestId, parts, deadline } = job.request
+  const headers = joinHeaders(job.request.headers)
   return deadline === undefined
     ? { id, requestId, headers, parts, window }
     : { id, requestId, headers, parts, window, deadline }

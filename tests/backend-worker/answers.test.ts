@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { PredictRequest } from '../../protocol/messages.ts'
+import type { RequestOptions } from '../support/worker-process.ts'
 import { type Answer, request, startWorker, type WorkerConnection } from '../support/worker-process.ts'
 import { run, SCRIPTED } from './scripted.ts'
 
@@ -12,7 +12,7 @@ afterAll(async () => {
   expect(await worker.close()).toBe(0)
 })
 
-async function answer(code: string, body?: unknown, more?: Partial<PredictRequest>): Promise<Answer> {
+async function answer(code: string, body?: unknown, more?: RequestOptions): Promise<Answer> {
   worker.predict(run(++id, code, body, more))
   return worker.answer(id)
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { itemCost, type PredictRequest } from '../../protocol/messages.ts'
+import { itemCost } from '../../protocol/messages.ts'
+import type { RequestOptions } from '../support/worker-process.ts'
 import { type Answer, startWorker, type WorkerConnection } from '../support/worker-process.ts'
 import { run, SCRIPTED } from './scripted.ts'
 
@@ -13,12 +14,12 @@ afterAll(async () => {
   expect(worker.process.stderr).toBe('')
 })
 
-async function answer(code: string, more?: Partial<PredictRequest>): Promise<Answer> {
+async function answer(code: string, more?: RequestOptions): Promise<Answer> {
   worker.predict(run(++id, code, {}, more))
   return worker.answer(id)
 }
 
-function start(code: string, size = 1, more?: Partial<PredictRequest>): number[] {
+function start(code: string, size = 1, more?: RequestOptions): number[] {
   const ids = Array.from({ length: size }, () => ++id)
   worker.predict(...ids.map((one) => run(one, code, {}, more)))
   return ids

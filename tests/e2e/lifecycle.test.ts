@@ -57,18 +57,22 @@ async function workerPid(server: Server, model: string): Promise<number> {
 }
 
 describe('start and stop', () => {
-  test(`${STARTS} times in a row leave no process, socket, file or port behind`, async () => {
-    for (let k = 0; k < STARTS; k += 1) {
-      const server = await startServer({ models: [ECHO] })
-      const pid = await workerPid(server, 'echo')
-      const response = await rawRequest(server.ports.inference, '/predictions/echo', { body: 'x' })
-      expect(response.status).toBe(200)
-      expect(await server.stop()).toBe(0)
-      expect(isAlive(pid)).toBe(false)
-      expect(server.leftovers().filter((name) => name !== 'models')).toEqual([])
-      await portIsFree(server.ports.inference)
-    }
-  }, STARTS * 12_000)
+  test(
+    `${STARTS} times in a row leave no process, socket, file or port behind`,
+    async () => {
+      for (let k = 0; k < STARTS; k += 1) {
+        const server = await startServer({ models: [ECHO] })
+        const pid = await workerPid(server, 'echo')
+        const response = await rawRequest(server.ports.inference, '/predictions/echo', { body: 'x' })
+        expect(response.status).toBe(200)
+        expect(await server.stop()).toBe(0)
+        expect(isAlive(pid)).toBe(false)
+        expect(server.leftovers().filter((name) => name !== 'models')).toEqual([])
+        await portIsFree(server.ports.inference)
+      }
+    },
+    STARTS * 12_000,
+  )
 
   test('SIGTERM lets a running stream finish and refuses new work', async () => {
     const server = await startServer({ models: [COUNT] })

@@ -31,7 +31,7 @@ const request = fc.record(
   {
     id: count,
     requestId: text,
-    headers: texts,
+    headers: text,
     parts: fc.array(part, { maxLength: 4 }),
     window: count,
     deadline: double,

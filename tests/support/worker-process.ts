@@ -1,3 +1,4 @@
+import { joinHeaders } from '../../protocol/header-lines.ts'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -237,14 +238,17 @@ export interface Answer {
   error: FailureMessage['error'] | undefined
 }
 
+/** What a request may have beside its body. */
+export type RequestOptions = Partial<Omit<PredictRequest, 'headers'>> & { headers?: Record<string, string> }
+
 /** A request with a JSON body. */
-export function request(id: number, body: unknown = {}, more: Partial<PredictRequest> = {}): PredictRequest {
+export function request(id: number, body: unknown = {}, more: RequestOptions = {}): PredictRequest {
   return {
     id,
     requestId: `id-${id}`,
-    headers: {},
     parts: [{ name: 'body', contentType: 'application/json', data: Buffer.from(JSON.stringify(body)) }],
     window: 65_536,
     ...more,
+    headers: joinHeaders(more.headers ?? {}),
   }
 }
