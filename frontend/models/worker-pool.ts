@@ -5,8 +5,6 @@ import type { WorkerDescription } from './operations.ts'
 export interface WorkerPool {
   /** Workers that are wanted. */
   readonly wanted: number
-  /** Workers whose handler is loaded. */
-  readonly running: number
   /** Workers that are not past their retries (spec 1.5, /ping). */
   readonly healthy: number
   /**

@@ -35,10 +35,6 @@ export class Pool implements WorkerPool {
     return this.#workers.length
   }
 
-  get running(): number {
-    return this.#workers.filter((worker) => worker.state === 'ready').length
-  }
-
   get healthy(): number {
     return this.#workers.filter((worker) => worker.state !== 'failed').length
   }

@@ -1,30 +1,11 @@
 import { once } from 'node:events'
-import { createServer, connect, type Socket, type AddressInfo } from 'node:net'
-import { afterEach, expect, test } from '@jest/globals'
+import type { Socket } from 'node:net'
+import { expect, test } from '@jest/globals'
 import { frontendChannel, workerChannel, type Channel } from '../../protocol/channel.ts'
 import { encode } from '../../protocol/codec.ts'
 import type { ServeError } from '../../protocol/errors.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
-
-const sockets: Socket[] = []
-afterEach(async () => {
-  for (const socket of sockets.splice(0)) {
-    if (socket.closed) continue
-    socket.destroy()
-    await once(socket, 'close')
-  }
-})
-
-/** Two ends of a real connection. */
-async function pair(): Promise<[Socket, Socket]> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
-  const [far] = (await once(server, 'connection')) as [Socket]
-  server.close()
-  sockets.push(near, far)
-  return [near, far]
-}
+import { socketPair } from '../support/socket-pair.ts'
 
 interface End {
   channel: Channel<FromWorker, ToWorker>
@@ -57,7 +38,7 @@ function worker(socket: Socket): Channel<ToWorker, FromWorker> {
 }
 
 test('messages arrive in order, both ways', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   const nonces: number[] = []
   const other = workerChannel(far, 1000, {
@@ -75,7 +56,7 @@ test('messages arrive in order, both ways', async () => {
 })
 
 test('messages of one turn, also of its microtasks, leave in one write', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const channel = worker(far)
   const chunks: Buffer[] = []
   near.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -97,7 +78,7 @@ test('messages of one turn, also of its microtasks, leave in one write', async (
 })
 
 test('a plain end closes without an error, after all that was sent', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   const channel = worker(far)
   for (let nonce = 0; nonce < 1000; nonce++) channel.send({ type: 'pong', nonce })
@@ -108,7 +89,7 @@ test('a plain end closes without an error, after all that was sent', async () =>
 })
 
 test('what is sent after the close is dropped', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   const channel = worker(far)
   channel.close()
@@ -118,7 +99,7 @@ test('what is sent after the close is dropped', async () => {
 })
 
 test('a frame over the limit closes the connection with the reason, before its body was sent', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   far.on('error', () => undefined)
   far.write(Buffer.from('7fffffff', 'hex'))
@@ -126,7 +107,7 @@ test('a frame over the limit closes the connection with the reason, before its b
 })
 
 test('a malformed message closes the connection and nothing after it is delivered', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   far.on('error', () => undefined)
   const bad = encode({ type: 'pong', nonce: 'no number' } as never)
@@ -136,7 +117,7 @@ test('a malformed message closes the connection and nothing after it is delivere
 })
 
 test('a receiver that throws closes the connection', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near, 1000, () => {
     throw new Error('bug')
   })
@@ -146,14 +127,14 @@ test('a receiver that throws closes the connection', async () => {
 })
 
 test('a reset connection says so', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   far.resetAndDestroy()
   expect(await end.closed).toMatchObject({ code: 'WORKER_LOST' })
 })
 
 test('a header called constructor is a header like any other', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   const end = frontend(near)
   const headers = { constructor: 'x', toString: 'y' } as unknown as Record<string, string>
   worker(far).send({ type: 'response', id: 1, body: Buffer.from(''), headers })
@@ -162,7 +143,7 @@ test('a header called constructor is a header like any other', async () => {
 })
 
 test('unsent bytes are counted until the kernel takes them', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   near.pause()
   const channel = worker(far)
   const body = Buffer.alloc(1_000_000)

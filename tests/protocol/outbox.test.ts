@@ -1,27 +1,12 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { afterEach, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeFromWorker } from '../../protocol/codec.ts'
 import { FrameDecoder } from '../../protocol/frame.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import { Outbox } from '../../protocol/outbox.ts'
-
-const sockets: Socket[] = []
-afterEach(() => {
-  for (const socket of sockets.splice(0)) socket.destroy()
-})
-
-async function pair(): Promise<[Socket, Socket]> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
-  const [far] = (await once(server, 'connection')) as [Socket]
-  server.close()
-  sockets.push(near, far)
-  return [near, far]
-}
+import { socketPair } from '../support/socket-pair.ts'
 
 /** Sizes around the borders that the outbox knows: empty, small, near a large frame, near and over its buffer. */
 const sizes = fc.oneof(
@@ -49,7 +34,7 @@ function summary(got: FromWorker): string {
 test('whatever is added and whenever it is flushed: the same messages arrive in the same order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(message, { maxLength: 30 }), { maxLength: 6 }), async (turns) => {
-      const [near, far] = await pair()
+      const [near, far] = await socketPair()
       const got: string[] = []
       const decoder = new FrameDecoder(1_000_000, (chunk, from, to) =>
         got.push(summary(decodeFromWorker(chunk, from, to))),
@@ -73,7 +58,7 @@ test('whatever is added and whenever it is flushed: the same messages arrive in 
 }, 60_000)
 
 test('a reader that stops does not corrupt what comes after it resumes', async () => {
-  const [near, far] = await pair()
+  const [near, far] = await socketPair()
   far.pause()
   const outbox = new Outbox()
   const count = 20_000
