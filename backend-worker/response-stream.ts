@@ -161,7 +161,7 @@ export class ResponseStream {
   }
 
   #keep(body: Uint8Array): void {
-    this.#waitingBytes += itemCost(body)
+    this.#waitingBytes += itemCost(body.byteLength)
     if (this.#waitingBytes > this.#limits.maxUnsentBytes) {
       const message = `The handler sent ${this.#waitingBytes} bytes more than the reader took; await each send`
       this.drop(markOwn(new ServeError('SEND_OVERFLOW', message)))
@@ -175,7 +175,7 @@ export class ResponseStream {
     let sent = 0
     while (sent < waiting.length && this.#window > 0) {
       const body = waiting[sent++]!
-      this.#waitingBytes -= itemCost(body)
+      this.#waitingBytes -= itemCost(body.byteLength)
       this.#sendItem(body)
     }
     if (sent === waiting.length) this.#waiting = undefined
@@ -183,7 +183,7 @@ export class ResponseStream {
   }
 
   #sendItem(body: Uint8Array): void {
-    this.#window -= itemCost(body)
+    this.#window -= itemCost(body.byteLength)
     this.#outlet.send(this.#response(body, 'true'))
     this.#streamed = true
   }

@@ -25,7 +25,7 @@ export interface SessionEvents {
 
 /** The worker's side of its one connection: decides what each message of the frontend means. */
 export class Session {
-  readonly #channel: Channel<ToWorker, FromWorker>
+  readonly #channel: Channel<FromWorker>
   readonly #rank: Rank
   #loading = false
   #loaded: LoadedModel | undefined

@@ -68,7 +68,7 @@ export class TestRun implements Outlet {
 
   async #read(id: number, body: Buffer): Promise<void> {
     await this.#onItem?.(body.toString(), id)
-    this.onCredit(id, itemCost(body))
+    this.onCredit(id, itemCost(body.byteLength))
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { decodeFromWorker, decodeToWorker } from './codec.ts'
 import { ServeError } from './errors.ts'
-import { FrameDecoder } from './frame.ts'
+import { FrameDecoder, type OnFrame } from './frame.ts'
+import { isItemFrame, ITEM_BODY_AT, itemId } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { Outbox } from './outbox.ts'
 
@@ -16,13 +17,20 @@ export interface ChannelEvents<In> {
   onClose(error?: ServeError): void
 }
 
+export interface FrontendEvents extends ChannelEvents<FromWorker> {
+  /**
+   * An item of a stream with nothing but a body, which lies in the bytes from..to of `chunk` until this returns; by far the most
+   * frequent message, so no object is made of it. All others come to `onMessage`.
+   */
+  onItem(id: number, chunk: Buffer, from: number, to: number): void
+}
+
 /**
  * A socket that speaks messages. Messages sent in one turn of the event loop leave in one write. Anything that breaks
  * the protocol, or throws in `onMessage`, closes the channel: after it nothing on this socket can be trusted.
  */
-export class Channel<In, Out extends ToWorker | FromWorker> {
+export class Channel<Out extends ToWorker | FromWorker> {
   readonly #socket: Socket
-  readonly #events: ChannelEvents<In>
   readonly #outbox = new Outbox()
   #flushing = false
   #turnStart = 0
@@ -33,13 +41,12 @@ export class Channel<In, Out extends ToWorker | FromWorker> {
   constructor(
     socket: Socket,
     maxFrameBytes: number,
-    decode: (chunk: Buffer, from: number, to: number) => In,
-    events: ChannelEvents<In>,
+    onFrame: OnFrame,
+    onClose: ChannelEvents<never>['onClose'],
   ) {
     this.#socket = socket
-    this.#events = events
     const decoder = new FrameDecoder(maxFrameBytes, (chunk, from, to) => {
-      if (this.#error === undefined) events.onMessage(decode(chunk, from, to))
+      if (this.#error === undefined) onFrame(chunk, from, to)
     })
     socket.on('data', (chunk: Buffer) => {
       this.#turnStart = this.#lastAsked = performance.now()
@@ -53,7 +60,7 @@ export class Channel<In, Out extends ToWorker | FromWorker> {
       this.#error ??= new ServeError('WORKER_LOST', error.message, { cause: error })
     })
     socket.once('close', () => {
-      this.#events.onClose(this.#error)
+      onClose(this.#error)
     })
   }
 
@@ -115,9 +122,13 @@ export class Channel<In, Out extends ToWorker | FromWorker> {
 export function frontendChannel(
   socket: Socket,
   maxFrameBytes: number,
-  events: ChannelEvents<FromWorker>,
-): Channel<FromWorker, ToWorker> {
-  return new Channel(socket, maxFrameBytes, decodeFromWorker, events)
+  events: FrontendEvents,
+): Channel<ToWorker> {
+  const onFrame: OnFrame = (chunk, from, to) => {
+    if (!isItemFrame(chunk, from, to)) events.onMessage(decodeFromWorker(chunk, from, to))
+    else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to)
+  }
+  return new Channel(socket, maxFrameBytes, onFrame, (error) => events.onClose(error))
 }
 
 /** The worker's end of its socket. */
@@ -125,6 +136,7 @@ export function workerChannel(
   socket: Socket,
   maxFrameBytes: number,
   events: ChannelEvents<ToWorker>,
-): Channel<ToWorker, FromWorker> {
-  return new Channel(socket, maxFrameBytes, decodeToWorker, events)
+): Channel<FromWorker> {
+  const onFrame: OnFrame = (chunk, from, to) => events.onMessage(decodeToWorker(chunk, from, to))
+  return new Channel(socket, maxFrameBytes, onFrame, (error) => events.onClose(error))
 }

@@ -2,7 +2,6 @@ import { Packr, RESERVE_START_SPACE } from 'msgpackr'
 import { ServeError } from './errors.ts'
 import { LENGTH_BYTES, writeLength } from './frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
-import { readItemFrame } from './item-frame.ts'
 import { readPredict } from './predict-frame.ts'
 import { readResponse } from './response-frame.ts'
 import { isFromWorker, isToWorker } from './validate.ts'
@@ -19,7 +18,7 @@ export function encode(message: ToWorker | FromWorker): Buffer {
 
 /** Reads the frame in the bytes from..to of a chunk, as a frontend receives it. @throws ServeError PROTOCOL */
 export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength): FromWorker {
-  const response = readItemFrame(chunk, from, to) ?? readResponse(chunk, from, to)
+  const response = readResponse(chunk, from, to)
   if (response !== undefined) return response
   const message = unpack(chunk.subarray(from, to))
   if (!isFromWorker(message)) throw refuse(message)

@@ -4,7 +4,7 @@ import type { ResponseMessage } from './messages.ts'
 /**
  * The frame of an item of a stream, by far the most frequent of all: the same bytes that response-frame.ts makes of a message
  * with nothing but a body, {type: "response", id: uint32, ts_stream_next: "true", body: bin32}. Everything in it has its
- * fixed place, so it is compared and filled in instead of being parsed and put together, at an eighth of the time.
+ * fixed place, so it is compared and filled in instead of being parsed and put together, and its body is told by its place, without a view.
  */
 const BEFORE_ID = Buffer.from('\x84\xa4type\xa8response\xa2id\xce', 'latin1')
 const AFTER_ID = Buffer.from('\xaets_stream_next\xa4true\xa4body\xc6', 'latin1')
@@ -14,6 +14,9 @@ const AFTER_ID_AT = ID_AT + 4
 const SIZE_AT = AFTER_ID_AT + AFTER_ID.length
 /** Bytes of the map before its body. */
 const HEAD_BYTES = SIZE_AT + 4
+
+/** Where the body begins in the map. */
+export const ITEM_BODY_AT = HEAD_BYTES
 
 /** What an item's frame holds beyond its body, length included. */
 export const ITEM_FRAME_BYTES = LENGTH_BYTES + HEAD_BYTES
@@ -49,22 +52,28 @@ export function writeItemFrame(target: Buffer, at: number, id: number, body: Uin
   return at + ITEM_FRAME_BYTES + size
 }
 
-/** Reads bytes from..to of `chunk` if they are such a map; undefined: the general codec has to read them. */
-export function readItemFrame(chunk: Buffer, from: number, to: number): ResponseMessage | undefined {
-  if (to - from < HEAD_BYTES || chunk[from] !== 0x84) return undefined
-  if (!matches(chunk, from, BEFORE_ID) || !matches(chunk, from + AFTER_ID_AT, AFTER_ID)) return undefined
-  if (chunk.readUInt32BE(from + SIZE_AT) !== to - from - HEAD_BYTES) return undefined
-  return {
-    type: 'response',
-    id: chunk.readUInt32BE(from + ID_AT),
-    body: chunk.subarray(from + HEAD_BYTES, to),
-    ts_stream_next: 'true',
-  }
+/** Whether bytes from..to of `chunk` are such a map; if not, the general codec has to read them. */
+export function isItemFrame(chunk: Buffer, from: number, to: number): boolean {
+  return (
+    to - from >= HEAD_BYTES &&
+    matches(chunk, from, BEFORE_ID) &&
+    matches(chunk, from + AFTER_ID_AT, AFTER_ID) &&
+    readUint32(chunk, from + SIZE_AT) === to - from - HEAD_BYTES
+  )
+}
+
+/** Whose item it is. */
+export function itemId(chunk: Buffer, from: number): number {
+  return readUint32(chunk, from + ID_AT)
 }
 
 function matches(chunk: Buffer, at: number, expected: Buffer): boolean {
   for (let i = 0; i < expected.length; i += 1) if (chunk[at + i] !== expected[i]) return false
   return true
+}
+
+function readUint32(chunk: Buffer, at: number): number {
+  return chunk[at]! * 0x1000000 + ((chunk[at + 1]! << 16) | (chunk[at + 2]! << 8) | chunk[at + 3]!)
 }
 
 function writeUint32(target: Buffer, at: number, value: number): void {

@@ -180,6 +180,6 @@ export type FromWorker =
 export const ITEM_OVERHEAD_BYTES = 64
 
 /** What one response takes from its request's window. */
-export function itemCost(body: Uint8Array): number {
-  return body.byteLength + ITEM_OVERHEAD_BYTES
+export function itemCost(bodyBytes: number): number {
+  return bodyBytes + ITEM_OVERHEAD_BYTES
 }

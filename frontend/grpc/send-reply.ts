@@ -37,8 +37,8 @@ export class StreamReply implements ReplySink {
   }
 
   /** Full as soon as one message has to wait for those before it (EagerCall says when). */
-  write(item: Uint8Array): boolean {
-    this.#call.write(encodePrediction(item), this.#onAccepted)
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    this.#call.write(encodePrediction(chunk.subarray(from, to)), this.#onAccepted)
     this.#full = this.#call.writableLength > 0
     return !this.#full
   }
@@ -87,8 +87,8 @@ export class UnaryReply implements ReplySink {
     this.#items = new ByteCollector(this.#maxBytes)
   }
 
-  write(item: Uint8Array): boolean {
-    if (!this.#items!.add(item)) this.#overflow()
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    if (!this.#items!.add(chunk.subarray(from, to))) this.#overflow()
     return true
   }
 

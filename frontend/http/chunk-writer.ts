@@ -3,6 +3,9 @@ import type { ServerResponse } from 'node:http'
 /** Items up to this size are joined with their neighbours of the same turn into one string. */
 const SMALL_ITEM_BYTES = 1_024
 
+/** What a socket reads at once; larger chunks hold a large item, and the small ones in them are few. */
+const LARGE_CHUNK_BYTES = 65_536
+
 const CRLF = '\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
 
@@ -34,11 +37,11 @@ export class ChunkWriter {
   }
 
   /** False: the connection is full, wait for the response's `drain`. An empty item only sends the head on its way. */
-  write(item: Uint8Array): boolean {
-    const size = item.byteLength
-    if (size > SMALL_ITEM_BYTES) return this.#writeLarge(item, size)
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    const size = to - from
+    if (size > SMALL_ITEM_BYTES) return this.#writeLarge(chunk.subarray(from, to), size)
     if (size > 0) {
-      const text = latin1(item)
+      const text = textAt(chunk, from, to)
       this.#pending += this.#framed ? SIZE_LINES[size]! + text + CRLF : text
     }
     const waiting = this.#res.writableLength + this.#pending.length
@@ -57,7 +60,7 @@ export class ChunkWriter {
     this.#pending = ''
     if (text !== '') {
       this.#headFlushed = true
-      return this.#res.write(text, 'latin1')
+      return this.#res.write(this.#kept(text), 'latin1')
     }
     if (!this.#headFlushed) {
       this.#headFlushed = true
@@ -71,6 +74,11 @@ export class ChunkWriter {
     this.#pending = ''
     this.#headFlushed = true
     this.#res.end(text, 'latin1')
+  }
+
+  /** The pieces of a text hold the chunks that they were cut from; where the connection is behind, only bytes of their own may wait. */
+  #kept(text: string): string | Buffer {
+    return this.#res.writableLength === 0 ? text : Buffer.from(text, 'latin1')
   }
 
   #writeLarge(item: Uint8Array, size: number): boolean {
@@ -95,6 +103,24 @@ function flushAll(): void {
   const writers = waitingWriters
   waitingWriters = []
   for (const writer of writers) writer.flush()
+  lastChunk = undefined
+  lastText = ''
+}
+
+/** The chunk that items are being taken from; it is dropped at the end of the turn. */
+let lastChunk: Uint8Array | undefined
+let lastText = ''
+
+/**
+ * Part of a chunk as a string. The string of the whole chunk is made once for all items in it: a piece of a string costs far
+ * less than a string of a piece of bytes.
+ */
+function textAt(chunk: Uint8Array, from: number, to: number): string {
+  if (chunk === lastChunk) return lastText.slice(from, to)
+  if (chunk.byteLength > LARGE_CHUNK_BYTES) return latin1(chunk.subarray(from, to))
+  lastChunk = chunk
+  lastText = latin1(chunk)
+  return lastText.slice(from, to)
 }
 
 /** Bytes as a string of the same length, which Node writes back as the same bytes. */

@@ -74,8 +74,8 @@ export class HttpReplySink implements ReplySink, LiveReply {
     this.#res.on('drain', () => this.#job?.drained())
   }
 
-  write(item: Uint8Array): boolean {
-    return this.#ended || this.#writer!.write(item)
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return this.#ended || this.#writer!.write(chunk, from, to)
   }
 
   close(): void {

@@ -52,8 +52,8 @@ class CollectingSink implements ReplySink {
     // The items follow.
   }
 
-  write(item: Uint8Array): boolean {
-    this.#resolve(item)
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    this.#resolve(chunk.slice(from, to))
     return true
   }
 

@@ -132,7 +132,7 @@ export class Job {
       this.#limitGap(this.#timeouts?.gap ?? 0)
       this.#sink.open(response)
     }
-    const room = this.#sink.write(response.body)
+    const room = this.#sink.write(response.body, 0, response.body.byteLength)
     if (!response.more && !this.ended) {
       this.#end('finished')
       this.#sink.close()
@@ -141,10 +141,10 @@ export class Job {
   }
 
   /** An item of a stream that has begun and goes on: `respond` without all that only first and last items need. */
-  item(body: Uint8Array): boolean {
+  item(chunk: Uint8Array, from: number, to: number): boolean {
     if (this.outcome !== undefined) return true
     this.#lastProgress = performance.now()
-    return this.#sink.write(body)
+    return this.#sink.write(chunk, from, to)
   }
 
   /** The job failed: the client gets the error in its own way. */

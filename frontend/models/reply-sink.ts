@@ -23,10 +23,11 @@ export interface ReplySink {
   /** The first item of a stream is here: write status and headers now. `write` follows in the same turn. */
   open(head: ReplyHead): void
   /**
-   * One item of a stream; it may be empty (gRPC sends a message for it, chunked HTTP nothing).
+   * One item of a stream: the bytes from..to of `chunk`, which is not to be kept (it may be much larger). The item may be empty
+   * (gRPC sends a message for it, chunked HTTP nothing).
    * Returns false when the client's connection is full: call `job.drained()` once it has room again.
    */
-  write(item: Uint8Array): boolean
+  write(chunk: Uint8Array, from: number, to: number): boolean
   /** The stream finished well. */
   close(): void
   /** The job failed: a proper error before `open`, a visibly broken stream after it. */

@@ -53,12 +53,23 @@ export class InFlight implements JobHolder {
   /** An answer came. True when it was the last. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
-    const room = this.job.streaming && !last ? this.job.item(message.body) : this.#answer(message, last)
-    if (last || this.job.ended) return last
-    this.#owed += itemCost(message.body)
+    const room = this.#answer(message, last)
+    if (!last) this.#took(message.body.byteLength, room)
+    return last
+  }
+
+  /** An item with nothing but a body came. */
+  item(chunk: Buffer, from: number, to: number): void {
+    const { job } = this
+    if (job.streaming) this.#took(to - from, job.item(chunk, from, to))
+    else this.respond({ type: 'response', id: this.id, body: chunk.subarray(from, to), ts_stream_next: 'true' })
+  }
+
+  #took(bytes: number, room: boolean): void {
+    if (this.job.ended) return
+    this.#owed += itemCost(bytes)
     if (!room) this.#blocked = true
     this.#giveCredit()
-    return false
   }
 
   #answer(message: ResponseMessage, last: boolean): boolean {

@@ -7,6 +7,7 @@ export interface RankGroupEvents {
   /** Every rank is connected; the handlers are being loaded. */
   onConnected(): void
   onMessage(rank: number, message: FromWorker): void
+  onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
   onOutput(rank: number, stream: 'stdout' | 'stderr', line: string): void
   /** Once, when the first process of the group has ended; the others are being killed then. */
   onDeath(rank: number, cause: ExitCause): void
@@ -42,6 +43,7 @@ export class RankGroup {
           onMessage: (from, message) => {
             this.#message(from, message)
           },
+          onItem: events.onItem,
           onOutput: events.onOutput,
           onExit: (from, cause) => {
             this.#exit(from, cause)

@@ -18,6 +18,8 @@ export interface RankOptions {
 
 export interface RankEvents {
   onMessage(rank: number, message: FromWorker): void
+  /** See FrontendEvents. */
+  onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
   onOutput(rank: number, stream: 'stdout' | 'stderr', line: string): void
   /** Once, when the process has ended, whatever the reason. */
   onExit(rank: number, cause: ExitCause): void
@@ -36,7 +38,7 @@ export class RankProcess {
   readonly #events: RankEvents
   readonly #process: ResultPromise<ProcessOptions>
   readonly #stderr: string[] = []
-  #channel: Channel<FromWorker, ToWorker> | undefined
+  #channel: Channel<ToWorker> | undefined
   #protocolError: ServeError | undefined
   #resolveReady!: () => void
   #rejectReady!: (error: ServeError) => void
@@ -88,6 +90,9 @@ export class RankProcess {
       onMessage: (message) => {
         if (message.type === 'ready') this.#hello(message.protocolVersion)
         else this.#events.onMessage(this.#options.rank, message)
+      },
+      onItem: (id, chunk, from, to) => {
+        this.#events.onItem(this.#options.rank, id, chunk, from, to)
       },
       onClose: (error) => {
         this.#protocolError = error?.code === 'PROTOCOL' ? error : undefined

@@ -89,6 +89,11 @@ export class Requests implements InFlightLink {
     }
   }
 
+  /** An item of a stream from a rank: bytes from..to of a chunk. */
+  receiveItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void {
+    if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)
+  }
+
   /** The worker is gone: everything that it had fails. */
   failAll(error: ServeError): void {
     const entries = [...this.#entries.values()]

@@ -140,6 +140,9 @@ export class Worker {
         onMessage: (rank, message) => {
           this.#receive(rank, message)
         },
+        onItem: (rank, id, chunk, from, to) => {
+          this.#requests?.receiveItem(rank, id, chunk, from, to)
+        },
         onOutput: (rank, stream, line) => {
           this.#events.log(
             stream === 'stderr' ? 'warn' : 'info',

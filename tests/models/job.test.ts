@@ -18,8 +18,8 @@ class RecordingSink implements ReplySink {
     this.calls.push(`open ${head.status}`)
   }
 
-  write(item: Uint8Array): boolean {
-    this.calls.push(`write ${Buffer.from(item).toString()}`)
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    this.calls.push(`write ${Buffer.from(chunk.subarray(from, to)).toString()}`)
     return this.room
   }
 

@@ -5,10 +5,11 @@ import { frontendChannel, workerChannel, type Channel } from '../../protocol/cha
 import { encode } from '../../protocol/codec.ts'
 import type { ServeError } from '../../protocol/errors.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
+import { allAsMessages } from '../support/all-as-messages.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 interface End {
-  channel: Channel<FromWorker, ToWorker>
+  channel: Channel<ToWorker>
   messages: FromWorker[]
   closed: Promise<ServeError | undefined>
   arrived(count: number): Promise<void>
@@ -19,21 +20,25 @@ function frontend(socket: Socket, maxFrameBytes = 1000, onMessage?: (message: Fr
   let wake = (): void => undefined
   let close: (error?: ServeError) => void
   const closed = new Promise<ServeError | undefined>((resolve) => (close = resolve))
-  const channel = frontendChannel(socket, maxFrameBytes, {
-    onMessage: (message) => {
-      messages.push(message)
-      wake()
-      onMessage?.(message)
-    },
-    onClose: (error) => close(error),
-  })
+  const channel = frontendChannel(
+    socket,
+    maxFrameBytes,
+    allAsMessages(
+      (message) => {
+        messages.push(message)
+        wake()
+        onMessage?.(message)
+      },
+      (error) => close(error),
+    ),
+  )
   const arrived = async (count: number): Promise<void> => {
     while (messages.length < count) await new Promise<void>((resolve) => (wake = resolve))
   }
   return { channel, messages, closed, arrived }
 }
 
-function worker(socket: Socket): Channel<ToWorker, FromWorker> {
+function worker(socket: Socket): Channel<FromWorker> {
   return workerChannel(socket, 1000, { onMessage: () => undefined, onClose: () => undefined })
 }
 

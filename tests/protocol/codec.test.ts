@@ -166,5 +166,5 @@ test('an error code of a newer peer becomes INTERNAL', () => {
 })
 
 test('an item costs its bytes and a little more', () => {
-  expect(itemCost(Buffer.alloc(10))).toBe(10 + ITEM_OVERHEAD_BYTES)
+  expect(itemCost(10)).toBe(10 + ITEM_OVERHEAD_BYTES)
 })

@@ -4,8 +4,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
-import { type Channel, frontendChannel } from '../../protocol/channel.ts'
-import type { ServeError } from '../../protocol/errors.ts'
+import { type Channel, frontendChannel, type FrontendEvents } from '../../protocol/channel.ts'
 import type {
   FailureMessage,
   FromWorker,
@@ -15,6 +14,7 @@ import type {
   ResponseMessage,
   ToWorker,
 } from '../../protocol/messages.ts'
+import { allAsMessages } from './all-as-messages.ts'
 import { tempDir } from './temp.ts'
 
 /** The compiled worker: the one that `npm test` has just built, unless WORKER_MAIN names another. */
@@ -118,15 +118,10 @@ export class WorkerProcess {
   }
 }
 
-interface Events {
-  onMessage(message: FromWorker): void
-  onClose(error?: ServeError): void
-}
-
 /** The frontend's side of the socket: sends, and keeps what came until a test asks for it. */
 export class WorkerConnection {
   readonly process: WorkerProcess
-  readonly channel: Channel<FromWorker, ToWorker>
+  readonly channel: Channel<ToWorker>
   /** All messages so far, in their order. */
   readonly received: FromWorker[] = []
   /** Set: called for each message instead of keeping it. */
@@ -135,19 +130,21 @@ export class WorkerConnection {
   #read = 0
   readonly #changed = new Set<() => void>()
 
-  constructor(worker: WorkerProcess, open: (events: Events) => Channel<FromWorker, ToWorker>) {
+  constructor(worker: WorkerProcess, open: (events: FrontendEvents) => Channel<ToWorker>) {
     this.process = worker
-    this.channel = open({
-      onMessage: (message) => {
-        if (this.onMessage !== undefined) this.onMessage(message)
-        else this.received.push(message)
-        this.#wake()
-      },
-      onClose: () => {
-        this.closed = true
-        this.#wake()
-      },
-    })
+    this.channel = open(
+      allAsMessages(
+        (message) => {
+          if (this.onMessage !== undefined) this.onMessage(message)
+          else this.received.push(message)
+          this.#wake()
+        },
+        () => {
+          this.closed = true
+          this.#wake()
+        },
+      ),
+    )
   }
 
   send(message: ToWorker): void {
