@@ -3,6 +3,8 @@ import type { FromWorker, LogLevel } from '../protocol/messages.ts'
 /** Where messages to the frontend go: the channel, or a list in a test. */
 export interface Outlet {
   send(message: FromWorker): void
+  /** An intermediate response that has nothing but a body. */
+  sendItem(id: number, body: Uint8Array): void
   /** A promise to await before more is sent, when the event loop has been held for long (Channel.breather). */
   breather(): Promise<void> | undefined
   /** Bytes sent that the other side has not taken yet. */

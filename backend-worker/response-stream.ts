@@ -184,7 +184,8 @@ export class ResponseStream {
 
   #sendItem(body: Uint8Array): void {
     this.#window -= itemCost(body.byteLength)
-    this.#outlet.send(this.#response(body, 'true'))
+    if (this.#streamed || this.#head === undefined) this.#outlet.sendItem(this.id, body)
+    else this.#outlet.send(this.#response(body, 'true'))
     this.#streamed = true
   }
 

@@ -52,6 +52,10 @@ export class TestRun implements Outlet {
     } else if (message.type === 'response') this.#respond(message)
   }
 
+  sendItem(id: number, body: Uint8Array): void {
+    this.#respond({ type: 'response', id, body, ts_stream_next: 'true' })
+  }
+
   #respond(message: FromWorker & { type: 'response' }): void {
     const response = this.result.responses[message.id]!
     if (response.status === undefined) {

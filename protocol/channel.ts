@@ -76,6 +76,17 @@ export class Channel<Out extends ToWorker | FromWorker> {
   send(message: Out): void {
     if (!this.#socket.writable) return
     this.#outbox.add(message)
+    this.#sendSoon()
+  }
+
+  /** An item of a stream that has nothing but a body: {type: "response", id, body, ts_stream_next: "true"}. */
+  sendItem(id: number, body: Uint8Array): void {
+    if (!this.#socket.writable) return
+    this.#outbox.addItem(id, body)
+    this.#sendSoon()
+  }
+
+  #sendSoon(): void {
     if (this.#outbox.isWorthSending) this.#outbox.flush(this.#socket)
     if (this.#flushing) return
     this.#flushing = true

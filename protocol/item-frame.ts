@@ -1,5 +1,4 @@
 import { LENGTH_BYTES } from './frame.ts'
-import type { ResponseMessage } from './messages.ts'
 
 /**
  * The frame of an item of a stream, by far the most frequent of all: the same bytes that response-frame.ts makes of a message
@@ -28,18 +27,6 @@ const TEMPLATE = Buffer.concat([
   AFTER_ID,
   Buffer.alloc(4),
 ])
-
-/** Whether a message can travel in this form: an intermediate response with nothing but a body. */
-export function isPlainItem(message: ResponseMessage): boolean {
-  return (
-    message.ts_stream_next === 'true' &&
-    message.status === undefined &&
-    message.contentType === undefined &&
-    message.headers === undefined &&
-    message.reason === undefined &&
-    message.id <= 0xffffffff
-  )
-}
 
 /** Writes the frame into `target`, which has room for it; returns where it ends. */
 export function writeItemFrame(target: Buffer, at: number, id: number, body: Uint8Array): number {

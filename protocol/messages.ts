@@ -22,7 +22,7 @@ export interface InputPart {
 
 /** One request of a batch. */
 export interface PredictRequest {
-  /** Correlation number, unique on its connection. */
+  /** Correlation number, a uint32, unique among the open requests of its connection. */
   id: number
   /** The id that users see: x-request-id, `context.requestIds`. */
   requestId: string

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { encode } from './codec.ts'
 import { LENGTH_BYTES } from './frame.ts'
-import { isPlainItem, ITEM_FRAME_BYTES, writeItemFrame } from './item-frame.ts'
+import { ITEM_FRAME_BYTES, writeItemFrame } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { predictRoom, writePredict } from './predict-frame.ts'
 import { responseRoom, writeResponse } from './response-frame.ts'
@@ -41,11 +41,6 @@ export class Outbox {
   }
 
   add(message: ToWorker | FromWorker): void {
-    if (message.type === 'response' && isPlainItem(message) && message.body.byteLength < LARGE_FRAME_BYTES) {
-      const room = this.#room(ITEM_FRAME_BYTES + message.body.byteLength)
-      this.#used = writeItemFrame(room, this.#used, message.id, message.body)
-      return
-    }
     this.#messages += 1
     if (this.#addHot(message)) return
     const frame = encode(message)
@@ -56,6 +51,16 @@ export class Outbox {
     const room = this.#room(frame.byteLength)
     room.set(frame, this.#used)
     this.#used += frame.byteLength
+  }
+
+  /** An item of a stream; see Channel.sendItem. `id` is a uint32. */
+  addItem(id: number, body: Uint8Array): void {
+    const size = body.byteLength
+    if (size < LARGE_FRAME_BYTES) {
+      this.#used = writeItemFrame(this.#room(ITEM_FRAME_BYTES + size), this.#used, id, body)
+    } else {
+      this.add({ type: 'response', id, body, ts_stream_next: 'true' })
+    }
   }
 
   /** Writes the frequent messages in place; false: it is another, or one that is not worth copying. */

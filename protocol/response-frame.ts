@@ -21,12 +21,10 @@ const FIXED_BYTES = LENGTH_BYTES + 1 + TYPE.length + ID.length + STREAM_NEXT.len
 const MAX_HEAD_BYTES = FIXED_BYTES + STATUS.length + BODY.length + FALSE.length + 3 * 5
 
 const MAP_OF_3 = 0x83
-const MAX_UINT32 = 0xffffffff
 
 /** An upper bound of the frame's size, length included; undefined: the message needs the general codec. */
 export function responseRoom(message: ResponseMessage): number | undefined {
-  if (message.headers !== undefined || message.reason !== undefined || message.id > MAX_UINT32)
-    return undefined
+  if (message.headers !== undefined || message.reason !== undefined) return undefined
   const { contentType } = message
   return MAX_HEAD_BYTES + message.body.byteLength + (contentType === undefined ? 0 : textRoom(contentType))
 }

@@ -14,7 +14,8 @@ const finite: Check = (v) => typeof v === 'number' && Number.isFinite(v)
 /** By prototype: a field may well be called `constructor`, for instance a header of a client. */
 const fields: Check = (v) =>
   typeof v === 'object' && v !== null && Object.getPrototypeOf(v) === Object.prototype
-const counts: Check = (v) => Array.isArray(v) && v.every(count)
+const uint32: Check = (v) => count(v) && (v as number) <= 0xffffffff
+const uint32s: Check = (v) => Array.isArray(v) && v.every(uint32)
 const oneOf =
   (...words: string[]): Check =>
   (v) =>
@@ -47,7 +48,7 @@ const list =
 const wireError = shape({ code: text, message: text, status: optional(count), detail: optional(text) })
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({
-  id: count,
+  id: uint32,
   requestId: text,
   headers: text,
   parts: list(part),
@@ -59,7 +60,7 @@ const fromWorker: Record<FromWorker['type'], Check> = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
   loaded: shape({ error: optional(wireError) }),
   response: shape({
-    id: count,
+    id: uint32,
     body: bytes,
     ts_stream_next: optional(oneOf('true', 'false')),
     contentType: optional(text),
@@ -67,8 +68,8 @@ const fromWorker: Record<FromWorker['type'], Check> = {
     reason: optional(text),
     headers: optional(texts),
   }),
-  failure: shape({ id: count, error: wireError }),
-  finished: shape({ ids: counts }),
+  failure: shape({ id: uint32, error: wireError }),
+  finished: shape({ ids: uint32s }),
   log: shape({
     level: oneOf('debug', 'info', 'warn', 'error'),
     message: text,
@@ -103,10 +104,10 @@ const toWorker: Record<ToWorker['type'], Check> = {
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
   cancel: shape({
-    ids: counts,
+    ids: uint32s,
     reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
   }),
-  credit: shape({ id: count, bytes: count }),
+  credit: shape({ id: uint32, bytes: count }),
   ping: shape({ nonce: count }),
   unload: shape({}),
 }

@@ -62,7 +62,8 @@ export class InFlight implements JobHolder {
   item(chunk: Buffer, from: number, to: number): void {
     const { job } = this
     if (job.streaming) this.#took(to - from, job.item(chunk, from, to))
-    else this.respond({ type: 'response', id: this.id, body: chunk.subarray(from, to), ts_stream_next: 'true' })
+    else
+      this.respond({ type: 'response', id: this.id, body: chunk.subarray(from, to), ts_stream_next: 'true' })
   }
 
   #took(bytes: number, room: boolean): void {

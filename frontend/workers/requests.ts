@@ -54,7 +54,7 @@ export class Requests implements InFlightLink {
     const batch = new Batch(jobs)
     const requests: PredictRequest[] = []
     for (const job of jobs) {
-      const entry = new InFlight(++this.#lastId, job, batch, this.#options.ranks, this)
+      const entry = new InFlight(this.#freeId(), job, batch, this.#options.ranks, this)
       this.#entries.set(entry.id, entry)
       requests.push(wireRequest(entry.id, job, this.window))
       job.started(entry)
@@ -122,6 +122,13 @@ export class Requests implements InFlightLink {
     if (entry.unfinishedRanks === 0) return
     if (failed) this.cancel(entry, 'failed')
     else this.#expectEnd(entry.batch, this.#options.rankLagMs)
+  }
+
+  /** Numbers start again after 2^32 requests. */
+  #freeId(): number {
+    do this.#lastId = (this.#lastId + 1) >>> 0
+    while (this.#entries.has(this.#lastId))
+    return this.#lastId
   }
 
   #expectEnd(batch: Batch, withinMs: number): void {

@@ -2,7 +2,13 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeFromWorker, encode } from '../../protocol/codec.ts'
 import { LENGTH_BYTES } from '../../protocol/frame.ts'
-import { isItemFrame, ITEM_BODY_AT, ITEM_FRAME_BYTES, itemId, writeItemFrame } from '../../protocol/item-frame.ts'
+import {
+  isItemFrame,
+  ITEM_BODY_AT,
+  ITEM_FRAME_BYTES,
+  itemId,
+  writeItemFrame,
+} from '../../protocol/item-frame.ts'
 import { anyFromWorker } from './messages.ts'
 
 const id = fc.nat(0xffffffff)
@@ -53,7 +59,9 @@ test('a byte that differs, or is missing or too many, makes it no item, unless i
       expect(isItemFrame(frame, LENGTH_BYTES, frame.byteLength)).toBe(isId)
       frame[at]! ^= change
       expect(isItemFrame(frame, LENGTH_BYTES, frame.byteLength - 1)).toBe(false)
-      expect(isItemFrame(Buffer.concat([frame, Buffer.alloc(1)]), LENGTH_BYTES, frame.byteLength + 1)).toBe(false)
+      expect(isItemFrame(Buffer.concat([frame, Buffer.alloc(1)]), LENGTH_BYTES, frame.byteLength + 1)).toBe(
+        false,
+      )
     }),
   )
 })

@@ -3,6 +3,7 @@ import { ERROR_CODES } from '../../protocol/errors.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
 
 const count = fc.nat()
+const uint32 = fc.nat(0xffffffff)
 /** Without -0, which msgpack does not keep apart from 0. */
 const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0)
 const text = fc.string({ unit: 'binary', maxLength: 60 })
@@ -29,7 +30,7 @@ const part = fc.record(
 )
 const request = fc.record(
   {
-    id: count,
+    id: uint32,
     requestId: text,
     headers: text,
     parts: fc.array(part, { maxLength: 4 }),
@@ -59,7 +60,7 @@ export const fromWorker = {
   response: message(
     'response',
     {
-      id: count,
+      id: uint32,
       body: bytes,
       ts_stream_next: fc.constantFrom('true', 'false'),
       contentType: text,
@@ -69,8 +70,8 @@ export const fromWorker = {
     },
     ['ts_stream_next', 'contentType', 'status', 'reason', 'headers'],
   ),
-  failure: message('failure', { id: count, error: wireError }),
-  finished: message('finished', { ids: fc.array(count) }),
+  failure: message('failure', { id: uint32, error: wireError }),
+  finished: message('finished', { ids: fc.array(uint32) }),
   log: message(
     'log',
     { level: fc.constantFrom('debug', 'info', 'warn', 'error'), message: text, requestId: text },
@@ -116,10 +117,10 @@ export const toWorker = {
     requests: fc.array(request, { maxLength: 4 }),
   }),
   cancel: message('cancel', {
-    ids: fc.array(count),
+    ids: fc.array(uint32),
     reason: fc.constantFrom('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
   }),
-  credit: message('credit', { id: count, bytes: count }),
+  credit: message('credit', { id: uint32, bytes: count }),
   ping: message('ping', { nonce: count }),
   unload: message('unload', {}),
 } satisfies Record<ToWorker['type'], fc.Arbitrary<unknown>>
