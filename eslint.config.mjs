@@ -13,6 +13,7 @@ const rooms = {
   './frontend/config': ['./protocol'],
   './frontend/models': [
     './protocol/errors.ts',
+    './protocol/header-lines.ts',
     './model-archiver',
     './frontend/metrics',
     './frontend/config',
@@ -20,6 +21,7 @@ const rooms = {
   './frontend/workers': ['./protocol', './frontend/models', './frontend/metrics', './frontend/config'],
   './frontend/http': [
     './protocol/errors.ts',
+    './protocol/header-lines.ts',
     './frontend/models',
     './frontend/metrics',
     './frontend/config',
@@ -27,6 +29,7 @@ const rooms = {
   ],
   './frontend/grpc': [
     './protocol/errors.ts',
+    './protocol/header-lines.ts',
     './frontend/models',
     './frontend/metrics',
     './frontend/config',

@@ -5,8 +5,13 @@
  */
 export function joinHeaders(headers: Readonly<Record<string, string>>): string {
   let lines = ''
-  for (const name in headers) lines += `${name}\n${oneLine(headers[name]!)}\n`
+  for (const name in headers) lines += headerLine(name, headers[name]!)
   return lines
+}
+
+/** One header of such a text. */
+export function headerLine(name: string, value: string): string {
+  return `${name}\n${oneLine(value)}\n`
 }
 
 /** A header of HTTP cannot hold a line feed, a decoded path (url_path) can. */

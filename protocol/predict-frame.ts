@@ -18,6 +18,7 @@ const PARTS = fixedText('parts')
 const WINDOW = fixedText('window')
 const DEADLINE = fixedText('deadline')
 const NAME = fixedText('name')
+const BODY = fixedText('body')
 const CONTENT_TYPE = fixedText('contentType')
 const DATA = fixedText('data')
 
@@ -76,7 +77,8 @@ function writeRequest(
 function writePart(writer: Writer, { name, contentType, data }: InputPart): void {
   writer.byte(MAP + (contentType === undefined ? 2 : 3))
   writer.constant(NAME)
-  writer.text(name)
+  if (name === 'body') writer.constant(BODY)
+  else writer.text(name)
   if (contentType !== undefined) {
     writer.constant(CONTENT_TYPE)
     writer.text(contentType)
@@ -124,7 +126,7 @@ function readPart(reader: Reader): InputPart {
   const fields = reader.byte() - MAP
   if (fields !== 2 && fields !== 3) reader.ok = false
   reader.constant(NAME)
-  const name = reader.text()
+  const name = reader.tryConstant(BODY) ? 'body' : reader.text()
   if (fields === 2) {
     reader.constant(DATA)
     return { name, data: reader.bytes() }

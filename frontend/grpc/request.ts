@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../protocol/errors.ts'
+import { headerLine } from '../../protocol/header-lines.ts'
 import type { InferenceRequest, InputPart } from '../models/job.ts'
 import { isReservedHeader, MAX_PARTS, tooManyParts } from '../models/request-limits.ts'
 
@@ -49,14 +50,14 @@ function inputParts(input: Record<string, Buffer>): InputPart[] {
 }
 
 /** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
-function requestHeaders(metadata: Metadata): Record<string, string> {
-  const headers: Record<string, string> = {}
+function requestHeaders(metadata: Metadata): string {
+  let lines = ''
   const values = metadata.getMap()
   for (const name of Object.keys(values)) {
     const value = values[name]
-    if (typeof value === 'string' && !isWithheld(name)) headers[name] = value
+    if (typeof value === 'string' && !isWithheld(name)) lines += headerLine(name, value)
   }
-  return headers
+  return lines
 }
 
 function isWithheld(name: string): boolean {

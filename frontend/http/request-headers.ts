@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { headerLine } from '../../protocol/header-lines.ts'
 import { isReservedHeader } from '../models/request-limits.ts'
 import type { InferenceRoute } from './inference-route.ts'
 
@@ -6,16 +7,16 @@ import type { InferenceRoute } from './inference-route.ts'
  * The headers as the handler sees them (spec 1.6): names in the client's letter case, the last value of a repeated name, and what
  * the route adds, which no client can set itself.
  */
-export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): Record<string, string> {
-  const headers: Record<string, string> = {}
+export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): string {
+  let lines = ''
   const raw = req.rawHeaders
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i]!
-    if (!isInjected(name)) headers[name] = raw[i + 1]!
+    if (!isInjected(name)) lines += headerLine(name, raw[i + 1]!)
   }
-  if (route.urlPath !== undefined) headers['url_path'] = route.urlPath
-  if (route.explain !== undefined) headers['explain'] = route.explain
-  return headers
+  if (route.urlPath !== undefined) lines += headerLine('url_path', route.urlPath)
+  if (route.explain !== undefined) lines += headerLine('explain', route.explain)
+  return lines
 }
 
 function isInjected(name: string): boolean {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServeError } from '../../protocol/errors.ts'
+import { headerLine } from '../../protocol/header-lines.ts'
 import { Job } from './job.ts'
 import type { Model } from './model.ts'
 import type { ReplySink } from './reply-sink.ts'
@@ -12,7 +13,7 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
         requestId: randomUUID(),
         modelName: model.name,
         modelVersion: model.version,
-        headers: { describe: 'True' },
+        headers: headerLine('describe', 'True'),
         parts: [],
         action: 'describe',
       },

@@ -17,8 +17,8 @@ export interface InferenceRequest {
   modelName: string
   /** Absent: the default version. */
   modelVersion?: string
-  /** What the handler sees as request headers, names in the client's letter case. */
-  headers: Record<string, string>
+  /** What the handler sees as request headers, names in the client's letter case; the text of protocol/header-lines.ts. */
+  headers: string
   parts: InputPart[]
   /** `describe` asks the handler for customizedMetadata. Default `predict`. */
   action?: 'predict' | 'describe'

@@ -1,5 +1,4 @@
 import { ServeError } from '../../protocol/errors.ts'
-import { joinHeaders } from '../../protocol/header-lines.ts'
 import type {
   CancelReason,
   FromWorker,
@@ -150,8 +149,7 @@ export class Requests implements InFlightLink {
 }
 
 function wireRequest(id: number, job: Job, window: number): PredictRequest {
-  const { requestId, parts, deadline } = job.request
-  const headers = joinHeaders(job.request.headers)
+  const { requestId, headers, parts, deadline } = job.request
   return deadline === undefined
     ? { id, requestId, headers, parts, window }
     : { id, requestId, headers, parts, window, deadline }

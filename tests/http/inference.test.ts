@@ -1,3 +1,4 @@
+import { splitHeaders } from '../../protocol/header-lines.ts'
 import { describe, expect, test } from '@jest/globals'
 import { createInferenceApp } from '../../frontend/http/app.ts'
 import { ask, bytes, startRig, Wire, type Rig } from './support/rig.ts'
@@ -9,7 +10,12 @@ async function startEcho(options: Parameters<typeof startRig>[1] = {}): Promise<
   const rig = await startRig(createInferenceApp, options)
   rig.models.onJob = ({ request }) => {
     const parts = request.parts.map(({ name, data }) => [name, Buffer.from(data).toString()])
-    const seen = { model: request.modelName, version: request.modelVersion, headers: request.headers, parts }
+    const seen = {
+      model: request.modelName,
+      version: request.modelVersion,
+      headers: splitHeaders(request.headers),
+      parts,
+    }
     rig.models.jobs.at(-1)!.respond({ status: 200, headers: {}, body: bytes(JSON.stringify(seen)) })
   }
   return rig

@@ -15,7 +15,7 @@ const failures: string[] = []
 
 function newJob(action?: 'describe'): Job {
   return new Job(
-    { requestId: 'r', modelName: 'm', headers: {}, parts: [], action },
+    { requestId: 'r', modelName: 'm', headers: '', parts: [], action },
     {
       whole: () => undefined,
       open: () => undefined,
