@@ -1,33 +1,36 @@
 import { LENGTH_BYTES } from './frame.ts'
 import type { InputPart, PredictMessage, PredictRequest } from './messages.ts'
 import type { Writer } from './wire-pieces.ts'
-import { fixedText, Reader, textRoom } from './wire-pieces.ts'
+import { constant, MARKER, Reader, textRoom } from './wire-pieces.ts'
 
 /**
  * Predict messages, written and read by hand for the same reason as responses (response-frame.ts). Order of keys: type, action,
  * requests; in a request id, requestId, headers, parts, window, deadline?; in a part name, contentType?, data.
  */
-const TYPE = Buffer.concat([fixedText('type'), fixedText('predict'), fixedText('action')])
-const PREDICT = fixedText('predict')
-const DESCRIBE = fixedText('describe')
-const REQUESTS = fixedText('requests')
-const ID = fixedText('id')
-const REQUEST_ID = fixedText('requestId')
-const HEADERS = fixedText('headers')
-const PARTS = fixedText('parts')
-const WINDOW = fixedText('window')
-const DEADLINE = fixedText('deadline')
-const NAME = fixedText('name')
-const BODY = fixedText('body')
-const CONTENT_TYPE = fixedText('contentType')
-const DATA = fixedText('data')
+const { map, double, uint32, bin32, array32 } = MARKER
+const head = (action: string): Uint8Array =>
+  constant(map + 3, 'type', 'predict', 'action', action, 'requests', array32)
+const PREDICT = head('predict')
+const DESCRIBE = head('describe')
+const REQUEST = constant(map + 5, 'id', uint32)
+const REQUEST_WITH_DEADLINE = constant(map + 6, 'id', uint32)
+const REQUEST_ID = constant('requestId')
+const HEADERS = constant('headers')
+const PARTS = constant('parts', array32)
+const WINDOW = constant('window', uint32)
+const DEADLINE = constant('deadline', double)
+const PART = constant(map + 2, 'name')
+const TYPED_PART = constant(map + 3, 'name')
+/** The name of nearly all parts. */
+const BODY = constant('body')
+const CONTENT_TYPE = constant('contentType')
+const DATA = constant('data', bin32)
 
 /** What keys, markers and numbers take at most. */
 const MESSAGE_BYTES = 64 + LENGTH_BYTES
 const REQUEST_BYTES = 96
 const PART_BYTES = 48
 
-const MAP = 0x80
 const MAX_UINT32 = 0xffffffff
 
 /** An upper bound of the frame's size, length included; undefined: the message needs the general codec. */
@@ -37,7 +40,7 @@ export function predictRoom(message: PredictMessage): number | undefined {
     if (request.window > MAX_UINT32) return undefined
     room += REQUEST_BYTES + textRoom(request.requestId) + textRoom(request.headers)
     for (const part of request.parts) {
-      room += PART_BYTES + textRoom(part.name) + textRoom(part.contentType ?? '') + part.data.byteLength
+      room += PART_BYTES + textRoom(part.name) + textRoom(part.contentType ?? '') + part.data.length
     }
   }
   return room
@@ -45,11 +48,8 @@ export function predictRoom(message: PredictMessage): number | undefined {
 
 /** Writes the map (without the frame's length). */
 export function writePredict(writer: Writer, message: PredictMessage): void {
-  writer.byte(MAP + 3)
-  writer.constant(TYPE)
   writer.constant(message.action === 'predict' ? PREDICT : DESCRIBE)
-  writer.constant(REQUESTS)
-  writer.arrayHead(message.requests.length)
+  writer.uint32(message.requests.length)
   for (const request of message.requests) writeRequest(writer, request)
 }
 
@@ -57,15 +57,14 @@ function writeRequest(
   writer: Writer,
   { id, requestId, headers, parts, window, deadline }: PredictRequest,
 ): void {
-  writer.byte(MAP + (deadline === undefined ? 5 : 6))
-  writer.constant(ID)
+  writer.constant(deadline === undefined ? REQUEST : REQUEST_WITH_DEADLINE)
   writer.uint32(id)
   writer.constant(REQUEST_ID)
   writer.text(requestId)
   writer.constant(HEADERS)
   writer.text(headers)
   writer.constant(PARTS)
-  writer.arrayHead(parts.length)
+  writer.uint32(parts.length)
   for (const part of parts) writePart(writer, part)
   writer.constant(WINDOW)
   writer.uint32(window)
@@ -75,8 +74,7 @@ function writeRequest(
 }
 
 function writePart(writer: Writer, { name, contentType, data }: InputPart): void {
-  writer.byte(MAP + (contentType === undefined ? 2 : 3))
-  writer.constant(NAME)
+  writer.constant(contentType === undefined ? PART : TYPED_PART)
   if (name === 'body') writer.constant(BODY)
   else writer.text(name)
   if (contentType !== undefined) {
@@ -90,44 +88,38 @@ function writePart(writer: Writer, { name, contentType, data }: InputPart): void
 /** Reads such a map; undefined: the frame is something else. */
 export function readPredict(chunk: Buffer, from: number, to: number): PredictMessage | undefined {
   const reader = new Reader(chunk, from, to)
-  if (reader.byte() !== MAP + 3) return undefined
-  reader.constant(TYPE)
-  if (!reader.ok) return undefined
   const action = reader.tryConstant(PREDICT) ? 'predict' : 'describe'
-  if (action === 'describe') reader.constant(DESCRIBE)
-  reader.constant(REQUESTS)
-  const count = reader.arrayHead()
+  if (action === 'describe' && !reader.tryConstant(DESCRIBE)) return undefined
+  const count = reader.count()
   const requests: PredictRequest[] = []
   for (let i = 0; i < count && reader.ok; i += 1) requests.push(readRequest(reader))
   return reader.ok && reader.at === to ? { type: 'predict', action, requests } : undefined
 }
 
 function readRequest(reader: Reader): PredictRequest {
-  const fields = reader.byte() - MAP
-  if (fields !== 5 && fields !== 6) reader.ok = false
-  reader.constant(ID)
+  const limited = reader.tryConstant(REQUEST_WITH_DEADLINE)
+  if (!limited) reader.constant(REQUEST)
   const id = reader.uint32()
   reader.constant(REQUEST_ID)
   const requestId = reader.text()
   reader.constant(HEADERS)
   const headers = reader.text()
   reader.constant(PARTS)
-  const count = reader.arrayHead()
+  const count = reader.count()
   const parts: InputPart[] = []
   for (let i = 0; i < count && reader.ok; i += 1) parts.push(readPart(reader))
   reader.constant(WINDOW)
   const window = reader.uint32()
-  if (fields === 5) return { id, requestId, headers, parts, window }
+  if (!limited) return { id, requestId, headers, parts, window }
   reader.constant(DEADLINE)
   return { id, requestId, headers, parts, window, deadline: reader.finite() }
 }
 
 function readPart(reader: Reader): InputPart {
-  const fields = reader.byte() - MAP
-  if (fields !== 2 && fields !== 3) reader.ok = false
-  reader.constant(NAME)
+  const typed = reader.tryConstant(TYPED_PART)
+  if (!typed) reader.constant(PART)
   const name = reader.tryConstant(BODY) ? 'body' : reader.text()
-  if (fields === 2) {
+  if (!typed) {
     reader.constant(DATA)
     return { name, data: reader.bytes() }
   }

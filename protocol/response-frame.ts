@@ -1,47 +1,43 @@
 import { LENGTH_BYTES } from './frame.ts'
-import type { ResponseMessage, StreamNext } from './messages.ts'
+import type { ResponseMessage } from './messages.ts'
 import type { Writer } from './wire-pieces.ts'
-import { fixedText, Reader, textRoom } from './wire-pieces.ts'
+import { constant, MARKER, Reader, textRoom } from './wire-pieces.ts'
 
 /**
  * Responses, written and read by hand: nearly all frames are of this kind, and a general codec spends most of its time on
  * their keys. The bytes are the msgpack map that any codec could have made, in this order of keys: type, id,
  * ts_stream_next?, contentType?, status?, body.
  */
-const TYPE = Buffer.concat([fixedText('type'), fixedText('response')])
-const ID = fixedText('id')
-const STREAM_NEXT = fixedText('ts_stream_next')
-const TRUE = fixedText('true')
-const FALSE = fixedText('false')
-const CONTENT_TYPE = fixedText('contentType')
-const STATUS = fixedText('status')
-const BODY = fixedText('body')
+const TYPE_AND_ID = constant('type', 'response', 'id', MARKER.uint32)
+const NEXT_TRUE = constant('ts_stream_next', 'true')
+const NEXT_FALSE = constant('ts_stream_next', 'false')
+const CONTENT_TYPE = constant('contentType')
+const STATUS = constant('status', MARKER.uint32)
+const BODY = constant('body', MARKER.bin32)
 
-const FIXED_BYTES = LENGTH_BYTES + 1 + TYPE.length + ID.length + STREAM_NEXT.length + CONTENT_TYPE.length
-const MAX_HEAD_BYTES = FIXED_BYTES + STATUS.length + BODY.length + FALSE.length + 3 * 5
+/** What keys, markers and numbers take at most. */
+const HEAD_BYTES =
+  LENGTH_BYTES +
+  1 +
+  [TYPE_AND_ID, NEXT_FALSE, CONTENT_TYPE, STATUS, BODY].reduce((sum, piece) => sum + piece.length, 0) +
+  3 * 4
 
-const MAP_OF_3 = 0x83
+const MAP_OF_3 = MARKER.map + 3
 
 /** An upper bound of the frame's size, length included; undefined: the message needs the general codec. */
 export function responseRoom(message: ResponseMessage): number | undefined {
   if (message.headers !== undefined || message.reason !== undefined) return undefined
   const { contentType } = message
-  return MAX_HEAD_BYTES + message.body.byteLength + (contentType === undefined ? 0 : textRoom(contentType))
+  return HEAD_BYTES + message.body.length + (contentType === undefined ? 0 : textRoom(contentType))
 }
 
 /** Writes the map (without the frame's length). */
 export function writeResponse(writer: Writer, message: ResponseMessage): void {
   const { ts_stream_next: next, contentType, status } = message
-  const optional =
-    Number(next !== undefined) + Number(contentType !== undefined) + Number(status !== undefined)
-  writer.byte(MAP_OF_3 + optional)
-  writer.constant(TYPE)
-  writer.constant(ID)
+  writer.byte(MAP_OF_3 + optionalFields(message))
+  writer.constant(TYPE_AND_ID)
   writer.uint32(message.id)
-  if (next !== undefined) {
-    writer.constant(STREAM_NEXT)
-    writer.constant(next === 'true' ? TRUE : FALSE)
-  }
+  if (next !== undefined) writer.constant(next === 'true' ? NEXT_TRUE : NEXT_FALSE)
   if (contentType !== undefined) {
     writer.constant(CONTENT_TYPE)
     writer.text(contentType)
@@ -58,39 +54,19 @@ export function writeResponse(writer: Writer, message: ResponseMessage): void {
 export function readResponse(chunk: Buffer, from: number, to: number): ResponseMessage | undefined {
   const reader = new Reader(chunk, from, to)
   const fields = reader.byte() - MAP_OF_3
-  if (fields < 0 || fields > 3) return undefined
-  reader.constant(TYPE)
-  if (!reader.ok) return undefined
-  reader.constant(ID)
-  const id = reader.uint32()
-  const next = reader.next === STREAM_NEXT[0] ? readNext(reader) : undefined
-  const contentType = reader.next === CONTENT_TYPE[0] ? readContentType(reader) : undefined
-  const status = reader.next === STATUS[0] ? readStatus(reader) : undefined
+  if (!reader.tryConstant(TYPE_AND_ID)) return undefined
+  const message: ResponseMessage = { type: 'response', id: reader.uint32(), body: NO_BYTES }
+  if (reader.tryConstant(NEXT_TRUE)) message.ts_stream_next = 'true'
+  else if (reader.tryConstant(NEXT_FALSE)) message.ts_stream_next = 'false'
+  if (reader.tryConstant(CONTENT_TYPE)) message.contentType = reader.text()
+  if (reader.tryConstant(STATUS)) message.status = reader.uint32()
   reader.constant(BODY)
-  const body = reader.bytes()
-  const optional =
-    Number(next !== undefined) + Number(contentType !== undefined) + Number(status !== undefined)
-  if (!reader.ok || reader.at !== to || optional !== fields) return undefined
-  const message: ResponseMessage = { type: 'response', id, body }
-  if (next !== undefined) message.ts_stream_next = next
-  if (contentType !== undefined) message.contentType = contentType
-  if (status !== undefined) message.status = status
-  return message
+  message.body = reader.bytes()
+  return reader.ok && reader.at === to && optionalFields(message) === fields ? message : undefined
 }
 
-function readNext(reader: Reader): StreamNext {
-  reader.constant(STREAM_NEXT)
-  const isTrue = reader.next === TRUE[0]
-  reader.constant(isTrue ? TRUE : FALSE)
-  return isTrue ? 'true' : 'false'
+function optionalFields({ ts_stream_next: next, contentType, status }: ResponseMessage): number {
+  return Number(next !== undefined) + Number(contentType !== undefined) + Number(status !== undefined)
 }
 
-function readContentType(reader: Reader): string {
-  reader.constant(CONTENT_TYPE)
-  return reader.text()
-}
-
-function readStatus(reader: Reader): number {
-  reader.constant(STATUS)
-  return reader.uint32()
-}
+const NO_BYTES = Buffer.alloc(0)

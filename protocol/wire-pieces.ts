@@ -1,7 +1,23 @@
-/** msgpack pieces, written and read in place. Only the forms that hot frames use (hot-frames.ts); all are standard msgpack. */
+/**
+ * msgpack pieces, written and read in place. Only the forms that the frequent frames use (predict-frame.ts, response-frame.ts); all
+ * are standard msgpack. What is always the same between two values, keys and markers, is one constant.
+ */
 
 /** Most bytes of UTF-8 that a character of a JavaScript string takes. */
 const MAX_BYTES_PER_CHARACTER = 3
+
+export const MARKER = { map: 0x80, double: 0xcb, uint32: 0xce, bin32: 0xc6, array32: 0xdd } as const
+const STR8 = 0xd9
+const STR32 = 0xdb
+
+/** Bytes that always stand together: markers as numbers, short strings of ASCII as msgpack writes them. */
+export function constant(...pieces: readonly (number | string)[]): Uint8Array {
+  const bytes = (piece: number | string): Buffer =>
+    typeof piece === 'number'
+      ? Buffer.of(piece)
+      : Buffer.from(String.fromCharCode(0xa0 + piece.length) + piece, 'latin1')
+  return Buffer.concat(pieces.map(bytes))
+}
 
 /** At most how many bytes a string takes, without counting them. */
 export function textRoom(text: string): number {
@@ -22,51 +38,35 @@ export class Writer {
     this.buffer[this.at++] = value
   }
 
-  /** Bytes that are always the same: keys, and values of one word. */
   constant(bytes: Uint8Array): void {
     this.buffer.set(bytes, this.at)
-    this.at += bytes.byteLength
+    this.at += bytes.length
   }
 
-  /** As uint32, marker included. */
   uint32(value: number): void {
-    this.buffer[this.at++] = 0xce
     this.at = this.buffer.writeUInt32BE(value, this.at)
   }
 
-  /** As float64. */
   double(value: number): void {
-    this.buffer[this.at++] = 0xcb
     this.at = this.buffer.writeDoubleBE(value, this.at)
   }
 
-  /** As array32. */
-  arrayHead(length: number): void {
-    this.buffer[this.at++] = 0xdd
-    this.at = this.buffer.writeUInt32BE(length, this.at)
-  }
-
-  /** As str8 when it surely fits, else str32. */
+  /** With its marker: as str8 when it surely fits, else str32. */
   text(text: string): void {
+    const { buffer, at } = this
     const short = text.length * MAX_BYTES_PER_CHARACTER <= 0xff
-    const start = this.at + (short ? 2 : 5)
-    const size = this.buffer.write(text, start)
-    if (short) {
-      this.buffer[this.at] = 0xd9
-      this.buffer[this.at + 1] = size
-    } else {
-      this.buffer[this.at] = 0xdb
-      this.buffer.writeUInt32BE(size, this.at + 1)
-    }
+    const start = at + (short ? 2 : 5)
+    const size = buffer.write(text, start)
+    buffer[at] = short ? STR8 : STR32
+    if (short) buffer[at + 1] = size
+    else buffer.writeUInt32BE(size, at + 1)
     this.at = start + size
   }
 
-  /** As bin32. */
+  /** Size and bytes, without the marker. */
   bytes(bytes: Uint8Array): void {
-    this.buffer[this.at++] = 0xc6
-    this.at = this.buffer.writeUInt32BE(bytes.byteLength, this.at)
-    this.buffer.set(bytes, this.at)
-    this.at += bytes.byteLength
+    this.uint32(bytes.length)
+    this.constant(bytes)
   }
 }
 
@@ -86,11 +86,6 @@ export class Reader {
     this.end = end
   }
 
-  /** The next byte without going on; -1 at the end. */
-  get next(): number {
-    return this.at < this.end ? this.buffer[this.at]! : -1
-  }
-
   byte(): number {
     return this.#has(1) ? this.buffer[this.at++]! : 0
   }
@@ -101,63 +96,47 @@ export class Reader {
 
   /** Goes on if these bytes come next. */
   tryConstant(bytes: Uint8Array): boolean {
-    if (this.at + bytes.byteLength > this.end) return false
-    for (let i = 0; i < bytes.byteLength; i += 1) if (this.buffer[this.at + i] !== bytes[i]) return false
-    this.at += bytes.byteLength
+    const { buffer, at } = this
+    const size = bytes.length
+    if (at + size > this.end) return false
+    for (let i = 0; i < size; i += 1) if (buffer[at + i] !== bytes[i]) return false
+    this.at = at + size
     return true
   }
 
   uint32(): number {
-    if (this.byte() !== 0xce || !this.#has(4)) return this.#fail()
+    if (!this.#has(4)) return 0
     this.at += 4
     return this.buffer.readUInt32BE(this.at - 4)
   }
 
   /** A float64 that is a number. */
   finite(): number {
-    if (this.byte() !== 0xcb || !this.#has(8)) return this.#fail()
+    if (!this.#has(8)) return 0
     const value = this.buffer.readDoubleBE(this.at)
     this.at += 8
     return Number.isFinite(value) ? value : this.#fail()
   }
 
-  arrayHead(): number {
-    return this.#count(0xdd)
+  /** How many things follow that take at least a byte each, so that a lie is seen before anything is made of it. */
+  count(): number {
+    const count = this.uint32()
+    return this.#has(count) ? count : 0
   }
 
   text(): string {
-    const size = this.#size(0xd9, 0xdb)
+    const marker = this.byte()
+    const size = marker === STR8 ? this.byte() : marker === STR32 ? this.uint32() : this.#fail()
+    if (!this.#has(size) || size === 0) return ''
     this.at += size
-    return size === 0 ? '' : this.buffer.toString('utf8', this.at - size, this.at)
+    return this.buffer.toString('utf8', this.at - size, this.at)
   }
 
-  /** A view of the frame. */
+  /** A view of the frame: size and bytes, without the marker. */
   bytes(): Buffer {
-    const size = this.#size(0, 0xc6)
+    const size = this.count()
     this.at += size
     return this.buffer.subarray(this.at - size, this.at)
-  }
-
-  #size(short: number, long: number): number {
-    const marker = this.byte()
-    let size: number
-    if (marker === short && short !== 0) {
-      size = this.byte()
-    } else if (marker === long && this.#has(4)) {
-      size = this.buffer.readUInt32BE(this.at)
-      this.at += 4
-    } else {
-      return this.#fail()
-    }
-    return this.#has(size) ? size : this.#fail()
-  }
-
-  /** A count of things that take at least a byte each, so that a lie is seen before anything is made of it. */
-  #count(marker: number): number {
-    if (this.byte() !== marker || !this.#has(4)) return this.#fail()
-    const count = this.buffer.readUInt32BE(this.at)
-    this.at += 4
-    return this.#has(count) ? count : this.#fail()
   }
 
   #has(bytes: number): boolean {
@@ -170,9 +149,4 @@ export class Reader {
     this.ok = false
     return 0
   }
-}
-
-/** A short string of ASCII as msgpack writes it: for keys and fixed words. */
-export function fixedText(text: string): Uint8Array {
-  return Buffer.from(String.fromCharCode(0xa0 + text.length) + text, 'latin1')
 }
