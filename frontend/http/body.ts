@@ -11,7 +11,7 @@ const NO_BYTES = Buffer.alloc(0)
 
 /**
  * The body as the handler's inputs (spec 1.6): fields of a form, or one part `body`. Calls back at once when there is no body.
- * Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY, INVALID_ARGUMENT, or CANCELLED when the client left.
+ * Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
  */
 export function readParts(
   req: IncomingMessage,
@@ -45,7 +45,7 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
   }
 }
 
-/** Reads a whole body; sends `100 Continue` first if the client waits for it. */
+/** Reads a whole body; sends `100 Continue` first if the client waits for it. When the client leaves before, `done` is never called. */
 export function readBody(
   req: IncomingMessage,
   res: ServerResponse,
@@ -68,9 +68,6 @@ export function readBody(
   })
   req.on('end', () => {
     finish(undefined)
-  })
-  req.on('error', (cause) => {
-    finish(new ServeError('CANCELLED', 'The client left before its request was complete', { cause }))
   })
 }
 

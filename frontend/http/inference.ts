@@ -48,7 +48,7 @@ function predict(
 ): void {
   readParts(res.req, res, state.settings.maxRequestSize, (error, parts) => {
     if (error === undefined) submit(state, res, requestId, route, query, parts)
-    else if (error.code !== 'CANCELLED') sendError(state, res, requestId, error)
+    else sendError(state, res, requestId, error)
   })
 }
 

@@ -32,7 +32,7 @@ function answer(state: RestState): Koa.Middleware {
     } catch (thrown) {
       ctx.respond = false
       const error = ServeError.from(thrown)
-      if (!ctx.headerSent && error.code !== 'CANCELLED') sendError(state, ctx.res, requestId, error)
+      if (!ctx.headerSent) sendError(state, ctx.res, requestId, error)
       return
     }
     const keepAlive = ctx.status < 400 && !state.draining && ctx.res.shouldKeepAlive

@@ -8,15 +8,22 @@ import type { InferenceRoute } from './inference-route.ts'
  * the route adds, which no client can set itself.
  */
 export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): string {
-  let lines = ''
-  const raw = req.rawHeaders
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i]!
-    if (!isInjected(name)) lines += headerLine(name, raw[i + 1]!)
-  }
+  let lines = joinRaw(req.rawHeaders)
   if (route.urlPath !== undefined) lines += headerLine('url_path', route.urlPath)
   if (route.explain !== undefined) lines += headerLine('explain', route.explain)
   return lines
+}
+
+/** Names and values alternate there as they do in the text; no value of HTTP/1.1 holds a line feed. */
+function joinRaw(raw: readonly string[]): string {
+  for (let i = 0; i < raw.length; i += 2) {
+    if (isInjected(raw[i]!)) return joinRaw(withoutInjected(raw))
+  }
+  return raw.length === 0 ? '' : `${raw.join('\n')}\n`
+}
+
+function withoutInjected(raw: readonly string[]): string[] {
+  return raw.filter((_text, i) => !isInjected(raw[i - (i % 2)]!))
 }
 
 function isInjected(name: string): boolean {

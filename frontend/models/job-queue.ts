@@ -1,5 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
-import type { Job, JobHolder, JobTimeouts } from './job.ts'
+import { type Job, type JobHolder, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 
 export interface JobQueueOptions {
   /** Jobs that may wait. */
@@ -19,12 +19,16 @@ export interface JobQueueOptions {
 export class JobQueue implements JobHolder {
   /** Called whenever a batch may have become ready. */
   onReady: () => void = () => undefined
+  /** Asked first where batches hold one job: whether a free worker takes it at once. */
+  onSingle: (job: Job) => boolean = () => false
   readonly #options: JobQueueOptions
+  readonly #limits: JobLimits
   readonly #jobs = new Set<Job>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: JobQueueOptions) {
     this.#options = options
+    this.#limits = jobLimits(options.timeouts)
   }
 
   get pending(): number {
@@ -38,8 +42,9 @@ export class JobQueue implements JobHolder {
   /** @throws ServeError QUEUE_FULL with `refusal` as its message; the job has not been touched then. */
   add(job: Job, refusal: () => string): void {
     if (this.remainingCapacity <= 0) throw new ServeError('QUEUE_FULL', refusal())
+    job.queued(this, this.#limits)
+    if (this.#options.batchSize === 1 && this.#jobs.size === 0 && this.onSingle(job)) return
     this.#jobs.add(job)
-    job.queued(this, this.#options.timeouts)
     this.onReady()
     if (this.#jobs.has(job)) job.waits()
   }
@@ -63,6 +68,11 @@ export class JobQueue implements JobHolder {
 
   drained(): void {
     // A waiting job has sent nothing.
+  }
+
+  /** The jobs that wait. */
+  jobs(): Iterable<Job> {
+    return this.#jobs
   }
 
   /** Ends every waiting job. */

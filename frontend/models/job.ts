@@ -1,6 +1,7 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { type ErrorCode, ServeError } from '../../protocol/errors.ts'
 import type { Outcome } from '../metrics/tally.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
+import { type Limited, TimeLimit } from './time-limit.ts'
 
 /** One named value of a request, as the client sent it. */
 export interface InputPart {
@@ -41,6 +42,23 @@ export interface JobTimeouts {
   total: number
 }
 
+/** The limits of all jobs of one model. */
+export interface JobLimits {
+  readonly queue: TimeLimit
+  readonly firstResponse: TimeLimit
+  readonly gap: number
+  readonly total: number
+}
+
+export function jobLimits({ queue, firstResponse, gap, total }: JobTimeouts): JobLimits {
+  return {
+    queue: new TimeLimit(queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout'),
+    firstResponse: new TimeLimit(firstResponse, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout'),
+    gap,
+    total,
+  }
+}
+
 /** How a job ended. The three ways look different to its client (design, section 2). */
 export type JobOutcome = Outcome
 
@@ -63,7 +81,7 @@ const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefine
  * One request on its way: from the queue to a worker, and its responses back to the client's sink. Guards the stream
  * contract: the first response decides the head, there is exactly one end, and each time limit is its own.
  */
-export class Job {
+export class Job implements Limited {
   readonly request: InferenceRequest
   readonly createdAt = performance.now()
   /** When a worker got it; undefined while queued. */
@@ -75,10 +93,14 @@ export class Job {
   /** Called once, at the end of the job. */
   onEnd: ((job: Job) => void) | undefined
 
+  limit: TimeLimit | undefined
+  limitEnd = 0
+  limitBefore: Limited | undefined
+  limitAfter: Limited | undefined
   readonly #sink: ReplySink
   #holder = NO_HOLDER
-  #timeouts: JobTimeouts | undefined
-  #timer: NodeJS.Timeout | undefined
+  #limits: JobLimits | undefined
+  #gapTimer: NodeJS.Timeout | undefined
   #totalTimer: NodeJS.Timeout | undefined
   /** When the stream last went on: an item came, or the client took some. */
   #lastProgress = 0
@@ -93,19 +115,19 @@ export class Job {
   }
 
   /** A queue has taken the job. */
-  queued(holder: JobHolder, timeouts: JobTimeouts): void {
+  queued(holder: JobHolder, limits: JobLimits): void {
     this.#holder = holder
-    this.#timeouts = timeouts
-    if (timeouts.total > 0) {
+    this.#limits = limits
+    if (limits.total > 0) {
       this.#totalTimer = setTimeout(() => {
-        this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', 'requestTimeout', timeouts.total)
-      }, timeouts.total)
+        this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', 'requestTimeout', limits.total)
+      }, limits.total)
     }
   }
 
   /** No worker was free for it: its waiting time is limited from now on. */
   waits(): void {
-    this.#limit(this.#timeouts?.queue ?? 0, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout')
+    this.#limits?.queue.begin(this)
   }
 
   /** A worker has taken the job and has been sent its input, which is let go: a stream may stay open for long. */
@@ -113,7 +135,8 @@ export class Job {
     this.request.parts = NO_PARTS
     this.#holder = holder
     this.startedAt = performance.now()
-    this.#limit(this.#timeouts?.firstResponse ?? 0, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout')
+    this.limit?.end(this)
+    this.#limits?.firstResponse.begin(this)
   }
 
   /** One response from the worker. False: the client's connection is full, the holder will hear `drained`. */
@@ -129,7 +152,8 @@ export class Job {
     }
     if (first) {
       this.streaming = true
-      this.#limitGap(this.#timeouts?.gap ?? 0)
+      this.limit?.end(this)
+      this.#limitGap(this.#limits?.gap ?? 0)
       this.#sink.open(response)
     }
     const room = this.#sink.write(response.body, 0, response.body.byteLength)
@@ -175,29 +199,22 @@ export class Job {
     this.#holder.drained(this)
   }
 
-  #limit(ms: number, code: TimeoutCode, what: string, key: string): void {
-    clearTimeout(this.#timer)
-    this.#timer =
-      ms > 0
-        ? setTimeout(() => {
-            this.#timeout(code, what, key, ms)
-          }, ms)
-        : undefined
+  expired({ code, what, key, ms }: TimeLimit): void {
+    this.#timeout(code, what, key, ms)
   }
 
   /** Items do not touch the timer, they only note their time: when it goes off, it is set again for what is left. */
   #limitGap(ms: number): void {
-    clearTimeout(this.#timer)
     if (ms === 0) return
     const check = (): void => {
       const left = this.#lastProgress + ms - performance.now()
-      if (left > 0) this.#timer = setTimeout(check, Math.ceil(left))
+      if (left > 0) this.#gapTimer = setTimeout(check, Math.ceil(left))
       else this.#timeout('RESPONSE_TIMEOUT', 'no further response', 'gapTimeout', ms)
     }
-    this.#timer = setTimeout(check, ms)
+    this.#gapTimer = setTimeout(check, ms)
   }
 
-  #timeout(code: TimeoutCode, what: string, key: string, ms: number): void {
+  #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
     if (this.outcome !== undefined) return
     this.#end('timed_out')
     this.#holder.abandon(this, 'timeout')
@@ -206,10 +223,9 @@ export class Job {
 
   #end(outcome: JobOutcome): void {
     this.outcome = outcome
-    clearTimeout(this.#timer)
-    clearTimeout(this.#totalTimer)
+    this.limit?.end(this)
+    if (this.#gapTimer !== undefined) clearTimeout(this.#gapTimer)
+    if (this.#totalTimer !== undefined) clearTimeout(this.#totalTimer)
     this.onEnd?.(this)
   }
 }
-
-type TimeoutCode = 'QUEUE_TIMEOUT' | 'RESPONSE_TIMEOUT' | 'REQUEST_TIMEOUT'

@@ -56,9 +56,12 @@ export class Model {
       timeouts: options.settings.timeouts,
     })
     this.workers = createPool(this)
-    this.#open = new OpenJobs((job) => {
-      this.metrics.ended(job)
-    })
+    this.#open = new OpenJobs(
+      (job) => {
+        this.metrics.ended(job)
+      },
+      () => [...this.queue.jobs(), ...this.workers.jobs()],
+    )
     this.metrics.watch(() => ({
       queued: this.queue.pending,
       open: this.#open.size,

@@ -1,25 +1,27 @@
 import { ServeError } from '../../protocol/errors.ts'
 import type { Job } from './job.ts'
 
-/** The jobs of one model that have not ended, so that a stopping server can wait for them and then end them. */
+/** How many jobs of one model have not ended, so that a stopping server can wait for them and then end them. */
 export class OpenJobs {
-  readonly #jobs = new Set<Job>()
   readonly #ended: (job: Job) => void
+  readonly #jobs: () => Iterable<Job>
+  #count = 0
   #onEmpty: (() => void) | undefined
 
-  /** `ended` is called once for every job that was added, at its end. */
-  constructor(ended: (job: Job) => void) {
+  /** `ended` is called once for every job that was added, at its end; `jobs` looks up those that have not ended. */
+  constructor(ended: (job: Job) => void, jobs: () => Iterable<Job>) {
     this.#ended = ended
+    this.#jobs = jobs
   }
 
   get size(): number {
-    return this.#jobs.size
+    return this.#count
   }
 
   /** How many are streams that have begun. */
   get streams(): number {
     let count = 0
-    for (const job of this.#jobs) if (job.streaming) count += 1
+    for (const job of this.#jobs()) if (job.streaming) count += 1
     return count
   }
 
@@ -28,13 +30,13 @@ export class OpenJobs {
       this.#ended(job)
       return
     }
-    this.#jobs.add(job)
+    this.#count += 1
     job.onEnd = this.#end
   }
 
   /** Waits until all have ended, at most `graceMs`; the rest is shut down then. */
   async drain(graceMs: number): Promise<void> {
-    if (this.#jobs.size > 0 && graceMs > 0) {
+    if (this.#count > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs)
         this.#onEmpty = () => {
@@ -43,13 +45,13 @@ export class OpenJobs {
         }
       })
     }
-    for (const job of [...this.#jobs])
+    for (const job of [...this.#jobs()])
       job.abort(new ServeError('SHUTTING_DOWN', 'The server is shutting down'), 'shutdown')
   }
 
   readonly #end = (job: Job): void => {
-    this.#jobs.delete(job)
+    this.#count -= 1
     this.#ended(job)
-    if (this.#jobs.size === 0) this.#onEmpty?.()
+    if (this.#count === 0) this.#onEmpty?.()
   }
 }

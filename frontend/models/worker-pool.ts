@@ -1,3 +1,4 @@
+import type { Job } from './job.ts'
 import type { Model } from './model.ts'
 import type { WorkerDescription } from './operations.ts'
 
@@ -17,6 +18,8 @@ export interface WorkerPool {
    * @throws ServeError CLEANUP_TIMEOUT when they had to be killed
    */
   stop(graceMs: number): Promise<void>
+  /** The jobs that its workers have and that have not ended. */
+  jobs(): Job[]
   describe(): WorkerDescription[]
   /** Ends every process at once: nothing is waited for. */
   kill(): void

@@ -1,5 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
+import type { Job } from '../models/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
@@ -29,6 +30,11 @@ export class Pool implements WorkerPool {
     model.queue.onReady = () => {
       this.#hand()
     }
+    model.queue.onSingle = (job) => {
+      const worker = this.#freest()
+      worker?.run([job])
+      return worker !== undefined
+    }
   }
 
   get wanted(): number {
@@ -53,6 +59,10 @@ export class Pool implements WorkerPool {
     const clean = await Promise.all(leaving.map((worker) => this.#retire(worker, graceMs)))
     if (clean.every(Boolean)) return
     throw new ServeError('CLEANUP_TIMEOUT', `Timed out while cleaning resources: ${this.#model.name}`)
+  }
+
+  jobs(): Job[] {
+    return [...this.#workers, ...this.#leaving].flatMap((worker) => worker.jobs())
   }
 
   describe(): WorkerDescription[] {

@@ -49,6 +49,11 @@ export class Requests implements InFlightLink {
     return this.#entries.size
   }
 
+  /** Those that have not ended. */
+  jobs(): Job[] {
+    return [...this.#entries.values()].map((entry) => entry.job).filter((job) => !job.ended)
+  }
+
   run(jobs: readonly Job[]): void {
     const batch = new Batch(jobs)
     const requests: PredictRequest[] = []

@@ -77,6 +77,11 @@ export class Worker {
     return this.#model.settings.maxConcurrency - this.#requests.batches
   }
 
+  /** What it works on and somebody waits for. */
+  jobs(): Job[] {
+    return this.#requests?.jobs() ?? []
+  }
+
   run(jobs: readonly Job[]): void {
     this.#requests?.run(jobs)
   }

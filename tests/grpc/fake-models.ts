@@ -1,11 +1,11 @@
 import type { ServeError } from '../../protocol/errors.ts'
-import type {
-  AbandonReason,
-  InputPart,
-  Job,
-  JobHolder,
-  JobResponse,
-  JobTimeouts,
+import {
+  type AbandonReason,
+  type InputPart,
+  type Job,
+  type JobHolder,
+  jobLimits,
+  type JobResponse,
 } from '../../frontend/models/job.ts'
 import type {
   ModelDescription,
@@ -16,7 +16,7 @@ import type {
   ScaleRequest,
 } from '../../frontend/models/operations.ts'
 
-const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
+const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
 /** One job as a worker would have it; what the frontend tells the worker is written down. */
 export class Work implements JobHolder {

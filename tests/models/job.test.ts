@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { ServeError } from '../../protocol/errors.ts'
-import { Job, type JobHolder, type JobResponse, type JobTimeouts } from '../../frontend/models/job.ts'
+import {
+  Job,
+  type JobHolder,
+  jobLimits,
+  type JobResponse,
+  type JobTimeouts,
+} from '../../frontend/models/job.ts'
 import type { ReplySink } from '../../frontend/models/reply-sink.ts'
 
 const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
@@ -52,7 +58,7 @@ function runningJob(timeouts = NO_LIMITS): { job: Job; sink: RecordingSink; hold
   const sink = new RecordingSink()
   const holder = new RecordingHolder()
   const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
-  job.queued(new RecordingHolder(), timeouts)
+  job.queued(new RecordingHolder(), jobLimits(timeouts))
   job.started(holder)
   return { job, sink, holder }
 }
@@ -139,7 +145,7 @@ describe('the four time limits', () => {
   test('the queue limit ends a job that waits, and stops counting when it starts', () => {
     const sink = new RecordingSink()
     const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
-    job.queued(new RecordingHolder(), { ...NO_LIMITS, queue: 100 })
+    job.queued(new RecordingHolder(), jobLimits({ ...NO_LIMITS, queue: 100 }))
     job.waits()
     jest.advanceTimersByTime(99)
     expect(sink.calls).toEqual([])

@@ -1,5 +1,5 @@
 import { ServeError } from '../../../protocol/errors.ts'
-import type { AbandonReason, Job, JobHolder } from '../../../frontend/models/job.ts'
+import { type AbandonReason, type Job, type JobHolder, jobLimits } from '../../../frontend/models/job.ts'
 import type {
   ModelDescription,
   ModelOperations,
@@ -8,7 +8,7 @@ import type {
   ScaleRequest,
 } from '../../../frontend/models/operations.ts'
 
-const NO_LIMITS = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
+const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
 /** Models that a test plays by hand: every job waits until the test answers it. Model `none` is unknown. */
 export class FakeModels implements ModelOperations, JobHolder {
