@@ -15,6 +15,7 @@ function stream(response: ServerResponse): void {
 function idle(response: ServerResponse): void {
   openStream(response)
   response.write(STREAM_ITEMS[0]!, 'latin1')
+  response.socket!.uncork()
 }
 
 serve((request, response, body) => {

@@ -28,12 +28,13 @@ export function whole(response: ServerResponse, body: string): void {
   response.end(body, 'latin1')
 }
 
-/** The head of a chunked answer; `frames` follow it by `response.socket`. */
+/** The head of a chunked answer; frames follow it by `response.socket`, which is corked so that they leave together with it. */
 export function openStream(response: ServerResponse): void {
   response.writeHead(200, {
     'content-type': 'text/plain; charset=utf-8',
     'transfer-encoding': 'chunked',
   })
+  response.socket!.cork()
   response.flushHeaders()
 }
 

@@ -25,12 +25,14 @@ class Reply implements Receiver {
       whole(this.#response, chunk.toString('latin1', from, to))
       return
     }
-    this.flush()
+    this.#response.socket?.write(this.#chunks, 'latin1')
     this.#response.end()
   }
 
   flush(): void {
-    this.#response.socket?.write(this.#chunks, 'latin1')
+    const { socket } = this.#response
+    socket?.write(this.#chunks, 'latin1')
+    socket?.uncork()
     this.#chunks = ''
   }
 }
