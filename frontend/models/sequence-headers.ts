@@ -14,7 +14,13 @@ export interface SequenceHeaders {
   readonly end: string
 }
 
-export function sequenceHeadersOf(settings: Settings): SequenceHeaders {
+/** The settings that name them. */
+export type SequenceSettings = Pick<
+  Settings,
+  'tsHeaderKeySequenceId' | 'tsHeaderKeySequenceStart' | 'tsHeaderKeySequenceEnd'
+>
+
+export function sequenceHeadersOf(settings: SequenceSettings): SequenceHeaders {
   return {
     id: settings.tsHeaderKeySequenceId,
     start: settings.tsHeaderKeySequenceStart,
@@ -40,7 +46,7 @@ export function readSequence(lines: string, names: SequenceHeaders): SequenceReq
   return { id: id === '' ? undefined : id, exact: exact !== undefined && exact !== '', last }
 }
 
-/** The header lines of a new sequence whose client gave no id. */
+/** The id of a sequence whose client gave none. */
 export function newSequenceId(): string {
   return `ts-seq-${randomUUID()}`
 }
