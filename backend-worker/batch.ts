@@ -1,8 +1,9 @@
 import { ServeError } from '../protocol/errors.ts'
-import type { CancelReason, PredictRequest } from '../protocol/messages.ts'
+import type { PredictRequest } from '../protocol/messages.ts'
 import { describeThrown, handlerError } from './handler-error.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { checkAnswer, encodeOutput } from './output.ts'
+import type { RequestGroup } from './request-group.ts'
 import { ResponseStream, type StreamLimits, type StreamOwner } from './response-stream.ts'
 
 /** What batches share. */
@@ -12,26 +13,23 @@ export interface BatchHost {
   readonly rank: number
   /** One request of the batch has had its end. */
   streamEnded(stream: ResponseStream): void
-  /** Every request of the batch has had its end. */
-  batchEnded(batch: Batch): void
 }
 
 /** The requests that one call of the handler answers. Ranks other than 0 only tell when they are done. */
-export class Batch implements StreamOwner {
+export class Batch implements RequestGroup, StreamOwner {
   readonly streams: readonly ResponseStream[]
   readonly requestIds: readonly string[]
   /** Called when nobody waits for any request of the batch any more. */
   onGone: (() => void) | undefined
   readonly #host: BatchHost
   #wanted: number
-  #open: number
   #controller: AbortController | undefined
 
   constructor(requests: readonly PredictRequest[], host: BatchHost) {
     this.#host = host
     this.streams = requests.map((request) => new ResponseStream(request, host.outlet, host.limits, this))
     this.requestIds = requests.map((request) => request.requestId)
-    this.#wanted = this.#open = requests.length
+    this.#wanted = requests.length
   }
 
   get outlet(): Outlet {
@@ -42,12 +40,10 @@ export class Batch implements StreamOwner {
     return this.#host.rank
   }
 
-  /** Whether nobody waits for any of the requests any more. */
   get gone(): boolean {
     return this.#wanted === 0 && this.streams.length > 0
   }
 
-  /** Aborts when the batch is gone. */
   get signal(): AbortSignal {
     if (this.streams.length === 1) return this.streams[0]!.signal
     if (this.#controller === undefined) {
@@ -55,10 +51,6 @@ export class Batch implements StreamOwner {
       if (this.gone) this.#controller.abort(this.streams[0]?.gone)
     }
     return this.#controller.signal
-  }
-
-  cancel(reason: CancelReason): void {
-    for (const stream of this.streams) stream.cancel(reason)
   }
 
   /**
@@ -102,7 +94,6 @@ export class Batch implements StreamOwner {
 
   streamEnded(stream: ResponseStream): void {
     this.#host.streamEnded(stream)
-    if (--this.#open === 0) this.#host.batchEnded(this)
   }
 
   #finishSilently(): void {

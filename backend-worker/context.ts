@@ -1,20 +1,29 @@
-import type { Batch } from './batch.ts'
-import type { Context, HandlerMetrics, HandlerResponse, Logger, RequestIds } from './handler.ts'
+import type {
+  Context,
+  HandlerMetrics,
+  HandlerResponse,
+  Logger,
+  RequestIds,
+  SequenceHeaders,
+  StoppingCriterion,
+} from './handler.ts'
 import { SEND, sendToBatch } from './intermediate.ts'
 import { ContextLogger } from './logger.ts'
 import { ContextMetrics } from './metrics.ts'
 import type { Model } from './model.ts'
+import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
 
 /** What one call of the handler sees: the model, and its batch (none in `initialize`: a batch without requests). */
 export class HandlerContext implements Context {
+  stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
   readonly #model: Model
-  readonly #batch: Batch
+  readonly #batch: RequestGroup
   #logger: ContextLogger | undefined
   #metrics: ContextMetrics | undefined
 
-  constructor(model: Model, batch: Batch) {
+  constructor(model: Model, batch: RequestGroup) {
     this.#model = model
     this.#batch = batch
   }
@@ -91,12 +100,35 @@ export class HandlerContext implements Context {
     for (const stream of this.#batch.streams) setStatus(stream.head, status, reason)
   }
 
+  /** ts_stream_next is how TorchServe's handlers say whether a request goes on; the server writes it, not they. */
   setResponseHeader(index: number, name: string, value: string): void {
-    setHeader(this.#head(index), name, value)
+    if (name === 'ts_stream_next') this.setStreamNext(index, value === 'true')
+    else setHeader(this.#head(index), name, value)
   }
 
   setResponseContentType(index: number, contentType: string): void {
     setContentType(this.#head(index), contentType)
+  }
+
+  get cache(): Map<string, unknown> {
+    return this.#model.cache
+  }
+
+  setStreamNext(index: number, next: boolean): void {
+    this.#batch.setNext?.(index, next)
+  }
+
+  get sequenceHeaders(): SequenceHeaders {
+    return this.#model.sequenceHeaders
+  }
+
+  sequenceId(index: number): string | undefined {
+    return this.requestHeader(index, this.#model.sequenceHeaders.id)
+  }
+
+  endSequence(index: number): void {
+    const id = this.sequenceId(index)
+    if (id !== undefined) setHeader(this.#head(index), this.#model.sequenceHeaders.end, id)
   }
 
   [SEND](

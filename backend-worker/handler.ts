@@ -57,6 +57,19 @@ export interface ContextProperties {
   readonly serverVersion: string
 }
 
+/** Names of the headers that speak of sequences. */
+export interface SequenceHeaders {
+  readonly id: string
+  readonly start: string
+  readonly end: string
+}
+
+/**
+ * Decides after a step of continuous batching whether a request ends with this item: true ends it, false makes the item an
+ * intermediate response and the request takes part in the next step. Nothing (undefined, null) ends it too.
+ */
+export type StoppingCriterion = (item: HandlerResponse) => boolean | null | undefined
+
 /** What a handler knows about the model and, in `handle`, about the batch in hand. */
 export interface Context {
   readonly modelName: string
@@ -86,6 +99,22 @@ export interface Context {
   setAllResponseStatus(status: number, reason?: string): void
   setResponseHeader(index: number, name: string, value: string): void
   setResponseContentType(index: number, contentType: string): void
+
+  /**
+   * The handler's own, the same in every call for the life of the worker. With continuous batching the entry under a request's
+   * id is deleted when that request leaves.
+   */
+  readonly cache: Map<string, unknown>
+  /** Continuous batching: set in each step, one criterion per request. Where there is none, `setStreamNext` decides. */
+  stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
+  /** Continuous batching: whether the request takes part in the next step. Default: it ends with this one. */
+  setStreamNext(index: number, next: boolean): void
+
+  /** The sequence that a request belongs to; undefined: none (the model has no sequenceBatching). */
+  sequenceId(index: number): string | undefined
+  /** Ends the sequence of a request with the answer to it: its waiting requests are refused. */
+  endSequence(index: number): void
+  readonly sequenceHeaders: SequenceHeaders
 }
 
 /** What the server calls. Everything but `handle` may be left out. */
@@ -101,6 +130,11 @@ export interface Handler {
   describe?(context: Context): Record<string, unknown> | Promise<Record<string, unknown>>
   /** Answers /explanations; absent: `handle` with context.explain set. */
   explain?(requests: HandlerRequest[], context: Context): HandlerResponse[] | Promise<HandlerResponse[]>
+  /**
+   * Continuous batching: a request that took part in a step has left, whether it ended, failed or was cancelled. Never called while
+   * a step runs.
+   */
+  release?(requestId: string, context: Context): void
   /** Once, before the worker leaves. */
   shutdown?(): void | Promise<void>
 }

@@ -24,6 +24,8 @@ export type {
   HandlerResponse,
   Logger,
   RequestIds,
+  SequenceHeaders,
+  StoppingCriterion,
 } from './handler.ts'
 export { sendIntermediatePredictResponse } from './intermediate.ts'
 export { PredictionException } from './prediction-exception.ts'

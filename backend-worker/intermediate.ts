@@ -1,7 +1,8 @@
 import { ServeError } from '../protocol/errors.ts'
-import { type Batch, pushItem } from './batch.ts'
+import { pushItem } from './batch.ts'
 import type { Context, HandlerResponse, RequestIds } from './handler.ts'
 import { markOwn } from './own-errors.ts'
+import type { RequestGroup } from './request-group.ts'
 import type { ResponseStream } from './response-stream.ts'
 
 /** Where a context keeps its batch; a registered symbol, so that any copy of this package finds it. */
@@ -43,7 +44,7 @@ export function sendIntermediatePredictResponse(
 
 /** The work behind {@link sendIntermediatePredictResponse}. */
 export function sendToBatch(
-  batch: Batch,
+  batch: RequestGroup,
   ret: readonly HandlerResponse[],
   requestIds: RequestIds,
   message: string,
@@ -69,11 +70,11 @@ export function sendToBatch(
 }
 
 /** When the handler may go on; rejects when it need not. */
-function next(batch: Batch): Promise<void> {
+function next(batch: RequestGroup): Promise<void> {
   return batch.gone ? quiet(Promise.reject(reasonOf(batch))) : (batch.outlet.breather() ?? DONE)
 }
 
-function reasonOf(batch: Batch): Error {
+function reasonOf(batch: RequestGroup): Error {
   return batch.streams[0]!.gone!
 }
 
@@ -96,13 +97,13 @@ function isSuccess(code: number): boolean {
 }
 
 /** Mostly `requestIds` is the batch's own list, so the place tells the request. */
-function find(batch: Batch, requestId: string, place: number): ResponseStream | undefined {
+function find(batch: RequestGroup, requestId: string, place: number): ResponseStream | undefined {
   const guess = batch.streams[place]
   if (guess?.requestId === requestId) return guess
   return batch.streams.find((stream) => stream.requestId === requestId)
 }
 
-function addressed(batch: Batch, ret: readonly unknown[], requestIds: RequestIds): ResponseStream[] {
+function addressed(batch: RequestGroup, ret: readonly unknown[], requestIds: RequestIds): ResponseStream[] {
   const streams: ResponseStream[] = []
   ret.forEach((item, i) => {
     const requestId = requestIds[i]
@@ -111,7 +112,7 @@ function addressed(batch: Batch, ret: readonly unknown[], requestIds: RequestIds
   return streams
 }
 
-async function roomForAll(batch: Batch, streams: readonly ResponseStream[]): Promise<void> {
+async function roomForAll(batch: RequestGroup, streams: readonly ResponseStream[]): Promise<void> {
   for (const stream of streams) {
     if (isFull(stream)) await stream.room()
   }

@@ -67,7 +67,7 @@ function onlyHandler(path: string, exports: Exports): Handler {
 /** What a module with a function handler may export beside it. */
 function hooksOf(exports: Exports): Partial<Handler> {
   const hooks: Partial<Record<string, unknown>> = {}
-  for (const name of ['initialize', 'explain', 'describe', 'shutdown']) {
+  for (const name of ['initialize', 'explain', 'describe', 'release', 'shutdown']) {
     if (typeof exports[name] === 'function') hooks[name] = exports[name]
   }
   return hooks

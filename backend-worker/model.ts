@@ -1,5 +1,5 @@
 import type { LoadMessage } from '../protocol/messages.ts'
-import type { ContextProperties } from './handler.ts'
+import type { ContextProperties, SequenceHeaders } from './handler.ts'
 import type { StreamLimits } from './response-stream.ts'
 
 /** Which of the processes of its worker this one is. */
@@ -18,6 +18,16 @@ export interface Model {
   readonly properties: ContextProperties
   readonly limits: StreamLimits
   readonly decodeInput: boolean
+  readonly continuousBatching: boolean
+  readonly sequenceHeaders: SequenceHeaders
+  /** What the handler keeps from call to call. */
+  readonly cache: Map<string, unknown>
+}
+
+const SEQUENCE_HEADERS: SequenceHeaders = {
+  id: 'ts_request_sequence_id',
+  start: 'ts_request_sequence_start',
+  end: 'ts_request_sequence_end',
 }
 
 export function modelFrom(load: LoadMessage, rank: Rank): Model {
@@ -37,5 +47,8 @@ export function modelFrom(load: LoadMessage, rank: Rank): Model {
     }),
     limits: { maxResponseBytes: load.maxResponseBytes, maxUnsentBytes: load.maxUnsentBytes },
     decodeInput: load.decodeInput,
+    continuousBatching: load.continuousBatching ?? false,
+    sequenceHeaders: load.sequenceHeaders ?? SEQUENCE_HEADERS,
+    cache: new Map(),
   }
 }

@@ -23,7 +23,7 @@ export interface StreamLimits {
 /** Who hears about the turns of a stream: its batch. */
 export interface StreamOwner {
   /** Nobody wants more of this stream: it was cancelled or has failed. */
-  streamGone(): void
+  streamGone(stream: ResponseStream): void
   /** Its one final response or failure was sent. */
   streamEnded(stream: ResponseStream): void
 }
@@ -139,7 +139,7 @@ export class ResponseStream {
     this.#waitingBytes = 0
     this.#controller?.abort(reason)
     this.#wakeUp()
-    this.#owner.streamGone()
+    this.#owner.streamGone(this)
     if (this.#end !== undefined) this.#sendEnd()
   }
 
@@ -186,7 +186,9 @@ export class ResponseStream {
     this.#window -= itemCost(body.byteLength)
     if (this.#streamed || this.#head === undefined) this.#outlet.sendItem(this.id, body)
     else this.#outlet.send(this.#response(body, 'true'))
+    if (this.#streamed) return
     this.#streamed = true
+    this.#head = undefined
   }
 
   #finishWith(end: Uint8Array | ServeError): void {
@@ -211,7 +213,12 @@ export class ResponseStream {
       next === undefined
         ? { type: 'response', id: this.id, body }
         : { type: 'response', id: this.id, body, ts_stream_next: next }
-    return this.#streamed || this.#head === undefined ? message : Object.assign(message, this.#head)
+    const head = this.#head
+    if (head === undefined) return message
+    if (!this.#streamed) return Object.assign(message, head)
+    // What was set after the first response: only a last one can still tell it (which sequences have ended).
+    if (next === 'false' && head.headers !== undefined) message.headers = head.headers
+    return message
   }
 
   #wakeUp(): void {

@@ -1,4 +1,4 @@
-import type { CancelReason, PredictMessage } from '../protocol/messages.ts'
+import type { CancelReason, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import { isExplain } from './explain.ts'
@@ -8,6 +8,7 @@ import type { Model } from './model.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { decodeRequest } from './input.ts'
 import type { ResponseStream } from './response-stream.ts'
+import { Steps } from './steps.ts'
 
 /** Runs batches on a loaded handler. Several may run at once: everything is found by request id, nothing by its place in time. */
 export class Service implements BatchHost {
@@ -17,7 +18,7 @@ export class Service implements BatchHost {
   readonly #handler: Handler
   readonly #model: Model
   readonly #streams = new Map<number, ResponseStream>()
-  readonly #batches = new Set<Batch>()
+  readonly #steps: Steps | undefined
   #onIdle: (() => void)[] = []
 
   constructor(handler: Handler, model: Model, outlet: Outlet) {
@@ -26,6 +27,7 @@ export class Service implements BatchHost {
     this.outlet = outlet
     this.rank = model.properties.rank
     this.limits = model.limits
+    if (model.continuousBatching) this.#steps = new Steps(handler, model, this)
   }
 
   /** Whether the number belongs to a request that has not had its end. */
@@ -39,6 +41,10 @@ export class Service implements BatchHost {
    */
   predict(message: PredictMessage): void {
     const { action, requests } = message
+    if (this.#steps !== undefined && action === 'predict') {
+      for (const request of requests) this.#enter(this.#steps, request)
+      return
+    }
     const explained = requests.filter((request) => isExplain(request.headers))
     if (explained.length === 0 || explained.length === requests.length) {
       void this.#run(this.#open(message), message)
@@ -59,34 +65,41 @@ export class Service implements BatchHost {
   }
 
   cancelAll(reason: CancelReason): void {
-    for (const batch of [...this.#batches]) batch.cancel(reason)
+    for (const stream of [...this.#streams.values()]) stream.cancel(reason)
   }
 
   /** Requests that have ended get credit too, for what was under way: it is ignored. */
   credit(id: number, bytes: number): void {
     this.#streams.get(id)?.credit(bytes)
+    this.#steps?.wake()
   }
 
   /** Resolves when no request is open. */
   idle(): Promise<void> {
-    if (this.#batches.size === 0) return Promise.resolve()
+    if (this.#streams.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
   streamEnded(stream: ResponseStream): void {
     this.#streams.delete(stream.id)
+    if (this.#streams.size > 0) return
+    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  batchEnded(batch: Batch): void {
-    this.#batches.delete(batch)
-    if (this.#batches.size > 0) return
-    for (const resolve of this.#onIdle.splice(0)) resolve()
+  /** Explaining is one call where the handler has a method for it. */
+  #enter(steps: Steps, request: PredictRequest): void {
+    if (this.#handler.explain !== undefined && isExplain(request.headers)) {
+      const message: PredictMessage = { type: 'predict', action: 'predict', requests: [request] }
+      void this.#run(this.#open(message), message)
+      return
+    }
+    const stream = steps.add(request, () => this.#input(request))
+    this.#streams.set(stream.id, stream)
   }
 
   #open(message: PredictMessage): Batch {
     const batch = new Batch(message.requests, this)
     for (const stream of batch.streams) this.#streams.set(stream.id, stream)
-    if (batch.streams.length > 0) this.#batches.add(batch)
     return batch
   }
 
@@ -122,11 +135,13 @@ export class Service implements BatchHost {
   }
 
   #inputs(message: PredictMessage): HandlerRequest[] {
-    return message.requests.map(({ parts, requestId }) =>
-      decodeRequest(parts, this.#model.decodeInput, (warning) => {
-        sendLog(this.outlet, 'warn', warning, requestId)
-      }),
-    )
+    return message.requests.map((request) => this.#input(request))
+  }
+
+  #input({ parts, requestId }: PredictRequest): HandlerRequest {
+    return decodeRequest(parts, this.#model.decodeInput, (warning) => {
+      sendLog(this.outlet, 'warn', warning, requestId)
+    })
   }
 
   async #describe(batch: Batch, context: HandlerContext): Promise<unknown[]> {

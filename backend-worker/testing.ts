@@ -40,6 +40,8 @@ export interface RunOptions {
   action?: 'predict' | 'describe'
   /** Aborting it cancels all requests, as clients that leave do. */
   signal?: AbortSignal
+  /** Calls the handler step by step, as with continuousBatching in model-config.yaml; all requests join at the first. */
+  continuousBatching?: boolean
   /** Bytes under way per request. Default 262144. */
   window?: number
   /** Called at each intermediate response; make it slow to see how the handler waits. */
@@ -107,6 +109,7 @@ function model(batchSize: number, options: RunOptions): ReturnType<typeof modelF
       maxResponseBytes: LIMIT,
       maxUnsentBytes: LIMIT,
       decodeInput: true,
+      continuousBatching: options.continuousBatching ?? false,
     },
     ranks,
   )

@@ -59,6 +59,10 @@ export interface LoadMessage {
   maxUnsentBytes: number
   /** Whether text and JSON parts are decoded before the handler sees them (decode_input_request). */
   decodeInput: boolean
+  /** The handler is called step by step with all running requests. Default false. */
+  continuousBatching?: boolean
+  /** Names of the headers that speak of sequences. Default: TorchServe's. */
+  sequenceHeaders?: { id: string; start: string; end: string }
 }
 
 export interface PredictMessage {
@@ -114,7 +118,8 @@ export interface LoadedMessage {
 
 /**
  * One response of one request. Without `ts_stream_next` it is the whole answer; with "true" an intermediate one; with
- * "false" the last of a stream. Status, content type and headers count on the first response only.
+ * "false" the last of a stream. Status, content type and headers count on the first response only; the
+ * last one of a stream may have headers that end sequences.
  */
 export interface ResponseMessage {
   type: 'response'

@@ -101,6 +101,8 @@ const toWorker: Record<ToWorker['type'], Check> = {
     maxResponseBytes: count,
     maxUnsentBytes: count,
     decodeInput: flag,
+    continuousBatching: optional(flag),
+    sequenceHeaders: optional(shape({ id: text, start: text, end: text })),
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
   cancel: shape({

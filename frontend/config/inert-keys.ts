@@ -16,7 +16,6 @@ const SNAPSHOTS = 'snapshots are neither written nor read yet'
 const WORKFLOWS = 'workflows are not served yet'
 const METRICS = 'the metric list is fixed, and there are no metric log files yet'
 const SYSTEM_METRICS = 'system metrics are not collected yet'
-const SEQUENCES = 'sequence batching does not exist yet'
 const AGE = 'gRPC connections have no age limit yet'
 const PORTS = 'free ports and random socket names are chosen'
 
@@ -31,8 +30,6 @@ export const INERT_KEYS: readonly InertKey[] = [
   ...inert(WORKFLOWS, 'workflow_store'),
   ...inert(METRICS, 'metrics_config', 'model_metrics_auto_detect'),
   ...inert(SYSTEM_METRICS, 'disable_system_metrics', 'system_metrics_cmd', 'metric_time_interval'),
-  ...inert(SEQUENCES, 'ts_header_key_sequence_id', 'ts_header_key_sequence_start'),
-  ...inert(SEQUENCES, 'ts_header_key_sequence_end'),
   ...inert(AGE, 'grpc_inference_max_connection_age_ms', 'grpc_management_max_connection_age_ms'),
   ...inert(AGE, 'grpc_inference_max_connection_age_grace_ms', 'grpc_management_max_connection_age_grace_ms'),
   ...inert(PORTS, 'initial_worker_port', 'initial_distribution_port'),

@@ -4,6 +4,7 @@ import { MODELS_TO_LOAD } from './models-to-load.ts'
 import type { Settings } from './settings.ts'
 import {
   BOOLEAN,
+  HEADER_NAME,
   HEADER_VALUE,
   HOST,
   PATH,
@@ -105,6 +106,27 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     integer(1, INT_MAX),
     '100',
     'Requests of one model version that may wait for a worker.',
+  ),
+  tsHeaderKeySequenceId: key(
+    'ts_header_key_sequence_id',
+    HEADER_NAME,
+    'ts_request_sequence_id',
+    'Header that names the sequence of a request (sequenceBatching).',
+    { env: 'TS_HEADER_KEY_SEQUENCE_ID' },
+  ),
+  tsHeaderKeySequenceStart: key(
+    'ts_header_key_sequence_start',
+    HEADER_NAME,
+    'ts_request_sequence_start',
+    'Header that marks the first request of a sequence whose id the server chose.',
+    { env: 'TS_HEADER_KEY_SEQUENCE_START' },
+  ),
+  tsHeaderKeySequenceEnd: key(
+    'ts_header_key_sequence_end',
+    HEADER_NAME,
+    'ts_request_sequence_end',
+    'Header that ends sequences: `true` on a request, ids on an answer.',
+    { env: 'TS_HEADER_KEY_SEQUENCE_END' },
   ),
   maxRequestSize: key('max_request_size', integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
   maxResponseSize: key(

@@ -31,6 +31,10 @@ export interface Settings {
 
   /** Requests per model version that may wait. Default 100. */
   readonly jobQueueSize: number
+  /** Names of the headers that speak of sequences. Default ts_request_sequence_id, _start and _end. */
+  readonly tsHeaderKeySequenceId: string
+  readonly tsHeaderKeySequenceStart: string
+  readonly tsHeaderKeySequenceEnd: string
   /** Bytes, default 6553500. */
   readonly maxRequestSize: number
   /** Bytes of one response (one item of a stream), default 6553500. */

@@ -62,6 +62,10 @@ export const HEADER_VALUE = parsed('text', 'a value that fits into an HTTP heade
   /^[\t\x20-\x7e]+$/.test(text) ? text : undefined,
 )
 
+export const HEADER_NAME = parsed('header name', 'the name of an HTTP header', (text) =>
+  /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(text) ? text : undefined,
+)
+
 /** Made absolute against the working directory. */
 export const PATH = parsed('path', 'a path', (text) => (text.includes('\0') ? undefined : resolve(text)))
 

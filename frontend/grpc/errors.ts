@@ -1,6 +1,7 @@
 import { status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../protocol/errors.ts'
 import { EXCEPTION_NAMES } from './exception-names.ts'
+import type { MessageStatus } from './sequence-codec.ts'
 
 /** How a call fails, in the shape that grpc-js takes. */
 export interface CallError {
@@ -76,9 +77,20 @@ const WITHOUT_CLASS: ReadonlySet<ErrorCode> = new Set([
 const MAX_MESSAGE_CHARACTERS = 800
 
 export function inferenceError(error: ServeError): CallError {
-  const code =
-    error.code === 'HANDLER_REJECTED' ? fromHttpStatus(error.status ?? 500) : INFERENCE_STATUS[error.code]
-  return { code, details: describe(error, INFERENCE_CLASSES[error.code] ?? EXCEPTION_NAMES[error.code]) }
+  const details = describe(error, INFERENCE_CLASSES[error.code] ?? EXCEPTION_NAMES[error.code])
+  return { code: inferenceStatus(error), details }
+}
+
+function inferenceStatus(error: ServeError): Status {
+  return error.code === 'HANDLER_REJECTED'
+    ? fromHttpStatus(error.status ?? 500)
+    : INFERENCE_STATUS[error.code]
+}
+
+/** The same as an error message of StreamPredictions2. */
+export function sequenceError(error: ServeError): MessageStatus {
+  const reason = INFERENCE_CLASSES[error.code] ?? EXCEPTION_NAMES[error.code]
+  return { code: inferenceStatus(error), message: printable(error.message), reason }
 }
 
 export function managementError(error: ServeError): CallError {

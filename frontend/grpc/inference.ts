@@ -1,33 +1,27 @@
-import {
-  status,
-  type sendUnaryData,
-  type ServerDuplexStream,
-  type ServerUnaryCall,
-  type UntypedServiceImplementation,
-} from '@grpc/grpc-js'
+import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../protocol/errors.ts'
+import { headerLine } from '../../protocol/header-lines.ts'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
 import { Job } from '../models/job.ts'
 import type { ModelOperations } from '../models/operations.ts'
+import { sequenceHeadersOf, type SequenceSettings } from '../models/sequence-headers.ts'
+import { cancelReason, endAtDeadline } from './deadline.ts'
 import { inferenceError } from './errors.ts'
 import { logFailure, type GrpcLog } from './log.ts'
 import { encodePrediction } from './prediction-codec.ts'
-import { deadlineOf, inferenceRequest, type PredictionsRequest } from './request.ts'
+import { inferenceRequest } from './request.ts'
 import { StreamReply, UnaryReply, type PredictionCall, type PredictionStream } from './send-reply.ts'
+import { SequenceCall } from './sequence-call.ts'
+import type { SequenceStream } from './sequence-request.ts'
 import { authorize } from './token.ts'
 
 export interface InferenceDeps {
   models: ModelOperations
   authorizer: Authorizer
-  settings: Pick<Settings, 'maxResponseSize'>
+  settings: Pick<Settings, 'maxResponseSize'> & SequenceSettings
   log: GrpcLog
 }
-
-/** How much earlier than our clock says a client's own deadline may fire. */
-const DEADLINE_TOLERANCE_MS = 50
-/** The longest time that setTimeout takes. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /** `InferenceAPIsService` (spec 3.1). Responses are handed to grpc-js as bytes. */
 export class InferenceService {
@@ -68,14 +62,14 @@ export class InferenceService {
 
   readonly #streamPredictions = (call: PredictionStream): void => {
     const job = this.#submit(call, new StreamReply(call, this.#deps.log))
-    if (job !== undefined) endAtDeadline(call, job)
+    if (job !== undefined) endAtDeadline(call, () => job.cancel('deadline'))
   }
 
-  readonly #streamPredictions2 = (call: ServerDuplexStream<PredictionsRequest, Buffer>): void => {
+  readonly #streamPredictions2 = (call: SequenceStream): void => {
+    const { models, authorizer, settings, log } = this.#deps
     try {
-      authorize(this.#deps.authorizer, 'inference', call)
-      const details = 'StreamPredictions2 is not implemented yet; use StreamPredictions'
-      call.emit('error', { code: status.UNIMPLEMENTED, details })
+      authorize(authorizer, 'inference', call)
+      new SequenceCall(call, { models, names: sequenceHeadersOf(settings), log })
     } catch (thrown) {
       call.emit('error', inferenceError(ServeError.from(thrown)))
     }
@@ -84,12 +78,15 @@ export class InferenceService {
   #submit(call: PredictionCall | PredictionStream, reply: UnaryReply | StreamReply): Job | undefined {
     try {
       authorize(this.#deps.authorizer, 'inference', call)
-      const job = new Job(inferenceRequest(call), reply)
+      const request = inferenceRequest(call)
+      const { sequence_id: sequenceId } = call.request
+      if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
+      const job = new Job(request, reply)
       reply.job = job
       this.#deps.models.submit(job)
       // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
       call.on('cancelled', () => {
-        if (!job.ended) job.cancel(isPast(job.request.deadline) ? 'deadline' : 'client left')
+        if (!job.ended) job.cancel(cancelReason(job.request.deadline))
       })
       return job
     } catch (thrown) {
@@ -97,23 +94,4 @@ export class InferenceService {
       return undefined
     }
   }
-}
-
-/**
- * grpc-js answers a deadline by itself, but says `cancelled` only once the status has left: never, when the reader of a
- * stream stands still. Messages that still wait must not follow the status, hence `destroy`, which sends nothing itself.
- */
-function endAtDeadline(call: PredictionStream, job: Job): void {
-  const deadline = deadlineOf(call)
-  if (deadline === undefined) return
-  const rest = Math.min(Math.max(deadline - Date.now(), 0), MAX_TIMEOUT_MS)
-  const timer = setTimeout(() => {
-    job.cancel('deadline')
-    call.destroy()
-  }, rest)
-  call.on('cancelled', () => clearTimeout(timer))
-}
-
-function isPast(deadline: number | undefined): boolean {
-  return deadline !== undefined && Date.now() >= deadline - DEADLINE_TOLERANCE_MS
 }

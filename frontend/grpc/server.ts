@@ -2,6 +2,7 @@ import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
 import type { ModelOperations } from '../models/operations.ts'
+import type { SequenceSettings } from '../models/sequence-headers.ts'
 import { loadServices } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { InferenceService } from './inference.ts'
@@ -19,7 +20,8 @@ export type GrpcSettings = Pick<
   | 'maxRequestSize'
   | 'maxResponseSize'
   | 'enableModelApi'
->
+> &
+  SequenceSettings
 
 export interface GrpcDeps {
   models: ModelOperations

@@ -1,5 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
-import { type Job, type JobHolder, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
+import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
+import { freest, isDescribe, type JobRunner, type Scheduler } from './scheduler.ts'
 
 export interface JobQueueOptions {
   /** Jobs that may wait. */
@@ -9,6 +10,8 @@ export interface JobQueueOptions {
   /** Milliseconds that the oldest job may wait for its batch to fill. */
   maxBatchDelay: number
   timeouts: JobTimeouts
+  /** What a client is told whose job is refused. */
+  refusal(job: Job): string
 }
 
 /**
@@ -16,14 +19,11 @@ export interface JobQueueOptions {
  * full, or when its oldest job has waited maxBatchDelay. Nothing is locked while a batch fills: whichever worker has a
  * free slot takes what is ready.
  */
-export class JobQueue implements JobHolder {
-  /** Called whenever a batch may have become ready. */
-  onReady: () => void = () => undefined
-  /** Asked first where batches hold one job: whether a free worker takes it at once. */
-  onSingle: (job: Job) => boolean = () => false
+export class JobQueue implements Scheduler {
   readonly #options: JobQueueOptions
   readonly #limits: JobLimits
   readonly #jobs = new Set<Job>()
+  #workers: readonly JobRunner[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: JobQueueOptions) {
@@ -39,24 +39,46 @@ export class JobQueue implements JobHolder {
     return this.#options.capacity - this.#jobs.size
   }
 
-  /** @throws ServeError QUEUE_FULL with `refusal` as its message; the job has not been touched then. */
-  add(job: Job, refusal: () => string): void {
-    if (this.remainingCapacity <= 0) throw new ServeError('QUEUE_FULL', refusal())
+  add(job: Job): void {
+    if (this.remainingCapacity <= 0) throw new ServeError('QUEUE_FULL', this.#options.refusal(job))
     job.queued(this, this.#limits)
-    if (this.#options.batchSize === 1 && this.#jobs.size === 0 && this.onSingle(job)) return
+    if (this.#options.batchSize === 1 && this.#jobs.size === 0 && this.#runAtOnce(job)) return
     this.#jobs.add(job)
-    this.onReady()
+    this.hand()
     if (this.#jobs.has(job)) job.waits()
+  }
+
+  couldStart(): boolean {
+    return this.#options.batchSize === 1 && this.#jobs.size === 0 && freest(this.#workers) !== undefined
+  }
+
+  serve(workers: readonly JobRunner[]): void {
+    this.#workers = workers
+  }
+
+  /** As long as a worker has a free slot and a batch is ready. */
+  hand(): void {
+    for (;;) {
+      const worker = freest(this.#workers)
+      if (worker === undefined) return
+      const batch = this.take()
+      if (batch.length === 0) return
+      worker.run(batch)
+    }
+  }
+
+  workerLost(): void {
+    // Any worker can take any of these jobs.
   }
 
   /** The next batch, oldest first; empty when none is ready. */
   take(): Job[] {
     const oldest = this.#oldest()
     if (oldest === undefined || !this.#ready(oldest)) return []
-    if (this.#options.batchSize === 1 || alone(oldest)) return this.#remove([oldest])
+    if (this.#options.batchSize === 1 || isDescribe(oldest)) return this.#remove([oldest])
     const batch: Job[] = []
     for (const job of this.#jobs) {
-      if (alone(job) || batch.push(job) === this.#options.batchSize) break
+      if (isDescribe(job) || batch.push(job) === this.#options.batchSize) break
     }
     return this.#remove(batch)
   }
@@ -70,12 +92,10 @@ export class JobQueue implements JobHolder {
     // A waiting job has sent nothing.
   }
 
-  /** The jobs that wait. */
   jobs(): Iterable<Job> {
     return this.#jobs
   }
 
-  /** Ends every waiting job. */
   failAll(error: ServeError): void {
     for (const job of this.#remove([...this.#jobs])) job.fail(error)
   }
@@ -84,18 +104,24 @@ export class JobQueue implements JobHolder {
     clearTimeout(this.#timer)
   }
 
+  #runAtOnce(job: Job): boolean {
+    const worker = freest(this.#workers)
+    worker?.run([job])
+    return worker !== undefined
+  }
+
   #oldest(): Job | undefined {
     for (const job of this.#jobs) return job
     return undefined
   }
 
   #ready(oldest: Job): boolean {
-    if (this.#jobs.size >= this.#options.batchSize || alone(oldest)) return true
+    if (this.#jobs.size >= this.#options.batchSize || isDescribe(oldest)) return true
     const wait = oldest.createdAt + this.#options.maxBatchDelay - performance.now()
     if (wait <= 0) return true
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      this.onReady()
+      this.hand()
     }, Math.ceil(wait))
     return false
   }
@@ -104,9 +130,4 @@ export class JobQueue implements JobHolder {
     for (const job of jobs) this.#jobs.delete(job)
     return jobs
   }
-}
-
-/** A describe asks the handler something else than predictions: it shares no batch. */
-function alone(job: Job): boolean {
-  return job.request.action === 'describe'
 }

@@ -19,6 +19,7 @@ import type {
   ScaleRequest,
 } from './operations.ts'
 import { Registry } from './registry.ts'
+import { sequenceHeadersOf } from './sequence-headers.ts'
 import type { WorkerPoolFactory } from './worker-pool.ts'
 
 export interface ManagerOptions {
@@ -230,6 +231,7 @@ export class ModelManager implements ModelOperations {
         metrics: metrics.model(name, prepared.version),
         loadedAtStartup: atStartup,
         maxRequestBytes: settings.maxRequestSize,
+        sequenceHeaders: sequenceHeadersOf(settings),
       },
       createPool,
     )

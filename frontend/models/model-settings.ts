@@ -1,6 +1,7 @@
 import type { Settings, VersionSettings } from '../config/settings.ts'
 import type { JobTimeouts } from './job.ts'
 import { ConfigReader } from './config-reader.ts'
+import { schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
@@ -22,6 +23,15 @@ export interface ModelSettings {
   asyncCommunication: boolean
   /** Ours: batches that one worker runs at once; 1, or 100 with asyncCommunication. Key maxConcurrency. */
   maxConcurrency: number
+  continuousBatching: boolean
+  useJobTicket: boolean
+  sequenceBatching: boolean
+  /** Milliseconds; 0 without sequenceBatching. */
+  sequenceMaxIdleMSec: number
+  /** Milliseconds; 0: no limit. */
+  sequenceTimeoutMSec: number
+  maxNumSequence: number
+  maxSequenceJobQueueSize: number
   timeouts: JobTimeouts
   /** Ours: milliseconds that a cancelled handler may go on. Key cancelGraceMs. */
   cancelGraceMs: number
@@ -50,11 +60,11 @@ export function resolveModelSettings(
       configured.responseTimeout ??
       settings.defaultResponseTimeout,
   )
-  const asyncCommunication = reader.boolean('asyncCommunication') ?? false
   const parallel = parallelism(reader)
+  const batchSize = request.batchSize ?? reader.integer('batchSize', 1) ?? configured.batchSize ?? 1
   const resolved: ModelSettings = {
     ...workers(request, reader, configured),
-    batchSize: request.batchSize ?? reader.integer('batchSize', 1) ?? configured.batchSize ?? 1,
+    batchSize,
     maxBatchDelay:
       request.maxBatchDelay ?? reader.integer('maxBatchDelay', 0) ?? configured.maxBatchDelay ?? 100,
     responseTimeout,
@@ -68,8 +78,7 @@ export function resolveModelSettings(
     clientTimeoutInMills: reader.integer('clientTimeoutInMills', 0) ?? 0,
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
     ...parallel,
-    asyncCommunication,
-    maxConcurrency: reader.integer('maxConcurrency', 1) ?? (asyncCommunication ? 100 : 1),
+    ...schedulingSettings(reader, batchSize, parallel),
     timeouts: timeouts(reader, responseTimeout, settings),
     cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,

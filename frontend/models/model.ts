@@ -3,10 +3,12 @@ import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import type { ModelMetrics } from '../metrics/model-metrics.ts'
 import type { Job } from './job.ts'
-import { JobQueue } from './job-queue.ts'
+import { createScheduler } from './create-scheduler.ts'
 import type { ModelSettings } from './model-settings.ts'
 import { OpenJobs } from './open-jobs.ts'
 import { checkSize } from './request-limits.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { SequenceHeaders } from './sequence-headers.ts'
 import type { WorkerPool, WorkerPoolFactory } from './worker-pool.ts'
 
 export interface ModelOptions {
@@ -19,6 +21,7 @@ export interface ModelOptions {
   loadedAtStartup: boolean
   /** Bytes of one request body: max_request_size. */
   maxRequestBytes: number
+  sequenceHeaders: SequenceHeaders
 }
 
 /** One version of a model: its files, its settings, its queue and its workers. */
@@ -30,7 +33,8 @@ export class Model {
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
-  readonly queue: JobQueue
+  readonly queue: Scheduler
+  readonly sequenceHeaders: SequenceHeaders
   readonly workers: WorkerPool
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
@@ -49,12 +53,8 @@ export class Model {
     this.#maxRequestBytes = options.maxRequestBytes
     this.minWorkers = options.settings.minWorkers
     this.maxWorkers = options.settings.maxWorkers
-    this.queue = new JobQueue({
-      capacity: options.settings.jobQueueSize,
-      batchSize: options.settings.batchSize,
-      maxBatchDelay: options.settings.maxBatchDelay,
-      timeouts: options.settings.timeouts,
-    })
+    this.sequenceHeaders = options.sequenceHeaders
+    this.queue = createScheduler(options.settings, options.sequenceHeaders, (job) => this.#noWorker(job))
     this.workers = createPool(this)
     this.#open = new OpenJobs(
       (job) => {
@@ -75,7 +75,9 @@ export class Model {
     this.metrics.requested(job)
     checkSize(job.request, this.#maxRequestBytes)
     if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
-    this.queue.add(job, () => this.#noWorker(job))
+    if (this.settings.useJobTicket && !this.queue.couldStart(job))
+      throw new ServeError('QUEUE_FULL', this.#noWorker(job))
+    this.queue.add(job)
     this.#open.add(job)
   }
 

@@ -61,7 +61,7 @@ export interface ModelList {
   models: { modelName: string; modelUrl: string }[]
 }
 
-/** Fields and their order are TorchServe's (spec 1.8); what stands after customizedMetadata is ours. */
+/** Fields and their order are TorchServe's (spec 1.8); what is marked so is ours. */
 export interface ModelDescription {
   modelName: string
   modelVersion: string
@@ -90,6 +90,8 @@ export interface ModelDescription {
   loadedAtStartup: boolean
   workers: WorkerDescription[]
   jobQueueStatus: { remainingCapacity: number; pendingRequests: number }
+  /** Ours: sequences that live now; only with sequenceBatching. */
+  openSequences?: number
   customizedMetadata?: Record<string, unknown>
 }
 

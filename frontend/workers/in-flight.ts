@@ -1,5 +1,6 @@
 import { itemCost, type CancelReason, type ResponseMessage } from '../../protocol/messages.ts'
 import type { AbandonReason, Job, JobHolder } from '../models/job.ts'
+import type { RunWatcher } from '../models/scheduler.ts'
 
 /** What an unfinished request needs of the worker that has it. */
 export interface InFlightLink {
@@ -12,12 +13,14 @@ export interface InFlightLink {
 /** Requests that were sent together take one slot of their worker until the last of them has finished. */
 export class Batch {
   readonly jobs: readonly Job[]
+  readonly watcher: RunWatcher | undefined
   unfinished: number
   /** Runs when nobody waits for any of the requests and the handler has not returned. */
   graceTimer: NodeJS.Timeout | undefined
 
-  constructor(jobs: readonly Job[]) {
+  constructor(jobs: readonly Job[], watcher: RunWatcher | undefined) {
     this.jobs = jobs
+    this.watcher = watcher
     this.unfinished = jobs.length
   }
 
@@ -74,13 +77,15 @@ export class InFlight implements JobHolder {
   }
 
   #answer(message: ResponseMessage, last: boolean): boolean {
+    const { watcher } = this.batch
+    const headers = message.headers ?? NO_HEADERS
     return this.job.respond({
       body: message.body,
       more: message.ts_stream_next === undefined ? undefined : !last,
       status: message.status ?? 200,
       reason: message.reason,
       contentType: message.contentType,
-      headers: message.headers ?? NO_HEADERS,
+      headers: watcher === undefined ? headers : watcher.answering(this.job, headers),
     })
   }
 

@@ -75,6 +75,8 @@ export function loadMessage(model: Model, context: LaunchContext): LoadMessage {
     maxResponseBytes: settings.maxResponseSize,
     maxUnsentBytes: Math.max(settings.maxResponseSize, 4 * model.settings.streamWindowSize),
     decodeInput: settings.decodeInputRequest,
+    continuousBatching: model.settings.continuousBatching,
+    sequenceHeaders: { ...model.sequenceHeaders },
   }
 }
 

@@ -27,14 +27,7 @@ export class Pool implements WorkerPool {
   constructor(model: Model, context: PoolContext) {
     this.#model = model
     this.#context = context
-    model.queue.onReady = () => {
-      this.#hand()
-    }
-    model.queue.onSingle = (job) => {
-      const worker = this.#freest()
-      worker?.run([job])
-      return worker !== undefined
-    }
+    model.queue.serve(this.#workers)
   }
 
   get wanted(): number {
@@ -83,44 +76,25 @@ export class Pool implements WorkerPool {
   #create(): Worker {
     const id = this.#context.nextWorkerId()
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`
-    return new Worker(id, this.#model, this.#context, {
+    const worker = new Worker(id, this.#model, this.#context, {
       onFree: () => {
-        this.#hand()
+        this.#model.queue.hand()
+      },
+      onLost: (error) => {
+        this.#model.queue.workerLost(worker, error)
       },
       log: (level, message) => {
         this.#context.log(level, source, message)
       },
     })
+    return worker
   }
 
   async #retire(worker: Worker, graceMs: number): Promise<boolean> {
     this.#leaving.add(worker)
+    this.#model.queue.workerLost(worker, new ServeError('WORKER_LOST', 'The worker was scaled away'))
     const clean = await worker.stop(graceMs)
     this.#leaving.delete(worker)
     return clean
-  }
-
-  /** As long as a worker has a free slot and the queue a ready batch. */
-  #hand(): void {
-    for (;;) {
-      const worker = this.#freest()
-      if (worker === undefined) return
-      const batch = this.#model.queue.take()
-      if (batch.length === 0) return
-      worker.run(batch)
-    }
-  }
-
-  #freest(): Worker | undefined {
-    let best: Worker | undefined
-    let slots = 0
-    for (const worker of this.#workers) {
-      const free = worker.freeSlots
-      if (free > slots) {
-        best = worker
-        slots = free
-      }
-    }
-    return best
   }
 }

@@ -7,6 +7,7 @@ import type {
   ToWorker,
 } from '../../protocol/messages.ts'
 import type { Job } from '../models/job.ts'
+import type { RunWatcher } from '../models/scheduler.ts'
 import { Batch, InFlight, type InFlightLink } from './in-flight.ts'
 
 /** What the requests of a worker need of it. */
@@ -18,6 +19,8 @@ export interface RequestsOptions {
   rankLagMs: number
   /** Ranks that get every request and have to finish it. */
   ranks: number
+  /** Continuous batching: all requests of the worker share the handler's steps. */
+  sharedSteps: boolean
   send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' }>): void
   sendToFirst(message: ToWorker): void
   /** A batch has finished: its slot is free. */
@@ -54,8 +57,8 @@ export class Requests implements InFlightLink {
     return [...this.#entries.values()].map((entry) => entry.job).filter((job) => !job.ended)
   }
 
-  run(jobs: readonly Job[]): void {
-    const batch = new Batch(jobs)
+  run(jobs: readonly Job[], watcher?: RunWatcher): void {
+    const batch = new Batch(jobs, watcher)
     const requests: PredictRequest[] = []
     for (const job of jobs) {
       const entry = new InFlight(this.#freeId(), job, batch, this.#options.ranks, this)
@@ -106,6 +109,7 @@ export class Requests implements InFlightLink {
     for (const entry of entries) {
       clearTimeout(entry.batch.graceTimer)
       entry.job.fail(error)
+      entry.batch.watcher?.released(entry.job)
     }
   }
 
@@ -135,21 +139,27 @@ export class Requests implements InFlightLink {
     return this.#lastId
   }
 
+  /** A step that others wait for may be long; who was cancelled leaves after it. */
   #expectEnd(batch: Batch, withinMs: number): void {
     batch.graceTimer ??= setTimeout(() => {
-      this.#options.onDeaf(withinMs)
+      batch.graceTimer = undefined
+      if (this.#options.sharedSteps && this.jobs().length > 0) this.#expectEnd(batch, withinMs)
+      else this.#options.onDeaf(withinMs)
     }, withinMs)
   }
 
   #finishedBy(entry: InFlight): void {
     entry.unfinishedRanks -= 1
     if (entry.unfinishedRanks > 0) return
+    const { batch } = entry
     this.#entries.delete(entry.id)
-    entry.batch.unfinished -= 1
-    if (entry.batch.unfinished > 0) return
-    clearTimeout(entry.batch.graceTimer)
-    this.#batches -= 1
-    this.#options.onFree()
+    batch.unfinished -= 1
+    if (batch.unfinished === 0) {
+      clearTimeout(batch.graceTimer)
+      this.#batches -= 1
+    }
+    batch.watcher?.released(entry.job)
+    if (batch.unfinished === 0) this.#options.onFree()
   }
 }
 

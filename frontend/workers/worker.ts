@@ -3,6 +3,7 @@ import type { FromWorker, LogLevel } from '../../protocol/messages.ts'
 import type { Job } from '../models/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
+import type { JobRunner, RunWatcher } from '../models/scheduler.ts'
 import { Backoff } from './backoff.ts'
 import { Deferred } from './deferred.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -25,11 +26,13 @@ export type WorkerState = 'starting' | 'loading' | 'ready' | 'waiting' | 'stoppi
 export interface WorkerEvents {
   /** It has a free slot. */
   onFree(): void
+  /** Its processes died after they were loaded: what the handler knew is lost. The requests that it had fail next. */
+  onLost(error: ServeError): void
   log(level: LogLevel, message: string): void
 }
 
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
-export class Worker {
+export class Worker implements JobRunner {
   readonly id: number
   readonly #model: Model
   readonly #context: LaunchContext
@@ -82,8 +85,8 @@ export class Worker {
     return this.#requests?.jobs() ?? []
   }
 
-  run(jobs: readonly Job[]): void {
-    this.#requests?.run(jobs)
+  run(jobs: readonly Job[], watcher?: RunWatcher): void {
+    this.#requests?.run(jobs, watcher)
   }
 
   /** Lets its requests finish for `graceMs`, then ends it. False when it had to be killed. */
@@ -183,6 +186,7 @@ export class Worker {
       window: this.#model.settings.streamWindowSize,
       cancelGraceMs: this.#model.settings.cancelGraceMs,
       ranks: group.servingRanks,
+      sharedSteps: this.#model.settings.continuousBatching,
       send: (message) => {
         group.send(message)
       },
@@ -248,8 +252,10 @@ export class Worker {
     this.#group = undefined
     this.#events.log('error', `Worker died: ${this.#lastExit.reason}`)
     const outOfMemory = cause.outOfMemory && this.#killReason === undefined
-    this.#requests?.failAll(new ServeError(outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_LOST', 'Worker died.'))
+    const error = new ServeError(outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_LOST', 'Worker died.')
     this.#setState('waiting')
+    this.#events.onLost(error)
+    this.#requests?.failAll(error)
     void group.exited().then(() => {
       this.#restart()
     })

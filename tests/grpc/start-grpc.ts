@@ -19,6 +19,9 @@ export const SETTINGS: GrpcSettings = {
   maxRequestSize: 1_000_000,
   maxResponseSize: 1_000_000,
   enableModelApi: true,
+  tsHeaderKeySequenceId: 'ts_request_sequence_id',
+  tsHeaderKeySequenceStart: 'ts_request_sequence_start',
+  tsHeaderKeySequenceEnd: 'ts_request_sequence_end',
 }
 
 /** Takes anything, or only `Bearer <kind>`. */

@@ -9,6 +9,7 @@ const OPTIONS: JobQueueOptions = {
   batchSize: 1,
   maxBatchDelay: 100,
   timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
+  refusal: () => 'full',
 }
 
 const failures: string[] = []
@@ -27,7 +28,7 @@ function newJob(action?: 'describe'): Job {
 }
 
 function add(queue: JobQueue, job = newJob()): Job {
-  queue.add(job, () => 'full')
+  queue.add(job)
   return job
 }
 
@@ -83,11 +84,8 @@ describe('a queue with batches', () => {
 
   test('a batch that does not fill is announced when its oldest job has waited maxBatchDelay', () => {
     const queue = new JobQueue({ ...OPTIONS, batchSize: 8 })
-    const taken: Job[][] = []
-    queue.onReady = () => {
-      const batch = queue.take()
-      if (batch.length > 0) taken.push(batch)
-    }
+    const taken: (readonly Job[])[] = []
+    queue.serve([{ freeSlots: 1, run: (jobs) => void taken.push(jobs) }])
     const first = add(queue)
     jest.advanceTimersByTime(60)
     const second = add(queue)

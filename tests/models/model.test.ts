@@ -27,6 +27,7 @@ function modelThatWaits(): Model {
       metrics: new ModelMetrics('m', '1.0', () => undefined),
       loadedAtStartup: false,
       maxRequestBytes: 1000,
+      sequenceHeaders: { id: 'id', start: 'start', end: 'end' },
     },
     () => ({ wanted: 1 }) as WorkerPool,
   )

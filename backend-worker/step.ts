@@ -1,0 +1,80 @@
+import type { BatchHost } from './batch.ts'
+import type { StoppingCriterion } from './handler.ts'
+import { handlerError } from './handler-error.ts'
+import type { Outlet } from './outlet.ts'
+import { checkAnswer, encodeOutput } from './output.ts'
+import type { RequestGroup } from './request-group.ts'
+import type { ResponseStream } from './response-stream.ts'
+
+export type StoppingCriteria = readonly (StoppingCriterion | null | undefined)[] | undefined
+
+/** One call of the handler in continuous batching, with the requests that take part in it. */
+export class Step implements RequestGroup {
+  readonly streams: readonly ResponseStream[]
+  readonly requestIds: readonly string[]
+  readonly outlet: Outlet
+  readonly rank: number
+  readonly #next: (boolean | undefined)[] = []
+  #controller: AbortController | undefined
+
+  constructor(streams: readonly ResponseStream[], host: BatchHost) {
+    this.streams = streams
+    this.requestIds = streams.map(({ requestId }) => requestId)
+    this.outlet = host.outlet
+    this.rank = host.rank
+  }
+
+  get gone(): boolean {
+    return this.streams.length > 0 && this.streams.every((stream) => stream.gone !== undefined)
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.gone) this.#controller.abort(this.streams[0]?.gone)
+    }
+    return this.#controller.signal
+  }
+
+  streamGone(stream: ResponseStream): void {
+    if (this.gone) this.#controller?.abort(stream.gone)
+  }
+
+  setNext(index: number, next: boolean): void {
+    this.#next[index] = next
+  }
+
+  /**
+   * The handler's answer: one item per request, each an intermediate response or the last, as criteria and `setNext` say.
+   * @throws ServeError INVALID_OUTPUT when it is no such list.
+   */
+  finish(answer: unknown, criteria: StoppingCriteria): void {
+    const items = checkAnswer(answer, this.streams.length)
+    this.streams.forEach((stream, i) => {
+      if (stream.gone !== undefined) return
+      try {
+        this.#answer(stream, items[i], this.#goesOn(i, items[i], criteria))
+      } catch (thrown) {
+        stream.fail(handlerError(thrown))
+      }
+    })
+  }
+
+  /** Fails the requests that take part, and no others. */
+  fail(thrown: unknown): void {
+    const error = handlerError(thrown)
+    for (const stream of this.streams) stream.fail(error)
+  }
+
+  #answer(stream: ResponseStream, item: unknown, goesOn: boolean): void {
+    if (item instanceof Error) stream.fail(handlerError(item))
+    else if (!goesOn) stream.finish(encodeOutput(item))
+    else if (item !== undefined) stream.push(encodeOutput(item))
+  }
+
+  #goesOn(i: number, item: unknown, criteria: StoppingCriteria): boolean {
+    if (item instanceof Error) return false
+    const criterion = criteria?.[i]
+    return criterion == null ? this.#next[i] === true : criterion(item) === false
+  }
+}

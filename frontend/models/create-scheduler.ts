@@ -1,0 +1,34 @@
+import type { Job } from './job.ts'
+import { JobQueue } from './job-queue.ts'
+import type { ModelSettings } from './model-settings.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { SequenceHeaders } from './sequence-headers.ts'
+import { SequenceQueue } from './sequence-queue.ts'
+
+/**
+ * The scheduler of one model version (spec 7). Continuous batching makes its batches in the worker, step by step, and with job
+ * tickets nothing waits: in both, jobs leave one by one.
+ */
+export function createScheduler(
+  settings: ModelSettings,
+  headers: SequenceHeaders,
+  refusal: (job: Job) => string,
+): Scheduler {
+  const { continuousBatching, useJobTicket, maxBatchDelay, timeouts } = settings
+  const batchSize = continuousBatching || useJobTicket ? 1 : settings.batchSize
+  if (!settings.sequenceBatching) {
+    return new JobQueue({ capacity: settings.jobQueueSize, batchSize, maxBatchDelay, timeouts, refusal })
+  }
+  return new SequenceQueue({
+    batchSize,
+    maxBatchDelay,
+    maxSequences: settings.maxNumSequence,
+    maxWaiting: settings.maxSequenceJobQueueSize,
+    maxIdleMs: settings.sequenceMaxIdleMSec,
+    maxLifeMs: settings.sequenceTimeoutMSec,
+    overlap: continuousBatching,
+    headers,
+    timeouts,
+    refusal,
+  })
+}

@@ -1,0 +1,73 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { ConfigReader } from './config-reader.ts'
+import type { ModelSettings, ParallelType } from './model-settings.ts'
+
+type SchedulingSettings = Pick<
+  ModelSettings,
+  | 'asyncCommunication'
+  | 'maxConcurrency'
+  | 'continuousBatching'
+  | 'useJobTicket'
+  | 'sequenceBatching'
+  | 'sequenceMaxIdleMSec'
+  | 'sequenceTimeoutMSec'
+  | 'maxNumSequence'
+  | 'maxSequenceJobQueueSize'
+>
+
+/** What sequenceMaxIdleMSec is where sequenceBatching asks for it in vain: TorchServe answers no request then. */
+const DEFAULT_IDLE_MS = 60_000
+/** A longer timer of Node goes off at once. */
+const MAX_TIMER_MS = 2_147_483_647
+
+/** Which of the modes of spec 7 a model is in. @throws ServeError INVALID_MODEL for modes that exclude each other */
+export function schedulingSettings(
+  reader: ConfigReader,
+  batchSize: number,
+  parallel: { parallelType: ParallelType; parallelLevel: number },
+): SchedulingSettings {
+  const asyncCommunication = reader.boolean('asyncCommunication') ?? false
+  const continuousBatching = reader.boolean('continuousBatching') ?? false
+  const sequences = sequenceSettings(reader)
+  if (continuousBatching) checkRanks(parallel)
+  return {
+    asyncCommunication,
+    maxConcurrency: continuousBatching
+      ? slotsOfSteps(batchSize, sequences.sequenceBatching)
+      : (reader.integer('maxConcurrency', 1) ?? (asyncCommunication ? 100 : 1)),
+    continuousBatching,
+    useJobTicket: reader.boolean('useJobTicket') ?? false,
+    ...sequences,
+  }
+}
+
+/** Requests that share the steps of one worker. Twice as many with sequences, as in TorchServe: room for a word to a running one. */
+function slotsOfSteps(batchSize: number, sequenceBatching: boolean): number {
+  return sequenceBatching ? batchSize * 2 : batchSize
+}
+
+function sequenceSettings(reader: ConfigReader) {
+  const sequenceBatching = reader.boolean('sequenceBatching') ?? false
+  const idle = Math.min(reader.integer('sequenceMaxIdleMSec', 0) ?? 0, MAX_TIMER_MS)
+  if (sequenceBatching && idle === 0) {
+    reader.warnings.push(
+      `sequenceBatching: sequenceMaxIdleMSec above 0 is expected; ${DEFAULT_IDLE_MS} is used`,
+    )
+  }
+  return {
+    sequenceBatching,
+    sequenceMaxIdleMSec: sequenceBatching && idle === 0 ? DEFAULT_IDLE_MS : idle,
+    sequenceTimeoutMSec: Math.min(reader.integer('sequenceTimeoutMSec', 0) ?? 0, MAX_TIMER_MS),
+    maxNumSequence: reader.integer('maxNumSequence', 1) ?? 1,
+    maxSequenceJobQueueSize: reader.integer('maxSequenceJobQueueSize', 1) ?? 1,
+  }
+}
+
+/** Every rank would make steps of its own, of other requests than its neighbours. With pp only rank 0 has requests. */
+function checkRanks({ parallelType, parallelLevel }: { parallelType: ParallelType; parallelLevel: number }) {
+  if (parallelLevel <= 1 || parallelType === 'pp') return
+  throw new ServeError(
+    'INVALID_MODEL',
+    `continuousBatching does not work with parallelType ${parallelType}: its ranks would not make the same steps`,
+  )
+}
