@@ -1,6 +1,7 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../protocol/errors.ts'
 import type { OperationResult } from '../models/operations.ts'
+import { modelManagementDescription } from './api-description/documents.ts'
 import { answerJson, apiDisabled } from './koa-app.ts'
 import { queryOrJsonParams, queryParams } from './management-params.ts'
 import type { RestState } from './rest-state.ts'
@@ -17,6 +18,8 @@ export function managementRouter(state: RestState): Router {
     router.put(path, (ctx) => scale(state, ctx))
     router.delete(path, (ctx) => unregister(state, ctx))
   }
+  const described = ['/models/:model', '/models/:model/:version', '/models/:model/:version/set-default']
+  router.options(described, (ctx) => describeApi(state, ctx))
   router.put('/models/:model/:version/set-default', (ctx) => {
     answer(ctx, state.models.setDefault(ctx.params['model']!, ctx.params['version']!))
   })
@@ -66,6 +69,13 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
 async function describe(state: RestState, ctx: RouterContext): Promise<void> {
   const customized = queryParams(ctx).flag('customized') ?? false
   answerJson(ctx, 200, await state.models.describe(ctx.params['model']!, ctx.params['version'], customized))
+}
+
+/** How this model is managed (spec 1.4). */
+async function describeApi(state: RestState, ctx: RouterContext): Promise<void> {
+  const model = ctx.params['model']!
+  await state.models.describe(model, ctx.params['version'])
+  answerJson(ctx, 200, modelManagementDescription(model))
 }
 
 async function scale(state: RestState, ctx: RouterContext): Promise<void> {
