@@ -6,6 +6,7 @@ import { apiDescription } from './api-description/route.ts'
 import { handleInference } from './inference.ts'
 import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
 import { managementRouter, tokenRouter } from './management.ts'
+import { openInference } from './open-inference.ts'
 import { createState, type RestDeps, type RestState } from './rest-state.ts'
 
 export type { RestDeps } from './rest-state.ts'
@@ -22,7 +23,9 @@ export interface RestApp {
 export function createInferenceApp(deps: RestDeps): RestApp {
   const state = createState(deps)
   const koa = createKoa(state)
-  koa.use(apiDescription(state, 'inference')).use(admission(state, 'inference'))
+  koa.use(apiDescription(state, 'inference'))
+  if (state.settings.openInferenceProtocol) koa.use(openInference(state))
+  koa.use(admission(state, 'inference'))
   return inferenceFirst(state, koa)
 }
 
@@ -58,11 +61,9 @@ function managementKoa(state: RestState, kind: ListenerKind): Koa {
   const koa = createKoa(state)
   const token = tokenRouter(state)
   const management = managementRouter(state)
-  koa
-    .use(apiDescription(state, kind))
-    .use(admission(state, undefined))
-    .use(token.routes())
-    .use(admission(state, 'management'))
+  koa.use(apiDescription(state, kind))
+  if (kind === 'shared' && state.settings.openInferenceProtocol) koa.use(openInference(state))
+  koa.use(admission(state, undefined)).use(token.routes()).use(admission(state, 'management'))
   koa.use(management.routes()).use(wrongMethod)
   return koa
 }

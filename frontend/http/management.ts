@@ -1,6 +1,7 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../protocol/errors.ts'
 import type { OperationResult } from '../models/operations.ts'
+import { isModelReady } from '../models/readiness.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
 import { answerJson, apiDisabled } from './koa-app.ts'
 import { queryOrJsonParams, queryParams } from './management-params.ts'
@@ -95,12 +96,10 @@ async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
   answer(ctx, await state.models.unregister(ctx.params['model']!, ctx.params['version']))
 }
 
-/** KServe's readiness of one model: whether any of its workers can answer. */
+/** KServe's readiness of one model. */
 async function readiness(state: RestState, ctx: RouterContext): Promise<void> {
   const name = ctx.params['model']!
-  const versions = await state.models.describe(name)
-  const ready = versions.some((version) => version.workers.some((worker) => worker.status === 'READY'))
-  answerJson(ctx, 200, { name, ready })
+  answerJson(ctx, 200, { name, ready: await isModelReady(state.models, name) })
 }
 
 function answer(ctx: RouterContext, result: OperationResult): void {

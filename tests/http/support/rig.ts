@@ -28,6 +28,7 @@ export interface Rig {
 export interface RigOptions {
   maxRequestSize?: number
   enableModelApi?: boolean
+  openInferenceProtocol?: boolean
   cors?: string
   /** With tokens on, a request needs `Bearer <kind>`. */
   tokens?: boolean
@@ -54,6 +55,7 @@ export async function startRig(
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
       enableModelApi: options.enableModelApi ?? true,
+      openInferenceProtocol: options.openInferenceProtocol ?? false,
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
