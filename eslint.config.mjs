@@ -36,6 +36,7 @@ const rooms = {
     './frontend/auth',
   ],
   './frontend/auth': ['./protocol/errors.ts'],
+  './frontend/tls': ['./protocol/errors.ts', './frontend/config'],
 }
 const all = [...Object.keys(rooms)]
 const zones = Object.entries(rooms).flatMap(([target, allowed]) =>

@@ -1,6 +1,6 @@
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
-import type { Settings } from './config/settings.ts'
+import type { ListenAddress, Settings } from './config/settings.ts'
 import { createGrpcServers, type GrpcServers } from './grpc/server.ts'
 import {
   createInferenceApp,
@@ -13,6 +13,7 @@ import { listen, type Listener } from './http/server.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
+import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
 
 export interface ListenerDeps {
   settings: Settings
@@ -30,6 +31,7 @@ export class Listeners {
   readonly #rest: Listener[] = []
   readonly #apps: RestApp[] = []
   readonly #grpc: GrpcServers
+  #restTls: Promise<TlsCredentials> | undefined
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
@@ -48,7 +50,7 @@ export class Listeners {
     if (settings.enableMetricsApi) {
       await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps))
     }
-    const { inference, management } = await this.#grpc.listen()
+    const { inference, management } = await this.#grpc.listen(await grpcCredentials(settings))
     this.listening.push(
       { name: 'Inference gRPC API', address: hostAndPort(inference) },
       { name: 'Management gRPC API', address: hostAndPort(management) },
@@ -71,11 +73,18 @@ export class Listeners {
     this.#grpc.forceShutdown()
   }
 
-  async #openRest(name: string, address: Settings['inferenceAddress'], app: RestApp): Promise<void> {
-    const listener = await listen(`${name} REST`, address, app)
+  async #openRest(name: string, address: ListenAddress, app: RestApp): Promise<void> {
+    const listener = await listen(`${name} REST`, address, app, await this.#tlsFor(address))
     this.#apps.push(app)
     this.#rest.push(listener)
     this.listening.push({ name: `${name} REST API`, address: listener.address })
+  }
+
+  /** Undefined for http and Unix sockets. All https listeners share one pair. */
+  #tlsFor(address: ListenAddress): Promise<TlsCredentials> | undefined {
+    if (address.kind !== 'tcp' || !address.tls) return undefined
+    this.#restTls ??= restCredentials(this.#deps.settings, (message) => this.#deps.log.warn(message))
+    return this.#restTls
   }
 }
 

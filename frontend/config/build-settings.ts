@@ -48,15 +48,6 @@ function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
 }
 
 function checkListeners({ settings, origins }: LoadedSettings): void {
-  for (const setting of ['inferenceAddress', 'managementAddress', 'metricsAddress'] as const) {
-    const address = settings[setting]
-    if (address.kind === 'tcp' && address.tls) {
-      throw new ServeError(
-        'CONFIG',
-        `${origins[setting]}: ${KEYS[setting].name}: https is not served yet, use http or unix`,
-      )
-    }
-  }
   if (!settings.enableMetricsApi) return
   for (const setting of ['inferenceAddress', 'managementAddress'] as const) {
     if (sameAddress(settings[setting], settings.metricsAddress)) {

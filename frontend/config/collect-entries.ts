@@ -1,6 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
 import { closest } from './edit-distance.ts'
-import { INERT_KEYS, envNameOf, type InertKey } from './inert-keys.ts'
+import { INERT_KEYS, envNameOf } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry, type Environment } from './properties.ts'
@@ -32,7 +32,11 @@ export function collectEntries(sources: Sources, warnings: string[]): Map<string
   for (const entry of sources.file) if (isKnown(entry, warnings)) add(entry)
   sources.flags.forEach(add)
   addOverrides(sources.env, entries, add)
-  warnInert(sources.env, entries, warnings)
+  for (const spec of SPECS) if (spec.envAlways) fromEnv(sources.env, spec.env, spec.name, add)
+  for (const key of INERT_KEYS) {
+    const entry = entries.get(key.name)
+    if (entry !== undefined) warnings.push(`${entry.origin}: ${key.name} has no effect here: ${key.reason}`)
+  }
   return entries
 }
 
@@ -71,21 +75,4 @@ function isKnown({ name, origin }: Entry, warnings: string[]): boolean {
   }
   warnings.push(`${origin}: unknown key ${oneLine(name)} is ignored`)
   return false
-}
-
-function warnInert(env: Environment, entries: Map<string, Entry>, warnings: string[]): void {
-  for (const key of INERT_KEYS) {
-    if (key.alwaysByEnv) {
-      fromEnv(env, envNameOf(key.name), key.name, (entry) => entries.set(entry.name, entry))
-    }
-    const entry = entries.get(key.name)
-    if (entry !== undefined) warnings.push(inertWarning(key, entry))
-  }
-}
-
-function inertWarning(key: InertKey, { text, origin }: Entry): string {
-  if (key.refused !== undefined && text.toLowerCase() === key.refused) {
-    throw new ServeError('CONFIG', `${origin}: ${key.name}=${key.refused} is refused: ${key.reason}`)
-  }
-  return `${origin}: ${key.name} has no effect here: ${key.reason}`
 }

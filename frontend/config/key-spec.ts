@@ -8,6 +8,8 @@ export interface KeySpec<T> {
   readonly env: string | undefined
   /** `environment`: not a key of the file; the variable always counts. */
   readonly from: 'file' | 'environment'
+  /** Its variable counts without enable_envvars_config, and before file and flags. */
+  readonly envAlways: boolean
   readonly type: ValueType<T>
   /** Text that stands for the key when nobody sets it; undefined: the setting is undefined then. */
   readonly fallback: string | undefined
@@ -18,7 +20,7 @@ export interface KeySpec<T> {
 }
 
 /** Where a key differs from the plain case: in the file, TorchServe's own, variable TS_<KEY>. */
-export type Details = Partial<Pick<KeySpec<unknown>, 'env' | 'from' | 'ours'>>
+export type Details = Partial<Pick<KeySpec<unknown>, 'env' | 'from' | 'envAlways' | 'ours'>>
 
 /** A key with a default. */
 export function key<T>(
@@ -43,5 +45,6 @@ function spec<T>(
   doc: string,
   details: Details,
 ): KeySpec<T> {
-  return { name, env: `TS_${name.toUpperCase()}`, from: 'file', type, fallback, ours: false, doc, ...details }
+  const plain = { env: `TS_${name.toUpperCase()}`, from: 'file', envAlways: false, ours: false } as const
+  return { name, type, fallback, doc, ...plain, ...details }
 }

@@ -17,6 +17,22 @@ export interface Settings {
   readonly grpcInferencePort: number
   /** Default 7071; 0 takes any free port. */
   readonly grpcManagementPort: number
+  /** Milliseconds that a gRPC connection may live, and that its calls then still get; undefined: for ever. */
+  readonly grpcInferenceMaxConnectionAgeMs: number | undefined
+  readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined
+  readonly grpcManagementMaxConnectionAgeMs: number | undefined
+  readonly grpcManagementMaxConnectionAgeGraceMs: number | undefined
+  /** Whether both gRPC listeners speak TLS, with certificateFile and privateKeyFile. */
+  readonly enableGrpcSsl: boolean
+  /** PEM files for https and gRPC, absolute. */
+  readonly certificateFile: string | undefined
+  readonly privateKeyFile: string | undefined
+  /** PKCS12 file for https, absolute; wins over the PEM files, as in TorchServe. */
+  readonly keystore: string | undefined
+  readonly keystorePass: string
+  readonly keystoreType: 'pkcs12' | 'jks'
+  /** Whether the routes and the service of the Open Inference Protocol are there (spec 1.5, 3.5). */
+  readonly openInferenceProtocol: boolean
 
   /** Absolute path. */
   readonly modelStore: string | undefined

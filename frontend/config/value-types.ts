@@ -55,6 +55,11 @@ export const BOOLEAN = parsed('boolean', 'true or false', (text) => {
   return word === 'true' || word === 'false' ? word === 'true' : undefined
 })
 
+/** TorchServe's switch for the Open Inference Protocol: `true` in the file, `oip` in the variable, anything else is off. */
+export const OPEN_INFERENCE = parsed('oip | boolean', 'oip, true or false', (text) =>
+  ['oip', 'true'].includes(text.toLowerCase()),
+)
+
 export const TEXT = parsed('text', 'text', (text) => text)
 
 /** An HTTP header's value, as the HTTP grammar allows it. */
@@ -95,7 +100,9 @@ export function patternList(flags: string): ValueType<readonly RegExp[]> {
 
 export function listenAddress(httpPort: number, httpsPort: number): ValueType<ListenAddress> {
   const ports = { http: httpPort, https: httpsPort }
-  return parsed('address', 'http://host:port or unix:/path', (text) => parseListenAddress(text, ports))
+  return parsed('address', 'http://host:port, https://host:port or unix:/path', (text) =>
+    parseListenAddress(text, ports),
+  )
 }
 
 /** The items of a comma list, without blanks around them and without empty ones. */

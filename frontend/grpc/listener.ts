@@ -10,6 +10,12 @@ export interface BoundAddress {
   readonly port: number
 }
 
+/** Private key and certificate chain of the server, as PEM. */
+export interface GrpcTls {
+  readonly key: Buffer
+  readonly cert: Buffer
+}
+
 /** One gRPC server on one address. */
 export class GrpcListener {
   readonly server: Server
@@ -22,14 +28,14 @@ export class GrpcListener {
   }
 
   /**
-   * Starts to listen; port 0 takes any free one. A host name stands for its first address only: grpc-js would try them
+   * Starts to listen, with TLS if there is a key; port 0 takes any free one. A host name stands for its first address only: grpc-js would try them
    * all and be content with one, so a taken port could go unnoticed. @throws ServeError CONFIG
    */
-  async listen(host: string, port: number): Promise<BoundAddress> {
+  async listen(host: string, port: number, tls: GrpcTls | undefined): Promise<BoundAddress> {
     try {
       const { address } = await lookup(host)
       const bracketed = isIPv6(address) ? `[${address}]` : address
-      return { host: address, port: await this.#bind(`${bracketed}:${port}`) }
+      return { host: address, port: await this.#bind(`${bracketed}:${port}`, credentialsFor(tls)) }
     } catch (cause) {
       throw new ServeError(
         'CONFIG',
@@ -51,14 +57,20 @@ export class GrpcListener {
     this.server.forceShutdown()
   }
 
-  #bind(address: string): Promise<number> {
+  #bind(address: string, credentials: ServerCredentials): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.server.bindAsync(address, ServerCredentials.createInsecure(), (error, bound) => {
+      this.server.bindAsync(address, credentials, (error, bound) => {
         if (error === null) resolve(bound)
         else reject(error)
       })
     })
   }
+}
+
+/** Clients need no certificate of their own, as in TorchServe. */
+function credentialsFor(tls: GrpcTls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }], false)
 }
 
 const REASONS: Readonly<Record<string, string>> = {

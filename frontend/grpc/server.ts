@@ -6,7 +6,7 @@ import type { SequenceSettings } from '../models/sequence-headers.ts'
 import { loadServices } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { InferenceService } from './inference.ts'
-import { GrpcListener, type BoundAddress } from './listener.ts'
+import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
 import type { GrpcLog } from './log.ts'
 import { managementService } from './management.ts'
 
@@ -17,6 +17,10 @@ export type GrpcSettings = Pick<
   | 'grpcInferencePort'
   | 'grpcManagementAddress'
   | 'grpcManagementPort'
+  | 'grpcInferenceMaxConnectionAgeMs'
+  | 'grpcInferenceMaxConnectionAgeGraceMs'
+  | 'grpcManagementMaxConnectionAgeMs'
+  | 'grpcManagementMaxConnectionAgeGraceMs'
   | 'maxRequestSize'
   | 'maxResponseSize'
   | 'enableModelApi'
@@ -53,21 +57,35 @@ export class GrpcServers {
   constructor(deps: GrpcDeps) {
     quietGrpc(deps.log)
     const services = loadServices()
-    const options = serverOptions(deps.settings)
-    this.#settings = deps.settings
-    this.#inference = new GrpcListener('gRPC inference', { ...options, interceptors: [eagerCalls] })
+    const { settings } = deps
+    const options = serverOptions(settings)
+    this.#settings = settings
+    this.#inference = new GrpcListener('gRPC inference', {
+      ...options,
+      ...connectionAge(
+        settings.grpcInferenceMaxConnectionAgeMs,
+        settings.grpcInferenceMaxConnectionAgeGraceMs,
+      ),
+      interceptors: [eagerCalls],
+    })
     this.#inference.server.addService(services.inference, new InferenceService(deps).implementation())
-    this.#management = new GrpcListener('gRPC management', options)
+    this.#management = new GrpcListener('gRPC management', {
+      ...options,
+      ...connectionAge(
+        settings.grpcManagementMaxConnectionAgeMs,
+        settings.grpcManagementMaxConnectionAgeGraceMs,
+      ),
+    })
     this.#management.server.addService(services.management, managementService(deps))
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; then neither listens. */
-  async listen(): Promise<GrpcAddresses> {
+  async listen(tls?: GrpcTls): Promise<GrpcAddresses> {
     const { grpcInferenceAddress, grpcInferencePort, grpcManagementAddress, grpcManagementPort } =
       this.#settings
     try {
-      const inference = await this.#inference.listen(grpcInferenceAddress, grpcInferencePort)
-      const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort)
+      const inference = await this.#inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
+      const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort, tls)
       return { inference, management }
     } catch (error) {
       this.forceShutdown()
@@ -92,6 +110,14 @@ function serverOptions(settings: GrpcSettings): ServerOptions {
     'grpc.max_receive_message_length': settings.maxRequestSize,
     'grpc.max_send_message_length': -1,
     'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
+  }
+}
+
+/** grpc-js says GOAWAY after the age, spread by a tenth, and breaks what still runs after the grace. Absent: never. */
+function connectionAge(ageMs: number | undefined, graceMs: number | undefined): ServerOptions {
+  return {
+    ...(ageMs === undefined ? {} : { 'grpc.max_connection_age_ms': ageMs }),
+    ...(graceMs === undefined ? {} : { 'grpc.max_connection_age_grace_ms': graceMs }),
   }
 }
 

@@ -1,9 +1,12 @@
-import { Router } from '@koa/router'
+import { Router, type RouterContext } from '@koa/router'
 import type { RequestListener } from 'node:http'
 import type Koa from 'koa'
+import type { ListenerKind } from './api-description/documents.ts'
+import { apiDescription } from './api-description/route.ts'
 import { handleInference } from './inference.ts'
 import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
 import { managementRouter, tokenRouter } from './management.ts'
+import { openInference } from './open-inference.ts'
 import { createState, type RestDeps, type RestState } from './rest-state.ts'
 
 export type { RestDeps } from './rest-state.ts'
@@ -20,6 +23,8 @@ export interface RestApp {
 export function createInferenceApp(deps: RestDeps): RestApp {
   const state = createState(deps)
   const koa = createKoa(state)
+  koa.use(apiDescription(state, 'inference'))
+  if (state.settings.openInferenceProtocol) koa.use(openInference(state))
   koa.use(admission(state, 'inference'))
   return inferenceFirst(state, koa)
 }
@@ -27,13 +32,13 @@ export function createInferenceApp(deps: RestDeps): RestApp {
 /** The management API: models and tokens (spec 1.8). */
 export function createManagementApp(deps: RestDeps): RestApp {
   const state = createState(deps)
-  return restApp(state, listenerOf(managementKoa(state)))
+  return restApp(state, listenerOf(managementKoa(state, 'management')))
 }
 
 /** Inference and management on one port; each route asks for its own kind of token. */
 export function createSharedApp(deps: RestDeps): RestApp {
   const state = createState(deps)
-  return inferenceFirst(state, managementKoa(state))
+  return inferenceFirst(state, managementKoa(state, 'shared'))
 }
 
 /** /metrics, for everybody (spec 1.9). */
@@ -48,18 +53,25 @@ export function createMetricsApp(deps: RestDeps): RestApp {
     ctx.body = page.text
     ctx.status = 200
   })
-  koa.use(router.routes())
+  koa.use(apiDescription(state, 'metrics')).use(router.routes())
   return restApp(state, listenerOf(koa))
 }
 
-function managementKoa(state: RestState): Koa {
+function managementKoa(state: RestState, kind: ListenerKind): Koa {
   const koa = createKoa(state)
   const token = tokenRouter(state)
   const management = managementRouter(state)
+  koa.use(apiDescription(state, kind))
+  if (kind === 'shared' && state.settings.openInferenceProtocol) koa.use(openInference(state))
   koa.use(admission(state, undefined)).use(token.routes()).use(admission(state, 'management'))
-  koa.use(management.routes())
-  koa.use(management.allowedMethods({ throw: true, notImplemented: methodNotAllowed, methodNotAllowed }))
+  koa.use(management.routes()).use(wrongMethod)
   return koa
+}
+
+/** After a router: it knows the path, but not with this method. */
+const wrongMethod: Koa.Middleware = (ctx) => {
+  const { matched } = ctx as RouterContext
+  if (matched !== undefined && matched.length > 0) throw methodNotAllowed()
 }
 
 /** The paths that predict do not pass through Koa's middlewares, which would cost them a fifth of their time. */

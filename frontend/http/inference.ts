@@ -3,12 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../protocol/errors.ts'
 import { Job, type InputPart } from '../models/job.ts'
 import { admit } from './admit.ts'
+import { modelInferenceDescription } from './api-description/documents.ts'
 import { readParts } from './body.ts'
 import { inferenceTarget, type InferenceRoute } from './inference-route.ts'
 import { handlerHeaders } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { sendError } from './send-error.ts'
-import { sendJson, sendOptions } from './send-json.ts'
+import { sendJson } from './send-json.ts'
 import { HttpReplySink } from './send-reply.ts'
 
 /**
@@ -26,7 +27,7 @@ export function handleInference(state: RestState, req: IncomingMessage, res: Ser
     }
     if (route === undefined) return false
     admit(state, req, 'inference')
-    if (req.method === 'OPTIONS') sendOptions(state, res, requestId)
+    if (req.method === 'OPTIONS') describe(state, res, requestId, route, query)
     else predict(state, res, requestId, route, query)
   } catch (thrown) {
     sendError(state, res, requestId, ServeError.from(thrown))
@@ -37,6 +38,21 @@ export function handleInference(state: RestState, req: IncomingMessage, res: Ser
 function ping(state: RestState, res: ServerResponse, requestId: string): void {
   const status = state.models.health()
   sendJson(state, res, requestId, status === 'Healthy' ? 200 : 500, { status })
+}
+
+/** OPTIONS: how this model is asked (spec 1.4). */
+function describe(
+  state: RestState,
+  res: ServerResponse,
+  requestId: string,
+  route: InferenceRoute,
+  query: string,
+): void {
+  const modelName = route.modelName ?? chooseModel(state, query, [])
+  state.models.describe(modelName, route.modelVersion).then(
+    () => sendJson(state, res, requestId, 200, modelInferenceDescription(modelName)),
+    (thrown: unknown) => sendError(state, res, requestId, ServeError.from(thrown)),
+  )
 }
 
 function predict(

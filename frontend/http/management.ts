@@ -1,6 +1,8 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../protocol/errors.ts'
 import type { OperationResult } from '../models/operations.ts'
+import { isModelReady } from '../models/readiness.ts'
+import { modelManagementDescription } from './api-description/documents.ts'
 import { answerJson, apiDisabled } from './koa-app.ts'
 import { queryOrJsonParams, queryParams } from './management-params.ts'
 import type { RestState } from './rest-state.ts'
@@ -17,6 +19,8 @@ export function managementRouter(state: RestState): Router {
     router.put(path, (ctx) => scale(state, ctx))
     router.delete(path, (ctx) => unregister(state, ctx))
   }
+  const described = ['/models/:model', '/models/:model/:version', '/models/:model/:version/set-default']
+  router.options(described, (ctx) => describeApi(state, ctx))
   router.put('/models/:model/:version/set-default', (ctx) => {
     answer(ctx, state.models.setDefault(ctx.params['model']!, ctx.params['version']!))
   })
@@ -68,6 +72,13 @@ async function describe(state: RestState, ctx: RouterContext): Promise<void> {
   answerJson(ctx, 200, await state.models.describe(ctx.params['model']!, ctx.params['version'], customized))
 }
 
+/** How this model is managed (spec 1.4). */
+async function describeApi(state: RestState, ctx: RouterContext): Promise<void> {
+  const model = ctx.params['model']!
+  await state.models.describe(model, ctx.params['version'])
+  answerJson(ctx, 200, modelManagementDescription(model))
+}
+
 async function scale(state: RestState, ctx: RouterContext): Promise<void> {
   const params = queryParams(ctx)
   const result = await state.models.scale({
@@ -85,12 +96,10 @@ async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
   answer(ctx, await state.models.unregister(ctx.params['model']!, ctx.params['version']))
 }
 
-/** KServe's readiness of one model: whether any of its workers can answer. */
+/** KServe's readiness of one model. */
 async function readiness(state: RestState, ctx: RouterContext): Promise<void> {
   const name = ctx.params['model']!
-  const versions = await state.models.describe(name)
-  const ready = versions.some((version) => version.workers.some((worker) => worker.status === 'READY'))
-  answerJson(ctx, 200, { name, ready })
+  answerJson(ctx, 200, { name, ready: await isModelReady(state.models, name) })
 }
 
 function answer(ctx: RouterContext, result: OperationResult): void {

@@ -20,7 +20,12 @@ export interface RestMetrics {
 
 export type RestSettings = Pick<
   Settings,
-  'maxRequestSize' | 'enableModelApi' | 'corsAllowedOrigin' | 'corsAllowedMethods' | 'corsAllowedHeaders'
+  | 'maxRequestSize'
+  | 'enableModelApi'
+  | 'openInferenceProtocol'
+  | 'corsAllowedOrigin'
+  | 'corsAllowedMethods'
+  | 'corsAllowedHeaders'
 >
 
 /** The part of a pino logger that is used here. */

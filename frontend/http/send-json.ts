@@ -33,15 +33,6 @@ export function send(
   res.end(body)
 }
 
-/** OPTIONS on a path that predicts. */
-export function sendOptions(state: RestState, res: Response, requestId: string): void {
-  const headers = headersFor(state, res, requestId, 200)
-  headers.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', 'content-length', '0')
-  state.metrics.response(200)
-  res.writeHead(200, headers)
-  res.end()
-}
-
 function headersFor(state: RestState, res: Response, requestId: string, status: number): string[] {
   const keepAlive = status < 400 && !state.draining && res.shouldKeepAlive
   const headers = commonHeaders(requestId, keepAlive)

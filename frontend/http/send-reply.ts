@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { ServeError } from '../../protocol/errors.ts'
 import type { Job } from '../models/job.ts'
 import type { ReplyHead, ReplySink } from '../models/reply-sink.ts'
@@ -134,6 +135,9 @@ export class HttpReplySink implements ReplySink, LiveReply {
     } else if (framed) {
       socket.setTimeout(BREAK_GRACE_MS)
       socket.destroySoon()
+    } else if (socket instanceof TLSSocket || socket.remoteAddress === undefined) {
+      // Neither can be reset. TLS clients miss the closing alert; a Unix socket has no such sign for a body without framing.
+      socket.destroy()
     } else {
       socket.resetAndDestroy()
     }

@@ -1,15 +1,19 @@
 import { unlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
 import { ServeError } from '../../protocol/errors.ts'
+import { formatListenAddress } from '../config/listen-address.ts'
 import type { ListenAddress } from '../config/settings.ts'
 import type { RestApp } from './app.ts'
 import { answerClientError } from './client-error.ts'
 import { watchConnection } from './live-replies.ts'
+import { acceptTlsOnly } from './plain-on-tls.ts'
 
-/** Limits of the head and of how slowly a request may arrive; a response has no limit here, its job has. */
+/** Limits of the head (TorchServe's: a request line of 4 KiB, headers of 8 KiB) and of how slowly a request may arrive; a response has no limit here, its job has. */
 const LIMITS = {
-  maxHeaderSize: 8_192,
+  maxHeaderSize: 12_288,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
   keepAliveTimeout: 65_000,
@@ -18,7 +22,7 @@ const LIMITS = {
 
 /** One REST listener that listens. */
 export interface Listener {
-  /** `http://127.0.0.1:8080` or `unix:/path`. */
+  /** `http://127.0.0.1:8080`, `https://127.0.0.1:8443` or `unix:/path`. */
   readonly address: string
   /** 0 for a Unix socket. */
   readonly port: number
@@ -28,23 +32,32 @@ export interface Listener {
   destroyAll(): void
 }
 
+/** TorchServe's only version, and the newer one. */
+const TLS_VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
+
 /**
- * Starts a REST listener; `name` is what its errors call it (`inference`). @throws ServeError CONFIG with one line when it cannot
- * listen there
+ * Starts a REST listener; `name` is what its errors call it (`inference`). An https address needs `tls`: key and certificate.
+ * @throws ServeError CONFIG with one line when it cannot listen there
  */
-export async function listen(name: string, address: ListenAddress, app: RestApp): Promise<Listener> {
-  if (address.kind === 'tcp' && address.tls) {
-    throw new ServeError('CONFIG', `The ${name} listener cannot use https: TLS is not supported yet`)
-  }
-  const server = createServer(LIMITS, app.listener)
+export async function listen(
+  name: string,
+  address: ListenAddress,
+  app: RestApp,
+  tls?: SecureContextOptions,
+): Promise<Listener> {
+  const server = isTls(address)
+    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls })
+    : createServer(LIMITS)
   const sockets = new Set<Socket>()
+  server.on('request', app.listener)
   server.on('checkContinue', app.listener)
   server.on('clientError', (error, socket) => answerClientError(app.state, error, socket))
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    watchConnection(socket)
   })
+  server.on(isTls(address) ? 'secureConnection' : 'connection', watchConnection)
+  if (isTls(address)) acceptTlsOnly(server, app.state)
   await bind(server, name, address)
   const { text, port } = bound(server, address)
   return {
@@ -56,6 +69,10 @@ export async function listen(name: string, address: ListenAddress, app: RestApp)
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+function isTls(address: ListenAddress): boolean {
+  return address.kind === 'tcp' && address.tls
 }
 
 function close(server: Server, sockets: Set<Socket>, app: RestApp): Promise<void> {
@@ -116,7 +133,7 @@ const REASONS: Readonly<Record<string, string>> = {
 function refusal(name: string, address: ListenAddress, error: unknown): ServeError {
   const code = codeOf(error) ?? 'unknown error'
   const why = REASONS[code] ?? code
-  const where = format(address, address.kind === 'tcp' ? address.port : 0)
+  const where = formatListenAddress(address)
   return new ServeError('CONFIG', `The ${name} listener cannot use ${where}: ${why}`, { cause: error })
 }
 
@@ -126,11 +143,5 @@ function codeOf(error: unknown): string | undefined {
 
 function bound(server: Server, address: ListenAddress): { text: string; port: number } {
   const port = address.kind === 'tcp' ? (server.address() as AddressInfo).port : 0
-  return { text: format(address, port), port }
-}
-
-function format(address: ListenAddress, port: number): string {
-  if (address.kind === 'unix') return `unix:${address.path}`
-  const host = address.host.includes(':') ? `[${address.host}]` : address.host
-  return `http://${host}:${port}`
+  return { text: formatListenAddress(address, port), port }
 }

@@ -11,10 +11,7 @@ export const KEY_TABLES: Readonly<Record<string, string>> = {
   'Environment only': table(keyRows((spec) => spec.from === 'environment')),
   'Keys without effect': table([
     ['Key', 'Why it has no effect'],
-    ...INERT_KEYS.map(({ name, reason, refused }) => [
-      code(name),
-      refused === undefined ? reason : `${reason}; ${code(refused)} is refused`,
-    ]),
+    ...INERT_KEYS.map(({ name, reason }) => [code(name), reason]),
   ]),
 }
 

@@ -135,7 +135,10 @@ describe('a mistake is one line that names place, key, value and what is expecte
     ['default_queue_timeout=9999999', 'default_queue_timeout=9999999: expected a number of seconds'],
     ['enable_model_api=yes', 'enable_model_api=yes: expected true or false'],
     ['metrics_mode=csv', 'metrics_mode=csv: expected one of log, prometheus, legacy'],
-    ['inference_address=8080', 'inference_address=8080: expected http://host:port or unix:/path'],
+    [
+      'inference_address=8080',
+      'inference_address=8080: expected http://host:port, https://host:port or unix:/path',
+    ],
     ['grpc_inference_address=a b', 'grpc_inference_address=a b: expected a host name or an IP address'],
     ['allowed_urls=http://(', 'allowed_urls=http://(: expected regular expressions'],
     ['blacklist_env_vars=a)|(b', 'blacklist_env_vars=a)|(b: expected a regular expression'],
@@ -144,9 +147,8 @@ describe('a mistake is one line that names place, key, value and what is expecte
     ['models={"a":{"1":{"batchSize":"2"}}}', '(see a/1/batchSize)'],
     ['models={"a":{"1":{"minWorkers":2,"maxWorkers":1}}}', '(a/1: minWorkers is more than maxWorkers)'],
     ['cors_allowed_origin=a\\nb', 'cors_allowed_origin=a\\nb: expected a value that fits'],
-    ['inference_address=https://h:1', 'inference_address: https is not served yet'],
     ['metrics_address=http://127.0.0.1:8080', 'metrics_address is also inference_address'],
-    ['enable_grpc_ssl=true', 'enable_grpc_ssl=true is refused: TLS is not served yet'],
+    ['enable_grpc_ssl=maybe', 'enable_grpc_ssl=maybe: expected true or false'],
     ['job_queue_sise=5', 'unknown key job_queue_sise: did you mean job_queue_size?'],
     ['JOB_QUEUE_SIZE=5', 'unknown key JOB_QUEUE_SIZE: did you mean job_queue_size?'],
     ['model=x', 'unknown key model: did you mean models?'],
@@ -174,6 +176,15 @@ describe('a mistake is one line that names place, key, value and what is expecte
   })
 })
 
+test.each([
+  [{ file: 'ts_open_inference_protocol=true' }, true],
+  [{ env: { TS_OPEN_INFERENCE_PROTOCOL: 'oip' } }, true],
+  [{ file: 'ts_open_inference_protocol=true', env: { TS_OPEN_INFERENCE_PROTOCOL: 'v1' } }, false],
+  [{ file: 'ts_open_inference_protocol=true', env: { TS_OPEN_INFERENCE_PROTOCOL: '' } }, true],
+])('the variable of the Open Inference Protocol counts without a switch: %j', (sources, on) => {
+  expect(settingsOf(sources).settings.openInferenceProtocol).toBe(on)
+})
+
 describe('keys that do nothing', () => {
   test('each key of TorchServe without a meaning is accepted with one warning', () => {
     const file = INERT_KEYS.map(({ name }) => `${name}=false`).join('\n')
@@ -195,10 +206,6 @@ describe('keys that do nothing', () => {
     expect(settingsOf({ file: 'NUM_WORKERS=1' }).warnings).toEqual([
       'config.properties:1: unknown key NUM_WORKERS is ignored',
     ])
-  })
-
-  test('TS_OPEN_INFERENCE_PROTOCOL warns without the switch', () => {
-    expect(settingsOf({ env: { TS_OPEN_INFERENCE_PROTOCOL: 'oip' } }).warnings).toHaveLength(1)
   })
 
   test('metrics_mode=log is accepted with a warning', () => {

@@ -71,7 +71,7 @@ describe('the paths that predict', () => {
   test('do not predict with OPTIONS', async () => {
     const rig = await startEcho()
     const answer = await ask(rig, '/predictions/m', { method: 'OPTIONS' })
-    expect([answer.status, answer.text, rig.models.jobs.length]).toEqual([200, '', 0])
+    expect([answer.status, rig.models.jobs.length]).toEqual([200, 0])
   })
 
   test.each(['/invocations?a=1&a=2&b=%20', '/models/m/invoke?a=1&a=2&b=%20', '/m/predict?a=1&a=2&b=%20'])(

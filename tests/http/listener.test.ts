@@ -61,7 +61,7 @@ describe('a listener', () => {
 
   test.each([
     ['garbage', 'garbage\r\n\r\n'],
-    ['a head that is too long', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(9_000)}\r\n\r\n`],
+    ['a head that is too long', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(13_000)}\r\n\r\n`],
     ['a length that is no number', 'POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n'],
   ])('answers %s with 400 and closes', async (_what, text) => {
     const rig = await startRig(createInferenceApp)

@@ -179,7 +179,7 @@ describe('the other routes', () => {
     expect((await ask(rig, path, { method })).json()).toEqual(NOT_ALLOWED)
   })
 
-  test.each(['/', '/nothing', '/models/m/1/2', '/predictions/m'])('%s is 404', async (path) => {
+  test.each(['/nothing', '/models/m/1/2', '/predictions/m'])('%s is 404', async (path) => {
     const rig = await startRig(createManagementApp)
     const answer = await ask(rig, path)
     expect(answer.json()).toMatchObject({ code: 404, type: 'ResourceNotFoundException' })

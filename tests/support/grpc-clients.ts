@@ -1,11 +1,23 @@
 import { join } from 'node:path'
-import { credentials, loadPackageDefinition, type Client, type ServiceClientConstructor } from '@grpc/grpc-js'
+import {
+  credentials,
+  loadPackageDefinition,
+  type ChannelCredentials,
+  type Client,
+  type ServiceClientConstructor,
+} from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 
 const PROTO_DIR = join(import.meta.dirname, '..', '..', 'proto')
 
 /** A client of one of TorchServe's services; its methods are as @grpc/grpc-js makes them from the .proto files. */
-function client(file: string, packageName: string, service: string, port: number): Client {
+function client(
+  file: string,
+  packageName: string,
+  service: string,
+  port: number,
+  channel: ChannelCredentials = credentials.createInsecure(),
+): Client {
   const definition = loadSync(join(PROTO_DIR, file), {
     keepCase: true,
     includeDirs: [PROTO_DIR],
@@ -14,26 +26,28 @@ function client(file: string, packageName: string, service: string, port: number
   let node: unknown = loadPackageDefinition(definition)
   for (const name of [...packageName.split('.'), service]) node = (node as Record<string, unknown>)[name]
   const Service = node as ServiceClientConstructor
-  return new Service(`127.0.0.1:${port}`, credentials.createInsecure(), {
+  return new Service(`127.0.0.1:${port}`, channel, {
     'grpc.use_local_subchannel_pool': 1,
   })
 }
 
-export function inferenceClient(port: number): Client & InferenceMethods {
+export function inferenceClient(port: number, channel?: ChannelCredentials): Client & InferenceMethods {
   return client(
     'inference.proto',
     'org.pytorch.serve.grpc.inference',
     'InferenceAPIsService',
     port,
+    channel,
   ) as Client & InferenceMethods
 }
 
-export function managementClient(port: number): Client & ManagementMethods {
+export function managementClient(port: number, channel?: ChannelCredentials): Client & ManagementMethods {
   return client(
     'management.proto',
     'org.pytorch.serve.grpc.management',
     'ManagementAPIsService',
     port,
+    channel,
   ) as Client & ManagementMethods
 }
 

@@ -135,9 +135,9 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     })
   })
   server.ports = {
-    inference: port(server.output, /Inference.*http:\/\/[^:]+:(\d+)/),
-    management: port(server.output, /Management.*http:\/\/[^:]+:(\d+)/),
-    metrics: port(server.output, /Metrics.*http:\/\/[^:]+:(\d+)/),
+    inference: port(server.output, /Inference.*https?:\/\/[^:]+:(\d+)/),
+    management: port(server.output, /Management.*https?:\/\/[^:]+:(\d+)/),
+    metrics: port(server.output, /Metrics.*https?:\/\/[^:]+:(\d+)/),
     grpcInference: port(server.output, /Inference gRPC.*:(\d+)/),
     grpcManagement: port(server.output, /Management gRPC.*:(\d+)/),
   }

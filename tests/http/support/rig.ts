@@ -1,12 +1,17 @@
 import { afterEach } from '@jest/globals'
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { ServeError } from '../../../protocol/errors.ts'
 import type { RestApp, RestDeps } from '../../../frontend/http/app.ts'
 import { listen, type Listener } from '../../../frontend/http/server.ts'
 import type { ListenAddress } from '../../../frontend/config/settings.ts'
+import { CERT, KEY } from '../../support/tls/files.ts'
 import { FakeModels } from './fake-models.ts'
 
 export const TCP = { kind: 'tcp', tls: false, host: '127.0.0.1', port: 0 } satisfies ListenAddress
+
+/** https on a free port, with the tests' certificate. */
+export const TLS = { ...TCP, tls: true } satisfies ListenAddress
 
 export interface Rig {
   models: FakeModels
@@ -23,6 +28,7 @@ export interface Rig {
 export interface RigOptions {
   maxRequestSize?: number
   enableModelApi?: boolean
+  openInferenceProtocol?: boolean
   cors?: string
   /** With tokens on, a request needs `Bearer <kind>`. */
   tokens?: boolean
@@ -49,6 +55,7 @@ export async function startRig(
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
       enableModelApi: options.enableModelApi ?? true,
+      openInferenceProtocol: options.openInferenceProtocol ?? false,
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
@@ -71,7 +78,7 @@ export async function startRig(
     log: { error: (...entry) => logged.push(entry), warn: (...entry) => logged.push(entry) },
   }
   const app = create(deps)
-  const listener = await listen('inference', address, app)
+  const listener = await listen('inference', address, app, { key: KEY, cert: CERT })
   cleanups.push(async () => {
     const closed = listener.close()
     listener.destroyAll()
@@ -88,8 +95,9 @@ export class Wire {
   readonly closed: Promise<void>
   #wakers: (() => void)[] = []
 
-  constructor(port: number, options: { allowHalfOpen?: boolean } = {}) {
-    this.socket = connect({ port, host: '127.0.0.1', ...options })
+  constructor(port: number, { tls = false, ...options }: { allowHalfOpen?: boolean; tls?: boolean } = {}) {
+    const target = { port, host: '127.0.0.1', ...options }
+    this.socket = tls ? connectTls({ ...target, ca: CERT }) : connect(target)
     this.socket.on('data', (data: Buffer) => {
       this.received += data.toString('latin1')
       this.#wake()

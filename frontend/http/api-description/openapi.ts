@@ -1,0 +1,89 @@
+/** The parts of OpenAPI 3.0.1 that are used here, and short ways to write them. */
+
+export interface Schema {
+  type: string
+  description?: string
+  format?: string
+  default?: string
+  enum?: string[]
+  items?: Schema
+  required?: string[]
+  properties?: Record<string, Schema>
+}
+
+export interface Parameter {
+  in: 'path' | 'query'
+  name: string
+  description: string
+  required: boolean
+  schema: Schema
+}
+
+export interface Response {
+  description: string
+  content?: Record<string, { schema: Schema }>
+}
+
+export interface Operation {
+  description: string
+  operationId: string
+  parameters: Parameter[]
+  requestBody?: Response & { required: boolean }
+  responses: Record<string, Response>
+  deprecated?: boolean
+}
+
+/** Operations by method, in lower case. */
+export type PathItem = Record<string, Operation>
+
+export interface OpenApi {
+  openapi: '3.0.1'
+  info: { title: string; description?: string; version: string }
+  paths: Record<string, PathItem>
+}
+
+/** Properties by name: `[type, description]`, or a schema. */
+type Fields = Record<string, readonly [type: string, description: string] | Schema>
+
+/** An object; every field is required unless it is named in `optional`. */
+export function object(fields: Fields, optional: readonly string[] = []): Schema {
+  const properties: Record<string, Schema> = {}
+  for (const [name, field] of Object.entries(fields)) {
+    properties[name] = 'type' in field ? field : { type: field[0], description: field[1] }
+  }
+  const required = Object.keys(fields).filter((name) => !optional.includes(name))
+  return { type: 'object', required, properties }
+}
+
+export function pathParameter(name: string, description: string): Parameter {
+  return { in: 'path', name, description, required: true, schema: { type: 'string' } }
+}
+
+/** An optional query parameter. TorchServe writes every default as text [quirk]. */
+export function query(name: string, description: string, type = 'string', fallback?: string): Parameter {
+  const schema = fallback === undefined ? { type } : { type, default: fallback }
+  return { in: 'query', name, description, required: false, schema }
+}
+
+export function json(description: string, schema: Schema): Response {
+  return { description, content: { 'application/json': { schema } } }
+}
+
+const ERROR = object({
+  code: ['integer', 'The HTTP status.'],
+  type: ['string', 'The kind of error.'],
+  message: ['string', 'What went wrong.'],
+})
+const STATUS = object({ status: ['string', 'What was done.'] })
+
+/** An answer with the error object. */
+export function error(description: string): Response {
+  return json(description, ERROR)
+}
+
+/** An answer with the status object. */
+export function status(description: string): Response {
+  return json(description, STATUS)
+}
+
+export const SERVER_ERROR = { '500': error('The server or the handler failed.') }

@@ -1,0 +1,17 @@
+import { readFile } from 'node:fs/promises'
+import { ServeError } from '../../protocol/errors.ts'
+
+/** A private key and its certificate chain, as PEM. */
+export interface PemPair {
+  readonly key: Buffer
+  readonly cert: Buffer
+}
+
+/** The file that a key of the configuration names. @throws ServeError CONFIG when it cannot be read */
+export async function readKeyFile(configKey: string, path: string): Promise<Buffer> {
+  try {
+    return await readFile(path)
+  } catch (cause) {
+    throw new ServeError('CONFIG', `${configKey} cannot be read: ${(cause as Error).message}`, { cause })
+  }
+}

@@ -1,0 +1,34 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { ServeError } from '../../protocol/errors.ts'
+import type { PemPair } from './key-files.ts'
+
+const ARGUMENTS = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '365', '-subj', '/CN=localhost']
+const ALT_NAMES = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+const LIMIT_MS = 60_000
+
+/**
+ * A key and a certificate for localhost that signs itself, as TorchServe makes one when https has neither keystore nor PEM files.
+ * Node.js cannot make certificates; the openssl command can. The key's file is gone again when this resolves.
+ * @throws ServeError CONFIG when there is no openssl, with the command for somewhere else
+ */
+export async function selfSigned(tempDir: string): Promise<PemPair> {
+  const folder = await mkdtemp(join(tempDir, 'torchserve-ts-tls-'))
+  const keyFile = join(folder, 'key.pem')
+  const certFile = join(folder, 'cert.pem')
+  try {
+    const files = ['-keyout', keyFile, '-out', certFile]
+    await execa('openssl', [...ARGUMENTS, ...ALT_NAMES, ...files], { stdin: 'ignore', timeout: LIMIT_MS })
+    return { key: await readFile(keyFile), cert: await readFile(certFile) }
+  } catch (cause) {
+    const command = ['openssl', ...ARGUMENTS, '-keyout key.pem -out cert.pem'].join(' ')
+    throw new ServeError(
+      'CONFIG',
+      `https needs certificate_file and private_key_file (no self-signed pair could be made here). Make one with: ${command}`,
+      { cause },
+    )
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
