@@ -42,6 +42,8 @@ export interface PreparedModel {
   readonly modelDir: string
   /** Absolute path of a JavaScript module ready to import; undefined unless the runtime is node. */
   readonly handlerPath: string | undefined
+  /** Why handlerPath is missing although the runtime is node: no worker can start, but the model may be registered (spec 1.8). */
+  readonly handlerProblem: ServeError | undefined
   /** The export that is the handler; undefined: the worker looks for it. */
   readonly handlerEntry: string | undefined
   /** The whole model-config.yaml; {} when there is none. */
@@ -85,9 +87,10 @@ async function prepareIn(
   const manifest = fillManifest(await readManifest(modelDir), modelDir, location, options)
   const { modelName, modelVersion, handler, configFile } = manifest.model
   const node = manifest.runtime === 'node'
+  const script = node ? handlerScript(manifest, modelDir) : undefined
   // While esbuild, a process of its own, compiles, this one loads the YAML parser.
   const [handlerPath, modelConfig] = await bothEnded(
-    node ? importable(manifest, modelDir, unpacked) : Promise.resolve(undefined),
+    script === undefined ? Promise.resolve(undefined) : importable(script, modelDir, unpacked),
     readModelConfig(modelDir, configFile),
   )
   return {
@@ -97,6 +100,7 @@ async function prepareIn(
     runtime: manifest.runtime,
     modelDir,
     handlerPath,
+    handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,
     handlerEntry: handler === undefined ? undefined : parseHandlerEntry(handler).export,
     modelConfig,
     workDir: workspace.root,
@@ -127,13 +131,18 @@ function guessRuntime(modelDir: string, handler: string | undefined): Runtime {
   return script ? 'node' : 'python'
 }
 
+function handlerScript({ model }: Manifest, modelDir: string): string | undefined {
+  if (model.handler === undefined)
+    throw new ServeError('INVALID_MODEL', `Model ${model.modelName} has no handler.`)
+  return findScript(modelDir, parseHandlerEntry(model.handler).file)
+}
+
+function missingHandler({ model }: Manifest): ServeError {
+  return new ServeError('INVALID_MODEL', `Handler ${model.handler} is missing in model ${model.modelName}.`)
+}
+
 /** @param buildDir where a compiled handler goes: from there the packages of the model are found */
-async function importable(manifest: Manifest, modelDir: string, buildDir: string): Promise<string> {
-  const { handler, modelName } = manifest.model
-  if (handler === undefined) throw new ServeError('INVALID_MODEL', `Model ${modelName} has no handler.`)
-  const script = findScript(modelDir, parseHandlerEntry(handler).file)
-  if (script === undefined)
-    throw new ServeError('INVALID_MODEL', `Handler ${handler} is missing in model ${modelName}.`)
+async function importable(script: string, modelDir: string, buildDir: string): Promise<string> {
   // What these two mean does not depend on a package.json nearby, so Node imports them as they are.
   if (buildDir === modelDir && /\.[mc]js$/.test(script)) return script
   const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)

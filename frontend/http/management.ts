@@ -59,7 +59,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
     batchSize: params.positive('batch_size'),
     maxBatchDelay: params.notNegative('max_batch_delay'),
     responseTimeout: params.positive('response_timeout'),
-    startupTimeout: params.positive('startup_timeout'),
+    startupTimeout: params.notNegative('startup_timeout'),
     initialWorkers: params.notNegative('initial_workers'),
     synchronous: params.flag('synchronous') ?? true,
     s3SseKms: params.flag('s3_sse_kms') ?? false,

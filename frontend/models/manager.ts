@@ -98,7 +98,7 @@ export class ModelManager implements ModelOperations {
     const model = this.#registry.get(modelName, modelVersion)
     const min = request.minWorker ?? 1
     const max = request.maxWorker ?? min
-    if (min < 0) throw new ServeError('INVALID_ARGUMENT', 'min_worker cannot be negative.')
+    if (min < 0) throw new ServeError('INTERNAL', 'min_worker cannot be negative.')
     if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
     const scaled = model.scale(min, max)
     if (!synchronous) {
@@ -212,7 +212,7 @@ export class ModelManager implements ModelOperations {
 
   #build(request: RegisterRequest, { prepared, name }: Located, atStartup: boolean): Model {
     const { settings, metrics, createPool, warn } = this.#options
-    if (prepared.handlerPath === undefined) {
+    if (prepared.runtime !== 'node') {
       throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
     }
     const configured = settings.models[name]?.[prepared.version] ?? {}

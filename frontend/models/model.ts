@@ -86,7 +86,10 @@ export class Model {
     return this.#open.drain(graceMs)
   }
 
+  /** @throws ServeError INVALID_MODEL when there is no handler that workers could load, and what WorkerPool.scale throws */
   async scale(minWorkers: number, maxWorkers: number): Promise<void> {
+    const { handlerProblem } = this.prepared
+    if (minWorkers > 0 && handlerProblem !== undefined) throw handlerProblem
     this.minWorkers = minWorkers
     this.maxWorkers = maxWorkers
     const scaled = this.workers.scale(minWorkers)

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { ECHO } from '../support/count.ts'
 import { call, inferenceClient, managementClient, type GrpcError } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
-import { startServer, type Answer, type Server } from '../support/server.ts'
+import { REPOSITORY, startServer, type Answer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { zipOf } from '../support/zip.ts'
 
@@ -102,6 +102,27 @@ describe('over REST', () => {
     expect(json.message?.length).toBeGreaterThan(10)
     const list = await server.manage('GET', '/models')
     expect(list.json.models?.map((m) => m.modelName)).toEqual(['echo'])
+  })
+
+  test('a model with a handler that is not there can be registered, but gets no workers', async () => {
+    const path = `/models?url=${join(REPOSITORY, 'model-store', 'echo')}&model_name=lost&handler=nowhere&runtime=node`
+    const failure = { code: 500, type: 'InternalServerException' }
+    const withWorkers = await server.manage('POST', `${path}&initial_workers=1`)
+    expect(withWorkers).toMatchObject({ status: 500, json: failure })
+    expect(withWorkers.json.message).toContain('Handler nowhere is missing in model lost.')
+    expect((await server.manage('POST', `${path}&initial_workers=0`)).status).toBe(200)
+    const scaled = await server.manage('PUT', '/models/lost?min_worker=1&synchronous=true')
+    expect(scaled).toMatchObject({ status: 500, json: failure })
+    expect(await server.describe('lost')).toMatchObject([{ minWorkers: 0, workers: [] }])
+    expect((await server.manage('DELETE', '/models/lost')).status).toBe(200)
+  })
+
+  test('workers that may take no time to start are a failure, and so is a negative number of them', async () => {
+    const echo = join(REPOSITORY, 'model-store', 'echo')
+    const late = `/models?url=${echo}&model_name=late&initial_workers=2&startup_timeout=0`
+    expect((await server.manage('POST', late)).status).toBe(500)
+    expect((await server.manage('GET', '/models/late')).status).toBe(404)
+    expect((await server.manage('PUT', '/models/echo?min_worker=-1')).status).toBe(500)
   })
 
   test('registering the same version again is 409', async () => {

@@ -186,6 +186,28 @@ describe('a folder', () => {
     const error = await failure(prepareModel(folder, { ...options, runtimeOverride: 'ruby' }))
     expect(error).toEqual({ code: 'INVALID_ARGUMENT', message: 'Invalid RuntimeType value: ruby' })
   })
+
+  test.each(['no.mjs', '../outside.mjs'])(
+    'without the handler %s that it names is ready, and says why no worker can start',
+    async (handlerOverride) => {
+      const { root, tempDir } = install()
+      const outer = tempFolder({ 'outside.mjs': '', 'model/handler.ts': HANDLER })
+      const options = {
+        packageRoot: root,
+        tempDir,
+        handlerOverride,
+        runtimeOverride: 'node',
+        defaultName: 'm',
+      }
+      await prepared(join(outer, 'model'), options, ({ handlerPath, handlerProblem }) => {
+        expect(handlerPath).toBeUndefined()
+        expect(handlerProblem).toMatchObject({
+          code: 'INVALID_MODEL',
+          message: `Handler ${handlerOverride} is missing in model m.`,
+        })
+      })
+    },
+  )
 })
 
 describe('an archive', () => {
@@ -250,16 +272,6 @@ describe('a model that cannot be served leaves nothing behind:', () => {
 
   test.each([
     ['no handler', { 'MAR-INF/MANIFEST.json': manifest(named) }, 'Model m has no handler.'],
-    [
-      'a missing handler',
-      { 'MAR-INF/MANIFEST.json': manifest({ ...named, handler: 'no.mjs' }) },
-      'Handler no.mjs is missing in model m.',
-    ],
-    [
-      'a handler outside the model',
-      { 'MAR-INF/MANIFEST.json': manifest({ ...named, handler: '../handler.mjs' }) },
-      'Handler ../handler.mjs is missing in model m.',
-    ],
     ['a broken manifest', { 'MAR-INF/MANIFEST.json': '{}' }, 'Missing Model entry in manifest file.'],
     ['a broken config', { 'handler.ts': '', 'model-config.yaml': '[' }, 'Model config file'],
     [

@@ -1,0 +1,53 @@
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { StandIns } from './stand-ins.ts'
+
+/**
+ * Stands for the hosts of TorchServe's public archives, which cannot be reached: `/mar_files/NAME.mar` is a stand-in,
+ * `/models/NAME.pth` (weights that only PyTorch could read) a line that says so; everything else is 404, as it is there.
+ */
+export class Mirror {
+  readonly #server: Server
+  readonly #standIns: StandIns
+
+  private constructor(standIns: StandIns) {
+    this.#standIns = standIns
+    this.#server = createServer((request, response) => {
+      this.#answer(request, response).catch((error: unknown) => {
+        response.destroy(error instanceof Error ? error : undefined)
+      })
+    })
+  }
+
+  static async start(standIns: StandIns): Promise<Mirror> {
+    const mirror = new Mirror(standIns)
+    mirror.#server.listen(0, '127.0.0.1')
+    await once(mirror.#server, 'listening')
+    return mirror
+  }
+
+  /** With a slash at its end. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = request.url ?? '/'
+    const archive = /^\/mar_files\/([\w.-]+)\.mar$/.exec(path)?.[1]
+    if (archive !== undefined && this.#standIns.has(archive)) {
+      createReadStream(await this.#standIns.archive(archive)).pipe(response)
+    } else if (/^\/models\/[\w.-]+\.pth$/.test(path)) {
+      response.end('No weights: stand-ins have none.\n')
+    } else {
+      response.writeHead(404).end()
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import { readFile, readdir } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Answers of one network, by the SHA-256 of the input: the content of a stand-in's answers.json. */
+export type Answers = Record<string, { predict?: unknown; explain?: unknown }>
+
+interface DataItem {
+  url?: string
+  file?: string
+  expected?: unknown
+  expected_explain?: unknown
+}
+
+const DIGITS = 'examples/image_classifier/mnist/test_data'
+
+export interface Recordings {
+  /** By the name of the archive, without its ending. */
+  readonly answers: ReadonlyMap<string, Answers>
+  /** Archives that the collections expect in the model store. */
+  readonly inStore: readonly string[]
+}
+
+/**
+ * The answers that the data files of TorchServe's collections expect of each archive, and the digits of its MNIST pictures (the
+ * name of a picture is its digit).
+ */
+export async function readRecordings(checkout: string): Promise<Recordings> {
+  const postman = join(checkout, 'test', 'postman')
+  const paths = await archivePaths(postman)
+  const inStore = [...paths.values()].map(archiveName)
+  const recordings = new Map<string, Answers>(inStore.map((name) => [name, {}]))
+  for (const file of (await readdir(postman)).filter((name) => /(_data|_inference)\.json$/.test(name))) {
+    for (const item of await readItems(join(postman, file))) await record(recordings, paths, item, postman)
+  }
+  for (const [name, answers] of recordings)
+    if (name.startsWith('mnist')) Object.assign(answers, await digits(checkout, answers))
+  return { answers: recordings, inStore }
+}
+
+/** `mar_path_X` of the environment -> location. */
+async function archivePaths(postman: string): Promise<Map<string, string>> {
+  const text = await readFile(join(postman, 'environment.json'), 'utf8')
+  const { values } = JSON.parse(text) as { values: { key: string; value: string }[] }
+  return new Map(
+    values.filter(({ key }) => key.startsWith('mar_path_')).map(({ key, value }) => [key, value]),
+  )
+}
+
+async function readItems(path: string): Promise<DataItem[]> {
+  return JSON.parse(await readFile(path, 'utf8')) as DataItem[]
+}
+
+async function record(
+  recordings: Map<string, Answers>,
+  paths: Map<string, string>,
+  item: DataItem,
+  postman: string,
+): Promise<void> {
+  if (item.url === undefined || item.file === undefined) return
+  const name = archiveName(paths.get(item.url.replace(/[{}]/g, '')) ?? item.url)
+  const answers = recordings.get(name) ?? {}
+  recordings.set(name, answers)
+  const input = join(postman, '..', item.file)
+  if (existsSync(input))
+    Object.assign(answers, {
+      [await sha256(input)]: { predict: item.expected, explain: item.expected_explain },
+    })
+}
+
+function archiveName(location: string): string {
+  return location.slice(location.lastIndexOf('/') + 1).replace(/\.(mar|war|tar\.gz)$/, '')
+}
+
+async function digits(checkout: string, known: Answers): Promise<Answers> {
+  const pictures = (await readdir(join(checkout, DIGITS))).filter((name) => /^\d\.png$/.test(name))
+  const entries = pictures.map(async (name): Promise<[string, Answers[string]]> => {
+    const key = await sha256(join(checkout, DIGITS, name))
+    return [key, { ...known[key], predict: name.charAt(0) }]
+  })
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+async function sha256(path: string): Promise<string> {
+  return createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')
+}

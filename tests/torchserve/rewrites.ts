@@ -1,0 +1,47 @@
+import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/**
+ * What is changed in the copy of TorchServe's tests before they run. Nothing else is; docs/conformance.md lists it.
+ */
+export interface Rewrite {
+  /** Folders of the copy whose .json and .py files are searched. */
+  readonly folders: readonly string[]
+  readonly from: string
+  readonly to: string
+}
+
+const ARCHIVE_HOSTS = [
+  'https://torchserve.pytorch.org/',
+  'https://torchserve.s3.amazonaws.com/',
+  'https://download.pytorch.org/',
+]
+
+/** @param mirror URL of the local mirror, with a slash at its end */
+export function rewrites(mirror: string): Rewrite[] {
+  const folders = ['test/postman', 'test/pytest', 'ts_scripts']
+  return [
+    ...ARCHIVE_HOSTS.map((from) => ({ folders, from, to: mirror })),
+    // The request's map holds bytes; Python's protobuf refuses the test's own numbers before anything is sent.
+    ...[1, 2, 3].map((n) => ({
+      folders: ['test/pytest'],
+      from: `input={"data": ${n}}`,
+      to: `input={"data": b"${n}"}`,
+    })),
+  ]
+}
+
+export async function rewrite(checkout: string, changes: readonly Rewrite[]): Promise<void> {
+  for (const folder of new Set(changes.flatMap(({ folders }) => folders))) {
+    const own = changes.filter(({ folders }) => folders.includes(folder))
+    for (const name of await readdir(join(checkout, folder))) {
+      if (/\.(json|py)$/.test(name)) await rewriteFile(join(checkout, folder, name), own)
+    }
+  }
+}
+
+async function rewriteFile(path: string, changes: readonly Rewrite[]): Promise<void> {
+  const before = await readFile(path, 'utf8')
+  const after = changes.reduce((text, { from, to }) => text.replaceAll(from, to), before)
+  if (after !== before) await writeFile(path, after)
+}

@@ -1,0 +1,55 @@
+/**
+ * Runs TorchServe's own tests against this server: `npm run test:torchserve -- --tests DIR`, DIR being a checkout of pytorch/serve.
+ * docs/conformance.md says what is run, what is changed for it, and what came out. Not part of `npm test`.
+ */
+import { join } from 'node:path'
+import { Command } from 'commander'
+import { COLLECTIONS } from './collections.ts'
+import { judge } from './impossible.ts'
+import { Mirror } from './mirror.ts'
+import { installNewman } from './newman.ts'
+import { BUILD } from './places.ts'
+import { freePorts } from './ports.ts'
+import { runPostman } from './postman.ts'
+import { readRecordings } from './recordings.ts'
+import { formatReport, writeReport } from './report.ts'
+import type { Result } from './result.ts'
+import { rewrite, rewrites } from './rewrites.ts'
+import { StandIns } from './stand-ins.ts'
+import { Workspace } from './workspace.ts'
+
+const DETAILS = join(BUILD, 'torchserve-results.json')
+
+interface Options {
+  tests: string
+  only?: string[]
+}
+
+async function main({ tests, only }: Options): Promise<boolean> {
+  await freePorts()
+  const space = await Workspace.create(tests)
+  const standIns = new StandIns(await readRecordings(space.checkout), space.archives)
+  const mirror = await Mirror.start(standIns)
+  const results: Result[] = []
+  try {
+    await rewrite(space.checkout, rewrites(mirror.url))
+    await installNewman()
+    for (const collection of COLLECTIONS.filter(({ name }) => only?.includes(name) ?? true)) {
+      console.log(`Running the collection ${collection.name} ...`)
+      results.push(...(await runPostman(collection, space, standIns)).map(judge))
+    }
+  } finally {
+    await mirror.stop()
+    await space.remove()
+  }
+  await writeReport(results, DETAILS)
+  console.log(`\n${formatReport(results)}\n\nDetails: ${DETAILS}`)
+  return results.length > 0 && results.every(({ outcome }) => outcome !== 'failed')
+}
+
+const command = new Command('test:torchserve')
+  .description("Runs TorchServe's own Postman collections and pytest files against this server.")
+  .requiredOption('--tests <folder>', 'a checkout of pytorch/serve')
+  .option('--only <names...>', 'only these collections and test files')
+  .parse()
+process.exitCode = (await main(command.opts<Options>())) ? 0 : 1

@@ -1,0 +1,72 @@
+import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
+import { BUILD, REPOSITORY } from './places.ts'
+
+/** What the tests read of a checkout. */
+const PARTS = [
+  'test',
+  'ts',
+  'ts_scripts',
+  'examples',
+  'model-archiver',
+  'kubernetes/kserve',
+  'frontend/server/src/main/resources/proto',
+  'third_party/google',
+]
+
+/** Where one run of the tests takes place: a copy of the checkout, commands, a temporary folder, reports. */
+export class Workspace {
+  /** The copy; tests write into it. */
+  readonly checkout = join(BUILD, 'torchserve', 'serve')
+  /** On PATH of everything that runs: `torchserve` and the archivers. */
+  readonly bin = join(BUILD, 'torchserve', 'bin')
+  /** Stand-in archives, made once per run. */
+  readonly archives = join(BUILD, 'torchserve', 'archives')
+  readonly reports = join(BUILD, 'torchserve', 'reports')
+  /** Short, because sockets are made in it. */
+  readonly temp: string
+
+  private constructor(temp: string) {
+    this.temp = temp
+  }
+
+  /** @throws Error when `tests` is no checkout of pytorch/serve */
+  static async create(tests: string): Promise<Workspace> {
+    const source = resolve(tests)
+    if (!existsSync(join(source, 'test', 'postman')))
+      throw new Error(`${source} is no checkout of pytorch/serve: it has no folder test/postman.`)
+    const space = new Workspace(await mkdtemp(join(tmpdir(), 'ts-')))
+    await rm(join(BUILD, 'torchserve'), { recursive: true, force: true })
+    for (const folder of [space.bin, space.archives, space.reports]) await mkdir(folder, { recursive: true })
+    for (const part of PARTS) await copy(join(source, part), join(space.checkout, part))
+    await space.command('torchserve', join(REPOSITORY, 'dist', 'frontend', 'cli.js'))
+    return space
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    const { NODE_OPTIONS: _, ...rest } = process.env
+    return {
+      ...rest,
+      PATH: [this.bin, process.env['PATH']].join(delimiter),
+      TMPDIR: this.temp,
+      TEMP: this.temp,
+    }
+  }
+
+  /** Makes a command that runs a script with this Node.js. */
+  async command(name: string, script: string): Promise<void> {
+    const path = join(this.bin, name)
+    await writeFile(path, `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`)
+    await chmod(path, 0o755)
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.temp, { recursive: true, force: true })
+  }
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  if (existsSync(from)) await cp(from, to, { recursive: true })
+}
