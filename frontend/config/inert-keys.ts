@@ -14,8 +14,6 @@ const PYTHON = 'there are no Python workers yet'
 const TLS = 'TLS is not served yet'
 const SNAPSHOTS = 'snapshots are neither written nor read yet'
 const WORKFLOWS = 'workflows are not served yet'
-const METRICS = 'the metric list is fixed, and there are no metric log files yet'
-const SYSTEM_METRICS = 'system metrics are not collected yet'
 const AGE = 'gRPC connections have no age limit yet'
 const PORTS = 'free ports and random socket names are chosen'
 
@@ -28,8 +26,7 @@ export const INERT_KEYS: readonly InertKey[] = [
   { name: 'enable_grpc_ssl', reason: TLS, refused: 'true' },
   ...inert(SNAPSHOTS, 'model_snapshot'),
   ...inert(WORKFLOWS, 'workflow_store'),
-  ...inert(METRICS, 'metrics_config', 'model_metrics_auto_detect'),
-  ...inert(SYSTEM_METRICS, 'disable_system_metrics', 'system_metrics_cmd', 'metric_time_interval'),
+  ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
   ...inert(AGE, 'grpc_inference_max_connection_age_ms', 'grpc_management_max_connection_age_ms'),
   ...inert(AGE, 'grpc_inference_max_connection_age_grace_ms', 'grpc_management_max_connection_age_grace_ms'),
   ...inert(PORTS, 'initial_worker_port', 'initial_distribution_port'),

@@ -1,8 +1,10 @@
 import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
+import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../models/sequence-headers.ts'
+import { accessLogged } from './access-log.ts'
 import { loadServices } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { InferenceService } from './inference.ts'
@@ -28,6 +30,8 @@ export interface GrpcDeps {
   authorizer: Authorizer
   settings: GrpcSettings
   log: GrpcLog
+  /** Undefined: there is none. */
+  accessLog?: AccessLog
 }
 
 /** Where the two services listen. */
@@ -54,10 +58,14 @@ export class GrpcServers {
     quietGrpc(deps.log)
     const services = loadServices()
     const options = serverOptions(deps.settings)
+    const logged = accessLogged(deps.accessLog)
     this.#settings = deps.settings
-    this.#inference = new GrpcListener('gRPC inference', { ...options, interceptors: [eagerCalls] })
+    this.#inference = new GrpcListener('gRPC inference', {
+      ...options,
+      interceptors: [...logged, eagerCalls],
+    })
     this.#inference.server.addService(services.inference, new InferenceService(deps).implementation())
-    this.#management = new GrpcListener('gRPC management', options)
+    this.#management = new GrpcListener('gRPC management', { ...options, interceptors: logged })
     this.#management.server.addService(services.management, managementService(deps))
   }
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { answered } from './answered.ts'
 import { prettyJson } from './errors.ts'
 import { commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
@@ -28,7 +29,7 @@ export function send(
   const body = Buffer.from(text)
   const headers = headersFor(state, res, requestId, status)
   headers.push('content-type', contentType, 'content-length', String(body.byteLength))
-  state.metrics.response(status)
+  answered(state, res, status)
   res.writeHead(status, headers)
   res.end(body)
 }
@@ -37,7 +38,7 @@ export function send(
 export function sendOptions(state: RestState, res: Response, requestId: string): void {
   const headers = headersFor(state, res, requestId, 200)
   headers.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', 'content-length', '0')
-  state.metrics.response(200)
+  answered(state, res, 200)
   res.writeHead(200, headers)
   res.end()
 }
