@@ -54,7 +54,7 @@ export class HandlerContext implements Context {
 
   get metrics(): HandlerMetrics {
     return (this.#metrics ??= new ContextMetrics(
-      this.#batch.outlet,
+      this.#model.metrics,
       this.#model.name,
       this.#batch.requestIds,
     ))

@@ -1,3 +1,7 @@
+import type { MetricKind } from '../protocol/messages.ts'
+
+export type { MetricKind }
+
 /**
  * The public door for handler authors: what a handler gets and what it may answer.
  *
@@ -26,19 +30,69 @@ export interface Logger {
   error(message: string, requestIndex?: number): void
 }
 
+type Dimensions = Readonly<Record<string, string>>
+
+/** A metric of the worker's cache: nothing is added to the dimensions of its values. */
+export interface Metric {
+  readonly name: string
+  readonly unit: string
+  readonly kind: MetricKind
+  readonly dimensionNames: readonly string[]
+  /** One value for each of its dimensions; `requestId` stands beside it in the log file. */
+  addOrUpdate(value: number, dimensionValues?: readonly string[], requestId?: string): void
+  /** The same with dimensions of one's own. */
+  update(value: number, requestId?: string, dimensions?: Dimensions): void
+}
+
+/**
+ * What a handler may report. A metric reaches the metrics page and the log files if metrics.yaml declares it, or with
+ * `model_metrics_auto_detect=true`. `ModelName` and `Level` (`Model`) are added to the dimensions. A value counts for all requests of the
+ * batch, with `requestIndex` for one of them. What cannot be (a negative counter, no number) is logged and left out.
+ */
 export interface HandlerMetrics {
   /** Adds `value` (not negative) to a counter. */
-  addCounter(name: string, value: number, dimensions?: Record<string, string>): void
-  /** A duration; unit `ms` or `s`. */
-  addTime(name: string, value: number, unit?: 'ms' | 's', dimensions?: Record<string, string>): void
-  /** A size; unit `B`, `kB`, `MB` or `GB`. */
+  addCounter(name: string, value: number, dimensions?: Dimensions, requestIndex?: number): void
+  /** A duration; unit `ms` or `s`, default `ms`; default a gauge. */
+  addTime(
+    name: string,
+    value: number,
+    unit?: 'ms' | 's',
+    dimensions?: Dimensions,
+    kind?: MetricKind,
+    requestIndex?: number,
+  ): void
+  /** A size; unit `B`, `kB`, `MB` or `GB`, default `MB`; default a gauge. */
   addSize(
     name: string,
     value: number,
     unit?: 'B' | 'kB' | 'MB' | 'GB',
-    dimensions?: Record<string, string>,
+    dimensions?: Dimensions,
+    kind?: MetricKind,
+    requestIndex?: number,
   ): void
-  addPercent(name: string, value: number, dimensions?: Record<string, string>): void
+  /** Default a gauge. */
+  addPercent(
+    name: string,
+    value: number,
+    dimensions?: Dimensions,
+    kind?: MetricKind,
+    requestIndex?: number,
+  ): void
+  /** Counts errors; `Level` is `Error`, and no request is named. */
+  addError(name: string, value: number, dimensions?: Dimensions): void
+  /** Any metric; default a counter. */
+  addMetric(
+    name: string,
+    value: number,
+    unit: string,
+    dimensions?: Dimensions,
+    kind?: MetricKind,
+    requestIndex?: number,
+  ): void
+  /** Puts a metric into the worker's cache, in place of one of its name and kind; reports nothing. Default a counter. */
+  addMetricToCache(name: string, unit: string, dimensionNames?: readonly string[], kind?: MetricKind): Metric
+  /** A metric of the cache, which holds those that metrics.yaml declares as well; default a counter. */
+  getMetric(name: string, kind?: MetricKind): Metric | undefined
 }
 
 /** What stays the same for the life of a worker. */

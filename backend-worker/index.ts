@@ -23,6 +23,8 @@ export type {
   HandlerRequest,
   HandlerResponse,
   Logger,
+  Metric,
+  MetricKind,
   RequestIds,
   SequenceHeaders,
   StoppingCriterion,

@@ -21,7 +21,7 @@ export interface LoadedModel {
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<LoadedModel> {
   try {
     const handler = await loadHandler(load.handlerPath, load.handlerEntry)
-    return await startService(handler, modelFrom(load, rank), outlet)
+    return await startService(handler, modelFrom(load, rank, outlet), outlet)
   } catch (thrown) {
     throw loadError(thrown)
   }
@@ -31,6 +31,7 @@ export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): 
 export async function startService(handler: Handler, model: Model, outlet: Outlet): Promise<LoadedModel> {
   const service = new Service(handler, model, outlet)
   await handler.initialize?.(new HandlerContext(model, new Batch([], service)))
+  model.metrics.sender.flush()
   return { handler, service }
 }
 

@@ -1,85 +1,96 @@
 import type { MetricKind } from '../protocol/messages.ts'
-import type { HandlerMetrics } from './handler.ts'
-import { type Outlet, sendLog, sendMetric } from './outlet.ts'
+import type { HandlerMetrics, Metric } from './handler.ts'
+import type { MetricCache } from './metric-cache.ts'
 
-/** TorchServe's words for units (spec 8.4). */
-const UNITS = {
-  ms: 'Milliseconds',
-  s: 'Seconds',
-  B: 'Bytes',
-  kB: 'Kilobytes',
-  MB: 'Megabytes',
-  GB: 'Gigabytes',
-} as const
+const TIME_UNITS: readonly string[] = ['ms', 's']
+const SIZE_UNITS: readonly string[] = ['B', 'kB', 'MB', 'GB']
 
-const MAX_CHARACTERS = 256
-const MAX_DIMENSIONS = 16
+type Dimensions = Readonly<Record<string, string>>
 
 /** `context.metrics`: values go to the frontend, with the dimensions that TorchServe adds (spec 8.7). */
 export class ContextMetrics implements HandlerMetrics {
-  readonly #outlet: Outlet
+  readonly #cache: MetricCache
   readonly #modelName: string
   readonly #requestIds: readonly string[]
 
-  constructor(outlet: Outlet, modelName: string, requestIds: readonly string[]) {
-    this.#outlet = outlet
+  constructor(cache: MetricCache, modelName: string, requestIds: readonly string[]) {
+    this.#cache = cache
     this.#modelName = modelName
     this.#requestIds = requestIds
   }
 
-  addCounter(name: string, value: number, dimensions?: Record<string, string>): void {
-    if (value < 0) this.#refuse(name, value)
-    else this.#add(name, 'counter', 'Count', value, dimensions)
+  addMetric(
+    name: string,
+    value: number,
+    unit: string,
+    dimensions?: Dimensions,
+    kind: MetricKind = 'counter',
+    requestIndex?: number,
+  ): void {
+    const requestIds =
+      requestIndex === undefined ? this.#requestIds.join(',') : (this.#requestIds[requestIndex] ?? '')
+    // The handler's own come first, as in TorchServe.
+    const all = {
+      ...dimensions,
+      ModelName: dimensions?.['ModelName'] ?? this.#modelName,
+      Level: dimensions?.['Level'] ?? 'Model',
+    }
+    this.#cache.record({ name, kind, unit, value, requestIds, dimensions: all })
   }
 
-  addTime(name: string, value: number, unit: 'ms' | 's' = 'ms', dimensions?: Record<string, string>): void {
-    this.#add(name, 'gauge', UNITS[unit], value, dimensions)
+  addCounter(name: string, value: number, dimensions?: Dimensions, requestIndex?: number): void {
+    this.addMetric(name, value, 'count', dimensions, 'counter', requestIndex)
+  }
+
+  addTime(
+    name: string,
+    value: number,
+    unit: 'ms' | 's' = 'ms',
+    dimensions?: Dimensions,
+    kind: MetricKind = 'gauge',
+    requestIndex?: number,
+  ): void {
+    if (!TIME_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a time is ms or s')
+    else this.addMetric(name, value, unit, dimensions, kind, requestIndex)
   }
 
   addSize(
     name: string,
     value: number,
     unit: 'B' | 'kB' | 'MB' | 'GB' = 'MB',
-    dimensions?: Record<string, string>,
+    dimensions?: Dimensions,
+    kind: MetricKind = 'gauge',
+    requestIndex?: number,
   ): void {
-    this.#add(name, 'gauge', UNITS[unit], value, dimensions)
+    if (!SIZE_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a size is B, kB, MB or GB')
+    else this.addMetric(name, value, unit, dimensions, kind, requestIndex)
   }
 
-  addPercent(name: string, value: number, dimensions?: Record<string, string>): void {
-    this.#add(name, 'gauge', 'Percent', value, dimensions)
-  }
-
-  /** A metric that cannot be is logged and left out: it must not fail a prediction. */
-  #add(
+  addPercent(
     name: string,
-    kind: MetricKind,
-    unit: string | undefined,
     value: number,
-    own: Record<string, string> = {},
+    dimensions?: Dimensions,
+    kind: MetricKind = 'gauge',
+    requestIndex?: number,
   ): void {
-    if (!Number.isFinite(value) || unit === undefined) {
-      this.#refuse(name, value)
-      return
-    }
-    const dimensions: Record<string, string> = { ModelName: this.#modelName, Level: 'Model' }
-    for (const [key, text] of Object.entries(own).slice(0, MAX_DIMENSIONS)) dimensions[clip(key)] = clip(text)
-    const requestId = this.#requestIds.join(',')
-    sendMetric(this.#outlet, {
-      type: 'metric',
-      name: clip(name),
-      kind,
-      unit,
-      value,
-      dimensions,
-      ...(requestId === '' ? undefined : { requestId }),
-    })
+    this.addMetric(name, value, 'percent', dimensions, kind, requestIndex)
   }
 
-  #refuse(name: string, value: unknown): void {
-    sendLog(this.#outlet, 'warn', `Metric ${clip(name)} left out: ${clip(value)} is no value for it`)
+  addError(name: string, value: number, dimensions?: Dimensions): void {
+    const all = { ...dimensions, Level: dimensions?.['Level'] ?? 'Error' }
+    this.#cache.record({ name, kind: 'counter', unit: '', value, dimensions: all, requestIds: '' })
   }
-}
 
-function clip(text: unknown): string {
-  return String(text).slice(0, MAX_CHARACTERS)
+  addMetricToCache(
+    name: string,
+    unit: string,
+    dimensionNames: readonly string[] = [],
+    kind: MetricKind = 'counter',
+  ): Metric {
+    return this.#cache.add(name, unit, dimensionNames, kind)
+  }
+
+  getMetric(name: string, kind: MetricKind = 'counter'): Metric | undefined {
+    return this.#cache.get(name, kind)
+  }
 }

@@ -1,5 +1,7 @@
 import type { LoadMessage } from '../protocol/messages.ts'
 import type { ContextProperties, SequenceHeaders } from './handler.ts'
+import { MetricCache } from './metric-cache.ts'
+import type { Outlet } from './outlet.ts'
 import type { StreamLimits } from './response-stream.ts'
 
 /** Which of the processes of its worker this one is. */
@@ -22,6 +24,7 @@ export interface Model {
   readonly sequenceHeaders: SequenceHeaders
   /** What the handler keeps from call to call. */
   readonly cache: Map<string, unknown>
+  readonly metrics: MetricCache
 }
 
 const SEQUENCE_HEADERS: SequenceHeaders = {
@@ -30,7 +33,7 @@ const SEQUENCE_HEADERS: SequenceHeaders = {
   end: 'ts_request_sequence_end',
 }
 
-export function modelFrom(load: LoadMessage, rank: Rank): Model {
+export function modelFrom(load: LoadMessage, rank: Rank, outlet: Outlet): Model {
   return {
     name: load.modelName,
     version: load.modelVersion,
@@ -50,5 +53,6 @@ export function modelFrom(load: LoadMessage, rank: Rank): Model {
     continuousBatching: load.continuousBatching ?? false,
     sequenceHeaders: load.sequenceHeaders ?? SEQUENCE_HEADERS,
     cache: new Map(),
+    metrics: new MetricCache(outlet, load.metrics),
   }
 }

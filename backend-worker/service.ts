@@ -9,6 +9,7 @@ import { type Outlet, sendLog } from './outlet.ts'
 import { decodeRequest } from './input.ts'
 import type { ResponseStream } from './response-stream.ts'
 import { Steps } from './steps.ts'
+import { type BatchTimes, Timings } from './timings.ts'
 
 /** Runs batches on a loaded handler. Several may run at once: everything is found by request id, nothing by its place in time. */
 export class Service implements BatchHost {
@@ -19,6 +20,9 @@ export class Service implements BatchHost {
   readonly #model: Model
   readonly #streams = new Map<number, ResponseStream>()
   readonly #steps: Steps | undefined
+  readonly #timings: Timings | undefined
+  /** When the handler was called the last time. */
+  #called = 0
   #onIdle: (() => void)[] = []
 
   constructor(handler: Handler, model: Model, outlet: Outlet) {
@@ -28,6 +32,7 @@ export class Service implements BatchHost {
     this.rank = model.properties.rank
     this.limits = model.limits
     if (model.continuousBatching) this.#steps = new Steps(handler, model, this)
+    this.#timings = Timings.for(model)
   }
 
   /** Whether the number belongs to a request that has not had its end. */
@@ -105,24 +110,34 @@ export class Service implements BatchHost {
 
   /** Not async itself: what waits for the handler must not keep the message, with its undecoded inputs, in memory. */
   #run(batch: Batch, message: PredictMessage): Promise<void> {
+    const timed = this.#timings !== undefined && message.action === 'predict'
+    const begun = timed ? performance.now() : 0
     let answer: unknown
     try {
       if (batch.gone) throw batch.streams[0]!.gone!
       answer = this.#call(batch, message)
     } catch (thrown) {
-      batch.fail(thrown)
+      this.#fail(batch, thrown)
       return NOTHING
     }
-    return this.#settle(batch, answer)
+    return this.#settle(batch, answer, timed ? { begun, called: this.#called } : undefined)
   }
 
-  async #settle(batch: Batch, answer: unknown): Promise<void> {
+  async #settle(batch: Batch, answer: unknown, times: BatchTimes | undefined): Promise<void> {
     try {
-      const result = await answer
-      batch.finish(isAsyncIterable(result) ? await iterate(result, batch) : result)
+      let result = await answer
+      if (isAsyncIterable(result)) result = await iterate(result, batch)
+      if (times !== undefined) this.#timings?.record(times, batch.requestIds)
+      this.#model.metrics.sender.answering()
+      batch.finish(result)
     } catch (thrown) {
-      batch.fail(thrown)
+      this.#fail(batch, thrown)
     }
+  }
+
+  #fail(batch: Batch, thrown: unknown): void {
+    this.#model.metrics.sender.answering()
+    batch.fail(thrown)
   }
 
   #call(batch: Batch, message: PredictMessage): unknown {
@@ -130,6 +145,7 @@ export class Service implements BatchHost {
     const context = new HandlerContext(this.#model, batch)
     if (message.action === 'describe') return this.#describe(batch, context)
     const inputs = this.#inputs(message)
+    if (this.#timings !== undefined) this.#called = performance.now()
     if (context.explain && handler.explain !== undefined) return handler.explain(inputs, context)
     return handler.handle(inputs, context)
   }

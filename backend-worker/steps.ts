@@ -8,6 +8,7 @@ import type { Model } from './model.ts'
 import { sendLog } from './outlet.ts'
 import { ResponseStream, type StreamOwner } from './response-stream.ts'
 import { Step } from './step.ts'
+import { Timings } from './timings.ts'
 
 /** A request between its arrival and its end. */
 interface Running {
@@ -27,6 +28,7 @@ export class Steps implements StreamOwner {
   readonly #handler: Handler
   readonly #model: Model
   readonly #host: BatchHost
+  readonly #timings: Timings | undefined
   #running: Running[] = []
   #current: Step | undefined
   #active = false
@@ -35,6 +37,7 @@ export class Steps implements StreamOwner {
     this.#handler = handler
     this.#model = model
     this.#host = host
+    this.#timings = Timings.for(model)
   }
 
   add(request: PredictRequest, decode: () => HandlerRequest): ResponseStream {
@@ -80,11 +83,14 @@ export class Steps implements StreamOwner {
     for (const member of members) member.entered = true
     const context = new HandlerContext(this.#model, step)
     this.#current = step
+    const begun = performance.now()
     try {
       const answer: unknown = await this.#handler.handle(
         members.map(({ input }) => input),
         context,
       )
+      this.#timings?.record({ begun, called: begun }, step.requestIds)
+      this.#model.metrics.sender.answering()
       step.finish(answer, context.stoppingCriteria)
     } catch (thrown) {
       step.fail(thrown)

@@ -1,5 +1,5 @@
 import { ServeError } from '../protocol/errors.ts'
-import { type FromWorker, itemCost, type LogMessage, type MetricMessage } from '../protocol/messages.ts'
+import { type FromWorker, itemCost, type LogMessage, type MetricKind } from '../protocol/messages.ts'
 import type { Outlet } from './outlet.ts'
 
 /** Hears each intermediate response; what it returns is awaited before the handler gets its credit back. */
@@ -20,10 +20,21 @@ export interface TestResponse {
   error: ServeError | undefined
 }
 
+/** One value that the handler reported. */
+export interface TestMetric {
+  name: string
+  kind: MetricKind
+  unit: string
+  value: number
+  dimensions: Record<string, string>
+  /** Divided by commas; empty: none. */
+  requestIds: string
+}
+
 export interface RunResult {
   responses: TestResponse[]
   logs: LogMessage[]
-  metrics: MetricMessage[]
+  metrics: TestMetric[]
 }
 
 /** Takes the place of the frontend. */
@@ -46,7 +57,7 @@ export class TestRun implements Outlet {
 
   send(message: FromWorker): void {
     if (message.type === 'log') this.result.logs.push(message)
-    else if (message.type === 'metric') this.result.metrics.push(message)
+    else if (message.type === 'metric') this.#measure(message)
     else if (message.type === 'failure') {
       this.result.responses[message.id]!.error = ServeError.fromWire(message.error)
     } else if (message.type === 'response') this.#respond(message)
@@ -54,6 +65,12 @@ export class TestRun implements Outlet {
 
   sendItem(id: number, body: Uint8Array): void {
     this.#respond({ type: 'response', id, body, ts_stream_next: 'true' })
+  }
+
+  #measure({ name, kind, unit, dimensions, values, requestIds }: FromWorker & { type: 'metric' }): void {
+    values.forEach((value, index) => {
+      this.result.metrics.push({ name, kind, unit, value, dimensions, requestIds: requestIds[index] ?? '' })
+    })
   }
 
   #respond(message: FromWorker & { type: 'response' }): void {

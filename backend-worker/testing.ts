@@ -21,7 +21,7 @@ import { type TestInput, toPart } from './testing-input.ts'
 import { type OnItem, type RunResult, TestRun } from './testing-run.ts'
 
 export type { TestInput } from './testing-input.ts'
-export type { OnItem, RunResult, TestResponse } from './testing-run.ts'
+export type { OnItem, RunResult, TestMetric, TestResponse } from './testing-run.ts'
 
 /** One request: its `body` alone, or named parts and headers. Strings arrive as text, bytes as a Buffer, all else as JSON. */
 export type TestRequest = TestInput | { parts: Record<string, TestInput>; headers?: Record<string, string> }
@@ -62,7 +62,7 @@ export async function runHandler(
   const made = asHandler(handler)
   if (made === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
   const run = new TestRun(requests.length, options.onItem)
-  const { service } = await startService(made, model(requests.length, options), run)
+  const { service } = await startService(made, model(requests.length, options, run), run)
   run.onCredit = (id, bytes) => {
     service.credit(id, bytes)
   }
@@ -91,7 +91,7 @@ function toPredict(request: TestRequest, id: number, options: RunOptions): Predi
   }
 }
 
-function model(batchSize: number, options: RunOptions): ReturnType<typeof modelFrom> {
+function model(batchSize: number, options: RunOptions, run: TestRun): ReturnType<typeof modelFrom> {
   const rank = options.rank ?? 0
   const ranks = { rank, localRank: rank, worldSize: options.worldSize ?? 1 }
   return modelFrom(
@@ -112,5 +112,6 @@ function model(batchSize: number, options: RunOptions): ReturnType<typeof modelF
       continuousBatching: options.continuousBatching ?? false,
     },
     ranks,
+    run,
   )
 }

@@ -11,6 +11,7 @@ import {
 } from './http/app.ts'
 import { listen, type Listener } from './http/server.ts'
 import type { Logger } from './log.ts'
+import type { AccessLog } from './logs/access-log.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
@@ -21,6 +22,7 @@ export interface ListenerDeps {
   authorizer: Authorizer
   metrics: Metrics
   log: Logger
+  accessLog?: AccessLog
 }
 
 /** Everything that listens for clients. */

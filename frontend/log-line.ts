@@ -1,3 +1,6 @@
+import { localTime } from './logs/clock.ts'
+import { escapeControls } from './logs/escape.ts'
+
 interface LogRecord {
   level: number
   time: number
@@ -32,11 +35,6 @@ function parse(json: string): LogRecord & Record<string, unknown> {
   return JSON.parse(json) as LogRecord & Record<string, unknown>
 }
 
-function localTime(time: number): string {
-  const offset = new Date(time).getTimezoneOffset() * 60_000
-  return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
-}
-
 function fieldText(fields: Record<string, unknown>): string {
   let text = ''
   for (const [name, value] of Object.entries(fields)) {
@@ -48,10 +46,4 @@ function fieldText(fields: Record<string, unknown>): string {
 function stackText(err: LogRecord['err']): string {
   if (err?.stack === undefined) return ''
   return `\n${err.stack.split('\n').map(escapeControls).join('\n')}`
-}
-
-function escapeControls(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g, (letter) =>
-    letter === '\n' ? '\\n' : `\\x${letter.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  )
 }

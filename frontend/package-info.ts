@@ -5,6 +5,9 @@ import { packageRoot } from '../model-archiver/package-root.ts'
 /** Folder with the .proto files. */
 export const protoDir = join(packageRoot(), 'proto')
 
+/** The metrics.yaml that counts when metrics_config names none. */
+export const defaultMetricsConfig = join(packageRoot(), 'configs', 'metrics.yaml')
+
 const description: unknown = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'))
 
 /** Version of the installed package. */

@@ -1,11 +1,14 @@
 import type { Logger } from 'pino'
 import type { Settings } from './config/settings.ts'
+import type { LogFiles } from './logs/log-files.ts'
 
 /** How the command line starts a server; server.ts provides it as `startServer`. */
 export type StartServer = (settings: Settings, options: StartOptions) => Promise<RunningServer>
 
 export interface StartOptions {
   log: Logger
+  /** Where access and metric lines go; absent: nowhere. */
+  logFiles?: LogFiles
   /**
    * What a model of `loadModels` that cannot be registered does: fail the start, or be logged and skipped.
    * Default: `fail` for a list, `skip` for `all`.

@@ -4,13 +4,18 @@ import type { LogLevel } from '../protocol/messages.ts'
 import { createTokenStore, type TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
 import { Listeners } from './listeners.ts'
-import type { Logger } from './log.ts'
+import { MODEL_LOGGER, type Logger } from './log.ts'
+import { AccessLog } from './logs/access-log.ts'
+import type { LogFiles } from './logs/log-files.ts'
 import { Metrics } from './metrics/metrics.ts'
+import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './metrics/metrics-config.ts'
+import { SystemMetrics } from './metrics/system-metrics.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import type { RunningServer, StartOptions } from './server-api.ts'
 import { Pool } from './workers/pool.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
+import type { WorkerOutput } from './workers/worker.ts'
 
 /** Worker ids go up from TorchServe's first worker port (spec 4.5). */
 const FIRST_WORKER_ID = 9000
@@ -22,7 +27,7 @@ const CONNECTION_GRACE_MS = 2000
  * @throws ServeError, after everything that was started is stopped again
  */
 export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
-  const server = new Server(settings, options.log)
+  const server = new Server(settings, options, await metricsConfig(settings, options.log))
   try {
     await server.start(options)
   } catch (error) {
@@ -32,38 +37,60 @@ export async function startServer(settings: Settings, options: StartOptions): Pr
   return server
 }
 
+/** A file that cannot be used is said in the log, and no metric of TorchServe is kept, as in TorchServe (spec 8.3). */
+async function metricsConfig(settings: Settings, log: Logger): Promise<MetricsConfig> {
+  try {
+    return await readMetricsConfig(settings.metricsConfig)
+  } catch (error) {
+    log.error(ServeError.from(error).message)
+    return NO_METRICS
+  }
+}
+
 /** All rooms together: the only place that knows each of them. */
 class Server implements RunningServer {
   readonly warnings: string[] = []
   readonly #settings: Settings
   readonly #log: Logger
-  readonly #metrics = new Metrics()
+  readonly #logFiles: LogFiles
+  readonly #metrics: Metrics
+  readonly #system: SystemMetrics
   readonly #sockets: ReturnType<typeof createSocketDir>
   readonly #models: ModelManager
   #tokens: TokenStore | undefined
   #listeners: Listeners | undefined
   #nextWorkerId = FIRST_WORKER_ID
 
-  constructor(settings: Settings, log: Logger) {
+  constructor(settings: Settings, { log, logFiles = {} }: StartOptions, config: MetricsConfig) {
     this.#settings = settings
     this.#log = log
+    this.#logFiles = logFiles
+    const warn = (message: string): void => log.warn(message)
+    this.#metrics = new Metrics({
+      mode: settings.metricsMode,
+      config,
+      autoDetect: settings.modelMetricsAutoDetect,
+      files: { server: logFiles.ts_metrics, handlers: logFiles.model_metrics },
+      warn,
+    })
+    this.#system = new SystemMetrics(this.#metrics.server, warn)
     this.#sockets = createSocketDir(settings.tempDir)
     const context = {
       settings,
       serverVersion: version,
       socketDir: this.#sockets.path,
       nextWorkerId: () => this.#nextWorkerId++,
-      log: (level: LogLevel, source: string, message: string) => {
-        log[level]({ thread: source, logger: 'MODEL_LOG' }, message)
+      metrics: this.#metrics.wanted,
+      log: (level: LogLevel, source: string, message: string, output: WorkerOutput | undefined) => {
+        if (output === undefined) log[level]({ thread: source }, message)
+        else log[level]({ thread: `${source}-${output}`, logger: MODEL_LOGGER }, message)
       },
     }
     this.#models = new ModelManager({
       settings,
       metrics: this.#metrics,
       createPool: (model) => new Pool(model, context),
-      warn: (message) => {
-        log.warn(message)
-      },
+      warn,
     })
   }
 
@@ -89,8 +116,10 @@ class Server implements RunningServer {
       authorizer: this.#tokens,
       metrics: this.#metrics,
       log: this.#log,
+      accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()
+    if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
   }
 
   async close(): Promise<void> {
@@ -103,13 +132,18 @@ class Server implements RunningServer {
     const timer = setTimeout(() => listeners?.destroy(), CONNECTION_GRACE_MS)
     await closed
     clearTimeout(timer)
-    this.#sockets.remove()
-    this.#tokens?.close()
+    this.#end()
   }
 
   kill(): void {
     this.#models.kill()
     this.#listeners?.destroy()
+    this.#end()
+  }
+
+  #end(): void {
+    this.#system.stop()
+    this.#metrics.close()
     this.#sockets.remove()
     this.#tokens?.close()
   }

@@ -7,7 +7,7 @@ import type { WireError } from './errors.ts'
  */
 
 /** Raised whenever a message changes in a way that an older peer cannot read. */
-export const PROTOCOL_VERSION = 1
+export const PROTOCOL_VERSION = 2
 
 /** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -63,6 +63,15 @@ export interface LoadMessage {
   continuousBatching?: boolean
   /** Names of the headers that speak of sequences. Default: TorchServe's. */
   sequenceHeaders?: { id: string; start: string; end: string }
+  /** The metrics that somebody wants; others need not be sent. Absent: all that the handler reports, each value at once. */
+  metrics?: WantedMetrics
+}
+
+/** What metrics.yaml declares for handlers (spec 8.3). */
+export interface WantedMetrics {
+  declared: MetricSpec[]
+  /** Whether metrics that are not declared are wanted too (model_metrics_auto_detect). */
+  others: boolean
 }
 
 export interface PredictMessage {
@@ -154,16 +163,28 @@ export interface LogMessage {
   requestId?: string
 }
 
+/** What a value does: it is added to a counter, set as the state of a gauge, counted in a bucket of a histogram. */
 export type MetricKind = 'counter' | 'gauge' | 'histogram'
 
+/** What a metric is, apart from its values. */
+export interface MetricSpec {
+  name: string
+  kind: MetricKind
+  unit: string
+  /** Names of its dimensions, in the order of their values. */
+  dimensions: string[]
+}
+
+/** Values of one metric with the same dimensions, oldest first: to be added to a counter, the state of a gauge. */
 export interface MetricMessage {
   type: 'metric'
   name: string
   kind: MetricKind
   unit: string
-  value: number
   dimensions: Record<string, string>
-  requestId?: string
+  values: number[]
+  /** One for each value: the ids of its requests, divided by commas; empty: none. */
+  requestIds: string[]
 }
 
 export interface PongMessage {

@@ -56,6 +56,9 @@ const request = shape({
   deadline: optional(finite),
 })
 
+const metricKind = oneOf('counter', 'gauge', 'histogram')
+const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions: list(text) })
+
 const fromWorker: Record<FromWorker['type'], Check> = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
   loaded: shape({ error: optional(wireError) }),
@@ -77,11 +80,11 @@ const fromWorker: Record<FromWorker['type'], Check> = {
   }),
   metric: shape({
     name: text,
-    kind: oneOf('counter', 'gauge', 'histogram'),
+    kind: metricKind,
     unit: text,
-    value: finite,
     dimensions: texts,
-    requestId: optional(text),
+    values: list(finite),
+    requestIds: list(text),
   }),
   pong: shape({ nonce: count }),
 }
@@ -103,6 +106,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     decodeInput: flag,
     continuousBatching: optional(flag),
     sequenceHeaders: optional(shape({ id: text, start: text, end: text })),
+    metrics: optional(shape({ declared: list(metricSpec), others: flag })),
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
   cancel: shape({

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describeFailure } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
@@ -10,8 +10,10 @@ import { isStartReport, type StartReport } from './start-report.ts'
 
 /** Marks the process that serves in the background; taken out of its environment before anything else starts. */
 const MARK = 'TORCHSERVE_TS_BACKGROUND'
-/** As in log.ts, which the waiting command does not load. */
+/** The server writes it itself. */
 const LOG_FILE_NAME = 'ts_log.log'
+/** What the process writes beside its log, such as the last words of Node: a file of its own, since the log is rolled. */
+const CONSOLE_FILE_NAME = 'ts_console.log'
 /** Time for a process to start and read its settings; it says then how much longer it may take. */
 const FIRST_REPORT_MS = 60_000
 const LAST_LINES = 15
@@ -25,7 +27,7 @@ export function takeBackgroundMark(env: NodeJS.ProcessEnv): boolean {
 }
 
 /**
- * Starts this program again, detached from the terminal, with its output in ts_log.log, and waits until it serves or fails.
+ * Starts this program again, detached from the terminal, with its output in ts_console.log, and waits until it serves or fails.
  * @returns the exit status
  */
 export async function startInBackground(
@@ -36,23 +38,25 @@ export async function startInBackground(
 ): Promise<number> {
   try {
     if (findRunning(pidFilePath(tempDirOf(env))) !== undefined) throw alreadyRunning()
-    const logFile = openLog(await logFolder(flags, env))
-    return await new BackgroundStart(argv, logFile, output, env).wait()
+    const logs = openLogs(await logFolder(flags, env))
+    return await new BackgroundStart(argv, logs, output, env).wait()
   } catch (error) {
     output.err(`torchserve-ts: ${describeFailure(error)}`)
     return 1
   }
 }
 
-interface LogFile {
+interface Logs {
+  /** ts_log.log */
   path: string
-  fd: number
   /** Where this start begins in it. */
   offset: number
+  consolePath: string
+  consoleFd: number
 }
 
 class BackgroundStart {
-  readonly #log: LogFile
+  readonly #logs: Logs
   readonly #output: Output
   readonly #child: ChildProcess
   readonly #status: Promise<number>
@@ -61,8 +65,8 @@ class BackgroundStart {
   /** Why the start was called off; its end is awaited then. */
   #calledOff: string | undefined
 
-  constructor(argv: readonly string[], log: LogFile, output: Output, env: NodeJS.ProcessEnv) {
-    this.#log = log
+  constructor(argv: readonly string[], logs: Logs, output: Output, env: NodeJS.ProcessEnv) {
+    this.#logs = logs
     this.#output = output
     this.#status = new Promise((finish) => {
       this.#finish = finish
@@ -70,9 +74,9 @@ class BackgroundStart {
     this.#child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, ...argv], {
       detached: true,
       env: { ...env, [MARK]: '1' },
-      stdio: ['ignore', log.fd, log.fd, 'ipc'],
+      stdio: ['ignore', logs.consoleFd, logs.consoleFd, 'ipc'],
     })
-    closeSync(log.fd)
+    closeSync(logs.consoleFd)
   }
 
   async wait(): Promise<number> {
@@ -102,7 +106,7 @@ class BackgroundStart {
       this.#finish(1)
     } else {
       for (const warning of report.warnings) this.#output.err(`Warning: ${warning}`)
-      this.#output.out(`The log is ${this.#log.path}`)
+      this.#output.out(`The log is ${this.#logs.path}`)
       for (const line of report.lines) this.#output.out(line)
       this.#finish(0)
     }
@@ -111,7 +115,7 @@ class BackgroundStart {
   #limit(ms: number): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
-      this.#callOff(`the server did not start within ${ms / 1000} s; see ${this.#log.path}`)
+      this.#callOff(`the server did not start within ${ms / 1000} s; see ${this.#logs.path}`)
     }, ms)
   }
 
@@ -121,7 +125,7 @@ class BackgroundStart {
       return
     }
     const how = signal === null ? `status ${code}` : `signal ${signal}`
-    const lines = lastLines(this.#log)
+    const lines = lastLines(this.#logs)
     this.#failed(`the server ended while it started (${how})${lines === '' ? '' : ':'}`)
     if (lines !== '') this.#output.err(lines)
   }
@@ -154,7 +158,7 @@ class BackgroundStart {
   }
 }
 
-/** Where ts_log.log goes: the settings say the same once they are read, but the child's output must go somewhere before. */
+/** Where the log files go: the settings say the same once they are read, but the child's output must go somewhere before. */
 async function logFolder(flags: CliFlags, env: NodeJS.ProcessEnv): Promise<string> {
   let location = env['LOG_LOCATION']?.trim()
   if (flags.logConfig !== undefined) {
@@ -165,15 +169,17 @@ async function logFolder(flags: CliFlags, env: NodeJS.ProcessEnv): Promise<strin
   return resolve(location === undefined || location === '' ? 'logs' : location)
 }
 
-function openLog(folder: string): LogFile {
+function openLogs(folder: string): Logs {
   mkdirSync(folder, { recursive: true })
   const path = join(folder, LOG_FILE_NAME)
-  const fd = openSync(path, 'a')
-  return { path, fd, offset: fstatSync(fd).size }
+  const consolePath = join(folder, CONSOLE_FILE_NAME)
+  const offset = existsSync(path) ? statSync(path).size : 0
+  return { path, offset, consolePath, consoleFd: openSync(consolePath, 'w') }
 }
 
-/** What this start left in the log at last. */
-function lastLines({ path, offset }: LogFile): string {
-  const text = readFileSync(path).subarray(offset).toString('utf8')
+/** What this start left in its logs at last. */
+function lastLines({ path, offset, consolePath }: Logs): string {
+  const log = existsSync(path) ? readFileSync(path).subarray(offset).toString('utf8') : ''
+  const text = log + readFileSync(consolePath, 'utf8')
   return text.trimEnd().split('\n').slice(-LAST_LINES).join('\n')
 }

@@ -56,7 +56,10 @@ function definition(): Command {
     .option('--ts-config <file>', 'configuration file (default: config.properties, if it is there)')
     .option('--model-store <folder>', 'where the models are; mandatory here or in the configuration')
     .option('--models <models...>', 'models to load at start: all, or [name=]location')
-    .option('--log-config <file>', 'YAML or JSON with level, location and format (text, json)')
+    .option(
+      '--log-config <file>',
+      'YAML or JSON with level, location, metricsLocation, format (text, json), files',
+    )
     .option('--dt, --disable-token-auth', 'serve without tokens')
     .option('--enable-model-api', 'let models be registered and unregistered while the server runs')
     .option('--ncs, --no-config-snapshots', 'no snapshots; they come later, so there are none yet')

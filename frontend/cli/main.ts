@@ -40,5 +40,6 @@ async function start(
   if (!isBackground && !flags.foreground) return startInBackground(argv, flags, output, process.env)
   const { parentReporter, terminalReporter } = await import('./reporters.ts')
   const { serve } = await import('./serve.ts')
-  return serve(flags, loadServer, isBackground ? parentReporter(output) : terminalReporter(output))
+  const reporter = isBackground ? parentReporter(output) : terminalReporter(output)
+  return serve(flags, loadServer, reporter, { console: !isBackground })
 }

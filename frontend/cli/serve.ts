@@ -3,6 +3,7 @@ import type { LoadedSettings } from '../config/build-settings.ts'
 import { checkModelStore, loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../log.ts'
+import { endLogFiles, openLogFiles, type LogFiles } from '../logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
@@ -17,13 +18,14 @@ const STOP_MARGIN_MS = 10_000
 const START_MARGIN_MS = 60_000
 
 /**
- * Serves in this process until it is told to stop. The log goes to stdout.
+ * Serves in this process until it is told to stop. The log goes to its files, with `console` to stdout too.
  * @returns the exit status
  */
 export async function serve(
   flags: CliFlags,
   loadServer: () => Promise<StartServer>,
   reporter: StartReporter,
+  output: { console: boolean },
 ): Promise<number> {
   let debug = false
   try {
@@ -31,7 +33,7 @@ export async function serve(
     debug = loaded.settings.logLevel === 'debug'
     await checkModelStore(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
-    await new ServingProcess(loaded, reporter).run(loadServer)
+    await new ServingProcess(loaded, reporter, output.console).run(loadServer)
     return 0
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
@@ -43,14 +45,18 @@ export async function serve(
 class ServingProcess {
   readonly #loaded: LoadedSettings
   readonly #reporter: StartReporter
+  readonly #console: boolean
   readonly #log: ServerLog
+  #logFiles: LogFiles = {}
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
-  constructor(loaded: LoadedSettings, reporter: StartReporter) {
+  constructor(loaded: LoadedSettings, reporter: StartReporter, console: boolean) {
     this.#loaded = loaded
     this.#reporter = reporter
-    this.#log = createLogger({ level: loaded.settings.logLevel, format: loaded.settings.logFormat })
+    this.#console = console
+    const { logLevel, logFormat } = loaded.settings
+    this.#log = createLogger({ level: logLevel, format: logFormat, console })
   }
 
   /** @throws whatever the start throws */
@@ -61,9 +67,11 @@ class ServingProcess {
     process.on('uncaughtException', this.#onCrash)
     try {
       this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
+      this.#openLogFiles()
       const startServer = await loadServer()
       stop.signal.throwIfAborted()
-      this.#server = await startServer(settings, { log: this.#log.log, signal: stop.signal })
+      const { log } = this.#log
+      this.#server = await startServer(settings, { log, logFiles: this.#logFiles, signal: stop.signal })
       await this.#announce(this.#server)
       await aborted(stop.signal)
       this.#log.log.info('Stopping: running requests may finish')
@@ -76,7 +84,14 @@ class ServingProcess {
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
       await this.#log.end()
+      await endLogFiles(this.#logFiles)
     }
+  }
+
+  /** Only now that the pid file says that this server is the one. */
+  #openLogFiles(): void {
+    this.#logFiles = openLogFiles(this.#loaded.settings, (message) => this.#log.log.warn(message))
+    this.#log.addFiles(this.#logFiles)
   }
 
   async #announce(server: RunningServer): Promise<void> {
@@ -88,6 +103,7 @@ class ServingProcess {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
     }
     lines.push('Model server started.')
+    if (!this.#console) for (const line of lines) this.#log.log.info(line)
     await this.#reporter.tell({ type: 'started', lines, warnings })
   }
 

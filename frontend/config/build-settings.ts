@@ -31,7 +31,6 @@ export function buildSettings(sources: Sources): LoadedSettings {
   const settings = values as unknown as Settings
   const loaded: LoadedSettings = { settings, warnings, origins: origins as LoadedSettings['origins'] }
   checkListeners(loaded)
-  if (settings.metricsMode !== 'prometheus') warnings.push(noMetricsWarning(loaded))
   return deepFreeze(loaded)
 }
 
@@ -63,9 +62,4 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
 export function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
   if (a.kind === 'unix') return b.kind === 'unix' && a.path === b.path
   return b.kind === 'tcp' && a.port !== 0 && a.port === b.port && a.host === b.host
-}
-
-function noMetricsWarning({ settings, origins }: LoadedSettings): string {
-  const { metricsMode } = settings
-  return `${origins.metricsMode}: metrics_mode=${metricsMode}: there are no metric log files yet`
 }

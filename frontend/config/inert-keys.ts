@@ -9,8 +9,6 @@ const JAVA = 'it tunes the Java server; Node.js has one event loop'
 const PYTHON = 'there are no Python workers yet'
 const SNAPSHOTS = 'snapshots are neither written nor read yet'
 const WORKFLOWS = 'workflows are not served yet'
-const METRICS = 'the metric list is fixed, and there are no metric log files yet'
-const SYSTEM_METRICS = 'system metrics are not collected yet'
 const PORTS = 'free ports and random socket names are chosen'
 
 export const INERT_KEYS: readonly InertKey[] = [
@@ -20,8 +18,7 @@ export const INERT_KEYS: readonly InertKey[] = [
   ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'limit_max_image_pixels', 'cpp_log_config'),
   ...inert(SNAPSHOTS, 'model_snapshot'),
   ...inert(WORKFLOWS, 'workflow_store'),
-  ...inert(METRICS, 'metrics_config', 'model_metrics_auto_detect'),
-  ...inert(SYSTEM_METRICS, 'disable_system_metrics', 'system_metrics_cmd', 'metric_time_interval'),
+  ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
   ...inert(PORTS, 'initial_worker_port', 'initial_distribution_port'),
   ...inert('devices are not assigned to workers yet', 'number_of_gpu'),
   ...inert('request envelopes do not exist yet', 'service_envelope'),

@@ -1,12 +1,13 @@
 import { tmpdir } from 'node:os'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { MODELS_TO_LOAD } from './models-to-load.ts'
-import type { Settings } from './settings.ts'
+import { LOG_FILES, type Settings } from './settings.ts'
 import {
   BOOLEAN,
   HEADER_NAME,
   HEADER_VALUE,
   HOST,
+  MAX_TIMER_SECONDS,
   OPEN_INFERENCE,
   PATH,
   PORT,
@@ -19,6 +20,7 @@ import {
   pattern,
   patternList,
   word,
+  wordList,
 } from './value-types.ts'
 import { MODELS_JSON } from './version-settings.ts'
 
@@ -291,13 +293,48 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   metricsMode: key(
     'metrics_mode',
     word('log', 'prometheus', 'legacy'),
-    'prometheus',
-    'Where metrics go. TorchServe’s default is log; the metric log files do not exist here yet.',
+    'log',
+    'Where TorchServe’s metrics go: log: log files and /metrics; prometheus: /metrics; legacy: three counters to /metrics, the rest to log files.',
+  ),
+  metricsConfig: optional(
+    'metrics_config',
+    PATH,
+    'The metrics.yaml that declares the metrics. Unset: the one in the package, with TorchServe’s names.',
+  ),
+  modelMetricsAutoDetect: key(
+    'model_metrics_auto_detect',
+    BOOLEAN,
+    'false',
+    'Whether handlers may report metrics that metrics_config does not declare.',
+  ),
+  disableSystemMetrics: key(
+    'disable_system_metrics',
+    BOOLEAN,
+    'false',
+    'Whether CPU, memory, disk and GPU are left out of the metrics.',
+  ),
+  metricTimeInterval: key(
+    'metric_time_interval',
+    integer(1, MAX_TIMER_SECONDS),
+    '60',
+    'Seconds between two looks at CPU, memory, disk and GPU.',
+    NOT_BY_ENV,
   ),
   logLocation: key('LOG_LOCATION', PATH, 'logs', 'Folder of the log files.', {
     env: 'LOG_LOCATION',
     from: 'environment',
   }),
+  metricsLocation: key('METRICS_LOCATION', PATH, 'logs', 'Folder of ts_metrics.log and model_metrics.log.', {
+    env: 'METRICS_LOCATION',
+    from: 'environment',
+  }),
+  logFiles: key(
+    'log_files',
+    wordList(...LOG_FILES),
+    LOG_FILES.join(','),
+    'Which log files are written; `none` for none.',
+    OURS,
+  ),
   logLevel: key(
     'log_level',
     word('debug', 'info', 'warn', 'error'),

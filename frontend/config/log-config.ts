@@ -6,12 +6,15 @@ import { oneLine, type Entry } from './properties.ts'
 const FIELDS: Readonly<Record<string, string>> = {
   level: 'log_level',
   location: 'LOG_LOCATION',
+  metricsLocation: 'METRICS_LOCATION',
   format: 'log_format',
+  files: 'log_files',
 }
 
 /**
- * Reads the file of `--log-config`: YAML or JSON with `level` (debug, info, warn, error), `location` (folder of the log files) and
- * `format` (text, json), each optional. A log4j2 file of TorchServe ends as a warning.
+ * Reads the file of `--log-config`: YAML or JSON with `level` (debug, info, warn, error), `location` (folder of the log files),
+ * `metricsLocation` (folder of the metric log files), `format` (text, json) and `files` (list of the log files that are written), each
+ * optional. A log4j2 file of TorchServe ends as a warning.
  * @throws ServeError CONFIG
  */
 export async function readLogConfig(path: string, warnings: string[]): Promise<Entry[]> {
@@ -22,18 +25,25 @@ export async function readLogConfig(path: string, warnings: string[]): Promise<E
   const origin = `${path} (from --log-config)`
   const content: unknown = await parse(await read(path, origin), origin)
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
-    throw new ServeError('CONFIG', `${origin}: expected the fields level, location and format`)
+    throw new ServeError('CONFIG', `${origin}: expected the fields ${Object.keys(FIELDS).join(', ')}`)
   }
   return Object.entries(content).map(([field, value]) => entry(field, value, origin))
 }
 
 function entry(field: string, value: unknown, origin: string): Entry {
   const name = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
-  if (name === undefined || typeof value !== 'string') {
-    const problem = name === undefined ? 'unknown field' : 'expected text'
+  const text = field === 'files' ? listText(value) : value
+  if (name === undefined || typeof text !== 'string') {
+    const problem = name === undefined ? 'unknown field' : `expected ${field === 'files' ? 'a list' : 'text'}`
     throw new ServeError('CONFIG', `${origin}: ${oneLine(field)}: ${problem}`)
   }
-  return { name, text: value.trim(), origin }
+  return { name, text: text.trim(), origin }
+}
+
+/** The list as the key's text; an empty one means none. */
+function listText(value: unknown): string | undefined {
+  if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) return undefined
+  return value.length === 0 ? 'none' : value.join(',')
 }
 
 async function read(path: string, origin: string): Promise<string> {

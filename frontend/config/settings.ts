@@ -84,13 +84,20 @@ export interface Settings {
   /** Names of environment variables that workers do not get (regular expression, whole name). */
   readonly blacklistEnvVars: RegExp | undefined
   readonly defaultServiceHandler: string | undefined
-  /**
-   * Default `prometheus`, where TorchServe's is `log`: the metric log files do not exist here yet, and a server without
-   * any metrics helps nobody. With `log` the metrics page is empty, as in TorchServe.
-   */
+  /** Where TorchServe's metrics go (spec 8.5). Default log: log files and, other than in TorchServe, the metrics page too. */
   readonly metricsMode: 'log' | 'prometheus' | 'legacy'
+  /** Absolute path of metrics.yaml; undefined: the one of the package. */
+  readonly metricsConfig: string | undefined
+  readonly modelMetricsAutoDetect: boolean
+  readonly disableSystemMetrics: boolean
+  /** Seconds, default 60. */
+  readonly metricTimeInterval: number
   /** Absolute folder of the log files; from LOG_LOCATION or --log-config, default ./logs */
   readonly logLocation: string
+  /** Absolute folder of the metric log files; from METRICS_LOCATION or --log-config, default ./logs */
+  readonly metricsLocation: string
+  /** Ours, key log_files: which log files are written. Default all. */
+  readonly logFiles: readonly LogFileName[]
   /** Ours, key log_level; `debug` when TorchServe's key debug is true. Default info. */
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
   /** Ours, key log_format: lines as TorchServe writes them, or one JSON object per line. Default text. */
@@ -109,6 +116,10 @@ export interface Settings {
   /** Whether TS_ALLOWED_URLS is one of them. */
   readonly useEnvAllowedUrls: boolean
 }
+
+/** The log files by their names without `.log` (spec 8.6). */
+export const LOG_FILES = ['access_log', 'ts_log', 'model_log', 'ts_metrics', 'model_metrics'] as const
+export type LogFileName = (typeof LOG_FILES)[number]
 
 /** Where a REST listener listens. IPv6 hosts stand without brackets; port 0 takes any free port. */
 export type ListenAddress =

@@ -86,6 +86,15 @@ export function word<const T extends string>(...words: T[]): ValueType<T> {
   )
 }
 
+/** Some of some words, in any letter case, divided by commas; `none` for none of them. */
+export function wordList<const T extends string>(...words: T[]): ValueType<readonly T[]> {
+  return parsed('list', `none, or some of ${words.join(', ')}`, (text) => {
+    if (text.toLowerCase() === 'none') return []
+    const found = splitList(text).map((item) => words.find((each) => each === item.toLowerCase()))
+    return found.every((each) => each !== undefined) ? found : undefined
+  })
+}
+
 /** Matches whole texts only. */
 export function pattern(flags: string): ValueType<RegExp> {
   return parsed('regex', 'a regular expression', (text) => wholeMatch(text, flags))

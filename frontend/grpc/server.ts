@@ -1,8 +1,10 @@
 import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
+import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../models/sequence-headers.ts'
+import { accessLogged } from './access-log.ts'
 import { loadServices } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { InferenceService } from './inference.ts'
@@ -32,6 +34,8 @@ export interface GrpcDeps {
   authorizer: Authorizer
   settings: GrpcSettings
   log: GrpcLog
+  /** Undefined: there is none. */
+  accessLog?: AccessLog
 }
 
 /** Where the two services listen. */
@@ -58,6 +62,7 @@ export class GrpcServers {
     quietGrpc(deps.log)
     const services = loadServices()
     const { settings } = deps
+    const logged = accessLogged(deps.accessLog)
     const options = serverOptions(settings)
     this.#settings = settings
     this.#inference = new GrpcListener('gRPC inference', {
@@ -66,7 +71,7 @@ export class GrpcServers {
         settings.grpcInferenceMaxConnectionAgeMs,
         settings.grpcInferenceMaxConnectionAgeGraceMs,
       ),
-      interceptors: [eagerCalls],
+      interceptors: [...logged, eagerCalls],
     })
     this.#inference.server.addService(services.inference, new InferenceService(deps).implementation())
     this.#management = new GrpcListener('gRPC management', {
@@ -75,6 +80,7 @@ export class GrpcServers {
         settings.grpcManagementMaxConnectionAgeMs,
         settings.grpcManagementMaxConnectionAgeGraceMs,
       ),
+      interceptors: logged,
     })
     this.#management.server.addService(services.management, managementService(deps))
   }

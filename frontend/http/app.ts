@@ -7,6 +7,7 @@ import { handleInference } from './inference.ts'
 import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
 import { managementRouter, tokenRouter } from './management.ts'
 import { openInference } from './open-inference.ts'
+import { timed } from './answered.ts'
 import { createState, type RestDeps, type RestState } from './rest-state.ts'
 
 export type { RestDeps } from './rest-state.ts'
@@ -46,9 +47,9 @@ export function createMetricsApp(deps: RestDeps): RestApp {
   const state = createState(deps)
   const koa = createKoa(state)
   const router = new Router()
-  router.all(['/metrics', '/metrics/*rest'], async (ctx) => {
+  router.all(['/metrics', '/metrics/*rest'], (ctx) => {
     const names = new URLSearchParams(ctx.querystring).getAll('name[]')
-    const page = await state.metrics.page(names)
+    const page = state.metrics.page(names)
     ctx.set('content-type', page.contentType)
     ctx.body = page.text
     ctx.status = 200
@@ -89,7 +90,7 @@ function listenerOf(koa: Koa): RequestListener {
 
 function restApp(state: RestState, listener: RequestListener): RestApp {
   return {
-    listener,
+    listener: state.accessLog === undefined ? listener : timed(listener),
     state,
     beginDrain: () => {
       state.draining = true

@@ -22,6 +22,7 @@ export function answerClientError(state: RestState, error: NodeJS.ErrnoException
   let head = `HTTP/1.1 ${late ? '408 Request Timeout' : '400 Bad Request'}\r\n`
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]!}: ${headers[i + 1]!}\r\n`
   state.metrics.response(status)
+  if (socket instanceof Socket) state.accessLog?.malformed(socket, status)
   socket.end(`${head}\r\n${body}`, () => socket.destroy())
 }
 

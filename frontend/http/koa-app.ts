@@ -3,6 +3,7 @@ import Koa from 'koa'
 import { ServeError } from '../../protocol/errors.ts'
 import type { TokenKind } from '../auth/authorizer.ts'
 import { admit } from './admit.ts'
+import { answered } from './answered.ts'
 import { prettyJson } from './errors.ts'
 import { parseTarget } from './path.ts'
 import { commonHeaders } from './reply-headers.ts'
@@ -38,7 +39,7 @@ function answer(state: RestState): Koa.Middleware {
     const keepAlive = ctx.status < 400 && !state.draining && ctx.res.shouldKeepAlive
     const headers = [...commonHeaders(requestId, keepAlive), ...state.cors]
     for (let i = 0; i < headers.length; i += 2) ctx.set(headers[i]!, headers[i + 1]!)
-    state.metrics.response(ctx.status)
+    answered(state, ctx.res, ctx.status)
   }
 }
 

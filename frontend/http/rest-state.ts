@@ -1,5 +1,6 @@
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
+import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
 
 /** What the REST listeners need of the rest of the server. */
@@ -9,11 +10,13 @@ export interface RestDeps {
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog
+  /** Undefined: there is none. */
+  accessLog?: AccessLog
 }
 
 export interface RestMetrics {
   /** The Prometheus page; with names, only those samples. */
-  page(names?: string[]): Promise<{ contentType: string; text: string }>
+  page(names?: string[]): { contentType: string; text: string }
   /** Counts one REST response. */
   response(status: number): void
 }

@@ -1,5 +1,6 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { ServeError } from '../../protocol/errors.ts'
+import { answered, logAccess } from './answered.ts'
 import { errorAnswer, errorBody } from './errors.ts'
 import { commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
@@ -14,10 +15,11 @@ export function sendError(state: RestState, res: ServerResponse, requestId: stri
   }
   const { status, type } = errorAnswer(error)
   if (error.code === 'PAYLOAD_TOO_LARGE') {
+    logAccess(state, res, status)
     sendTooLarge(res)
     return
   }
-  state.metrics.response(status)
+  answered(state, res, status)
   const body = Buffer.from(errorBody(status, type, error.message))
   const headers = commonHeaders(requestId, false)
   headers.push('content-type', 'application/json', 'content-length', String(body.byteLength), ...state.cors)

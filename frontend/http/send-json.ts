@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { answered } from './answered.ts'
 import { prettyJson } from './errors.ts'
 import { commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
@@ -28,7 +29,7 @@ export function send(
   const body = Buffer.from(text)
   const headers = headersFor(state, res, requestId, status)
   headers.push('content-type', contentType, 'content-length', String(body.byteLength))
-  state.metrics.response(status)
+  answered(state, res, status)
   res.writeHead(status, headers)
   res.end(body)
 }

@@ -4,12 +4,16 @@ import { TLSSocket } from 'node:tls'
 import { ServeError } from '../../protocol/errors.ts'
 import type { Job } from '../models/job.ts'
 import type { ReplyHead, ReplySink } from '../models/reply-sink.ts'
+import { answered, logAccess } from './answered.ts'
 import { isFinalStatus } from './errors.ts'
 import { ChunkWriter, latin1 } from './chunk-writer.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from './live-replies.ts'
 import { addCors, addHandlerHeaders, commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { sendError } from './send-error.ts'
+
+/** In the access log: nobody was there for an answer. No status of HTTP; nginx writes the same. */
+const CLIENT_LEFT = 499
 
 const SMALL_BODY_BYTES = 4_096
 
@@ -46,6 +50,7 @@ export class HttpReplySink implements ReplySink, LiveReply {
 
   clientLeft(): void {
     this.#ended = true
+    if (this.#writer === undefined) logAccess(this.#state, this.#res, CLIENT_LEFT)
     this.#job?.cancel('client left')
   }
 
@@ -122,7 +127,7 @@ export class HttpReplySink implements ReplySink, LiveReply {
       )
       return false
     }
-    this.#state.metrics.response(head.status)
+    answered(this.#state, this.#res, head.status)
     return true
   }
 

@@ -1,151 +1,116 @@
-import { hostname } from 'node:os'
-import { Counter, Gauge, Registry } from 'prom-client'
-import { DistributionMetric } from './distribution-metric.ts'
-import { ModelMetrics, type ModelState } from './model-metrics.ts'
-import type { VersionTally } from './tally.ts'
+import type { MetricSpec, WantedMetrics } from '../../protocol/messages.ts'
+import type { LineWriter } from '../logs/log-file.ts'
+import { Families } from './families.ts'
+import { MetricFamily } from './family.ts'
+import { HandlerMetrics } from './handler-metrics.ts'
+import { MetricLines } from './metric-lines.ts'
+import type { MetricsConfig } from './metrics-config.ts'
+import { ModelMetrics } from './model-metrics.ts'
+import { ownFamilies } from './own-families.ts'
+import { PAGE_CONTENT_TYPE, renderPage } from './page.ts'
+import { ServerMetrics } from './server-metrics.ts'
 
-const MODEL = ['model_name', 'model_version'] as const
+export type MetricsMode = 'log' | 'prometheus' | 'legacy'
 
-type StatusClass = 'Requests2XX' | 'Requests4XX' | 'Requests5XX'
+export interface MetricsOptions {
+  mode: MetricsMode
+  config: MetricsConfig
+  /** model_metrics_auto_detect */
+  autoDetect: boolean
+  /** The files ts_metrics.log and model_metrics.log; undefined: they are not written. */
+  files: { server?: LineWriter; handlers?: LineWriter }
+  /** Hears each message once. */
+  warn: (message: string) => void
+}
+
+/** What the mode `legacy` shows on the page, and not in the log files. */
+const LEGACY: ReadonlySet<string> = new Set([
+  'ts_inference_requests_total',
+  'ts_inference_latency_microseconds',
+  'ts_queue_latency_microseconds',
+])
 
 /**
- * The server's metrics: TorchServe's names (spec 8.1) as far as requests go, and ours, whose names start with
- * `torchserve_ts_`. One page in the Prometheus text format, put together when it is asked for.
+ * All metrics: TorchServe's, which metrics.yaml declares and the mode sends to the page, to log files, or to both (spec 8.5), and our
+ * own, which are always on the page.
  */
 export class Metrics {
-  readonly #registry = new Registry()
+  readonly server: ServerMetrics
+  /** What workers need to send. */
+  readonly wanted: WantedMetrics
+  readonly #handlers: HandlerMetrics
   readonly #models = new Set<ModelMetrics>()
-  readonly #responses: Record<StatusClass, number> = { Requests2XX: 0, Requests4XX: 0, Requests5XX: 0 }
+  readonly #page = new Families()
+  readonly #options: MetricsOptions
+  readonly #lines: { server: MetricLines | undefined; handlers: MetricLines | undefined }
 
-  constructor() {
-    this.#addResponseCounters()
-    this.#addTorchServeCounters()
-    this.#addOwnCounters()
-    this.#addGauges()
+  constructor(options: MetricsOptions) {
+    const { config, autoDetect, files, mode } = options
+    const warn = once(options.warn)
+    this.#options = { ...options, warn }
+    const lines = (writer: LineWriter | undefined) =>
+      writer === undefined || mode === 'prometheus' ? undefined : new MetricLines(writer)
+    this.#lines = { server: lines(files.server), handlers: lines(files.handlers) }
+    this.wanted = { declared: [...config.model], others: autoDetect }
+    this.server = new ServerMetrics(
+      new Map(config.ts.map((spec) => [spec.name, this.#family(spec, this.#lines.server)])),
+      warn,
+    )
+    this.#handlers = new HandlerMetrics({
+      declared: config.model,
+      autoDetect,
+      create: (spec) => this.#family(spec, this.#lines.handlers),
+      warn,
+    })
+    for (const family of ownFamilies(this.#models)) {
+      if (this.#page.add(family) !== undefined) warn(`Metric ${family.name} is the server's own: rename yours`)
+    }
   }
 
-  /** Counts one REST response; anything that is neither 2xx nor 4xx counts as 5XX, as in TorchServe. */
+  /** Counts one REST response. */
   response(status: number): void {
-    if (status >= 200 && status < 300) this.#responses.Requests2XX += 1
-    else if (status >= 400 && status < 500) this.#responses.Requests4XX += 1
-    else this.#responses.Requests5XX += 1
+    this.server.response(status)
   }
 
   /** The metrics of one model version. */
   model(name: string, version: string): ModelMetrics {
-    const metrics = new ModelMetrics(name, version, (gone) => this.#models.delete(gone))
+    const sinks = { server: this.server, handlers: this.#handlers }
+    const metrics = new ModelMetrics(name, version, sinks, (gone) => this.#models.delete(gone))
     this.#models.add(metrics)
     return metrics
   }
 
-  /** The page; with `names` only those metrics. */
-  async page(names: readonly string[] = []): Promise<{ contentType: string; text: string }> {
-    const contentType = this.#registry.contentType
-    if (names.length === 0) return { contentType, text: await this.#registry.metrics() }
-    const known = names.filter((name) => this.#registry.getSingleMetric(name) !== undefined)
-    const parts = await Promise.all(known.map((name) => this.#registry.getSingleMetricAsString(name)))
-    return { contentType, text: parts.length === 0 ? '' : `${parts.join('\n\n')}\n` }
+  /** The page; with `names` only those samples. */
+  page(names?: readonly string[]): { contentType: string; text: string } {
+    return { contentType: PAGE_CONTENT_TYPE, text: renderPage(this.#page, names) }
   }
 
-  #addResponseCounters(): void {
-    const labels = { Level: 'Host', Hostname: hostname() }
-    for (const name of Object.keys(this.#responses) as StatusClass[]) {
-      const count = () => this.#responses[name]
-      this.#counter(name, torchserveHelp('Count'), ['Level', 'Hostname'], (counter) => {
-        counter.inc(labels, count())
-      })
-    }
+  /** Writes what the log files have not got yet. */
+  close(): void {
+    this.#lines.server?.close()
+    this.#lines.handlers?.close()
   }
 
-  #addTorchServeCounters(): void {
-    const host = hostname()
-    const add = (name: string, unit: string, read: (tally: VersionTally) => number) => {
-      this.#counter(name, torchserveHelp(unit), [...MODEL, 'hostname'], (counter) => {
-        for (const { labels, tally } of this.#models) {
-          for (const [asked, version] of tally.versions) {
-            counter.inc(
-              { model_name: labels.model_name, model_version: asked, hostname: host },
-              read(version),
-            )
-          }
-        }
-      })
-    }
-    add('ts_inference_requests_total', 'Count', (tally) => tally.requests)
-    add('ts_inference_latency_microseconds', 'Microseconds', (tally) => tally.latencyMicroseconds)
-    add('ts_queue_latency_microseconds', 'Microseconds', (tally) => tally.queueMicroseconds)
-  }
-
-  #addOwnCounters(): void {
-    const ended = 'Requests by kind (stream, unary) and outcome (finished, failed, cancelled, timed_out)'
-    this.#counter('torchserve_ts_requests_ended_total', ended, [...MODEL, 'kind', 'outcome'], (counter) => {
-      for (const { labels, tally } of this.#models) {
-        for (const [kind, outcomes] of Object.entries(tally.endings)) {
-          for (const [outcome, count] of Object.entries(outcomes))
-            counter.inc({ ...labels, kind, outcome }, count)
-        }
-      }
-    })
-    this.#counter(
-      'torchserve_ts_worker_deaths_total',
-      'Workers that ended unasked',
-      [...MODEL],
-      (counter) => {
-        for (const { labels, tally } of this.#models) counter.inc(labels, tally.workerDeaths)
-      },
-    )
-    new DistributionMetric({
-      name: 'torchserve_ts_first_response_seconds',
-      help: 'Time from the arrival of a request to its first response',
-      registry: this.#registry,
-      read: () =>
-        [...this.#models].map(({ labels, tally }) => ({ labels, distribution: tally.firstResponse })),
-    })
-  }
-
-  #addGauges(): void {
-    const add = (name: string, help: string, read: (state: ModelState) => number) => {
-      this.#gauge(name, help, [...MODEL], (gauge) => {
-        for (const { labels, state } of this.#models) if (state) gauge.inc(labels, read(state()))
-      })
-    }
-    add('torchserve_ts_queue_depth', 'Requests that wait for a worker', (state) => state.queued)
-    add('torchserve_ts_open_requests', 'Requests that have not ended', (state) => state.open)
-    add('torchserve_ts_open_streams', 'Streams that have begun and not ended', (state) => state.streams)
-    this.#gauge('torchserve_ts_workers', 'Workers by state', [...MODEL, 'state'], (gauge) => {
-      for (const { labels, state: look } of this.#models) {
-        for (const state of look?.().workerStates ?? []) gauge.inc({ ...labels, state })
-      }
-    })
-  }
-
-  #counter(name: string, help: string, labelNames: string[], fill: (counter: Counter) => void): void {
-    const counter: Counter = new Counter({
-      name,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      collect: () => {
-        counter.reset()
-        fill(counter)
-      },
-    })
-  }
-
-  #gauge(name: string, help: string, labelNames: string[], fill: (gauge: Gauge) => void): void {
-    const gauge: Gauge = new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      collect: () => {
-        gauge.reset()
-        fill(gauge)
-      },
-    })
+  /** On the page and in the log file, as the mode says. */
+  #family(spec: MetricSpec, lines: MetricLines | undefined): MetricFamily {
+    const { mode, warn } = this.#options
+    const legacy = mode === 'legacy' && LEGACY.has(spec.name)
+    const family = new MetricFamily(spec, { lines: legacy ? undefined : lines, warn })
+    if (mode === 'legacy' && !legacy) return family
+    const problem = this.#page.add(family, family.labelNames)
+    if (problem !== undefined) warn(`Metric ${spec.name} is not on the metrics page: ${problem}`)
+    return family
   }
 }
 
-function torchserveHelp(unit: string): string {
-  return `Torchserve prometheus counter metric with unit: ${unit}`
+const MAX_MESSAGES = 1_000
+
+/** Passes each message on once; what comes after very many different ones is not said. */
+function once(warn: (message: string) => void): (message: string) => void {
+  const said = new Set<string>()
+  return (message) => {
+    if (said.has(message) || said.size >= MAX_MESSAGES) return
+    said.add(message)
+    warn(message)
+  }
 }

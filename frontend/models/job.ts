@@ -1,4 +1,5 @@
 import { type ErrorCode, ServeError } from '../../protocol/errors.ts'
+import type { Distribution } from '../metrics/distribution.ts'
 import type { Outcome } from '../metrics/tally.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
@@ -90,6 +91,8 @@ export class Job implements Limited {
   outcome: JobOutcome | undefined
   /** Whether the answer came (or comes) as a stream. */
   streaming = false
+  /** Where the gaps between its responses are observed, in seconds. */
+  gaps: Distribution | undefined
   /** Called once, at the end of the job. */
   onEnd: ((job: Job) => void) | undefined
 
@@ -104,6 +107,7 @@ export class Job implements Limited {
   #totalTimer: NodeJS.Timeout | undefined
   /** When the stream last went on: an item came, or the client took some. */
   #lastProgress = 0
+  #lastResponse = 0
 
   constructor(request: InferenceRequest, sink: ReplySink) {
     this.request = request
@@ -143,8 +147,10 @@ export class Job implements Limited {
   respond(response: JobResponse): boolean {
     if (this.outcome !== undefined) return true
     const first = this.firstResponseAt === undefined
-    this.#lastProgress = performance.now()
-    if (first) this.firstResponseAt = this.#lastProgress
+    const now = performance.now()
+    if (first) this.firstResponseAt = now
+    else this.gaps?.observe((now - this.#lastResponse) / 1000)
+    this.#lastResponse = this.#lastProgress = now
     if (response.more === undefined || (first && !response.more)) {
       this.#end('finished')
       this.#sink.whole(response, response.body)
@@ -167,7 +173,9 @@ export class Job implements Limited {
   /** An item of a stream that has begun and goes on: `respond` without all that only first and last items need. */
   item(chunk: Uint8Array, from: number, to: number): boolean {
     if (this.outcome !== undefined) return true
-    this.#lastProgress = performance.now()
+    const now = performance.now()
+    this.gaps?.observe((now - this.#lastResponse) / 1000)
+    this.#lastResponse = this.#lastProgress = now
     return this.#sink.write(chunk, from, to)
   }
 

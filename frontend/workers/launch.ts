@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { LoadMessage } from '../../protocol/messages.ts'
+import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { REQUEST_OVERHEAD_BYTES } from '../models/request-limits.ts'
@@ -19,6 +19,8 @@ export interface LaunchContext {
   serverVersion: string
   /** Folder for sockets that only this user can enter. */
   socketDir: string
+  /** What workers need to send. */
+  metrics: WantedMetrics
 }
 
 /** Command lines, environments and sockets of the processes of one worker. `serial` names this start of this worker. */
@@ -77,6 +79,7 @@ export function loadMessage(model: Model, context: LaunchContext): LoadMessage {
     decodeInput: settings.decodeInputRequest,
     continuousBatching: model.settings.continuousBatching,
     sequenceHeaders: { ...model.sequenceHeaders },
+    metrics: context.metrics,
   }
 }
 

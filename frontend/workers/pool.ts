@@ -5,13 +5,16 @@ import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
 import type { LaunchContext } from './launch.ts'
-import { Worker } from './worker.ts'
+import { Worker, type WorkerOutput } from './worker.ts'
 
 export interface PoolContext extends LaunchContext {
   /** A number that no other worker of this server has. */
   nextWorkerId(): number
-  /** `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs. */
-  log(level: LogLevel, source: string, message: string): void
+  /**
+   * `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs; for what the worker wrote or its handler logged, with the name of
+   * the output behind it.
+   */
+  log(level: LogLevel, source: string, message: string, output: WorkerOutput | undefined): void
 }
 
 /** Milliseconds that a worker which is scaled away may take to finish what it has. */
@@ -76,15 +79,15 @@ export class Pool implements WorkerPool {
   #create(): Worker {
     const id = this.#context.nextWorkerId()
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`
-    const worker = new Worker(id, this.#model, this.#context, {
+    const worker = new Worker(id, source, this.#model, this.#context, {
       onFree: () => {
         this.#model.queue.hand()
       },
       onLost: (error) => {
         this.#model.queue.workerLost(worker, error)
       },
-      log: (level, message) => {
-        this.#context.log(level, source, message)
+      log: (level, message, output) => {
+        this.#context.log(level, source, message, output)
       },
     })
     return worker

@@ -56,6 +56,11 @@ export class RankGroup {
     return this.#ranks[0]!.pid
   }
 
+  /** Of every rank. */
+  get pids(): number[] {
+    return this.#ranks.map((rank) => rank.pid)
+  }
+
   /** How many ranks get a request, and have to finish it. */
   get servingRanks(): number {
     return this.#options.requestsToRankZeroOnly ? 1 : this.#ranks.length

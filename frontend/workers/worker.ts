@@ -1,5 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
 import type { FromWorker, LogLevel } from '../../protocol/messages.ts'
+import { isMetricLine, parseMetricLine } from '../metrics/metric-line.ts'
 import type { Job } from '../models/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
@@ -9,6 +10,7 @@ import { Deferred } from './deferred.ts'
 import type { ExitCause } from './exit-cause.ts'
 import { loadMessage, rankOptions, removeSockets, type LaunchContext } from './launch.ts'
 import { Liveness } from './liveness.ts'
+import { residentBytes } from './memory.ts'
 import { RankGroup } from './rank-group.ts'
 import { Requests } from './requests.ts'
 
@@ -23,17 +25,21 @@ import { Requests } from './requests.ts'
  */
 export type WorkerState = 'starting' | 'loading' | 'ready' | 'waiting' | 'stopping' | 'failed' | 'stopped'
 
+export type WorkerOutput = 'stdout' | 'stderr'
+
 export interface WorkerEvents {
   /** It has a free slot. */
   onFree(): void
   /** Its processes died after they were loaded: what the handler knew is lost. The requests that it had fail next. */
   onLost(error: ServeError): void
-  log(level: LogLevel, message: string): void
+  /** `output`: the process wrote it there, or the handler logged it (stdout); undefined: it is about the worker. */
+  log(level: LogLevel, message: string, output?: WorkerOutput): void
 }
 
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker implements JobRunner {
   readonly id: number
+  readonly #name: string
   readonly #model: Model
   readonly #context: LaunchContext
   readonly #events: WorkerEvents
@@ -49,8 +55,10 @@ export class Worker implements JobRunner {
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
-  constructor(id: number, model: Model, context: LaunchContext, events: WorkerEvents) {
+  /** `name` is `W-<id>-<model>_<version>`. */
+  constructor(id: number, name: string, model: Model, context: LaunchContext, events: WorkerEvents) {
     this.id = id
+    this.#name = name
     this.#model = model
     this.#context = context
     this.#events = events
@@ -86,7 +94,9 @@ export class Worker implements JobRunner {
   }
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
+    const from = performance.now()
     this.#requests?.run(jobs, watcher)
+    this.#model.metrics.handed(performance.now() - from)
   }
 
   /** Lets its requests finish for `graceMs`, then ends it. False when it had to be killed. */
@@ -115,7 +125,7 @@ export class Worker implements JobRunner {
       id: String(this.id),
       startTime: this.#startTime.toISOString(),
       status: this.#state === 'ready' ? 'READY' : 'UNLOADING',
-      memoryUsage: 0,
+      memoryUsage: residentBytes(this.#group?.pids ?? []),
       pid: this.#group?.pid ?? -1,
       gpu: false,
       gpuUsage: 'N/A',
@@ -152,10 +162,7 @@ export class Worker implements JobRunner {
           this.#requests?.receiveItem(rank, id, chunk, from, to)
         },
         onOutput: (rank, stream, line) => {
-          this.#events.log(
-            stream === 'stderr' ? 'warn' : 'info',
-            ranks.length > 1 ? `[rank ${rank}] ${line}` : line,
-          )
+          this.#output(stream, line, ranks.length > 1 ? `[rank ${rank}] ` : '')
         },
         onDeath: (_rank, cause) => {
           this.#died(group, cause)
@@ -176,6 +183,7 @@ export class Worker implements JobRunner {
     if (this.#state !== 'loading') return
     this.#backoff.ready(performance.now())
     this.#setState('ready')
+    this.#model.metrics.workerLoaded(this.#name, Date.now() - this.#startTime.getTime())
     this.#loaded.resolve()
     this.#liveness.start()
     this.#events.onFree()
@@ -215,13 +223,22 @@ export class Worker implements JobRunner {
         this.#events.log(
           message.level,
           message.requestId ? `${message.requestId} ${message.message}` : message.message,
+          'stdout',
         )
         break
       case 'metric':
+        this.#model.metrics.reported(message)
         break
       default:
         this.#requests?.receive(rank, message)
     }
+  }
+
+  /** A line of a process. Python handlers report their metrics so (spec 8.4). */
+  #output(stream: WorkerOutput, line: string, prefix: string): void {
+    const metric = isMetricLine(line) ? parseMetricLine(line) : undefined
+    if (metric !== undefined) this.#model.metrics.reported(metric)
+    else this.#events.log(stream === 'stderr' ? 'warn' : 'info', `${prefix}${line}`, stream)
   }
 
   #loadFailed(group: RankGroup, error: ServeError): void {

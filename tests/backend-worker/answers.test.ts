@@ -285,19 +285,19 @@ describe('context', () => {
        m.addSize('Cache', 7, 'kB'); m.addPercent('Hits', 50); return ['']`,
     )
     const dimensions = { ModelName: 'm', Level: 'Model' }
-    const common = { type: 'metric', requestId: `id-${id}`, dimensions }
+    const common = { type: 'metric', requestIds: [`id-${id}`], dimensions }
     expect(await worker.next('metric')).toEqual({
       ...common,
       name: 'Tokens',
       kind: 'counter',
       unit: 'Count',
-      value: 3,
+      values: [3],
       dimensions: { ...dimensions, Kind: 'new' },
     })
-    expect(await worker.next('metric')).toMatchObject({ kind: 'gauge', unit: 'Milliseconds', value: 1.5 })
-    expect(await worker.next('metric')).toMatchObject({ unit: 'Seconds', value: 2 })
+    expect(await worker.next('metric')).toMatchObject({ kind: 'gauge', unit: 'Milliseconds', values: [1.5] })
+    expect(await worker.next('metric')).toMatchObject({ unit: 'Seconds', values: [2] })
     expect(await worker.next('metric')).toMatchObject({ name: 'Cache', unit: 'Kilobytes' })
-    expect(await worker.next('metric')).toMatchObject({ name: 'Hits', unit: 'Percent', value: 50 })
+    expect(await worker.next('metric')).toMatchObject({ name: 'Hits', unit: 'Percent', values: [50] })
   })
 
   test('a metric that cannot be is left out, and the prediction goes on', async () => {

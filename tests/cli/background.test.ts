@@ -74,7 +74,7 @@ test('Ctrl-C calls a start off and leaves no process', async () => {
   const cli = new Cli()
   const child = cli.spawn(['--start', '--model-store', 'store', '--dt'], { TRY: 'hang' })
   const end = finished(child)
-  while (!cli.log.includes('hanging')) await new Promise((resolve) => setTimeout(resolve, 10))
+  while (!cli.console.includes('hanging')) await new Promise((resolve) => setTimeout(resolve, 10))
   const pid = cli.pid!
   child.kill('SIGINT')
   const { status, err } = await end

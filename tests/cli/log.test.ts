@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { formatLogLine } from '../../frontend/log-line.ts'
 import { createLogger, type Logger, type LogOptions } from '../../frontend/log.ts'
+import { endLogFiles, openLogFiles } from '../../frontend/logs/log-files.ts'
 import { tempDir } from '../support/temp.ts'
 
 async function logged(
@@ -11,9 +12,13 @@ async function logged(
   write: (log: Logger) => void,
 ): Promise<string[]> {
   const folder = join(tempDir(), 'logs')
-  const { log, end } = createLogger({ ...options, folder })
+  const { log, end, addFiles } = createLogger({ ...options, console: false })
+  const settings = { logLocation: folder, metricsLocation: folder, logFiles: ['ts_log'] as const }
+  const files = openLogFiles(settings, (message) => log.warn(message))
+  addFiles(files)
   write(log)
   await end()
+  await endLogFiles(files)
   log.error('after the end') // a worker may still say something: it is dropped, and no error
   return readFileSync(join(folder, 'ts_log.log'), 'utf8').trimEnd().split('\n')
 }

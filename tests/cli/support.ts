@@ -38,8 +38,12 @@ export class Cli {
 
   /** What is in ts_log.log. */
   get log(): string {
-    const path = join(this.folder, 'logs', 'ts_log.log')
-    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+    return this.#logFile('ts_log.log')
+  }
+
+  /** What the process in the background wrote beside it. */
+  get console(): string {
+    return this.#logFile('ts_console.log')
   }
 
   spawn(args: string[], env: Record<string, string> = {}): ChildProcess {
@@ -58,6 +62,11 @@ export class Cli {
 
   start(env: Record<string, string> = {}, ...flags: string[]): Promise<Finished> {
     return this.run(['--start', '--model-store', 'store', '--disable-token-auth', ...flags], env)
+  }
+
+  #logFile(name: string): string {
+    const path = join(this.folder, 'logs', name)
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
   }
 
   /** Ends what a test left running, and says that it did. */

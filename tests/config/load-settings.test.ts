@@ -95,7 +95,7 @@ test.each([
   ['colour: red', 'colour: unknown field'],
   ['__proto__: red', '__proto__: unknown field'],
   ['level: 3', 'level: expected text'],
-  ['- a', 'expected the fields level, location and format'],
+  ['- a', 'expected the fields level, location, metricsLocation, format, files'],
   ['a: [', 'bad.yaml (from --log-config): '],
 ])('a log config that says %j is one clear line', async (text, message) => {
   writeFileSync('bad.yaml', text)

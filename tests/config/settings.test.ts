@@ -27,7 +27,7 @@ describe('without anything said', () => {
       disableTokenAuthorization: false,
       enableModelApi: false,
       tokenExpirationMin: 60,
-      metricsMode: 'prometheus',
+      metricsMode: 'log',
       logLevel: 'info',
     })
     expect(warnings).toEqual([])
@@ -134,6 +134,7 @@ describe('a mistake is one line that names place, key, value and what is expecte
     ['default_response_timeout=0', 'default_response_timeout=0: expected a number of seconds'],
     ['default_queue_timeout=9999999', 'default_queue_timeout=9999999: expected a number of seconds'],
     ['enable_model_api=yes', 'enable_model_api=yes: expected true or false'],
+    ['log_files=mylog', 'log_files=mylog: expected none, or some of access_log, ts_log'],
     ['metrics_mode=csv', 'metrics_mode=csv: expected one of log, prometheus, legacy'],
     [
       'inference_address=8080',
@@ -208,9 +209,17 @@ describe('keys that do nothing', () => {
     ])
   })
 
-  test('metrics_mode=log is accepted with a warning', () => {
-    const { settings, warnings } = settingsOf({ file: 'metrics_mode=LOG' })
-    expect([settings.metricsMode, warnings.length]).toEqual(['log', 1])
+  test('metrics_mode is taken in any letter case', () => {
+    const { settings, warnings } = settingsOf({ file: 'metrics_mode=LEGACY' })
+    expect([settings.metricsMode, warnings]).toEqual(['legacy', []])
+  })
+
+  test('log_files takes a list of names, or none', () => {
+    expect(settingsOf({ file: 'log_files=access_log, ts_log' }).settings.logFiles).toEqual([
+      'access_log',
+      'ts_log',
+    ])
+    expect(settingsOf({ file: 'log_files=none' }).settings.logFiles).toEqual([])
   })
 })
 

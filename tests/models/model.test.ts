@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
-import { ModelMetrics } from '../../frontend/metrics/model-metrics.ts'
+import { testMetrics } from '../support/metrics.ts'
 import { Job, type InputPart } from '../../frontend/models/job.ts'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { Model } from '../../frontend/models/model.ts'
@@ -24,7 +24,7 @@ function modelThatWaits(): Model {
       url: 'm.mar',
       prepared: { version: '1.0' } as PreparedModel,
       settings,
-      metrics: new ModelMetrics('m', '1.0', () => undefined),
+      metrics: testMetrics().model('m', '1.0'),
       loadedAtStartup: false,
       maxRequestBytes: 1000,
       sequenceHeaders: { id: 'id', start: 'start', end: 'end' },

@@ -39,6 +39,11 @@ const request = fc.record(
   },
   { requiredKeys: ['id', 'requestId', 'headers', 'parts', 'window'], noNullPrototype: true },
 )
+const metricKind = fc.constantFrom('counter', 'gauge', 'histogram')
+const metricSpec = fc.record(
+  { name: text, kind: metricKind, unit: text, dimensions: fc.array(text, { maxLength: 3 }) },
+  { noNullPrototype: true },
+)
 
 const message = (
   type: string,
@@ -77,18 +82,14 @@ export const fromWorker = {
     { level: fc.constantFrom('debug', 'info', 'warn', 'error'), message: text, requestId: text },
     ['requestId'],
   ),
-  metric: message(
-    'metric',
-    {
-      name: text,
-      kind: fc.constantFrom('counter', 'gauge', 'histogram'),
-      unit: text,
-      value: double,
-      dimensions: texts,
-      requestId: text,
-    },
-    ['requestId'],
-  ),
+  metric: message('metric', {
+    name: text,
+    kind: metricKind,
+    unit: text,
+    dimensions: texts,
+    values: fc.array(double, { maxLength: 4 }),
+    requestIds: fc.array(text, { maxLength: 4 }),
+  }),
   pong: message('pong', { nonce: count }),
 } satisfies Record<FromWorker['type'], fc.Arbitrary<unknown>>
 
@@ -109,8 +110,12 @@ export const toWorker = {
       maxResponseBytes: count,
       maxUnsentBytes: count,
       decodeInput: fc.boolean(),
+      metrics: fc.record(
+        { declared: fc.array(metricSpec, { maxLength: 3 }), others: fc.boolean() },
+        { noNullPrototype: true },
+      ),
     },
-    ['handlerEntry'],
+    ['handlerEntry', 'metrics'],
   ),
   predict: message('predict', {
     action: fc.constantFrom('predict', 'describe'),

@@ -1,0 +1,131 @@
+import type { MetricKind, WantedMetrics } from '../protocol/messages.ts'
+import type { Metric } from './handler.ts'
+import { MetricSender } from './metric-sender.ts'
+import { type Outlet, sendLog } from './outlet.ts'
+
+const MAX_CHARACTERS = 256
+const MAX_DIMENSIONS = 16
+const MAX_METRICS = 1_000
+
+/** TorchServe's words for units (spec 8.4). */
+const UNITS: ReadonlyMap<string, string> = new Map([
+  ['ms', 'Milliseconds'],
+  ['s', 'Seconds'],
+  ['percent', 'Percent'],
+  ['count', 'Count'],
+  ['B', 'Bytes'],
+  ['kB', 'Kilobytes'],
+  ['MB', 'Megabytes'],
+  ['GB', 'Gigabytes'],
+  ['', 'unit'],
+])
+
+/** One value on its way out. */
+export interface Sample {
+  name: string
+  kind: MetricKind
+  unit: string
+  value: number
+  dimensions: Readonly<Record<string, string>>
+  /** Divided by commas; empty: none. */
+  requestIds: string
+}
+
+/** The metrics of a worker: those that metrics.yaml declares, and those that the handler added (spec 8.7). */
+export class MetricCache {
+  readonly sender: MetricSender
+  readonly #outlet: Outlet
+  readonly #metrics = new Map<string, CachedMetric>()
+
+  /** Without `wanted` everything is. */
+  constructor(outlet: Outlet, wanted?: WantedMetrics) {
+    this.#outlet = outlet
+    this.sender = new MetricSender(outlet, wanted)
+    for (const { name, unit, dimensions, kind } of wanted?.declared ?? [])
+      this.add(name, unit, dimensions, kind)
+  }
+
+  /** Takes the place of one of the same name and kind. */
+  add(name: string, unit: string, dimensionNames: readonly string[], kind: MetricKind): CachedMetric {
+    const metric = new CachedMetric(this, { name: clip(name), unit, dimensionNames, kind })
+    const key = `${kind} ${metric.name}`
+    if (this.#metrics.size < MAX_METRICS || this.#metrics.has(key)) this.#metrics.set(key, metric)
+    return metric
+  }
+
+  get(name: string, kind: MetricKind): CachedMetric | undefined {
+    return this.#metrics.get(`${kind} ${clip(name)}`)
+  }
+
+  /** A value that cannot be is logged and left out: it must not fail a prediction. */
+  record({ name, kind, unit, value, dimensions, requestIds }: Sample): void {
+    const clipped = clip(name)
+    if (!Number.isFinite(value)) this.refuse(name, `${clip(value)} is no value for it`)
+    else if (kind === 'counter' && value < 0)
+      this.refuse(name, `a counter takes no negative value (${value})`)
+    else if (this.sender.wants(clipped)) {
+      const word = UNITS.get(unit) ?? clip(unit)
+      this.sender.series(clipped, kind, word, shorten(dimensions)).add(value, requestIds)
+    }
+  }
+
+  refuse(name: string, why: string): void {
+    sendLog(this.#outlet, 'warn', `Metric ${clip(name)} left out: ${why}`)
+  }
+}
+
+interface CachedMetricSpec {
+  name: string
+  unit: string
+  dimensionNames: readonly string[]
+  kind: MetricKind
+}
+
+class CachedMetric implements Metric {
+  readonly name: string
+  readonly unit: string
+  readonly kind: MetricKind
+  readonly dimensionNames: readonly string[]
+  readonly #cache: MetricCache
+
+  constructor(cache: MetricCache, spec: CachedMetricSpec) {
+    this.#cache = cache
+    this.name = spec.name
+    this.unit = spec.unit
+    this.kind = spec.kind
+    this.dimensionNames = [...spec.dimensionNames]
+  }
+
+  addOrUpdate(value: number, dimensionValues: readonly string[] = [], requestId = ''): void {
+    const names = this.dimensionNames
+    if (dimensionValues.length === names.length) {
+      this.update(
+        value,
+        requestId,
+        Object.fromEntries(names.map((name, index) => [name, dimensionValues[index]!])),
+      )
+    } else {
+      this.#cache.refuse(
+        this.name,
+        `it has the dimensions [${names.join(', ')}], not ${dimensionValues.length} values`,
+      )
+    }
+  }
+
+  update(value: number, requestId = '', dimensions: Readonly<Record<string, string>> = {}): void {
+    const { name, unit, kind } = this
+    this.#cache.record({ name, unit, kind, value, dimensions, requestIds: requestId })
+  }
+}
+
+function shorten(dimensions: Readonly<Record<string, string>>): Record<string, string> {
+  const short: Record<string, string> = {}
+  for (const [name, value] of Object.entries(dimensions).slice(0, MAX_DIMENSIONS))
+    short[clip(name)] = clip(value)
+  return short
+}
+
+/** Handlers are JavaScript: what should be text need not be. */
+function clip(text: unknown): string {
+  return String(text).slice(0, MAX_CHARACTERS)
+}

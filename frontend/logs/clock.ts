@@ -1,0 +1,38 @@
+/** A moment as log lines write it. Many lines share one. */
+export interface Stamp {
+  /** Local time: `2026-11-21T12:00:00,123`. */
+  readonly text: string
+  /** Seconds since the epoch. */
+  readonly seconds: number
+}
+
+let lastMs = -1
+let last: Stamp = { text: '', seconds: 0 }
+
+/** Now; the text is made once per millisecond. */
+export function stamp(now = Date.now()): Stamp {
+  if (now !== lastMs) {
+    lastMs = now
+    last = { text: localTime(now), seconds: Math.floor(now / 1000) }
+  }
+  return last
+}
+
+/** ISO 8601 in local time, with the comma of log4j. */
+export function localTime(time: number): string {
+  const offset = new Date(time).getTimezoneOffset() * 60_000
+  return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** The local day as TorchServe names rolled files: `21-Nov`. */
+export function dayName(time: number): string {
+  const date = new Date(time)
+  return `${String(date.getDate()).padStart(2, '0')}-${MONTHS[date.getMonth()]!}`
+}
+
+/** Milliseconds since the epoch at which the local day of `time` ends. */
+export function endOfDay(time: number): number {
+  return new Date(time).setHours(24, 0, 0, 0)
+}

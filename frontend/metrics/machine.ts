@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { cpus, freemem, totalmem } from 'node:os'
+
+/** Measurements by TorchServe's names (spec 8.1). */
+export type Measurements = Record<string, number>
+
+const MEGABYTE = 1024 ** 2
+const GIGABYTE = 1024 ** 3
+
+/** Time that all cores together have spent, in milliseconds since the machine's start. */
+export interface CpuTimes {
+  readonly busy: number
+  readonly total: number
+}
+
+export function cpuTimes(): CpuTimes {
+  let busy = 0
+  let idle = 0
+  for (const { times } of cpus()) {
+    busy += times.user + times.nice + times.sys + times.irq
+    idle += times.idle
+  }
+  return { busy, total: busy + idle }
+}
+
+/** Percent of the time between two looks. */
+export function cpuUtilization(before: CpuTimes, now: CpuTimes): Measurements {
+  const total = now.total - before.total
+  return { CPUUtilization: total <= 0 ? 0 : percent(now.busy - before.busy, total) }
+}
+
+export function memory(): Measurements {
+  const total = totalmem()
+  const available = availableMemory()
+  return {
+    MemoryUsed: (total - available) / MEGABYTE,
+    MemoryAvailable: available / MEGABYTE,
+    MemoryUtilization: percent(total - available, total),
+  }
+}
+
+/** The file system of `/`. What only root may use counts as neither used nor available. */
+export async function disk(): Promise<Measurements> {
+  const { blocks, bfree, bavail, bsize } = await statfs('/')
+  const used = blocks - bfree
+  return {
+    DiskUsage: (used * bsize) / GIGABYTE,
+    DiskAvailable: (bavail * bsize) / GIGABYTE,
+    DiskUtilization: percent(used, used + bavail),
+  }
+}
+
+/** What could be had without swapping; where the system does not say, what is free. */
+function availableMemory(): number {
+  try {
+    const kilobytes = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'latin1'))?.[1]
+    if (kilobytes !== undefined) return Number(kilobytes) * 1024
+  } catch {
+    // not Linux
+  }
+  return freemem()
+}
+
+function percent(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.round((part / whole) * 1000) / 10
+}

@@ -1,0 +1,71 @@
+import { hostname } from 'node:os'
+import type { MetricFamily } from './family.ts'
+import { Series } from './series.ts'
+
+export const HOST = hostname()
+
+/** TorchServe's three sums for one model and the version that was asked for. */
+export interface VersionSeries {
+  readonly requests: Series
+  readonly latency: Series
+  readonly queue: Series
+}
+
+/**
+ * The server's own metrics under TorchServe's names (spec 8.1), as far as metrics.yaml declares them; recording one that it does not
+ * declare has no effect.
+ */
+export class ServerMetrics {
+  readonly queueTime: Series
+  readonly workerThreadTime: Series
+  readonly #requests2xx: Series
+  readonly #requests4xx: Series
+  readonly #requests5xx: Series
+  readonly #families: ReadonlyMap<string, MetricFamily>
+  readonly #warn: (message: string) => void
+
+  constructor(families: ReadonlyMap<string, MetricFamily>, warn: (message: string) => void) {
+    this.#families = families
+    this.#warn = warn
+    this.#requests2xx = this.#series('Requests2XX', 'Host')
+    this.#requests4xx = this.#series('Requests4XX', 'Host')
+    this.#requests5xx = this.#series('Requests5XX', 'Host')
+    this.queueTime = this.#series('QueueTime', 'Host')
+    this.workerThreadTime = this.#series('WorkerThreadTime', 'Host')
+  }
+
+  /** Counts one REST response; anything that is neither 2xx nor 4xx counts as 5XX, as in TorchServe. */
+  response(status: number): void {
+    if (status >= 200 && status < 300) this.#requests2xx.record(1)
+    else if (status >= 400 && status < 500) this.#requests4xx.record(1)
+    else this.#requests5xx.record(1)
+  }
+
+  version(model: string, version: string): VersionSeries {
+    return {
+      requests: this.#series('ts_inference_requests_total', model, version),
+      latency: this.#series('ts_inference_latency_microseconds', model, version),
+      queue: this.#series('ts_queue_latency_microseconds', model, version),
+    }
+  }
+
+  /** `worker` is `W-9000-echo_1.0`. */
+  workerLoaded(worker: string, milliseconds: number): void {
+    this.#series('WorkerLoadTime', worker, 'Host').record(Math.round(milliseconds))
+  }
+
+  /** A measurement of the machine, of one of its devices if `device` is given. */
+  system(name: string, value: number, device?: string): void {
+    const values = device === undefined ? ['Host'] : ['Host', device]
+    this.#series(name, ...values).record(value)
+  }
+
+  #series(name: string, ...values: string[]): Series {
+    const family = this.#families.get(name)
+    if (family?.labelNames.length === values.length + 1) return family.series([...values, HOST])
+    if (family !== undefined) {
+      this.#warn(`Metric ${name} is left out: it has ${values.length + 1} dimensions, the last is the host`)
+    }
+    return new Series('gauge')
+  }
+}

@@ -1,0 +1,15 @@
+import { readFileSync } from 'node:fs'
+
+/** Bytes of physical memory that the processes hold, as the kernel says (Linux); 0 where it does not. */
+export function residentBytes(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + residentBytesOf(pid), 0)
+}
+
+function residentBytesOf(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
