@@ -3,7 +3,6 @@ import type { Metadata, ServerInterceptingCallInterface, ServerInterceptor } fro
 import type { AccessLog } from '../logs/access-log.ts'
 
 type Listener = Parameters<ServerInterceptingCallInterface['start']>[0]
-type FullListener = Parameters<ServerInterceptingCallInterface['start']>[0]
 type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
 
 /** Writes a call's line in the access log (spec 3.4) at its end, whoever ends it. */
@@ -12,6 +11,8 @@ class LoggedCall extends ServerInterceptingCall {
   readonly #path: string
   readonly #log: AccessLog
   readonly #startedAt = Date.now()
+  /** Asked now: at a cancelled call's end it may be gone. */
+  readonly #peer: string
   #logged = false
 
   constructor(next: ServerInterceptingCallInterface, path: string, log: AccessLog) {
@@ -19,6 +20,7 @@ class LoggedCall extends ServerInterceptingCall {
     this.#next = next
     this.#path = path
     this.#log = log
+    this.#peer = next.getPeer()
   }
 
   override start(listener: Listener): void {
@@ -41,16 +43,16 @@ class LoggedCall extends ServerInterceptingCall {
   #line(code: number): void {
     if (this.#logged) return
     this.#logged = true
-    this.#log.grpc(this.#next.getPeer(), this.#path, code, this.#startedAt)
+    this.#log.grpc(this.#peer, this.#path, code, this.#startedAt)
   }
 }
 
 /** Hears also when the client cancels, after which no status is sent. */
-class LoggedListener implements FullListener {
-  readonly #next: FullListener
+class LoggedListener implements Listener {
+  readonly #next: Listener
   readonly #cancelled: () => void
 
-  constructor(next: FullListener, cancelled: () => void) {
+  constructor(next: Listener, cancelled: () => void) {
     this.#next = next
     this.#cancelled = cancelled
   }
