@@ -14,6 +14,8 @@ interface Replacement {
 const REPLACEMENTS: readonly Replacement[] = [
   { source: 'send_intermediate_predict_response(["hello"]', standIn: 'echo-stream.ts' },
   { source: 'get_request_header(i, "url_path")', standIn: 'url-path.ts' },
+  { source: 'self.context.stopping_criteria = [', standIn: 'stateful-continuous.ts' },
+  { source: 'class StatefulHandler(', standIn: 'stateful.ts' },
   { source: '(ImageClassifier):', standIn: 'recorded.ts' },
 ]
 
