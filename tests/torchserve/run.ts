@@ -11,11 +11,15 @@ import { installNewman } from './newman.ts'
 import { BUILD } from './places.ts'
 import { freePorts } from './ports.ts'
 import { runPostman } from './postman.ts'
+import { generateStubs, runPytest } from './pytest.ts'
+import { PYTEST_FILES } from './pytest-files.ts'
 import { readRecordings } from './recordings.ts'
 import { formatReport, writeReport } from './report.ts'
 import type { Result } from './result.ts'
 import { rewrite, rewrites } from './rewrites.ts'
+import { makeCommands } from './shims.ts'
 import { StandIns } from './stand-ins.ts'
+import { makeVenv } from './venv.ts'
 import { Workspace } from './workspace.ts'
 
 const DETAILS = join(BUILD, 'torchserve-results.json')
@@ -28,15 +32,23 @@ interface Options {
 async function main({ tests, only }: Options): Promise<boolean> {
   await freePorts()
   const space = await Workspace.create(tests)
-  const standIns = new StandIns(await readRecordings(space.checkout), space.archives)
+  const standIns = await StandIns.create(await readRecordings(space.checkout), space.archives)
   const mirror = await Mirror.start(standIns)
   const results: Result[] = []
   try {
     await rewrite(space.checkout, rewrites(mirror.url))
+    await makeCommands(space)
     await installNewman()
-    for (const collection of COLLECTIONS.filter(({ name }) => only?.includes(name) ?? true)) {
+    await makeVenv()
+    await generateStubs(space)
+    const wanted = (name: string): boolean => only?.includes(name) ?? true
+    for (const collection of COLLECTIONS.filter(({ name }) => wanted(name))) {
       console.log(`Running the collection ${collection.name} ...`)
       results.push(...(await runPostman(collection, space, standIns)).map(judge))
+    }
+    for (const file of PYTEST_FILES.filter(wanted)) {
+      console.log(`Running ${file} ...`)
+      results.push(...(await runPytest(file, space)).map(judge))
     }
   } finally {
     await mirror.stop()

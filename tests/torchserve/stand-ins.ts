@@ -13,9 +13,19 @@ export class StandIns {
   readonly #folder: string
   readonly #made = new Map<string, Promise<string>>()
 
-  constructor(recordings: Recordings, folder: string) {
+  private constructor(recordings: Recordings, folder: string) {
     this.#recordings = recordings
     this.#folder = folder
+  }
+
+  /** @param folder gets NAME/answers.json of each network at once, and of `unknown`, which knows none; archives when they are asked for */
+  static async create(recordings: Recordings, folder: string): Promise<StandIns> {
+    const standIns = new StandIns(recordings, folder)
+    for (const [name, answers] of [...recordings.answers, ['unknown', {}] as const]) {
+      await mkdir(join(folder, name), { recursive: true })
+      await writeFile(standIns.#answers(name), JSON.stringify(answers))
+    }
+    return standIns
   }
 
   /** What belongs into the model store. */
@@ -35,17 +45,17 @@ export class StandIns {
   }
 
   async #make(modelName: string): Promise<string> {
-    const own = join(this.#folder, modelName)
-    await mkdir(own, { recursive: true })
-    const answers = join(own, 'answers.json')
-    await writeFile(answers, JSON.stringify(this.#recordings.answers.get(modelName) ?? {}))
     return createArchive({
       modelName,
       version: '1.0',
       handler: join(STAND_INS, HANDLERS[modelName] ?? 'recorded.ts'),
-      extraFiles: [answers],
+      extraFiles: [this.#answers(modelName)],
       exportPath: this.#folder,
       force: true,
     })
+  }
+
+  #answers(name: string): string {
+    return join(this.#folder, name, 'answers.json')
   }
 }

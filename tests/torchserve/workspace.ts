@@ -1,8 +1,8 @@
-import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
-import { BUILD, REPOSITORY } from './places.ts'
+import { BUILD } from './places.ts'
 
 /** What the tests read of a checkout. */
 const PARTS = [
@@ -24,6 +24,8 @@ export class Workspace {
   readonly bin = join(BUILD, 'torchserve', 'bin')
   /** Stand-in archives, made once per run. */
   readonly archives = join(BUILD, 'torchserve', 'archives')
+  /** Python modules of ours. */
+  readonly python = join(BUILD, 'torchserve', 'python')
   readonly reports = join(BUILD, 'torchserve', 'reports')
   /** Short, because sockets are made in it. */
   readonly temp: string
@@ -41,7 +43,6 @@ export class Workspace {
     await rm(join(BUILD, 'torchserve'), { recursive: true, force: true })
     for (const folder of [space.bin, space.archives, space.reports]) await mkdir(folder, { recursive: true })
     for (const part of PARTS) await copy(join(source, part), join(space.checkout, part))
-    await space.command('torchserve', join(REPOSITORY, 'dist', 'frontend', 'cli.js'))
     return space
   }
 
@@ -53,13 +54,6 @@ export class Workspace {
       TMPDIR: this.temp,
       TEMP: this.temp,
     }
-  }
-
-  /** Makes a command that runs a script with this Node.js. */
-  async command(name: string, script: string): Promise<void> {
-    const path = join(this.bin, name)
-    await writeFile(path, `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`)
-    await chmod(path, 0o755)
   }
 
   async remove(): Promise<void> {

@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { execa } from 'execa'
+import { REPOSITORY } from './places.ts'
+import type { Result } from './result.ts'
+import { VENV_BIN } from './venv.ts'
+import type { Workspace } from './workspace.ts'
+
+const FILE_LIMIT_MS = 1_200_000
+const TEST_LIMIT_S = 240
+
+interface ReportLine {
+  test: string
+  outcome: 'passed' | 'failed' | 'skipped'
+  reason: string
+}
+
+/** Generates the gRPC modules that the tests import, as ts_scripts/regression_utils.py does. */
+export async function generateStubs(space: Workspace): Promise<void> {
+  const protos = join(space.checkout, 'frontend/server/src/main/resources/proto')
+  await execa(
+    join(VENV_BIN, 'python'),
+    [
+      ...['-m', 'grpc_tools.protoc', `--proto_path=${protos}`, `--proto_path=${join(REPOSITORY, 'proto')}`],
+      ...[
+        '--python_out=.',
+        '--grpc_python_out=.',
+        join(protos, 'inference.proto'),
+        join(protos, 'management.proto'),
+      ],
+    ],
+    { cwd: join(space.checkout, 'test', 'pytest') },
+  )
+}
+
+/** Runs one file in a process of its own, with an empty workspace folder. */
+export async function runPytest(file: string, space: Workspace): Promise<Result[]> {
+  await clean(space)
+  const report = join(space.reports, `${file}.jsonl`)
+  const env = {
+    ...space.env,
+    PATH: [VENV_BIN, space.env['PATH']].join(delimiter),
+    PYTHONPATH: [space.python, join(space.checkout, 'model-archiver'), space.checkout].join(delimiter),
+    CONFORMANCE_REPORT: report,
+  }
+  // An assertion that breaks in a thread of a test is only a warning otherwise.
+  const flags = ['-W', 'error::pytest.PytestUnhandledThreadExceptionWarning', `--timeout=${TEST_LIMIT_S}`]
+  const { exitCode, timedOut } = await execa(
+    'python',
+    ['-m', 'pytest', '-p', 'conformance_report', ...flags, `${file}.py`],
+    {
+      cwd: join(space.checkout, 'test', 'pytest'),
+      env,
+      extendEnv: false,
+      reject: false,
+      timeout: FILE_LIMIT_MS,
+      stdin: 'ignore',
+      stdout: { file: join(space.reports, `${file}.log`) },
+      stderr: { file: join(space.reports, `${file}.err`) },
+    },
+  )
+  await execa('torchserve', ['--stop'], { env, extendEnv: false, reject: false })
+  const results = await readReport(file, report)
+  if (timedOut || results.length === 0)
+    results.push({ suite: file, test: '(file)', outcome: 'failed', reason: `pytest ended with ${exitCode}` })
+  return results
+}
+
+/** `workspace` is where test_utils.py keeps its model store. */
+async function clean(space: Workspace): Promise<void> {
+  await rm(space.temp, { recursive: true, force: true })
+  await mkdir(join(space.temp, 'workspace', 'model_store'), { recursive: true })
+  await rm(join(space.checkout, 'test', 'pytest', 'logs'), { recursive: true, force: true })
+}
+
+async function readReport(suite: string, path: string): Promise<Result[]> {
+  if (!existsSync(path)) return []
+  const lines = (await readFile(path, 'utf8')).trim().split('\n')
+  return lines.map((line) => toResult(suite, JSON.parse(line) as ReportLine))
+}
+
+function toResult(suite: string, { test, outcome, reason }: ReportLine): Result {
+  if (outcome !== 'skipped') return { suite, test, outcome, reason }
+  return { suite, test, outcome: 'impossible', reason: `TorchServe's own mark: ${reason}` }
+}
