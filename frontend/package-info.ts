@@ -12,3 +12,6 @@ const description: unknown = JSON.parse(readFileSync(join(packageRoot(), 'packag
 
 /** Version of the installed package. */
 export const version = (description as { version: string }).version
+
+/** What the Open Inference Protocol says of the server; the names are TorchServe's. */
+export const serverMetadata = { name: 'Torchserve', version, extensions: ['kserve', 'kubeflow'] }

@@ -1,20 +1,62 @@
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
-import { loadSync } from '@grpc/proto-loader'
+import { loadSync, type Options, type PackageDefinition } from '@grpc/proto-loader'
 import { protoDir } from '../package-info.ts'
 
-const INFERENCE = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'
-const MANAGEMENT = 'org.pytorch.serve.grpc.management.ManagementAPIsService'
+const TORCHSERVE = 'org.pytorch.serve.grpc'
+const INFERENCE = `${TORCHSERVE}.inference.InferenceAPIsService`
+const MANAGEMENT = `${TORCHSERVE}.management.ManagementAPIsService`
+const OPEN_INFERENCE = `${TORCHSERVE}.openinference.GRPCInferenceService`
+const HEALTH = 'grpc.health.v1.Health'
+const REFLECTION = 'grpc.reflection.v1.ServerReflection'
+/** What older tools ask; its messages are those of v1. */
+const REFLECTION_ALPHA = 'grpc.reflection.v1alpha.ServerReflection'
 
-/** Both services as proto/*.proto define them. Messages keep the names of the files; absent fields are undefined. */
-export function loadServices(): { inference: ServiceDefinition; management: ServiceDefinition } {
-  const definitions = loadSync(['inference.proto', 'management.proto'], {
-    keepCase: true,
-    includeDirs: [protoDir],
-  })
+/** One service as a .proto file defines it. */
+export interface LoadedService {
+  /** Full name, with its package. */
+  readonly name: string
+  readonly definition: ServiceDefinition
+  /** Serialized FileDescriptorProtos of its file and of those that it imports, one for each package. */
+  readonly descriptors: readonly Buffer[]
+  /** Full names of all services, messages and enums in these files. */
+  readonly symbols: readonly string[]
+}
+
+/** The services that listeners may have; messages keep the names of the files, absent fields are undefined. */
+export function loadServices() {
+  const inference = load('inference.proto', INFERENCE)
   return {
-    inference: withEncodedResponses(definitions[INFERENCE] as ServiceDefinition),
-    management: definitions[MANAGEMENT] as ServiceDefinition,
+    inference: { ...inference, definition: withEncodedResponses(inference.definition) },
+    management: load('management.proto', MANAGEMENT),
+    health: load('grpc/health/v1/health.proto', HEALTH),
+    reflection: load('grpc/reflection/v1/reflection.proto', REFLECTION),
+    reflectionAlpha: load('grpc/reflection/v1alpha/reflection.proto', REFLECTION_ALPHA),
   }
+}
+
+/** The Open Inference service: 64-bit integers are texts, absent lists are empty. */
+export function loadOpenInference(): LoadedService {
+  return load('open_inference_grpc.proto', OPEN_INFERENCE, { longs: String, arrays: true })
+}
+
+function load(file: string, name: string, options: Options = {}): LoadedService {
+  const definitions = loadSync(file, { keepCase: true, includeDirs: [protoDir], ...options })
+  return {
+    name,
+    definition: definitions[name] as ServiceDefinition,
+    descriptors: descriptorsOf(definitions),
+    symbols: Object.keys(definitions),
+  }
+}
+
+/** proto-loader hangs all of them on each message. */
+function descriptorsOf(definitions: PackageDefinition): Buffer[] {
+  for (const each of Object.values(definitions)) {
+    if ('fileDescriptorProtos' in each && Array.isArray(each.fileDescriptorProtos)) {
+      return each.fileDescriptorProtos
+    }
+  }
+  return []
 }
 
 /** The service's handlers answer with messages that are encoded already (prediction-codec.ts). */

@@ -57,5 +57,9 @@ class EagerCall extends ServerInterceptingCall {
   }
 }
 
-/** For servers whose responses are serialized before they are written. */
-export const eagerCalls: ServerInterceptor = (_method, call) => new EagerCall(call)
+/** For the methods whose responses are serialized before they are written; all others stay as they are. */
+export function eagerCalls(service: string): ServerInterceptor {
+  const prefix = `/${service}/`
+  return (method, call) =>
+    method.path.startsWith(prefix) ? new EagerCall(call) : new ServerInterceptingCall(call)
+}

@@ -3,10 +3,10 @@ import { ServeError } from '../../protocol/errors.ts'
 import { headerLine } from '../../protocol/header-lines.ts'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
-import { Job } from '../models/job.ts'
+import type { InferenceRequest } from '../models/job.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import { sequenceHeadersOf, type SequenceSettings } from '../models/sequence-headers.ts'
-import { cancelReason, endAtDeadline } from './deadline.ts'
+import { endAtDeadline } from './deadline.ts'
 import { inferenceError } from './errors.ts'
 import { logFailure, type GrpcLog } from './log.ts'
 import { encodePrediction } from './prediction-codec.ts'
@@ -14,6 +14,7 @@ import { inferenceRequest } from './request.ts'
 import { StreamReply, UnaryReply, type PredictionCall, type PredictionStream } from './send-reply.ts'
 import { SequenceCall } from './sequence-call.ts'
 import type { SequenceStream } from './sequence-request.ts'
+import { submitCall } from './submit-call.ts'
 import { authorize } from './token.ts'
 
 export interface InferenceDeps {
@@ -56,12 +57,12 @@ export class InferenceService {
 
   readonly #predictions = (call: PredictionCall, respond: sendUnaryData<Buffer>): void => {
     const { settings, log } = this.#deps
-    const reply = new UnaryReply(call, respond, settings.maxResponseSize, log)
-    this.#submit(call, reply)
+    const target = { rpc: 'Predictions', call, respond, encode: encodePrediction }
+    submitCall(this.#deps, call, new UnaryReply(target, settings.maxResponseSize, log), this.#request)
   }
 
   readonly #streamPredictions = (call: PredictionStream): void => {
-    const job = this.#submit(call, new StreamReply(call, this.#deps.log))
+    const job = submitCall(this.#deps, call, new StreamReply(call, this.#deps.log), this.#request)
     if (job !== undefined) endAtDeadline(call, () => job.cancel('deadline'))
   }
 
@@ -75,23 +76,10 @@ export class InferenceService {
     }
   }
 
-  #submit(call: PredictionCall | PredictionStream, reply: UnaryReply | StreamReply): Job | undefined {
-    try {
-      authorize(this.#deps.authorizer, 'inference', call)
-      const request = inferenceRequest(call)
-      const { sequence_id: sequenceId } = call.request
-      if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
-      const job = new Job(request, reply)
-      reply.job = job
-      this.#deps.models.submit(job)
-      // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
-      call.on('cancelled', () => {
-        if (!job.ended) job.cancel(cancelReason(job.request.deadline))
-      })
-      return job
-    } catch (thrown) {
-      reply.fail(ServeError.from(thrown))
-      return undefined
-    }
+  readonly #request = (call: PredictionCall | PredictionStream): InferenceRequest => {
+    const request = inferenceRequest(call)
+    const { sequence_id: sequenceId } = call.request
+    if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
+    return request
   }
 }

@@ -50,7 +50,7 @@ function inputParts(input: Record<string, Buffer>): InputPart[] {
 }
 
 /** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
-function requestHeaders(metadata: Metadata): string {
+export function requestHeaders(metadata: Metadata): string {
   let lines = ''
   const values = metadata.getMap()
   for (const name of Object.keys(values)) {

@@ -60,30 +60,49 @@ export class StreamReply implements ReplySink {
   }
 }
 
+/** How the whole answer of a handler becomes the message of a unary call. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED */
+export type EncodeReply<Message> = (body: Uint8Array, head: ReplyHead) => Message
+
+/** What is done for a unary call whose answer is not a PredictionResponse, too. */
+export interface UnaryTarget<Message> {
+  /** For the log. */
+  readonly rpc: string
+  readonly call: Pick<ServerUnaryCall<unknown, Message>, 'sendMetadata'>
+  readonly respond: sendUnaryData<Message>
+  readonly encode: EncodeReply<Message>
+}
+
 /** Sends one message. The items of a streaming handler are joined, up to `maxBytes`. */
-export class UnaryReply implements ReplySink {
+export class UnaryReply<Message> implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #call: PredictionCall
-  readonly #respond: sendUnaryData<Buffer>
+  readonly #target: UnaryTarget<Message>
   readonly #maxBytes: number
   readonly #log: GrpcLog
+  #head: ReplyHead | undefined
   #items: ByteCollector | undefined
 
-  constructor(call: PredictionCall, respond: sendUnaryData<Buffer>, maxBytes: number, log: GrpcLog) {
-    this.#call = call
-    this.#respond = respond
+  constructor(target: UnaryTarget<Message>, maxBytes: number, log: GrpcLog) {
+    this.#target = target
     this.#maxBytes = maxBytes
     this.#log = log
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
-    this.#sendHead(head)
-    this.#respond(null, encodePrediction(body))
+    let message: Message
+    try {
+      message = this.#target.encode(body, head)
+    } catch (thrown) {
+      this.fail(ServeError.from(thrown))
+      return
+    }
+    const metadata = replyMetadata(head)
+    if (metadata !== undefined) this.#target.call.sendMetadata(metadata)
+    this.#target.respond(null, message)
   }
 
   open(head: ReplyHead): void {
-    this.#sendHead(head)
+    this.#head = head
     this.#items = new ByteCollector(this.#maxBytes)
   }
 
@@ -93,17 +112,12 @@ export class UnaryReply implements ReplySink {
   }
 
   close(): void {
-    this.#respond(null, encodePrediction(this.#items!.bytes()))
+    this.whole(this.#head!, this.#items!.bytes())
   }
 
   fail(error: ServeError): void {
-    logFailure(this.#log, 'Predictions', error)
-    this.#respond(inferenceError(error))
-  }
-
-  #sendHead(head: ReplyHead): void {
-    const metadata = replyMetadata(head)
-    if (metadata !== undefined) this.#call.sendMetadata(metadata)
+    logFailure(this.#log, this.#target.rpc, error)
+    this.#target.respond(inferenceError(error))
   }
 
   #overflow(): void {

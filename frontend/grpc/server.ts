@@ -1,16 +1,20 @@
-import { setLogger, type ServerOptions } from '@grpc/grpc-js'
+import { setLogger, type ServerOptions, type UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
 import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
+import { isServerReady } from '../models/readiness.ts'
 import type { SequenceSettings } from '../models/sequence-headers.ts'
+import { loadOpenInference, loadServices, type LoadedService } from './definitions.ts'
 import { accessLogged } from './access-log.ts'
-import { loadServices } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
+import { HealthService } from './health.ts'
 import { InferenceService } from './inference.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
 import type { GrpcLog } from './log.ts'
 import { managementService } from './management.ts'
+import { openInferenceService } from './open-inference/service.ts'
+import { reflectionService } from './reflection.ts'
 
 /** What the gRPC servers need to know of the configuration. */
 export type GrpcSettings = Pick<
@@ -26,6 +30,7 @@ export type GrpcSettings = Pick<
   | 'maxRequestSize'
   | 'maxResponseSize'
   | 'enableModelApi'
+  | 'openInferenceProtocol'
 > &
   SequenceSettings
 
@@ -57,11 +62,12 @@ export class GrpcServers {
   readonly #settings: GrpcSettings
   readonly #inference: GrpcListener
   readonly #management: GrpcListener
+  readonly #health: HealthService[] = []
 
   constructor(deps: GrpcDeps) {
     quietGrpc(deps.log)
     const services = loadServices()
-    const { settings } = deps
+    const { settings, models } = deps
     const logged = accessLogged(deps.accessLog)
     const options = serverOptions(settings)
     this.#settings = settings
@@ -71,9 +77,11 @@ export class GrpcServers {
         settings.grpcInferenceMaxConnectionAgeMs,
         settings.grpcInferenceMaxConnectionAgeGraceMs,
       ),
-      interceptors: [...logged, eagerCalls],
+      interceptors: [...logged, eagerCalls(services.inference.name)],
     })
-    this.#inference.server.addService(services.inference, new InferenceService(deps).implementation())
+    const served: Served[] = [[services.inference, new InferenceService(deps).implementation()]]
+    if (settings.openInferenceProtocol) served.push([loadOpenInference(), openInferenceService(deps)])
+    this.#serve(this.#inference, served, services, () => isServerReady(models))
     this.#management = new GrpcListener('gRPC management', {
       ...options,
       ...connectionAge(
@@ -82,7 +90,9 @@ export class GrpcServers {
       ),
       interceptors: logged,
     })
-    this.#management.server.addService(services.management, managementService(deps))
+    this.#serve(this.#management, [[services.management, managementService(deps)]], services, () =>
+      Promise.resolve(true),
+    )
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; then neither listens. */
@@ -101,6 +111,7 @@ export class GrpcServers {
 
   /** No new calls; resolves when the running ones have ended. `forceShutdown` cuts it short. */
   async drain(): Promise<void> {
+    for (const health of this.#health) health.close()
     await Promise.all([this.#inference.drain(), this.#management.drain()])
   }
 
@@ -109,7 +120,29 @@ export class GrpcServers {
     this.#inference.forceShutdown()
     this.#management.forceShutdown()
   }
+
+  /** Adds services to a listener, and health and reflection for them. */
+  #serve(
+    { server }: GrpcListener,
+    served: readonly Served[],
+    { health, reflection, reflectionAlpha }: ReturnType<typeof loadServices>,
+    isServing: () => Promise<boolean>,
+  ): void {
+    for (const [{ definition }, implementation] of served) server.addService(definition, implementation)
+    const own = served.map(([service]) => service)
+    const healthService = new HealthService(
+      own.map(({ name }) => name),
+      isServing,
+    )
+    this.#health.push(healthService)
+    server.addService(health.definition, healthService.implementation())
+    const reflected = reflectionService([...own, health, reflection, reflectionAlpha])
+    server.addService(reflection.definition, reflected)
+    server.addService(reflectionAlpha.definition, reflected)
+  }
 }
+
+type Served = readonly [LoadedService, UntypedServiceImplementation]
 
 function serverOptions(settings: GrpcSettings): ServerOptions {
   return {

@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { isServerReady } from '../models/readiness.ts'
-import { version } from '../package-info.ts'
+import { serverMetadata } from '../package-info.ts'
 import { admit } from './admit.ts'
 import { answerJson } from './koa-app.ts'
 import { parseTarget } from './path.ts'
@@ -8,13 +8,11 @@ import type { RestState } from './rest-state.ts'
 
 type Answer = readonly [status: number, body: object]
 
-const EXTENSIONS = ['kserve', 'kubeflow']
-
 /** What the Open Inference Protocol adds to the inference API, by path; any method (spec 1.5). */
 export const OPEN_INFERENCE_ROUTES: Readonly<Record<string, (state: RestState) => Answer | Promise<Answer>>> =
   {
     /** The misspelt key is TorchServe's [quirk]; the right one stands beside it. */
-    '/v2': () => [200, { name: 'Torchserve', version, extenstion: EXTENSIONS, extensions: EXTENSIONS }],
+    '/v2': () => [200, { ...serverMetadata, extenstion: serverMetadata.extensions }],
     '/v2/health/live': () => [200, { live: true }],
     '/v2/health/ready': async ({ models }) => {
       const ready = await isServerReady(models)

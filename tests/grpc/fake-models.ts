@@ -1,4 +1,4 @@
-import type { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../protocol/errors.ts'
 import {
   type AbandonReason,
   type InputPart,
@@ -54,6 +54,8 @@ export class Work implements JobHolder {
 export class FakeModels implements ModelOperations {
   onWork: (work: Work) => void = (work) => work.respond('ok')
   healthy = true
+  /** Names of models; `loading` has no worker yet. */
+  startup: string[] = []
   readonly works: Work[] = []
   readonly asked: unknown[][] = []
   /** What the next management operation throws. */
@@ -62,6 +64,7 @@ export class FakeModels implements ModelOperations {
 
   submit(job: Job): void {
     if (this.failure) throw this.failure
+    if (job.request.modelName === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
     const work = new Work(job)
     this.works.push(work)
     this.onWork(work)
@@ -101,7 +104,12 @@ export class FakeModels implements ModelOperations {
     customized?: boolean,
   ): Promise<ModelDescription[]> {
     this.#operation('describe', modelName, modelVersion, customized)
-    return [{ modelName, modelVersion: '1.0' } as ModelDescription]
+    if (modelName === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
+    const status = modelName === 'loading' ? 'UNLOADING' : 'READY'
+    const versions = modelVersion === 'all' ? ['1.0', '2.0'] : ['1.0']
+    return versions.map(
+      (each) => ({ modelName, modelVersion: each, minWorkers: 1, workers: [{ status }] }) as ModelDescription,
+    )
   }
 
   health(): 'Healthy' | 'Unhealthy' {
@@ -109,7 +117,7 @@ export class FakeModels implements ModelOperations {
   }
 
   loadedAtStartup(): string[] {
-    return []
+    return this.startup
   }
 
   #operation(...asked: unknown[]): OperationResult {

@@ -26,6 +26,7 @@ export const SETTINGS: GrpcSettings = {
   tsHeaderKeySequenceId: 'ts_request_sequence_id',
   tsHeaderKeySequenceStart: 'ts_request_sequence_start',
   tsHeaderKeySequenceEnd: 'ts_request_sequence_end',
+  openInferenceProtocol: false,
 }
 
 /** Takes anything, or only `Bearer <kind>`. */
@@ -50,13 +51,15 @@ export class RunningGrpc {
   readonly inference: ReturnType<typeof inferenceClient>
   readonly management: ReturnType<typeof managementClient>
   readonly port: number
+  readonly managementPort: number
   readonly logged: string[]
 
-  constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'> & { managementPort: number }) {
+  constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'>) {
     this.models = init.models
     this.authorizer = init.authorizer
     this.servers = init.servers
     this.port = init.port
+    this.managementPort = init.managementPort
     this.logged = init.logged
     this.inference = inferenceClient(init.port)
     this.management = managementClient(init.managementPort)

@@ -51,6 +51,32 @@ export function managementClient(port: number, channel?: ChannelCredentials): Cl
   ) as Client & ManagementMethods
 }
 
+/** Any of our services, its methods untyped: all of them take a message, options and a callback, or return a stream. */
+export function anyClient(
+  file: string,
+  packageName: string,
+  service: string,
+  port: number,
+): Client & AnyMethods {
+  return client(file, packageName, service, port) as Client & AnyMethods
+}
+
+export function openInferenceClient(port: number): Client & AnyMethods {
+  return anyClient(
+    'open_inference_grpc.proto',
+    'org.pytorch.serve.grpc.openinference',
+    'GRPCInferenceService',
+    port,
+  )
+}
+
+export function healthClient(port: number): Client & AnyMethods {
+  return anyClient('grpc/health/v1/health.proto', 'grpc.health.v1', 'Health', port)
+}
+
+export type Message = Record<string, unknown>
+type AnyMethods = Record<string, Unary<Message, Message> & ServerStream<Message, Message>>
+
 export interface PredictionsRequest {
   model_name: string
   model_version?: string

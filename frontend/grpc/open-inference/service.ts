@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto'
+import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
+import { ServeError } from '../../../protocol/errors.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { InferenceRequest } from '../../models/job.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import { serverMetadata } from '../../package-info.ts'
+import { inferenceError, managementError } from '../errors.ts'
+import { logFailure, type GrpcLog } from '../log.ts'
+import { deadlineOf, requestHeaders } from '../request.ts'
+import { UnaryReply } from '../send-reply.ts'
+import { submitCall } from '../submit-call.ts'
+import { authorize } from '../token.ts'
+import { inferRequestJson } from './infer-request.ts'
+import { inferResponse } from './infer-response.ts'
+import type { ModelInferRequest, ModelInferResponse, ModelRequest } from './messages.ts'
+
+export interface OpenInferenceDeps {
+  models: ModelOperations
+  authorizer: Authorizer
+  settings: Pick<Settings, 'maxResponseSize'>
+  log: GrpcLog
+}
+
+type InferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
+
+/** `GRPCInferenceService` in TorchServe's package (spec 3.5), handlers by rpc name. Every rpc needs the inference token. */
+export function openInferenceService(deps: OpenInferenceDeps): UntypedServiceImplementation {
+  const { models } = deps
+  return {
+    ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
+    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerMetadata: rpc(deps, 'ServerMetadata', () => serverMetadata),
+    ModelReady: rpc(deps, 'ModelReady', async ({ name, version }: ModelRequest) => {
+      if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter name is required.')
+      return { ready: await isModelReady(models, name, version || undefined) }
+    }),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => modelMetadata(models, request)),
+    ModelInfer: (call: InferCall, respond: sendUnaryData<ModelInferResponse>) => {
+      const encode = (body: Uint8Array, head: Parameters<typeof inferResponse>[2]): ModelInferResponse =>
+        inferResponse(call.request, body, head)
+      const target = { rpc: 'ModelInfer', call, respond, encode }
+      submitCall(deps, call, new UnaryReply(target, deps.settings.maxResponseSize, deps.log), inferRequest)
+    },
+  }
+}
+
+/** The tensors are one JSON body, and the metadata headers, as with Predictions. */
+function inferRequest(call: InferCall): InferenceRequest {
+  const { model_name: modelName, model_version: modelVersion } = call.request
+  if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  const data = Buffer.from(inferRequestJson(call.request))
+  return {
+    requestId: randomUUID(),
+    modelName,
+    modelVersion: modelVersion === '' ? undefined : modelVersion,
+    headers: requestHeaders(call.metadata),
+    parts: [{ name: 'body', contentType: 'application/json', data }],
+    deadline: deadlineOf(call),
+  }
+}
+
+async function modelMetadata(models: ModelOperations, { name, version }: ModelRequest): Promise<object> {
+  if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  await models.describe(name, version || undefined)
+  const all = await models.describe(name, 'all')
+  const versions = all.map(({ modelVersion }) => modelVersion)
+  return { name, versions, platform: '', inputs: [], outputs: [] }
+}
+
+function rpc<Request>(
+  deps: OpenInferenceDeps,
+  name: string,
+  answer: (request: Request) => object | Promise<object>,
+) {
+  const run = async (call: ServerUnaryCall<Request, object>): Promise<object> => {
+    authorize(deps.authorizer, 'inference', call)
+    return answer(call.request)
+  }
+  return (call: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
+    run(call).then(
+      (message) => respond(null, message),
+      (thrown: unknown) => {
+        const error = ServeError.from(thrown)
+        logFailure(deps.log, name, error)
+        const isAbsent = error.code === 'MODEL_NOT_FOUND' || error.code === 'VERSION_NOT_FOUND'
+        respond(isAbsent ? managementError(error) : inferenceError(error))
+      },
+    )
+  }
+}
