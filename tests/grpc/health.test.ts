@@ -32,7 +32,7 @@ class Told {
 
   async next(): Promise<unknown> {
     const { done, value } = await this.#states.next()
-    return done ? 'ended' : (value as Message)['status']
+    return done ? 'ended' : value['status']
   }
 }
 
