@@ -225,12 +225,3 @@ describe('StreamPredictions', () => {
     expect(sent).not.toHaveProperty('x-late')
   })
 })
-
-test('StreamPredictions2 says that it is not there yet', async () => {
-  const { StreamPredictions2 } = grpc.inference as unknown as {
-    StreamPredictions2: () => ReturnType<typeof stream>
-  }
-  const { error } = await readAll(StreamPredictions2.call(grpc.inference))
-  expect(error?.code).toBe(Status.UNIMPLEMENTED)
-  expect(error?.details).toContain('use StreamPredictions')
-})
