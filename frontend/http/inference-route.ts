@@ -35,24 +35,27 @@ export function inferenceTarget(url: string): InferenceTarget {
 /** First segments that never are the model of `/{m}/predict`. */
 const RESERVED = new Set(['models', 'ping', 'metrics', 'token', 'workflows', 'api-description'])
 
-/** The inference route of a path; undefined: it is none. */
+/** By the first segment of the path. */
+export const INFERENCE_ROUTES: ReadonlyMap<
+  string,
+  (segments: readonly string[]) => InferenceRoute | undefined
+> = new Map([
+  ['predictions', (segments) => versioned(segments, 'False')],
+  ['explanations', (segments) => versioned(segments, 'True')],
+  ['invocations', ({ length }) => (length === 1 ? withQuery(undefined, undefined) : undefined)],
+  ['models', invoke],
+  ['v1', kserveV1],
+  ['v2', kserveV2],
+])
+
+/** The inference route of a path; undefined: it is none. What begins with no known segment may be `/{m}/predict`. */
 export function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
-  switch (segments[0]) {
-    case 'predictions':
-      return versioned(segments, 'False')
-    case 'explanations':
-      return versioned(segments, 'True')
-    case 'invocations':
-      return segments.length === 1 ? withQuery(undefined, undefined) : undefined
-    case 'models':
-      return segments.length === 3 && segments[2] === 'invoke' ? withQuery(segments[1], undefined) : undefined
-    case 'v1':
-      return kserveV1(segments)
-    case 'v2':
-      return kserveV2(segments)
-    default:
-      return legacy(segments)
-  }
+  return (INFERENCE_ROUTES.get(segments[0] ?? '') ?? legacy)(segments)
+}
+
+/** `/models/{m}/invoke`. */
+function invoke(segments: readonly string[]): InferenceRoute | undefined {
+  return segments.length === 3 && segments[2] === 'invoke' ? withQuery(segments[1], undefined) : undefined
 }
 
 function versioned(segments: readonly string[], explain: 'True' | 'False'): InferenceRoute | undefined {

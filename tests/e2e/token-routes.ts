@@ -1,0 +1,137 @@
+import type { ServiceDefinition } from '@grpc/grpc-js'
+import type { Router } from '@koa/router'
+import { listenerDescription } from '../../frontend/http/api-description/documents.ts'
+import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
+import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
+import { managementRouter, tokenRouter } from '../../frontend/http/management.ts'
+import { OPEN_INFERENCE_ROUTES } from '../../frontend/http/open-inference.ts'
+import type { RestState } from '../../frontend/http/rest-state.ts'
+import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/grpc/definitions.ts'
+
+export type Need = 'inference' | 'management' | 'API' | 'nothing'
+
+export interface RestRoute {
+  method: string
+  path: string
+  needs: Need
+}
+
+/** Paths of each first segment of the inference API; a segment without any fails the test below. */
+const INFERENCE_EXAMPLES: Record<string, string[]> = {
+  predictions: [
+    '/predictions/echo',
+    '/predictions/echo/1.0',
+    '/predictions/echo/1.0/a/path',
+    '/predictions/none',
+  ],
+  explanations: ['/explanations/echo', '/explanations/echo/1.0'],
+  invocations: ['/invocations', '/invocations?model_name=echo'],
+  models: ['/models/echo/invoke'],
+  v1: ['/v1/models/echo:predict', '/v1/models/echo:explain'],
+  v2: ['/v2/models/echo/infer', '/v2/models/echo/explain', '/v2/models/echo/versions/1.0'],
+}
+
+/** First segments that the inference API knows and the examples above do not. */
+export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter((segment) => !(segment in INFERENCE_EXAMPLES))
+
+const BEYOND_THE_TABLE = ['/ping', '/ping/me', '/echo/predict', '/echo/1.0/predict']
+
+/** Every route of the inference API; all take any method, and OPTIONS is another answer. */
+export function inferenceRoutes(): RestRoute[] {
+  const paths = [
+    ...Object.values(INFERENCE_EXAMPLES).flat(),
+    ...BEYOND_THE_TABLE,
+    ...Object.keys(OPEN_INFERENCE_ROUTES),
+    ...documented('inference').map(({ path }) => path),
+  ]
+  const routes = unique(paths.filter(isNotOpen)).flatMap((path) =>
+    ['POST', 'OPTIONS'].map((method): RestRoute => ({ method, path, needs: 'inference' })),
+  )
+  return [...routes, ...OPEN_ROUTES]
+}
+
+/** Every route of the management API, from its routers, and that a path which is none is not told without a token. */
+export function managementRoutes(): RestRoute[] {
+  const routes = [...routed(managementRouter(NO_STATE)), ...documented('management')]
+  return [
+    ...routes
+      .filter(({ path }) => isNotOpen(path))
+      .map((route): RestRoute => ({ ...route, needs: 'management' })),
+    { method: 'GET', path: '/tokens', needs: 'management' },
+    { method: 'GET', path: '/models/token', needs: 'management' },
+    ...OPEN_ROUTES,
+  ]
+}
+
+/** Each rotates a key: to be asked last. */
+export function tokenRoutes(): RestRoute[] {
+  return routed(tokenRouter(NO_STATE))
+    .filter(({ method }) => ['GET', 'POST'].includes(method))
+    .map(({ method, path }) => ({ method, path: `${path}?type=management`, needs: 'API' }))
+}
+
+export function metricsRoutes(): RestRoute[] {
+  return [{ method: 'GET', path: '/metrics', needs: 'nothing' }, ...OPEN_ROUTES]
+}
+
+/** Served without a token on every listener. */
+const OPEN_ROUTES: RestRoute[] = [
+  { method: 'OPTIONS', path: '/', needs: 'nothing' },
+  { method: 'GET', path: '/api-description', needs: 'nothing' },
+  { method: 'POST', path: '/api-description', needs: 'nothing' },
+]
+
+function isNotOpen(path: string): boolean {
+  return path !== '/' && path !== '/api-description' && path !== '/metrics'
+}
+
+/** What the routers are built from is not needed to read their tables. */
+const NO_STATE = {} as RestState
+
+function routed(router: Router): { method: string; path: string }[] {
+  return router.stack.flatMap(({ path, methods }) =>
+    methods.map((method) => ({ method, path: filled(String(path)) })),
+  )
+}
+
+function documented(kind: 'inference' | 'management'): { method: string; path: string }[] {
+  const { paths } = JSON.parse(listenerDescription(kind)) as OpenApi
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => ({ method: method.toUpperCase(), path: filled(path) })),
+  )
+}
+
+/** `/models/:model/{model_version}` with a real model and version. */
+function filled(path: string): string {
+  return path
+    .replaceAll(/:model\b|\{model_name\}|:workflow\b/g, 'echo')
+    .replaceAll(/:version\b|\{model_version\}/g, '1.0')
+}
+
+function unique(values: string[]): string[] {
+  return [...new Set(values)]
+}
+
+export interface Rpc {
+  path: string
+  needs: Need
+}
+
+/** Every rpc of every service of a listener, from the .proto files. */
+export function rpcs(listener: 'inference' | 'management'): Rpc[] {
+  return servicesOf(listener).flatMap(({ name, definition }) =>
+    Object.values(definition as ServiceDefinition<Record<string, never>>).map(
+      ({ path }: { path: string }): Rpc => ({
+        path,
+        needs: name.startsWith('grpc.') ? 'nothing' : listener,
+      }),
+    ),
+  )
+}
+
+/** In the order in which reflection lists them. */
+export function servicesOf(listener: 'inference' | 'management'): LoadedService[] {
+  const { inference, management, health, reflection, reflectionAlpha } = loadServices()
+  const own = listener === 'inference' ? [inference, loadOpenInference()] : [management]
+  return [...own, health, reflection, reflectionAlpha]
+}
