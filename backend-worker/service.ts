@@ -85,6 +85,11 @@ export class Service implements BatchHost {
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
+  /** Sends what was reported and has not left yet. */
+  flushMetrics(): void {
+    this.#model.metrics.sender.flush()
+  }
+
   streamEnded(stream: ResponseStream): void {
     this.#streams.delete(stream.id)
     if (this.#streams.size > 0) return

@@ -143,5 +143,6 @@ export class Session {
     } catch (thrown) {
       process.stderr.write(`The handler threw in shutdown: ${describeThrown(thrown)}\n`)
     }
+    loaded.service.flushMetrics()
   }
 }

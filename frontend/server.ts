@@ -15,7 +15,7 @@ import { version } from './package-info.ts'
 import type { RunningServer, StartOptions } from './server-api.ts'
 import { Pool } from './workers/pool.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
-import type { WorkerOutput } from './workers/worker.ts'
+import type { WorkerOutput } from './workers/worker-events.ts'
 
 /** Worker ids go up from TorchServe's first worker port (spec 4.5). */
 const FIRST_WORKER_ID = 9000

@@ -5,7 +5,8 @@ import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
 import type { LaunchContext } from './launch.ts'
-import { Worker, type WorkerOutput } from './worker.ts'
+import { Worker } from './worker.ts'
+import type { WorkerOutput } from './worker-events.ts'
 
 export interface PoolContext extends LaunchContext {
   /** A number that no other worker of this server has. */
