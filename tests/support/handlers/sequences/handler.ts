@@ -7,13 +7,15 @@ interface Sequence {
 }
 
 /**
- * Adds up the numbers of each sequence. As the body of a request: a number (text or JSON) is added; `end` ends the sequence; `crash` ends the
- * worker; `sleep <ms> <number>` takes its time; `stream` (continuous batching) tells the sum in every step until `stop` comes.
+ * Adds up the numbers of each sequence. As the body of a request: a number (text or JSON) is added; `end` ends the sequence; `crash <ms>` ends
+ * the worker after that time; `sleep <ms> <number>` takes its time; `stream` (continuous batching) tells the sum in every step until `stop` comes.
  */
 export async function handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
   const words = requests.map(read)
+  await pause(
+    Math.max(0, ...words.map(([word, ms]) => (word === 'sleep' || word === 'crash' ? Number(ms) : 0))),
+  )
   if (words.some(([word]) => word === 'crash')) process.exit(3)
-  await pause(Math.max(0, ...words.map(([word, ms]) => (word === 'sleep' ? Number(ms) : 0))))
   const answers = words.map((one, i) => answer(one, i, context))
   if (words.some(([word]) => word === 'stream')) await pause(5)
   return answers
