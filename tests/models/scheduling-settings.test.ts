@@ -4,7 +4,10 @@ import { schedulingSettings } from '../../frontend/models/scheduling-settings.ts
 
 const NO_RANKS = { parallelType: '', parallelLevel: 0 } as const
 
-function read(config: Record<string, unknown>, parallel: Parameters<typeof schedulingSettings>[2] = NO_RANKS) {
+function read(
+  config: Record<string, unknown>,
+  parallel: Parameters<typeof schedulingSettings>[2] = NO_RANKS,
+) {
   const reader = new ConfigReader(config)
   return { ...schedulingSettings(reader, 4, parallel), warnings: reader.warnings }
 }
