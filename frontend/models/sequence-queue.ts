@@ -1,7 +1,8 @@
 import { ServeError } from '../../protocol/errors.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobQueue } from './job-queue.ts'
-import { type BatchRule, Lane } from './lane.ts'
+import type { BatchRule } from './lane.ts'
+import { Lanes } from './lanes.ts'
 import type { ReplyHead } from './reply-sink.ts'
 import { freest, isDescribe, type JobRunner, type RunWatcher, type Scheduler } from './scheduler.ts'
 import { Sequence } from './sequence.ts'
@@ -41,17 +42,15 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   readonly #sequences = new Map<string, Sequence>()
   /** Jobs that wait or run. */
   readonly #sequenceOf = new Map<Job, Sequence>()
-  readonly #lanes = new Map<JobRunner, Lane>()
-  /** Sequences that no worker has yet and that have a job to go, longest first. */
-  readonly #unbound = new Set<Sequence>()
+  readonly #lanes: Lanes
   readonly #describes: JobQueue
   #workers: readonly JobRunner[] = []
-  #clock = 0
 
   constructor(options: SequenceQueueOptions) {
     const { timeouts, refusal, maxWaiting } = options
     this.#options = options
     this.#limits = jobLimits(timeouts)
+    this.#lanes = new Lanes(options, this)
     this.#describes = new JobQueue({
       capacity: maxWaiting,
       batchSize: 1,
@@ -90,7 +89,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     sequence.waiting.add(job)
     this.#sequenceOf.set(job, sequence)
     job.queued(this, this.#limits)
-    this.#arm(sequence)
+    this.#lanes.arm(sequence)
     this.hand()
     if (sequence.waiting.has(job)) job.waits()
   }
@@ -106,35 +105,20 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   serve(workers: readonly JobRunner[]): void {
     this.#workers = workers
+    this.#lanes.serve(workers)
     this.#describes.serve(workers)
   }
 
   hand(): void {
     this.#describes.hand()
-    for (const sequence of this.#unbound) {
-      const lane = this.#bestLane()
-      if (lane === undefined) break
-      this.#bind(sequence, lane)
-    }
-    for (const lane of this.#lanes.values()) {
-      while (lane.worker.freeSlots > 0) {
-        const batch = lane.take()
-        if (batch.length === 0) break
-        lane.worker.run(batch, this)
-      }
-    }
+    this.#lanes.hand()
   }
 
   /** What it knew of its sequences is lost: they end, and a job of theirs that another worker got would lie. */
   workerLost(worker: JobRunner, error: ServeError): void {
-    const lane = this.#lanes.get(worker)
-    if (lane === undefined) return
-    this.#lanes.delete(worker)
-    lane.close()
-    for (const sequence of lane.sequences) {
-      sequence.lane = undefined
+    for (const sequence of this.#lanes.lose(worker)) {
       if (sequence.started) this.#end(sequence, error)
-      else this.#arm(sequence)
+      else this.#lanes.arm(sequence)
     }
     this.hand()
   }
@@ -145,7 +129,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (sequence === undefined) return headers
     if (this.#options.overlap && sequence.ahead === job) {
       sequence.ahead = undefined
-      this.#arm(sequence)
+      this.#lanes.arm(sequence)
       this.hand()
     }
     return withSequenceId(headers, sequence.id, this.#options.headers)
@@ -187,7 +171,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   close(): void {
     this.#describes.close()
-    for (const lane of this.#lanes.values()) lane.close()
+    this.#lanes.close()
     for (const sequence of this.#sequences.values()) sequence.stopTimers()
   }
 
@@ -212,46 +196,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     return sequence
   }
 
-  /** A job of the sequence may go, if it has one. */
-  #arm(sequence: Sequence): void {
-    if (sequence.gone || sequence.next === undefined) return
-    if (sequence.lane === undefined) this.#unbound.add(sequence)
-    else sequence.lane.ready.add(sequence)
-  }
-
-  #bind(sequence: Sequence, lane: Lane): void {
-    this.#unbound.delete(sequence)
-    sequence.lane = lane
-    lane.sequences.add(sequence)
-    lane.lastGotAt = ++this.#clock
-    this.#arm(sequence)
-  }
-
-  /** Of the workers with a free slot the one with the fewest sequences, and of these the one that got none for longest. */
-  #bestLane(): Lane | undefined {
-    let best: Lane | undefined
-    for (const worker of this.#workers) {
-      if (worker.freeSlots <= 0) continue
-      const lane = this.#lane(worker)
-      const more = best === undefined ? -1 : lane.sequences.size - best.sequences.size
-      if (more < 0 || (more === 0 && lane.lastGotAt < best!.lastGotAt)) best = lane
-    }
-    return best
-  }
-
-  #lane(worker: JobRunner): Lane {
-    let lane = this.#lanes.get(worker)
-    if (lane === undefined) {
-      lane = new Lane(worker, ++this.#clock, this.#options, () => this.hand())
-      this.#lanes.set(worker, lane)
-    }
-    return lane
-  }
-
   /** After a job has left it: it goes on, waits for the next, or ends. */
   #settle(sequence: Sequence): void {
     if (sequence.gone) return
-    this.#arm(sequence)
+    this.#lanes.arm(sequence)
     if (!sequence.isIdle) return
     clearTimeout(sequence.idleTimer)
     if (sequence.closing) this.#end(sequence)
@@ -272,9 +220,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     sequence.gone = true
     sequence.stopTimers()
     this.#sequences.delete(sequence.id)
-    this.#unbound.delete(sequence)
-    sequence.lane?.sequences.delete(sequence)
-    sequence.lane?.ready.delete(sequence)
+    this.#lanes.remove(sequence)
     if (error !== undefined) this.#failWaiting(sequence, error)
   }
 
@@ -289,8 +235,6 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   #forget(sequence: Sequence, job: Job): void {
     this.#sequenceOf.delete(job)
     sequence.waiting.delete(job)
-    if (sequence.waiting.size > 0) return
-    this.#unbound.delete(sequence)
-    sequence.lane?.ready.delete(sequence)
+    if (sequence.waiting.size === 0) this.#lanes.disarm(sequence)
   }
 }

@@ -44,6 +44,8 @@ class Play {
   readonly setup: Setup
   readonly accepted: Job[] = []
   readonly cancelled = new Set<Job>()
+  /** Jobs that have begun to answer, where the next may follow then. */
+  readonly #answered = new Set<Job>()
   readonly #mode: Mode
 
   constructor(mode: Mode) {
@@ -54,7 +56,7 @@ class Play {
   }
 
   get #slots(): number {
-    return this.#mode.overlap ? 4 : 1
+    return this.#mode.overlap ? 4 : 2
   }
 
   get #running(): Job[] {
@@ -95,7 +97,9 @@ class Play {
   }
 
   #answer(job: Job | undefined, more: boolean): void {
-    if (job !== undefined) this.setup.workerOf(job)?.answer(job, more)
+    if (job === undefined) return
+    if (this.#mode.overlap) this.#answered.add(job)
+    this.setup.workerOf(job)?.answer(job, more)
   }
 
   #check(): void {
@@ -107,6 +111,8 @@ class Play {
         expect(jobs.size).toBeLessThanOrEqual(this.#mode.batchSize)
         expect(new Set([...jobs].map(sequenceOf)).size).toBe(jobs.size)
       }
+      const ahead = worker.running.filter((job) => !this.#answered.has(job)).map(sequenceOf)
+      expect(new Set(ahead).size).toBe(ahead.length)
       for (const id of worker.running.map(sequenceOf)) {
         expect(homes.get(id) ?? worker).toBe(worker)
         homes.set(id, worker)

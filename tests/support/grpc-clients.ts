@@ -81,12 +81,21 @@ export interface PredictionsRequest {
   model_name: string
   model_version?: string
   input: Record<string, Buffer>
+  sequence_id?: string
+}
+
+/** With proto-loader's defaults: absent messages are null. */
+export interface PredictionResponse {
+  prediction: Buffer
+  sequence_id?: string
+  status: { code: number; message: string; details: { type_url: string; value: Buffer }[] } | null
 }
 
 interface InferenceMethods {
   Ping: Unary<Record<string, never>, { health: string }>
   Predictions: Unary<PredictionsRequest, { prediction: Buffer }>
   StreamPredictions: ServerStream<PredictionsRequest, { prediction: Buffer }>
+  StreamPredictions2: (...options: unknown[]) => GrpcDuplex<PredictionsRequest, PredictionResponse>
 }
 
 type ManagementMethods = Record<
@@ -114,6 +123,12 @@ export interface GrpcStream<Response> extends AsyncIterable<Response> {
   on(event: 'error', listener: (error: GrpcError) => void): this
   on(event: 'end', listener: () => void): this
   once(event: string, listener: (...args: unknown[]) => void): this
+}
+
+export interface GrpcDuplex<Request, Response> extends GrpcStream<Response> {
+  write(request: Request): boolean
+  /** Closes the client's side. */
+  end(): void
 }
 
 /** A unary call as a promise; rejects with the grpc error. */

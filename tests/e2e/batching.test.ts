@@ -1,0 +1,168 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { modelFolder } from '../support/model-folder.ts'
+import { rawRequest, type RawResponse } from '../support/raw-http.ts'
+import { startServer, type Server } from '../support/server.ts'
+
+const BATCH_MS = 200
+const MAX_BATCH_DELAY = 200
+/** What two busy cores may add. */
+const SLACK_MS = 200
+
+let server: Server
+
+beforeAll(async () => {
+  const one = { minWorkers: 1, maxWorkers: 1 }
+  const two = { minWorkers: 2, maxWorkers: 2 }
+  server = await startServer({
+    models: [
+      modelFolder('batches', 'batches', {
+        ...two,
+        batchSize: 8,
+        maxBatchDelay: MAX_BATCH_DELAY,
+        handler: { batchMs: BATCH_MS },
+      }),
+      modelFolder('impatient', 'batches', { ...one, clientTimeoutInMills: 300, cancelGraceMs: 60_000 }),
+      modelFolder('narrow', 'batches', { ...one, jobQueueSize: 2 }),
+      modelFolder('tickets', 'batches', { ...two, batchSize: 4, maxBatchDelay: 60_000, useJobTicket: true }),
+    ],
+  })
+  await Promise.all(['batches', 'impatient', 'narrow', 'tickets'].map((model) => server.ready(model)))
+})
+
+function predict(model: string, body: Record<string, unknown> = {}): Promise<RawResponse> {
+  return rawRequest(server.ports.inference, `/predictions/${model}`, {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
+/** What the handler told, and how long the request waited until its batch began. */
+interface Told {
+  pid: number
+  batch: number
+  size: number
+  startedAt: number
+  waited: number
+}
+
+async function timed(): Promise<Told> {
+  const sentAt = performance.timeOrigin + performance.now()
+  const { status, body } = await predict('batches')
+  expect(status).toBe(200)
+  const told = JSON.parse(body) as Told
+  return { ...told, waited: told.startedAt - sentAt }
+}
+
+/** Waits until a model has nothing to do and nothing waiting. */
+function idle(model: string): Promise<unknown> {
+  return server.until(
+    () => server.describe(model),
+    ([version]) => version!.workers.every(({ inFlight }) => inFlight === 0),
+  )
+}
+
+/** Waits until so many requests of a model run. */
+function running(model: string, count: number): Promise<unknown> {
+  return server.until(
+    () => server.describe(model),
+    ([version]) => version!.workers.reduce((sum, { inFlight }) => sum + inFlight, 0) === count,
+  )
+}
+
+describe('batching', () => {
+  test('32 clients, batches of 8, 2 workers: both work, batches fill, nobody waits longer than maxBatchDelay and one batch', async () => {
+    const client = async (): Promise<Told[]> => {
+      const told: Told[] = []
+      for (let i = 0; i < 6; i += 1) told.push(await timed())
+      return told
+    }
+    const all = (await Promise.all(Array.from({ length: 32 }, client))).flat()
+    expect(all).toHaveLength(32 * 6)
+    const batches = new Map(all.map((told) => [`${told.pid}/${told.batch}`, told]))
+    const sizes = [...batches.values()].map(({ size }) => size)
+    expect(Math.max(...sizes)).toBe(8)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(all.length)
+    expect(all.length / batches.size).toBeGreaterThan(4)
+    const byWorker = Object.values(groupByPid(all))
+    expect(byWorker).toHaveLength(2)
+    for (const requests of byWorker) expect(requests.length).toBeGreaterThan(all.length / 4)
+    expect(Math.max(...all.map(({ waited }) => waited))).toBeLessThan(MAX_BATCH_DELAY + BATCH_MS + SLACK_MS)
+  })
+
+  test('a batch that does not fill begins after maxBatchDelay', async () => {
+    const [a, b] = await Promise.all([timed(), timed()])
+    expect([a.size, a.batch, a.pid]).toEqual([2, b.batch, b.pid])
+    expect(Math.max(a.waited, b.waited)).toBeGreaterThan(MAX_BATCH_DELAY - 50)
+  })
+
+  test('a request that fails does not fail its batch', async () => {
+    const answers = await Promise.all([
+      predict('batches'),
+      predict('batches', { fail: true }),
+      predict('batches'),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual([200, 503, 200])
+    expect((JSON.parse(answers[0].body) as Told).size).toBe(3)
+    expect(JSON.parse(answers[1].body)).toMatchObject({ message: 'Prediction failed' })
+  })
+
+  test('a request that waits longer than clientTimeoutInMills gets an answer, and never runs', async () => {
+    const first = predict('impatient', { ms: 100 })
+    await running('impatient', 1)
+    const blocker = predict('impatient', { ms: 2000 })
+    expect((await first).status).toBe(200)
+    const before = performance.now()
+    const late = await predict('impatient', { ms: 0 })
+    expect(performance.now() - before).toBeLessThan(1000)
+    expect(late.status).toBe(500)
+    expect(JSON.parse(late.body)).toMatchObject({ message: expect.stringContaining('0.3 s') })
+    expect((await blocker).status).toBe(500)
+    await idle('impatient')
+    const told = JSON.parse((await predict('impatient')).body) as Told
+    expect(told.batch).toBe(3)
+  })
+
+  test('what is more than jobQueueSize is refused at once', async () => {
+    const blocker = predict('narrow', { ms: 500 })
+    await running('narrow', 1)
+    const waiting = [predict('narrow'), predict('narrow')]
+    await server.until(
+      () => server.describe('narrow'),
+      ([version]) => version!.jobQueueStatus.pendingRequests === 2,
+    )
+    expect((await server.describe('narrow'))[0]!.jobQueueStatus.remainingCapacity).toBe(0)
+    const refused = await predict('narrow')
+    expect(refused.status).toBe(503)
+    expect(JSON.parse(refused.body)).toMatchObject({
+      type: 'ServiceUnavailableException',
+      message: expect.stringContaining('Model "narrow" has no worker to serve inference request.'),
+    })
+    for (const answer of [blocker, ...waiting]) expect((await answer).status).toBe(200)
+  })
+})
+
+describe('job tickets', () => {
+  test('as many requests run as there are workers, the next is refused at once, and none waits for a batch', async () => {
+    expect((await server.describe('tickets'))[0]).toMatchObject({ useJobTicket: true, batchSize: 4 })
+    const taken = [predict('tickets', { ms: 700 }), predict('tickets', { ms: 700 })]
+    await running('tickets', 2)
+    const refused = await predict('tickets')
+    expect(refused.status).toBe(503)
+    expect(refused.body).toContain('has no worker to serve inference request')
+    const told = (await Promise.all(taken)).map(({ body }) => JSON.parse(body) as Told)
+    expect(told.map(({ size }) => size)).toEqual([1, 1])
+    expect(new Set(told.map(({ pid }) => pid)).size).toBe(2)
+    expect((await predict('tickets')).status).toBe(200)
+  })
+
+  test('a customized describe takes one too', async () => {
+    const { json } = await server.manage('GET', '/models/tickets?customized=true')
+    expect(json[0]).toMatchObject({ customizedMetadata: { described: expect.any(Number) } })
+  })
+})
+
+function groupByPid(all: Told[]): Record<number, Told[]> {
+  const groups: Record<number, Told[]> = {}
+  for (const told of all) (groups[told.pid] ??= []).push(told)
+  return groups
+}

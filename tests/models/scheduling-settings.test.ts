@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals'
+import { ConfigReader } from '../../frontend/models/config-reader.ts'
+import { schedulingSettings } from '../../frontend/models/scheduling-settings.ts'
+
+const NO_RANKS = { parallelType: '', parallelLevel: 0 } as const
+
+function read(
+  config: Record<string, unknown>,
+  parallel: Parameters<typeof schedulingSettings>[2] = NO_RANKS,
+) {
+  const reader = new ConfigReader(config)
+  return { ...schedulingSettings(reader, 4, parallel), warnings: reader.warnings }
+}
+
+test('without any key a model has plain batches, one at a time', () => {
+  expect(read({})).toEqual({
+    asyncCommunication: false,
+    maxConcurrency: 1,
+    continuousBatching: false,
+    useJobTicket: false,
+    sequenceBatching: false,
+    sequenceMaxIdleMSec: 0,
+    sequenceTimeoutMSec: 0,
+    maxNumSequence: 1,
+    maxSequenceJobQueueSize: 1,
+    warnings: [],
+  })
+})
+
+test.each([
+  [{ asyncCommunication: true }, 100],
+  [{ asyncCommunication: true, maxConcurrency: 3 }, 3],
+  [{ continuousBatching: true }, 4],
+  [{ continuousBatching: true, sequenceBatching: true, sequenceMaxIdleMSec: 1 }, 8],
+])('%j: a worker has %d slots', (config, slots) => {
+  expect(read(config).maxConcurrency).toBe(slots)
+})
+
+test('sequenceBatching without an idle time gets one, and a warning', () => {
+  const { sequenceMaxIdleMSec, warnings } = read({ sequenceBatching: true })
+  expect(sequenceMaxIdleMSec).toBe(60_000)
+  expect(warnings).toEqual([expect.stringContaining('sequenceMaxIdleMSec')])
+})
+
+test('times are no longer than timers', () => {
+  const { sequenceMaxIdleMSec, sequenceTimeoutMSec } = read({
+    sequenceBatching: true,
+    sequenceMaxIdleMSec: 1e12,
+    sequenceTimeoutMSec: 1e12,
+  })
+  expect([sequenceMaxIdleMSec, sequenceTimeoutMSec]).toEqual([2_147_483_647, 2_147_483_647])
+})
+
+test('ranks that would each make steps of their own are refused', () => {
+  const continuous = { continuousBatching: true }
+  expect(() => read(continuous, { parallelType: 'tp', parallelLevel: 2 })).toThrow(
+    expect.objectContaining({ code: 'INVALID_MODEL' }),
+  )
+  expect(read(continuous, { parallelType: 'pp', parallelLevel: 2 }).continuousBatching).toBe(true)
+  expect(read(continuous, { parallelType: 'tp', parallelLevel: 1 }).continuousBatching).toBe(true)
+})

@@ -1,0 +1,62 @@
+import type { Context, HandlerRequest, HandlerResponse } from 'torchserve-ts'
+
+interface Sequence {
+  sum: number
+  /** Whether its streams end with their next step. */
+  stop: boolean
+}
+
+/**
+ * Adds up the numbers of each sequence. As the body of a request: a number (text or JSON) is added; `end` ends the sequence; `crash <ms>` ends
+ * the worker after that time; `sleep <ms> <number>` takes its time; `stream` (continuous batching) tells the sum in every step until `stop` comes.
+ */
+export async function handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
+  const words = requests.map(read)
+  await pause(
+    Math.max(0, ...words.map(([word, ms]) => (word === 'sleep' || word === 'crash' ? Number(ms) : 0))),
+  )
+  if (words.some(([word]) => word === 'crash')) process.exit(3)
+  const answers = words.map((one, i) => answer(one, i, context))
+  if (words.some(([word]) => word === 'stream')) await pause(5)
+  return answers
+}
+
+function answer([word, ms, number]: string[], i: number, context: Context): HandlerResponse {
+  const id = context.sequenceId(i)!
+  const sequence = stateOf(id, context)
+  context.setResponseHeader(i, 'x-pid', String(process.pid))
+  switch (word) {
+    case 'end':
+      context.endSequence(i)
+      context.cache.delete(`sum of ${id}`)
+      return 'ended'
+    case 'stop':
+      sequence.stop = true
+      return 'stopped'
+    case 'stream':
+      context.setStreamNext(i, !sequence.stop)
+      return `${sequence.sum}\n`
+    default:
+      sequence.sum += Number(word === 'sleep' ? number : (word ?? ms))
+      return String(sequence.sum)
+  }
+}
+
+function stateOf(id: string, context: Context): Sequence {
+  const key = `sum of ${id}`
+  const known = context.cache.get(key) as Sequence | undefined
+  if (known !== undefined) return known
+  const sequence = { sum: 0, stop: false }
+  context.cache.set(key, sequence)
+  return sequence
+}
+
+function read({ body, data }: HandlerRequest): string[] {
+  const given = body ?? data
+  const text = given instanceof Uint8Array ? new TextDecoder().decode(given) : String(given)
+  return text.split(' ')
+}
+
+function pause(ms: number): Promise<void> {
+  return ms === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms))
+}

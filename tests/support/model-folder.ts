@@ -1,0 +1,15 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { REPOSITORY } from './server.ts'
+import { tempDir } from './temp.ts'
+
+/** A model with one of the handlers of tests/support/handlers and this model-config.yaml: `name=folder`, as --models takes it. */
+export function modelFolder(name: string, handler: string, config: Record<string, unknown>): string {
+  const folder = join(tempDir(), name)
+  mkdirSync(folder)
+  const source = join(REPOSITORY, 'tests', 'support', 'handlers', handler, 'handler.ts')
+  writeFileSync(join(folder, 'handler.ts'), `export * from ${JSON.stringify(source)}\n`)
+  writeFileSync(join(folder, 'model-config.yaml'), stringify(config))
+  return `${name}=${folder}`
+}
