@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander'
-import { type ArchiveOptions, packModel } from './pack.ts'
+import { reportPacked, runCommand, splitList } from './command-line.ts'
+import { packModel } from './pack.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
 import { ARCHIVE_FORMATS, type ArchiveFormat } from './write-archive.ts'
 
@@ -47,29 +48,6 @@ function command(): Command {
     .allowExcessArguments(false)
 }
 
-function splitList(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-}
-
-async function main(argv: readonly string[]): Promise<void> {
-  const options: ArchiveOptions = command().parse(argv).opts<Flags>()
-  const { path, externals, warnings } = await packModel(options)
-  for (const warning of warnings) console.error(`warning: ${oneLine(warning)}`)
-  console.log(`Wrote ${path}`)
-  if (externals.length > 0)
-    console.log(`Not in the archive, to be installed where it is served: ${externals.join(', ')}`)
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, ' ')
-}
-
-try {
-  await main(process.argv)
-} catch (error) {
-  console.error(`error: ${oneLine(error instanceof Error ? error.message : String(error))}`)
-  process.exitCode = 1
-}
+await runCommand(async () => {
+  reportPacked(await packModel(command().parse(process.argv).opts<Flags>()))
+})

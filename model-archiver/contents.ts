@@ -15,12 +15,15 @@ export interface ArchiveFile {
 }
 
 const MAX_DEPTH = 32
-/** The folder of the manifest. */
-const RESERVED = 'mar-inf'
-
 /** Collects the files of an archive. What it accepts, unpacking accepts: safe names, none twice. */
 export class ArchiveContents {
   readonly #files = new Map<string, ArchiveFile>()
+  readonly #reserved: string
+
+  /** `reserved`: the folder of the manifest. */
+  constructor(reserved: 'MAR-INF' | 'WAR-INF' = 'MAR-INF') {
+    this.#reserved = reserved
+  }
 
   /** All files, sorted by name. */
   get files(): ArchiveFile[] {
@@ -78,8 +81,8 @@ export class ArchiveContents {
     const problem = entryNameProblem(file.name)
     if (problem !== undefined) throw mistake(`File ${shownName(file.name)} cannot be packed: ${problem}.`)
     const key = file.name.normalize('NFC').toLowerCase()
-    if (key === RESERVED || key.startsWith(`${RESERVED}/`))
-      throw mistake(`File ${file.name} cannot be packed: MAR-INF belongs to the archiver.`)
+    if (key.split('/')[0] === this.#reserved.toLowerCase())
+      throw mistake(`File ${file.name} cannot be packed: ${this.#reserved} belongs to the archiver.`)
     const earlier = this.#files.get(key)
     if (earlier !== undefined && earlier.source !== file.source)
       throw mistake(

@@ -1,13 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { createdOn, ownVersion } from './archive-stamp.ts'
 import { ArchiveContents, mistake } from './contents.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { MODEL_NAME } from './model-name.ts'
 import { handlerRuntime, packHandler } from './pack-handler.ts'
-import { packageRoot } from './package-root.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
 import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
 
@@ -114,16 +114,4 @@ async function collect(
   const { handler, ...bundle } = await packHandler(options.handler, runtime, contents, buildDir, external)
   const model = { modelName: options.modelName, modelVersion: options.version, handler, ...files }
   return { manifest: { createdOn: createdOn(), runtime, model, archiverVersion: ownVersion() }, ...bundle }
-}
-
-/** `dd/mm/yyyy HH:MM:SS`, as TorchServe writes it. SOURCE_DATE_EPOCH (seconds) fixes it for archives that must be the same twice. */
-function createdOn(): string {
-  const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? NaN)
-  const [date, time] = new Date(Number.isFinite(epoch) ? epoch * 1000 : Date.now()).toISOString().split('T')
-  return `${date!.split('-').reverse().join('/')} ${time!.slice(0, 8)}`
-}
-
-function ownVersion(): string {
-  const json = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string }
-  return json.version
 }

@@ -22,6 +22,12 @@ export const ERROR_CODES = [
   'INVALID_MODEL', // the manifest or the model-config cannot be used
   'INVALID_ARCHIVE', // the archive is broken, unsafe or over its limits
   'DOWNLOAD_FAILED',
+  // workflows
+  'WORKFLOW_NOT_FOUND',
+  'INVALID_WORKFLOW', // the manifest or the specification cannot be used
+  'INVALID_DAG', // the graph has a cycle, or not exactly one start
+  'WORKFLOW_NOT_REGISTERED', // a node could not be registered; all others were unregistered again
+  'WORKFLOW_NODE_FAILED', // a node failed, as often as it was tried
   // capacity
   'NO_WORKER', // no worker is wanted for this model
   'QUEUE_FULL',

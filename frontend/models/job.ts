@@ -163,11 +163,15 @@ export class Job implements Limited {
       this.#sink.open(response)
     }
     const room = this.#sink.write(response.body, 0, response.body.byteLength)
-    if (!response.more && !this.ended) {
-      this.#end('finished')
-      this.#sink.close()
-    }
+    if (!response.more) this.finish()
     return room
+  }
+
+  /** The stream that has begun is at its end; its last item came before. */
+  finish(): void {
+    if (this.outcome !== undefined) return
+    this.#end('finished')
+    this.#sink.close()
   }
 
   /** An item of a stream that has begun and goes on: `respond` without all that only first and last items need. */
@@ -189,7 +193,7 @@ export class Job implements Limited {
   /** The client is gone (or its deadline passed): nobody hears an answer, and the work is stopped. */
   cancel(reason: AbandonReason = 'client left'): void {
     if (this.outcome !== undefined) return
-    this.#end(reason === 'deadline' ? 'timed_out' : 'cancelled')
+    this.#end(reason === 'deadline' || reason === 'timeout' ? 'timed_out' : 'cancelled')
     this.#holder.abandon(this, reason)
   }
 

@@ -8,8 +8,9 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { customizedMetadata } from './collect.ts'
 import { describeModel } from './describe.ts'
 import type { Job } from './job.ts'
-import { Model } from './model.ts'
+import { Model, type WorkflowNodeKind } from './model.ts'
 import { resolveModelSettings } from './model-settings.ts'
+import type { NodeModels } from './node-models.ts'
 import type {
   ModelDescription,
   ModelList,
@@ -18,6 +19,7 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from './operations.ts'
+import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { sequenceHeadersOf } from './sequence-headers.ts'
 import type { WorkerPoolFactory } from './worker-pool.ts'
@@ -37,8 +39,16 @@ interface Located {
   downloaded?: string
 }
 
+/** Who wants a model. */
+interface Origin {
+  /** The server or its operator chose the location, not a client. */
+  trusted: boolean
+  atStartup: boolean
+  workflowNode?: WorkflowNodeKind
+}
+
 /** All that can be done to models and with them, whatever protocol asked. */
-export class ModelManager implements ModelOperations {
+export class ModelManager implements ModelOperations, NodeModels {
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
   readonly #downloads = new Map<Model, string>()
@@ -69,14 +79,20 @@ export class ModelManager implements ModelOperations {
       })
       return { state: 'accepted', message: 'Processing worker updates...' }
     }
-    try {
-      await started
-    } catch (error) {
-      this.#registry.discard(model)
-      await this.#dispose(model, 0).catch(() => undefined)
-      throw startFailure(model, error)
-    }
+    await this.#started(model, started)
     return done(`Model "${name}" Version: ${version} registered with ${count} initial workers`)
+  }
+
+  async addNode(request: RegisterRequest, kind: WorkflowNodeKind): Promise<Model> {
+    const trusted = kind === 'functions'
+    const model = await this.#create(request, { trusted, atStartup: false, workflowNode: kind })
+    await this.#started(model, model.scale(model.minWorkers, model.maxWorkers))
+    return model
+  }
+
+  async removeNode(model: Model, graceMs: number): Promise<void> {
+    this.#registry.discard(model)
+    await this.#dispose(model, graceMs)
   }
 
   /** Loads a model at start; its workers come up by themselves. */
@@ -128,16 +144,9 @@ export class ModelManager implements ModelOperations {
   }
 
   list(limit = 100, nextPageToken = 0): ModelList {
-    const size = limit < 0 || limit > 100 ? 100 : limit
-    const offset = Math.max(0, nextPageToken)
-    const models = this.#registry.defaults()
-    const page = models
-      .slice(offset, offset + size)
-      .map(({ name, url }) => ({ modelName: name, modelUrl: url }))
-    // A token to an empty page when the last page is full is TorchServe's way (spec 1.8).
-    return offset + size > models.length
-      ? { models: page }
-      : { nextPageToken: String(offset + size), models: page }
+    const listed = this.#registry.defaults().filter((model) => model.workflowNode !== 'functions')
+    const { items, ...token } = pageOf(listed, limit, nextPageToken)
+    return { ...token, models: items.map(({ name, url }) => ({ modelName: name, modelUrl: url })) }
   }
 
   async describe(modelName: string, modelVersion?: string, customized = false): Promise<ModelDescription[]> {
@@ -185,16 +194,13 @@ export class ModelManager implements ModelOperations {
     for (const model of this.#registry.all()) model.kill()
   }
 
-  async #create(
-    request: RegisterRequest,
-    { trusted, atStartup }: { trusted: boolean; atStartup: boolean },
-  ): Promise<Model> {
-    const located = await this.#locate(request, trusted)
+  async #create(request: RegisterRequest, origin: Origin): Promise<Model> {
+    const located = await this.#locate(request, origin.trusted)
     const { prepared, name } = located
     try {
       this.#checkOpen()
       this.#registry.checkFree(name, prepared.version)
-      const model = this.#build(request, located, atStartup)
+      const model = this.#build(request, located, origin)
       this.#registry.add(model)
       if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
       return model
@@ -205,12 +211,23 @@ export class ModelManager implements ModelOperations {
     }
   }
 
+  /** Waits until the workers of a new model are loaded. @throws ServeError, after it is gone again */
+  async #started(model: Model, started: Promise<void>): Promise<void> {
+    try {
+      await started
+    } catch (error) {
+      this.#registry.discard(model)
+      await this.#dispose(model, 0).catch(() => undefined)
+      throw startFailure(model, error)
+    }
+  }
+
   /** @throws ServeError SHUTTING_DOWN */
   #checkOpen(): void {
     if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
   }
 
-  #build(request: RegisterRequest, { prepared, name }: Located, atStartup: boolean): Model {
+  #build(request: RegisterRequest, { prepared, name }: Located, { atStartup, workflowNode }: Origin): Model {
     const { settings, metrics, createPool, warn } = this.#options
     if (prepared.runtime !== 'node') {
       throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
@@ -230,6 +247,7 @@ export class ModelManager implements ModelOperations {
         settings: resolved.settings,
         metrics: metrics.model(name, prepared.version),
         loadedAtStartup: atStartup,
+        workflowNode,
         maxRequestBytes: settings.maxRequestSize,
         sequenceHeaders: sequenceHeadersOf(settings),
       },

@@ -79,6 +79,7 @@ export function resolveModelSettings(
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
     ...parallel,
     ...schedulingSettings(reader, batchSize, parallel),
+    ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
     timeouts: timeouts(reader, responseTimeout, settings),
     cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,

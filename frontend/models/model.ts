@@ -19,10 +19,14 @@ export interface ModelOptions {
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
+  workflowNode?: WorkflowNodeKind
   /** Bytes of one request body: max_request_size. */
   maxRequestBytes: number
   sequenceHeaders: SequenceHeaders
 }
+
+/** A model that belongs to a workflow. One that serves the workflow's functions is not listed, as in TorchServe. */
+export type WorkflowNodeKind = 'model' | 'functions'
 
 /** One version of a model: its files, its settings, its queue and its workers. */
 export class Model {
@@ -33,6 +37,8 @@ export class Model {
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
+  /** Undefined: an ordinary model. */
+  readonly workflowNode: WorkflowNodeKind | undefined
   readonly queue: Scheduler
   readonly sequenceHeaders: SequenceHeaders
   readonly workers: WorkerPool
@@ -50,6 +56,7 @@ export class Model {
     this.settings = options.settings
     this.metrics = options.metrics
     this.loadedAtStartup = options.loadedAtStartup
+    this.workflowNode = options.workflowNode
     this.#maxRequestBytes = options.maxRequestBytes
     this.minWorkers = options.settings.minWorkers
     this.maxWorkers = options.settings.maxWorkers

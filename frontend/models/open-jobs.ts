@@ -1,6 +1,8 @@
 import { ServeError } from '../../protocol/errors.ts'
 import type { Job } from './job.ts'
 
+const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
+
 /** How many jobs of one model have not ended, so that a stopping server can wait for them and then end them. */
 export class OpenJobs {
   readonly #ended: (job: Job) => void
@@ -34,8 +36,8 @@ export class OpenJobs {
     job.onEnd = this.#end
   }
 
-  /** Waits until all have ended, at most `graceMs`; the rest is shut down then. */
-  async drain(graceMs: number): Promise<void> {
+  /** Waits until all have ended, at most `graceMs`; the rest fails with `reason` then. Default: the server is shutting down. */
+  async drain(graceMs: number, reason = SHUTTING_DOWN): Promise<void> {
     if (this.#count > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs)
@@ -45,8 +47,7 @@ export class OpenJobs {
         }
       })
     }
-    for (const job of [...this.#jobs()])
-      job.abort(new ServeError('SHUTTING_DOWN', 'The server is shutting down'), 'shutdown')
+    for (const job of [...this.#jobs()]) job.abort(reason, 'shutdown')
   }
 
   readonly #end = (job: Job): void => {

@@ -37,6 +37,8 @@ export interface RegisterRequest {
   /** Seconds. */
   startupTimeout?: number
   initialWorkers?: number
+  /** Batches that one worker runs at once; no client can set it. */
+  maxConcurrency?: number
   /** Wait until the workers are loaded. */
   synchronous: boolean
   s3SseKms?: boolean

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { ServeError } from '../protocol/errors.ts'
+import { findScript, inside } from './handler-entry.ts'
+import { readSmallFile } from './manifest.ts'
+import { packageRoot } from './package-root.ts'
+import { unpackArchive } from './unpack.ts'
+import { functionsModule } from './workflow-functions.ts'
+import { checkWorkflowManifest, WORKFLOW_MANIFEST_PATH, type WorkflowManifest } from './workflow-manifest.ts'
+import { parseWorkflowSpec, type WorkflowSpec } from './workflow-spec.ts'
+import { createWorkspace } from './workspace.ts'
+
+const MAX_TEXT_BYTES = 1024 * 1024
+
+/** How the functions of a workflow's handler are run. */
+export type WorkflowFunctions =
+  /** One module that serves them all: see workflow-functions.ts. */
+  | { readonly kind: 'module'; readonly file: string; readonly names: readonly string[] }
+  /** Python: one model per function, with the handler `file:function`. */
+  | { readonly kind: 'python'; readonly file: string; readonly names: readonly string[] }
+
+/** A workflow archive that has been unpacked and read. */
+export interface PreparedWorkflow {
+  /** As the manifest has it. */
+  readonly name: string
+  readonly spec: WorkflowSpec
+  /** Absolute folder with the files of the archive. */
+  readonly folder: string
+  /** Undefined when every node is a model. */
+  readonly functions: WorkflowFunctions | undefined
+  /** The temporary folder; `dispose` removes it. */
+  readonly workDir: string
+  dispose(): Promise<void>
+}
+
+/**
+ * Unpacks a workflow archive (.war) and reads it. The same limits and refusals as for models.
+ * @param archive absolute path of the file
+ * @throws ServeError INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG; nothing is left behind then
+ */
+export async function prepareWorkflow(archive: string, tempDir: string): Promise<PreparedWorkflow> {
+  const workspace = await createWorkspace(tempDir, packageRoot())
+  try {
+    const folder = join(workspace.place, 'workflow')
+    await unpackArchive(archive, folder)
+    const { workflow } = checkWorkflowManifest(await readText(folder, WORKFLOW_MANIFEST_PATH))
+    const spec = await parseWorkflowSpec(await specText(folder, workflow))
+    const functions = await prepareFunctions(folder, workflow, spec)
+    const { root: workDir, dispose } = workspace
+    return { name: workflow.workflowName, spec, folder, functions, workDir, dispose }
+  } catch (error) {
+    await workspace.dispose()
+    throw error
+  }
+}
+
+async function specText(folder: string, { specFile }: WorkflowManifest['workflow']): Promise<string> {
+  const text = await readText(folder, specFile)
+  if (text === undefined) throw invalid(`Workflow specification ${specFile} is missing in the archive.`)
+  return text
+}
+
+function readText(folder: string, name: string): Promise<string | undefined> {
+  const path = inside(folder, name)
+  return path === undefined ? Promise.resolve(undefined) : readSmallFile(path, MAX_TEXT_BYTES)
+}
+
+async function prepareFunctions(
+  folder: string,
+  { handler }: WorkflowManifest['workflow'],
+  { nodes }: WorkflowSpec,
+): Promise<WorkflowFunctions | undefined> {
+  const names = [...nodes.values()].filter(({ url }) => url === undefined).map(({ name }) => name)
+  if (names.length === 0) return undefined
+  if (!handler)
+    throw invalid(`The workflow has no handler, but ${names.join(', ')} must be functions of one.`)
+  const script = findScript(folder, handler)
+  if (script !== undefined) {
+    const file = `.functions-${randomBytes(4).toString('hex')}.mjs`
+    const specifier = `./${relative(folder, script).replaceAll(sep, '/')}`
+    await writeFile(join(folder, file), functionsModule(specifier, names), { flag: 'wx' })
+    return { kind: 'module', file, names }
+  }
+  const python = inside(folder, handler)
+  if (python !== undefined && handler.endsWith('.py') && existsSync(python))
+    return { kind: 'python', file: handler, names }
+  throw invalid(`Workflow handler ${handler} is missing in the archive.`)
+}
+
+function invalid(message: string): ServeError {
+  return new ServeError('INVALID_WORKFLOW', message)
+}

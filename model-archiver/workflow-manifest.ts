@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { ServeError } from '../protocol/errors.ts'
+
+const text = (missing: string) => z.string(missing).min(1, missing)
+
+const workflowSchema = z.looseObject(
+  {
+    workflowName: text('Workflow name is not defined.'),
+    specFile: text('Workflow specFile is not defined.'),
+    /** Absent: the workflow has no functions. */
+    handler: z.string().nullish(),
+  },
+  'Missing Workflow entry in manifest file.',
+)
+
+const manifestSchema = z.looseObject({
+  workflow: workflowSchema,
+  archiverVersion: text('Workflow archive version is not defined.'),
+  createdOn: text('Workflow archive createdOn is not defined.'),
+})
+
+/** What a workflow archive says about itself (spec 6.5). */
+export type WorkflowManifest = z.infer<typeof manifestSchema>
+
+/** Where the manifest stands in an archive. */
+export const WORKFLOW_MANIFEST_PATH = 'WAR-INF/MANIFEST.json'
+
+/**
+ * Checks the text of a MANIFEST.json; undefined: the archive has none.
+ * @throws ServeError INVALID_WORKFLOW with TorchServe's message
+ */
+export function checkWorkflowManifest(content: string | undefined): WorkflowManifest {
+  const result = manifestSchema.safeParse(parseJson(content ?? '{}'))
+  if (result.success) return result.data
+  throw new ServeError('INVALID_WORKFLOW', result.error.issues[0]!.message)
+}
+
+function parseJson(content: string): unknown {
+  try {
+    return JSON.parse(content)
+  } catch (cause) {
+    const reason = (cause as Error).message
+    throw new ServeError('INVALID_WORKFLOW', `Manifest file is not valid JSON: ${reason}`, { cause })
+  }
+}
