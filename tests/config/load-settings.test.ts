@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { checkModelStore, loadSettings } from '../../frontend/config/load-settings.ts'
+import { checkStores, loadSettings } from '../../frontend/config/load-settings.ts'
 import { tempDir } from '../support/temp.ts'
 
 const home = process.cwd()
@@ -106,8 +106,7 @@ test.each([
 
 test('the model store must be named and be a folder', async () => {
   mkdirSync('is-folder')
-  const check = async (modelStore?: string) =>
-    checkModelStore((await loadSettings({ modelStore }, {})).settings)
+  const check = async (modelStore?: string) => checkStores((await loadSettings({ modelStore }, {})).settings)
   await expect(check()).rejects.toMatchObject({
     code: 'CONFIG',
     message: expect.stringContaining('Missing mandatory parameter --model-store'),
