@@ -51,6 +51,7 @@ test('every flag has its setting, and those without effect warn', async () => {
   )
   expect(settings).toMatchObject({
     modelStore: join(folder, 'store'),
+    workflowStore: join(folder, 'w'),
     loadModels: [{ name: 'a', location: 'b.mar' }, { location: 'c.mar' }],
     disableTokenAuthorization: true,
     enableModelApi: true,
@@ -58,7 +59,6 @@ test('every flag has its setting, and those without effect warn', async () => {
   expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual([
     '--cpp-log-config',
     '--plugins-path',
-    '--workflow-store',
   ])
 })
 
