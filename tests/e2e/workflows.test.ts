@@ -11,7 +11,7 @@ const LIMIT_MS = 100
 /** Tries on a machine that others use too. */
 const TRIES = 5
 
-/** A prompt builder and a model whose items stream; the notes of the functions are asked for with `seen`. */
+/** A function that makes the model's order, and a model whose items stream. */
 const TWO_STEPS = `
 models:
   timeout-ms: 60000

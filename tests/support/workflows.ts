@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packWorkflow } from '../../model-archiver/pack-workflow.ts'
-import { rawRequest } from './raw-http.ts'
 import { REPOSITORY, type Server } from './server.ts'
 import { tempDir } from './temp.ts'
 
@@ -30,12 +29,7 @@ export class WorkflowStore {
   }
 }
 
-/** What the functions of a workflow noted under that id; needs the workflow `seen`. */
-export async function seen(server: Server, workflow: string, id: string): Promise<string[]> {
-  const { body } = await rawRequest(server.ports.inference, `/wfpredict/${workflow}`, json({ id }))
-  return JSON.parse(body) as string[]
-}
-
+/** A request with a JSON body. */
 export function json(value: unknown): { headers: Record<string, string>; body: string } {
   return { headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) }
 }

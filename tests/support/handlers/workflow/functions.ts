@@ -1,9 +1,6 @@
 import { PredictionException, type Context, type HandlerRequest } from 'torchserve-ts'
 
-/** Functions of the test workflows. What they saw is asked for with the function `seen`. */
-const calls: Record<string, string[]> = {}
-let initialized = 0
-
+/** What a request of the test workflows asks for. */
 interface Order {
   id: string
   /** Tries that fail before one succeeds. */
@@ -11,31 +8,26 @@ interface Order {
   words?: string
 }
 
-export function initialize(context: Context): void {
-  if (context.properties.modelDir !== '') initialized += 1
+const tries: Record<string, number> = {}
+let initialized = 0
+
+export function initialize(): void {
+  initialized += 1
 }
 
+/** The start node gets the client's JSON decoded, every other one gets bytes. */
 function order(requests: HandlerRequest[]): Order {
-  const [request] = requests
-  const value = request!['body'] ?? request!['data']
+  const value = requests[0]!['body'] ?? requests[0]!['data']
   return (Buffer.isBuffer(value) ? JSON.parse(value.toString()) : value) as Order
-}
-
-function note(id: string, what: string): number {
-  const list = (calls[id] ??= [])
-  list.push(what)
-  return list.length
 }
 
 /** Passes on what it got. */
 export function pass(requests: HandlerRequest[]): unknown[] {
-  note(order(requests).id, 'pass')
   return [JSON.stringify(order(requests))]
 }
 
-/** A plain function that is a second step. */
+/** A second step after something that is no order. */
 export async function after(requests: HandlerRequest[]): Promise<unknown[]> {
-  note('after', 'after')
   await Promise.resolve()
   return [`after ${String(requests[0]!['body']).length}`]
 }
@@ -57,11 +49,9 @@ export function join(requests: HandlerRequest[]): unknown[] {
 
 /** Streams words; `!` among them throws. */
 export async function* speak(requests: HandlerRequest[], context: Context): AsyncGenerator<unknown[]> {
-  const { id, words = '' } = order(requests)
-  note(id, 'speak')
   context.setResponseContentType(0, 'text/plain')
   context.setResponseHeader(0, 'x-spoken', 'yes')
-  for (const word of words.split(' ')) {
+  for (const word of order(requests).words!.split(' ')) {
     await Promise.resolve()
     if (word === '!') throw new Error('Cannot say that')
     yield [word]
@@ -70,22 +60,19 @@ export async function* speak(requests: HandlerRequest[], context: Context): Asyn
 
 export function flaky(requests: HandlerRequest[]): unknown[] {
   const { id, failures = 0 } = order(requests)
-  if (note(id, 'try') <= failures) throw new Error(`not yet: ${id}`)
+  tries[id] = (tries[id] ?? 0) + 1
+  if (tries[id] <= failures) throw new Error(`not yet: ${id}`)
   return [JSON.stringify({ id })]
 }
 
-export function refuse(requests: HandlerRequest[]): unknown[] {
-  note(order(requests).id, 'refuse')
+export function refuse(): unknown[] {
   throw new PredictionException('Never', 400)
 }
 
 /** Waits until nobody wants it any more. */
-export async function sleep(requests: HandlerRequest[], context: Context): Promise<unknown[]> {
-  const { id } = order(requests)
-  note(id, 'sleep')
+export async function sleep(_requests: HandlerRequest[], context: Context): Promise<unknown[]> {
   await new Promise<void>((resolve) => {
     context.signal.addEventListener('abort', () => {
-      note(id, 'woken')
       resolve()
     })
   })
@@ -108,8 +95,4 @@ export function about(requests: HandlerRequest[], context: Context): unknown[] {
       parts: Object.keys(requests[0]!),
     },
   ]
-}
-
-export function seen(requests: HandlerRequest[]): unknown[] {
-  return [calls[order(requests).id] ?? []]
 }
