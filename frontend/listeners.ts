@@ -15,10 +15,12 @@ import type { AccessLog } from './logs/access-log.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
+import type { WorkflowOperations } from './workflows/operations.ts'
 
 export interface ListenerDeps {
   settings: Settings
   models: ModelOperations
+  workflows: WorkflowOperations
   authorizer: Authorizer
   metrics: Metrics
   log: Logger

@@ -16,6 +16,7 @@ import type { RunningServer, StartOptions } from './server-api.ts'
 import { Pool } from './workers/pool.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-events.ts'
+import { WorkflowManager } from './workflows/manager.ts'
 
 /** Worker ids go up from TorchServe's first worker port (spec 4.5). */
 const FIRST_WORKER_ID = 9000
@@ -57,6 +58,7 @@ class Server implements RunningServer {
   readonly #system: SystemMetrics
   readonly #sockets: ReturnType<typeof createSocketDir>
   readonly #models: ModelManager
+  readonly #workflows: WorkflowManager
   #tokens: TokenStore | undefined
   #listeners: Listeners | undefined
   #nextWorkerId = FIRST_WORKER_ID
@@ -86,12 +88,13 @@ class Server implements RunningServer {
         else log[level]({ thread: `${source}-${output}`, logger: MODEL_LOGGER }, message)
       },
     }
-    this.#models = new ModelManager({
+    const common = {
       settings,
       metrics: this.#metrics,
-      createPool: (model) => new Pool(model, context),
       warn,
-    })
+    }
+    this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
+    this.#workflows = new WorkflowManager({ ...common, models: this.#models })
   }
 
   get listening(): readonly { name: string; address: string }[] {
@@ -113,6 +116,7 @@ class Server implements RunningServer {
     this.#listeners = new Listeners({
       settings,
       models: this.#models,
+      workflows: this.#workflows,
       authorizer: this.#tokens,
       metrics: this.#metrics,
       log: this.#log,
@@ -125,10 +129,15 @@ class Server implements RunningServer {
   async close(): Promise<void> {
     const listeners = this.#listeners
     const { drainTimeout, cancelGraceMs } = this.#settings
+    const end = performance.now() + drainTimeout * 1000
+    this.#workflows.beginDrain()
     this.#models.beginDrain()
     listeners?.beginDrain()
     const closed = listeners?.close()
-    await this.#models.close(drainTimeout * 1000, cancelGraceMs)
+    // First: a workflow between two nodes has no job at any model.
+    await this.#workflows.drain(drainTimeout * 1000)
+    await this.#models.close(Math.max(0, end - performance.now()), cancelGraceMs)
+    await this.#workflows.dispose()
     const timer = setTimeout(() => listeners?.destroy(), CONNECTION_GRACE_MS)
     await closed
     clearTimeout(timer)
@@ -137,6 +146,7 @@ class Server implements RunningServer {
 
   kill(): void {
     this.#models.kill()
+    this.#workflows.kill()
     this.#listeners?.destroy()
     this.#end()
   }

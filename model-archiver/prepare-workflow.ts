@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
+import { compileHandler } from './bundle.ts'
 import { findScript, inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 import { packageRoot } from './package-root.ts'
@@ -78,15 +79,23 @@ async function prepareFunctions(
     throw invalid(`The workflow has no handler, but ${names.join(', ')} must be functions of one.`)
   const script = findScript(folder, handler)
   if (script !== undefined) {
-    const file = `.functions-${randomBytes(4).toString('hex')}.mjs`
-    const specifier = `./${relative(folder, script).replaceAll(sep, '/')}`
-    await writeFile(join(folder, file), functionsModule(specifier, names), { flag: 'wx' })
-    return { kind: 'module', file, names }
+    return { kind: 'module', file: await writeFunctions(folder, script, names), names }
   }
   const python = inside(folder, handler)
   if (python !== undefined && handler.endsWith('.py') && existsSync(python))
     return { kind: 'python', file: handler, names }
   throw invalid(`Workflow handler ${handler} is missing in the archive.`)
+}
+
+/** @returns the name of the module, in the folder of the archive: there its packages are found. */
+async function writeFunctions(folder: string, script: string, names: readonly string[]): Promise<string> {
+  const stem = `.functions-${randomBytes(4).toString('hex')}`
+  const ready = /\.[mc]js$/.test(script)
+  const handler = ready ? script : join(folder, `${stem}-handler.mjs`)
+  if (!ready) await compileHandler(script, handler)
+  const path = `./${relative(folder, handler).split(sep).map(encodeURIComponent).join('/')}`
+  await writeFile(join(folder, `${stem}.mjs`), functionsModule(path, names), { flag: 'wx' })
+  return `${stem}.mjs`
 }
 
 function invalid(message: string): ServeError {

@@ -73,7 +73,7 @@ export async function parseWorkflowSpec(text: string): Promise<WorkflowSpec> {
 async function parseYaml(text: string): Promise<unknown> {
   const { parse } = await import('yaml')
   try {
-    return parse(text, { mapAsMap: true })
+    return parse(text, { mapAsMap: true, logLevel: 'error' })
   } catch (cause) {
     const [line] = (cause as Error).message.split('\n')
     throw new ServeError('INVALID_WORKFLOW', `Failed to parse yaml. ${line}`, { cause })

@@ -63,7 +63,7 @@ function definition(): Command {
     .option('--dt, --disable-token-auth', 'serve without tokens')
     .option('--enable-model-api', 'let models be registered and unregistered while the server runs')
     .option('--ncs, --no-config-snapshots', 'no snapshots; they come later, so there are none yet')
-    .option('--workflow-store <folder>', 'no effect yet: workflows come later')
+    .option('--workflow-store <folder>', 'where workflow archives are (default: the model store)')
     .option('--ppath, --plugins-path <folder>', 'no effect: plugins are Java classes')
     .option('--cpp-log-config <file>', 'no effect: there are no C++ workers')
     .addHelpText('after', EXAMPLES)

@@ -1,6 +1,6 @@
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
-import { checkModelStore, loadSettings } from '../config/load-settings.ts'
+import { checkStores, loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../log.ts'
 import { endLogFiles, openLogFiles, type LogFiles } from '../logs/log-files.ts'
@@ -31,7 +31,7 @@ export async function serve(
   try {
     const loaded = await loadSettings(flags)
     debug = loaded.settings.logLevel === 'debug'
-    await checkModelStore(loaded.settings)
+    await checkStores(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
     await new ServingProcess(loaded, reporter, output.console).run(loadServer)
     return 0

@@ -8,7 +8,6 @@ export interface InertKey {
 const JAVA = 'it tunes the Java server; Node.js has one event loop'
 const PYTHON = 'there are no Python workers yet'
 const SNAPSHOTS = 'snapshots are neither written nor read yet'
-const WORKFLOWS = 'workflows are not served yet'
 const PORTS = 'free ports and random socket names are chosen'
 
 export const INERT_KEYS: readonly InertKey[] = [
@@ -17,7 +16,6 @@ export const INERT_KEYS: readonly InertKey[] = [
   ...inert(PYTHON, 'python', 'install_py_dep_per_model', 'cpu_launcher_enable', 'cpu_launcher_args'),
   ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'limit_max_image_pixels', 'cpp_log_config'),
   ...inert(SNAPSHOTS, 'model_snapshot'),
-  ...inert(WORKFLOWS, 'workflow_store'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
   ...inert(PORTS, 'initial_worker_port', 'initial_distribution_port'),
   ...inert('devices are not assigned to workers yet', 'number_of_gpu'),

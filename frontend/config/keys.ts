@@ -129,6 +129,11 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ),
 
   modelStore: optional('model_store', PATH, 'Folder with the model archives. Mandatory here or as a flag.'),
+  workflowStore: optional(
+    'workflow_store',
+    PATH,
+    'Folder with the workflow archives. Unset: the model store.',
+  ),
   loadModels: key(
     'load_models',
     MODELS_TO_LOAD,

@@ -36,21 +36,26 @@ export async function loadSettings(
 }
 
 /**
- * A server needs a model store.
- * @throws ServeError CONFIG when none is named or it is no folder
+ * A server needs a model store; a workflow store is one of its own only if it is named.
+ * @throws ServeError CONFIG when no model store is named, or one of them is no folder
  */
-export async function checkModelStore({ modelStore }: Settings): Promise<void> {
+export async function checkStores({ modelStore, workflowStore }: Settings): Promise<void> {
   if (modelStore === undefined) {
     throw new ServeError(
       'CONFIG',
       'Missing mandatory parameter --model-store (or model_store in the config file)',
     )
   }
-  const isFolder = await stat(modelStore).then(
+  await checkFolder('--model-store', modelStore)
+  if (workflowStore !== undefined) await checkFolder('--workflow-store', workflowStore)
+}
+
+async function checkFolder(flag: string, path: string): Promise<void> {
+  const isFolder = await stat(path).then(
     (entry) => entry.isDirectory(),
     () => false,
   )
-  if (!isFolder) throw new ServeError('CONFIG', `--model-store directory not found: ${modelStore}`)
+  if (!isFolder) throw new ServeError('CONFIG', `${flag} directory not found: ${path}`)
 }
 
 async function readConfigFile(tsConfig: string | undefined, env: Environment): Promise<Entry[]> {

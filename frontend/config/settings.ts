@@ -36,6 +36,8 @@ export interface Settings {
 
   /** Absolute path. */
   readonly modelStore: string | undefined
+  /** Absolute path; undefined: the model store. */
+  readonly workflowStore: string | undefined
   /** What to load at start; `all`, or a list of archives with an optional name. */
   readonly loadModels: 'all' | readonly ModelToLoad[]
   /** The `models` key: per model name and version, JSON. */

@@ -3,10 +3,11 @@ import { ServeError } from '../../protocol/errors.ts'
 import { headerLine } from '../../protocol/header-lines.ts'
 import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
-import type { InferenceRequest } from '../models/job.ts'
+import type { InferenceRequest, Job } from '../models/job.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import { sequenceHeadersOf, type SequenceSettings } from '../models/sequence-headers.ts'
 import { endAtDeadline } from './deadline.ts'
+import type { WorkflowOperations } from '../workflows/operations.ts'
 import { inferenceError } from './errors.ts'
 import { logFailure, type GrpcLog } from './log.ts'
 import { encodePrediction } from './prediction-codec.ts'
@@ -19,6 +20,7 @@ import { authorize } from './token.ts'
 
 export interface InferenceDeps {
   models: ModelOperations
+  workflows: WorkflowOperations
   authorizer: Authorizer
   settings: Pick<Settings, 'maxResponseSize'> & SequenceSettings
   log: GrpcLog
@@ -27,9 +29,11 @@ export interface InferenceDeps {
 /** `InferenceAPIsService` (spec 3.1). Responses are handed to grpc-js as bytes. */
 export class InferenceService {
   readonly #deps: InferenceDeps
+  readonly #takers: Parameters<typeof submitCall>[0]
 
   constructor(deps: InferenceDeps) {
     this.#deps = deps
+    this.#takers = { models: { submit: this.#take }, authorizer: deps.authorizer }
   }
 
   /** The handlers by rpc name. */
@@ -58,11 +62,11 @@ export class InferenceService {
   readonly #predictions = (call: PredictionCall, respond: sendUnaryData<Buffer>): void => {
     const { settings, log } = this.#deps
     const target = { rpc: 'Predictions', call, respond, encode: encodePrediction }
-    submitCall(this.#deps, call, new UnaryReply(target, settings.maxResponseSize, log), this.#request)
+    submitCall(this.#takers, call, new UnaryReply(target, settings.maxResponseSize, log), this.#request)
   }
 
   readonly #streamPredictions = (call: PredictionStream): void => {
-    const job = submitCall(this.#deps, call, new StreamReply(call, this.#deps.log), this.#request)
+    const job = submitCall(this.#takers, call, new StreamReply(call, this.#deps.log), this.#request)
     if (job !== undefined) endAtDeadline(call, () => job.cancel('deadline'))
   }
 
@@ -81,5 +85,18 @@ export class InferenceService {
     const { sequence_id: sequenceId } = call.request
     if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
     return request
+  }
+
+  /** A name that no model has may be a workflow's: TorchServe's messages have no other place for it. */
+  readonly #take = (job: Job): void => {
+    const { models, workflows } = this.#deps
+    try {
+      models.submit(job)
+    } catch (thrown) {
+      const { modelName, modelVersion } = job.request
+      const unknown = ServeError.from(thrown).code === 'MODEL_NOT_FOUND'
+      if (!unknown || modelVersion !== undefined || !workflows.has(modelName)) throw thrown
+      workflows.submit(job)
+    }
   }
 }

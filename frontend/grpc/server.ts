@@ -7,6 +7,7 @@ import { isServerReady } from '../models/readiness.ts'
 import type { SequenceSettings } from '../models/sequence-headers.ts'
 import { loadOpenInference, loadServices, type LoadedService } from './definitions.ts'
 import { accessLogged } from './access-log.ts'
+import type { WorkflowOperations } from '../workflows/operations.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
 import { InferenceService } from './inference.ts'
@@ -36,6 +37,7 @@ export type GrpcSettings = Pick<
 
 export interface GrpcDeps {
   models: ModelOperations
+  workflows: WorkflowOperations
   authorizer: Authorizer
   settings: GrpcSettings
   log: GrpcLog

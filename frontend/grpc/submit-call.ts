@@ -23,7 +23,7 @@ export interface CallReply extends ReplySink {
  * failed already.
  */
 export function submitCall<Call extends IncomingCall>(
-  { models, authorizer }: { models: ModelOperations; authorizer: Authorizer },
+  { models, authorizer }: { models: Pick<ModelOperations, 'submit'>; authorizer: Authorizer },
   call: Call,
   reply: CallReply,
   toRequest: (call: Call) => InferenceRequest,

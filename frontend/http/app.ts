@@ -8,6 +8,7 @@ import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
 import { managementRouter, tokenRouter } from './management.ts'
 import { openInference } from './open-inference.ts'
 import { timed } from './answered.ts'
+import { workflowRouter } from './workflow-routes.ts'
 import { createState, type RestDeps, type RestState } from './rest-state.ts'
 
 export type { RestDeps } from './rest-state.ts'
@@ -65,11 +66,11 @@ function managementKoa(state: RestState, kind: ListenerKind): Koa {
   koa.use(apiDescription(state, kind))
   if (kind === 'shared' && state.settings.openInferenceProtocol) koa.use(openInference(state))
   koa.use(admission(state, undefined)).use(token.routes()).use(admission(state, 'management'))
-  koa.use(management.routes()).use(wrongMethod)
+  koa.use(management.routes()).use(workflowRouter(state).routes()).use(wrongMethod)
   return koa
 }
 
-/** After a router: it knows the path, but not with this method. */
+/** After the routers: one knows the path, but not with this method. */
 const wrongMethod: Koa.Middleware = (ctx) => {
   const { matched } = ctx as RouterContext
   if (matched !== undefined && matched.length > 0) throw methodNotAllowed()

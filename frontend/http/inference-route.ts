@@ -10,6 +10,8 @@ export interface InferenceRoute {
   /** Headers that the handler sees beside the client's own. */
   explain: 'True' | 'False' | undefined
   urlPath: string | undefined
+  /** The name is a workflow's. Absent: a model's. */
+  workflow?: true
 }
 
 /** A target and its route; undefined: it is none. */
@@ -44,6 +46,7 @@ export const INFERENCE_ROUTES: ReadonlyMap<
   ['explanations', (segments) => versioned(segments, 'True')],
   ['invocations', ({ length }) => (length === 1 ? withQuery(undefined, undefined) : undefined)],
   ['models', invoke],
+  ['wfpredict', ([, name]) => workflowRoute(name)],
   ['v1', kserveV1],
   ['v2', kserveV2],
 ])
@@ -78,6 +81,13 @@ function kserve(modelName: string | undefined, verb: string | undefined): Infere
   if (!modelName || (verb !== 'predict' && verb !== 'explain')) return undefined
   const explain = verb === 'explain' ? 'True' : 'False'
   return { modelName, modelVersion: undefined, queryInputs: false, explain, urlPath: undefined }
+}
+
+/** `/wfpredict/{workflow}`; what follows does not count, as in TorchServe. */
+function workflowRoute(name: string | undefined): InferenceRoute | undefined {
+  if (!name) return undefined
+  const none = { modelVersion: undefined, explain: undefined, urlPath: undefined }
+  return { ...none, modelName: name, queryInputs: false, workflow: true }
 }
 
 /** `/v1/models/{m}:predict` and `:explain`. */

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../protocol/errors.ts'
 import { Job, type InputPart } from '../models/job.ts'
 import { admit } from './admit.ts'
-import { modelInferenceDescription } from './api-description/documents.ts'
+import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
 import { readParts } from './body.ts'
 import { inferenceTarget, type InferenceRoute } from './inference-route.ts'
 import { handlerHeaders } from './request-headers.ts'
@@ -40,7 +40,7 @@ function ping(state: RestState, res: ServerResponse, requestId: string): void {
   sendJson(state, res, requestId, status === 'Healthy' ? 200 : 500, { status })
 }
 
-/** OPTIONS: how this model is asked (spec 1.4). */
+/** OPTIONS: how this model or workflow is asked (spec 1.4). @throws ServeError WORKFLOW_NOT_FOUND */
 function describe(
   state: RestState,
   res: ServerResponse,
@@ -49,6 +49,11 @@ function describe(
   query: string,
 ): void {
   const modelName = route.modelName ?? chooseModel(state, query, [])
+  if (route.workflow) {
+    state.workflows.describe(modelName)
+    sendJson(state, res, requestId, 200, workflowInferenceDescription(modelName))
+    return
+  }
   state.models.describe(modelName, route.modelVersion).then(
     () => sendJson(state, res, requestId, 200, modelInferenceDescription(modelName)),
     (thrown: unknown) => sendError(state, res, requestId, ServeError.from(thrown)),
@@ -87,7 +92,9 @@ function submit(
       parts,
     }
     const job = new Job(request, sink)
-    if (sink.follow(job)) state.models.submit(job)
+    if (!sink.follow(job)) return
+    if (route.workflow) state.workflows.submit(job)
+    else state.models.submit(job)
   } catch (thrown) {
     sink.fail(ServeError.from(thrown))
   }

@@ -2,10 +2,12 @@ import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
 import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
+import type { WorkflowOperations } from '../workflows/operations.ts'
 
 /** What the REST listeners need of the rest of the server. */
 export interface RestDeps {
   models: ModelOperations
+  workflows: WorkflowOperations
   authorizer: Authorizer
   metrics: RestMetrics
   settings: RestSettings

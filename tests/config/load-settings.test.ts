@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { checkModelStore, loadSettings } from '../../frontend/config/load-settings.ts'
+import { checkStores, loadSettings } from '../../frontend/config/load-settings.ts'
 import { tempDir } from '../support/temp.ts'
 
 const home = process.cwd()
@@ -51,6 +51,7 @@ test('every flag has its setting, and those without effect warn', async () => {
   )
   expect(settings).toMatchObject({
     modelStore: join(folder, 'store'),
+    workflowStore: join(folder, 'w'),
     loadModels: [{ name: 'a', location: 'b.mar' }, { location: 'c.mar' }],
     disableTokenAuthorization: true,
     enableModelApi: true,
@@ -58,7 +59,6 @@ test('every flag has its setting, and those without effect warn', async () => {
   expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual([
     '--cpp-log-config',
     '--plugins-path',
-    '--workflow-store',
   ])
 })
 
@@ -106,8 +106,7 @@ test.each([
 
 test('the model store must be named and be a folder', async () => {
   mkdirSync('is-folder')
-  const check = async (modelStore?: string) =>
-    checkModelStore((await loadSettings({ modelStore }, {})).settings)
+  const check = async (modelStore?: string) => checkStores((await loadSettings({ modelStore }, {})).settings)
   await expect(check()).rejects.toMatchObject({
     code: 'CONFIG',
     message: expect.stringContaining('Missing mandatory parameter --model-store'),

@@ -5,6 +5,7 @@ import { status as Status } from '@grpc/grpc-js'
 import { createGrpcServers } from '../../frontend/grpc/server.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import { call, readAll } from '../support/grpc-clients.ts'
+import { FakeWorkflows } from '../support/fake-workflows.ts'
 import { FakeModels } from './fake-models.ts'
 import {
   failure,
@@ -19,7 +20,12 @@ import {
 const log = { debug: () => undefined, error: () => undefined }
 
 function servers(settings: Partial<typeof SETTINGS>) {
-  const deps = { models: new FakeModels(), authorizer: new FakeAuthorizer(), log }
+  const deps = {
+    models: new FakeModels(),
+    workflows: new FakeWorkflows(),
+    authorizer: new FakeAuthorizer(),
+    log,
+  }
   return createGrpcServers({ ...deps, settings: { ...SETTINGS, ...settings } })
 }
 

@@ -9,6 +9,7 @@ import {
   type GrpcError,
   type GrpcStream,
 } from '../support/grpc-clients.ts'
+import { FakeWorkflows } from '../support/fake-workflows.ts'
 import { FakeModels } from './fake-models.ts'
 
 export const SETTINGS: GrpcSettings = {
@@ -46,6 +47,7 @@ export class FakeAuthorizer implements Authorizer {
 /** Both servers on free ports with a client each. */
 export class RunningGrpc {
   readonly models: FakeModels
+  readonly workflows: FakeWorkflows
   readonly authorizer: FakeAuthorizer
   readonly servers: GrpcServers
   readonly inference: ReturnType<typeof inferenceClient>
@@ -56,6 +58,7 @@ export class RunningGrpc {
 
   constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'>) {
     this.models = init.models
+    this.workflows = init.workflows
     this.authorizer = init.authorizer
     this.servers = init.servers
     this.port = init.port
@@ -74,13 +77,21 @@ export class RunningGrpc {
 
 export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<RunningGrpc> {
   const models = new FakeModels()
+  const workflows = new FakeWorkflows()
   const authorizer = new FakeAuthorizer()
   const logged: string[] = []
   const log = { debug: () => undefined, error: (_: object, message: string) => void logged.push(message) }
-  const servers = createGrpcServers({ models, authorizer, settings: { ...SETTINGS, ...settings }, log })
+  const servers = createGrpcServers({
+    models,
+    workflows,
+    authorizer,
+    settings: { ...SETTINGS, ...settings },
+    log,
+  })
   const { inference, management } = await servers.listen()
   return new RunningGrpc({
     models,
+    workflows,
     authorizer,
     servers,
     logged,

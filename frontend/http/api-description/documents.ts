@@ -1,6 +1,6 @@
 import { version } from '../../package-info.ts'
 import { prettyJson } from '../errors.ts'
-import { INFERENCE_PATHS, METRICS_PATHS, modelPaths } from './inference-paths.ts'
+import { INFERENCE_PATHS, METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
 import { MANAGEMENT_PATHS, MODEL_PATHS } from './management-paths.ts'
 import type { OpenApi, PathItem } from './openapi.ts'
 
@@ -27,6 +27,11 @@ export function listenerDescription(kind: ListenerKind): string {
 /** How clients ask a model. */
 export function modelInferenceDescription(modelName: string): OpenApi {
   return document({ title: `RESTful API for: ${modelName}`, version: '1.0.0' }, modelPaths(modelName))
+}
+
+/** How clients ask a workflow. */
+export function workflowInferenceDescription(name: string): OpenApi {
+  return document({ title: `RESTful API for: ${name}`, version: '1.0.0' }, workflowPaths(name))
 }
 
 /** How a model is managed. */

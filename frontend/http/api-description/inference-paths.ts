@@ -59,16 +59,25 @@ export const METRICS_PATHS: Readonly<Record<string, PathItem>> = {
 
 /** How a client asks one model. */
 export function modelPaths(modelName: string): Record<string, PathItem> {
-  const post: Operation = {
-    description: `Asks the model ${modelName}.`,
-    operationId: modelName,
-    parameters: [],
-    responses: { '200': { description: 'What the handler answered.' }, ...SERVER_ERROR },
-  }
+  const post = asking(`the model ${modelName}`, modelName)
   return {
     [`/prediction/${modelName}`]: { post },
     '/v1/models/{model_name}:predict': { post },
     '/v2/models/{model_name}/infer': { post },
+  }
+}
+
+/** How a client asks one workflow. */
+export function workflowPaths(name: string): Record<string, PathItem> {
+  return { [`/wfpredict/${name}`]: { post: asking(`the workflow ${name}`, name) } }
+}
+
+function asking(what: string, operationId: string): Operation {
+  return {
+    description: `Asks ${what}.`,
+    operationId,
+    parameters: [],
+    responses: { '200': { description: 'What the handler answered.' }, ...SERVER_ERROR },
   }
 }
 

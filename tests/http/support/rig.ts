@@ -6,6 +6,7 @@ import type { RestApp, RestDeps } from '../../../frontend/http/app.ts'
 import { listen, type Listener } from '../../../frontend/http/server.ts'
 import type { ListenAddress } from '../../../frontend/config/settings.ts'
 import { CERT, KEY } from '../../support/tls/files.ts'
+import { FakeWorkflows } from '../../support/fake-workflows.ts'
 import { FakeModels } from './fake-models.ts'
 
 export const TCP = { kind: 'tcp', tls: false, host: '127.0.0.1', port: 0 } satisfies ListenAddress
@@ -15,6 +16,7 @@ export const TLS = { ...TCP, tls: true } satisfies ListenAddress
 
 export interface Rig {
   models: FakeModels
+  workflows: FakeWorkflows
   listener: Listener
   app: RestApp
   deps: RestDeps
@@ -47,11 +49,13 @@ export async function startRig(
   { tokens, cors, address = TCP, ...options }: RigOptions = {},
 ): Promise<Rig> {
   const models = new FakeModels()
+  const workflows = new FakeWorkflows()
   const statuses: number[] = []
   const logged: unknown[] = []
   const rotated: Rig['rotated'] = []
   const deps: RestDeps = {
     models,
+    workflows,
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
       enableModelApi: options.enableModelApi ?? true,
@@ -84,7 +88,7 @@ export async function startRig(
     listener.destroyAll()
     await closed
   })
-  return { models, listener, app, deps, statuses, logged, rotated }
+  return { models, workflows, listener, app, deps, statuses, logged, rotated }
 }
 
 /** A bare connection whose text arrives in `received`. */

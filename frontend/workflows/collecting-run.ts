@@ -1,0 +1,76 @@
+import { ServeError } from '../../protocol/errors.ts'
+import { ByteCollector } from '../models/byte-collector.ts'
+import type { InferenceRequest, InputPart } from '../models/job.ts'
+import type { ReplyHead } from '../models/reply-sink.ts'
+import type { WorkflowNode } from './node.ts'
+import { NodeRun, type NodeRunOwner } from './node-run.ts'
+
+/**
+ * A node whose whole answer is needed, for other nodes or beside other leaves. The items of a stream are joined. An answer with an
+ * error status counts as a failure: its body is no input for others.
+ */
+export class CollectingRun extends NodeRun {
+  readonly #maxBytes: number
+  #items: ByteCollector | undefined
+
+  constructor(
+    node: WorkflowNode,
+    request: InferenceRequest,
+    parts: InputPart[],
+    owner: NodeRunOwner,
+    maxBytes: number,
+  ) {
+    super(node, request, parts, owner)
+    this.#maxBytes = maxBytes
+  }
+
+  protected override get repeatable(): boolean {
+    return true
+  }
+
+  override whole(head: ReplyHead, body: Uint8Array): void {
+    if (isError(head)) this.fail(rejected(head))
+    else if (body.byteLength > this.#maxBytes) this.fail(this.#tooLarge())
+    else this.#finish(Buffer.from(body)) // a copy: the body is a part of what its socket read
+  }
+
+  override open(head: ReplyHead): void {
+    if (isError(head)) this.refuse(rejected(head))
+    else this.#items = new ByteCollector(this.#maxBytes)
+  }
+
+  override write(chunk: Uint8Array, from: number, to: number): boolean {
+    if (this.#items?.add(chunk.subarray(from, to)) === false) {
+      this.#items = undefined
+      this.refuse(this.#tooLarge())
+    }
+    return true
+  }
+
+  override close(): void {
+    this.#finish(this.#items!.bytes())
+  }
+
+  override fail(error: ServeError): void {
+    this.#items = undefined
+    super.fail(error)
+  }
+
+  #finish(output: Uint8Array): void {
+    this.limit?.end(this)
+    this.owner.finished(this, output)
+  }
+
+  #tooLarge(): ServeError {
+    const message = `The output of node ${this.node.name} is larger than max_response_size (${this.#maxBytes} bytes)`
+    return new ServeError('RESPONSE_TOO_LARGE', message)
+  }
+}
+
+function isError({ status }: ReplyHead): boolean {
+  return status >= 400
+}
+
+function rejected({ status }: ReplyHead): ServeError {
+  return new ServeError('HANDLER_REJECTED', `The handler answered with status ${status}`, { status })
+}

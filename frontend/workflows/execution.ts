@@ -1,0 +1,121 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { AbandonReason, InferenceRequest, InputPart, Job, JobHolder } from '../models/job.ts'
+import { CollectingRun } from './collecting-run.ts'
+import { LeafRun } from './leaf-run.ts'
+import { joinLeaves } from './join-leaves.ts'
+import { CAPACITY, type NodeRun, type NodeRunOwner } from './node-run.ts'
+import type { Plan } from './plan.ts'
+
+/**
+ * One request on its way through a workflow (spec 6.5). A node starts as soon as all nodes before it have answered. What is
+ * kept in memory is at most one output per node, each within max_response_size.
+ */
+export class Execution implements JobHolder, NodeRunOwner {
+  readonly #plan: Plan
+  readonly #client: Job
+  readonly #request: InferenceRequest
+  readonly #running = new Set<NodeRun>()
+  /** Inputs of nodes that wait for more of them. */
+  readonly #inputs = new Map<string, InputPart[]>()
+  /** Outputs of leaves that wait for the others. */
+  readonly #outputs = new Map<string, Uint8Array>()
+  #streamingLeaf: LeafRun | undefined
+
+  constructor(plan: Plan, client: Job) {
+    this.#plan = plan
+    this.#client = client
+    this.#request = client.request
+  }
+
+  /** `parts`: the client's inputs. */
+  start(parts: InputPart[]): void {
+    this.#run(this.#plan.dag.start, parts)
+  }
+
+  finished(run: NodeRun, output: Uint8Array | undefined): void {
+    this.#running.delete(run)
+    if (output === undefined || this.#client.ended) return
+    const { name } = run.node
+    const successors = this.#plan.dag.successors(name)
+    if (successors.length === 0) this.#leafFinished(name, output)
+    for (const successor of successors) this.#give(name, output, successor)
+  }
+
+  retried(run: NodeRun, error: ServeError): void {
+    this.#plan.warn(`node ${run.node.name} failed at try ${run.tries}, it is tried again: ${error.message}`)
+  }
+
+  failed(run: NodeRun, error: ServeError): void {
+    this.#running.delete(run)
+    if (this.#client.ended) return
+    this.#plan.warn(`node ${run.node.name} failed at try ${run.tries}: ${error.message}`)
+    this.#fail(nodeFailure(run, error))
+  }
+
+  /** The client has left, or waits no longer: every running node stops and no other starts. */
+  abandon(_client: Job, reason: AbandonReason): void {
+    for (const run of this.#running) run.cancel(reason)
+    this.#running.clear()
+  }
+
+  drained(): void {
+    this.#streamingLeaf?.drained()
+  }
+
+  #run(name: string, parts: InputPart[]): void {
+    const { dag, maxOutputBytes } = this.#plan
+    const node = this.#plan.nodes.get(name)!
+    const onlyLeaf = dag.leaves.length === 1 && dag.successors(name).length === 0
+    let run: NodeRun
+    if (onlyLeaf) {
+      run = this.#streamingLeaf = new LeafRun(node, this.#request, parts, this, this.#client)
+    } else {
+      run = new CollectingRun(node, this.#request, parts, this, maxOutputBytes)
+    }
+    this.#running.add(run)
+    run.start()
+  }
+
+  /** One predecessor's output is called `body`; of several each has its node's name. */
+  #give(from: string, data: Uint8Array, to: string): void {
+    const predecessors = this.#plan.dag.predecessors(to)
+    const parts = this.#inputs.get(to) ?? []
+    parts.push({ name: predecessors.length === 1 ? 'body' : from, data })
+    this.#inputs.set(to, parts)
+    if (parts.length < predecessors.length || this.#client.ended) return
+    this.#inputs.delete(to)
+    parts.sort((a, b) => predecessors.indexOf(a.name) - predecessors.indexOf(b.name))
+    this.#run(to, parts)
+  }
+
+  #leafFinished(name: string, output: Uint8Array): void {
+    const { dag, maxOutputBytes } = this.#plan
+    this.#outputs.set(name, output)
+    if (this.#outputs.size < dag.leaves.length) return
+    const body = joinLeaves(dag.leaves, this.#outputs)
+    if (body.byteLength <= maxOutputBytes)
+      this.#client.respond({ body, status: 200, contentType: 'application/json', headers: {} })
+    else this.#fail(tooLarge(maxOutputBytes))
+  }
+
+  #fail(error: ServeError): void {
+    this.#client.fail(error)
+    this.abandon(this.#client, 'failed')
+  }
+}
+
+/** TorchServe's words; the reason itself goes to the log. */
+function nodeFailure({ node }: NodeRun, error: ServeError): ServeError {
+  if (CAPACITY.has(error.code)) return error
+  return new ServeError('WORKFLOW_NODE_FAILED', `Error executing ${node.name}`, {
+    cause: error,
+    detail: error.detail,
+  })
+}
+
+function tooLarge(maxBytes: number): ServeError {
+  return new ServeError(
+    'RESPONSE_TOO_LARGE',
+    `The outputs of all leaves are larger than max_response_size (${maxBytes} bytes)`,
+  )
+}

@@ -1,0 +1,62 @@
+import type { ServeError } from '../../protocol/errors.ts'
+import type { InferenceRequest, InputPart, Job } from '../models/job.ts'
+import type { ReplyHead } from '../models/reply-sink.ts'
+import type { WorkflowNode } from './node.ts'
+import { NodeRun, type NodeRunOwner } from './node-run.ts'
+
+/**
+ * The only leaf of a workflow: its answer is the client's. Each item of a stream goes on at once, and the client's connection slows
+ * this node down. After the first one there is no other try.
+ */
+export class LeafRun extends NodeRun {
+  readonly #client: Job
+  /** Of a stream that has begun, until its first item. */
+  #head: ReplyHead | undefined
+  #begun = false
+
+  constructor(
+    node: WorkflowNode,
+    request: InferenceRequest,
+    parts: InputPart[],
+    owner: NodeRunOwner,
+    client: Job,
+  ) {
+    super(node, request, parts, owner)
+    this.#client = client
+  }
+
+  protected override get repeatable(): boolean {
+    return !this.#begun
+  }
+
+  /** TorchServe calls every answer of a workflow JSON; here only one that says nothing itself. */
+  override whole(head: ReplyHead, body: Uint8Array): void {
+    this.limit?.end(this)
+    this.#begun = true
+    this.#client.respond({ ...head, contentType: head.contentType ?? 'application/json', body })
+    this.owner.finished(this, undefined)
+  }
+
+  override open(head: ReplyHead): void {
+    this.limit?.end(this)
+    this.#begun = true
+    this.#head = head
+  }
+
+  override write(chunk: Uint8Array, from: number, to: number): boolean {
+    const head = this.#head
+    if (head === undefined) return this.#client.item(chunk, from, to)
+    this.#head = undefined
+    return this.#client.respond({ ...head, body: chunk.subarray(from, to), more: true })
+  }
+
+  override close(): void {
+    this.#client.finish()
+    this.owner.finished(this, undefined)
+  }
+
+  override fail(error: ServeError): void {
+    this.#head = undefined
+    super.fail(error)
+  }
+}

@@ -1,0 +1,172 @@
+import { rm } from 'node:fs/promises'
+import { MODEL_NAME } from '../../model-archiver/model-name.ts'
+import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Job } from '../models/job.ts'
+import type { NodeModels } from '../models/node-models.ts'
+import { pageOf } from '../models/page.ts'
+import { locateWorkflow } from './locate-workflow.ts'
+import type {
+  RegisterWorkflowRequest,
+  WorkflowDescription,
+  WorkflowList,
+  WorkflowOperations,
+} from './operations.ts'
+import { registerNodes, removeNodes } from './register-nodes.ts'
+import { Workflow } from './workflow.ts'
+
+export interface WorkflowManagerOptions {
+  settings: Settings
+  metrics: Metrics
+  models: NodeModels
+  warn: (message: string) => void
+}
+
+/** All that can be done to workflows and with them. */
+export class WorkflowManager implements WorkflowOperations {
+  readonly #options: WorkflowManagerOptions
+  readonly #workflows = new Map<string, Workflow>()
+  /** Names whose registration goes on. */
+  readonly #registering = new Set<string>()
+  #draining = false
+
+  constructor(options: WorkflowManagerOptions) {
+    this.#options = options
+  }
+
+  has(name: string): boolean {
+    return this.#workflows.has(name)
+  }
+
+  submit(job: Job): void {
+    this.#checkOpen()
+    this.#get(job.request.modelName).submit(job)
+  }
+
+  async register(request: RegisterWorkflowRequest): Promise<string> {
+    this.#checkOpen()
+    const { workflowStore, modelStore, allowedUrls, tempDir } = this.#options.settings
+    const store = { workflowStore: workflowStore ?? modelStore, allowedUrls }
+    const { path, downloaded } = await locateWorkflow(request.url, store)
+    try {
+      const prepared = await prepareWorkflow(path, tempDir)
+      return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
+    } catch (error) {
+      if (downloaded) await rm(path, { force: true })
+      throw error
+    }
+  }
+
+  async unregister(name: string): Promise<string> {
+    const workflow = this.#get(name)
+    this.#workflows.delete(name)
+    const graceMs = this.#options.settings.unregisterModelTimeout * 1000
+    await workflow.drain(graceMs, new ServeError('NO_WORKER', `Workflow "${name}" was unregistered`))
+    try {
+      await removeNodes(workflow.plan.nodes.values(), this.#options.models, graceMs)
+    } finally {
+      await workflow.dispose()
+    }
+    return `Workflow "${name}" unregistered`
+  }
+
+  list(limit?: number, nextPageToken?: number): WorkflowList {
+    const sorted = [...this.#workflows.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+    const { items, ...token } = pageOf(sorted, limit, nextPageToken)
+    return { ...token, workflows: items.map(({ name, url }) => ({ workflowName: name, workflowUrl: url })) }
+  }
+
+  describe(name: string): WorkflowDescription[] {
+    return [this.#get(name).describe()]
+  }
+
+  /** Refuses new jobs from now on. */
+  beginDrain(): void {
+    this.#draining = true
+  }
+
+  /** Lets running requests finish for `graceMs` and ends the rest; their nodes must still run. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true
+    await Promise.all([...this.#workflows.values()].map((workflow) => workflow.drain(graceMs)))
+  }
+
+  /** Removes their files; their nodes are the models' business. */
+  async dispose(): Promise<void> {
+    await Promise.allSettled([...this.#workflows.values()].map((workflow) => workflow.dispose()))
+  }
+
+  /** Removes their files at once: the process is about to exit. */
+  kill(): void {
+    for (const workflow of this.#workflows.values()) workflow.kill()
+  }
+
+  async #registerPrepared(
+    request: RegisterWorkflowRequest,
+    prepared: PreparedWorkflow,
+    downloaded: string | undefined,
+  ): Promise<string> {
+    const name = request.workflowName ?? prepared.name
+    let reserved = false
+    try {
+      this.#reserve(name)
+      reserved = true
+      const nodes = await registerNodes(name, prepared, this.#options.models, request)
+      this.#workflows.set(name, this.#build(name, request.url, prepared, nodes, downloaded))
+    } catch (error) {
+      await prepared.dispose()
+      throw error
+    } finally {
+      if (reserved) this.#registering.delete(name)
+    }
+    return `Workflow ${name} has been registered and scaled successfully.`
+  }
+
+  /** @throws ServeError CONFLICT, INVALID_WORKFLOW */
+  #reserve(name: string): void {
+    if (!MODEL_NAME.test(name))
+      throw new ServeError(
+        'INVALID_WORKFLOW',
+        `Workflow name ${JSON.stringify(name)} has special characters.`,
+      )
+    if (this.#workflows.has(name) || this.#registering.has(name))
+      throw new ServeError('CONFLICT', `Workflow ${name} is already registered.`)
+    this.#registering.add(name)
+  }
+
+  #build(
+    name: string,
+    url: string,
+    prepared: PreparedWorkflow,
+    nodes: Workflow['plan']['nodes'],
+    downloaded: string | undefined,
+  ): Workflow {
+    const { settings, metrics, warn } = this.#options
+    const plan = {
+      dag: prepared.spec.dag,
+      nodes,
+      maxOutputBytes: settings.maxResponseSize,
+      warn: (message: string) => {
+        warn(`Workflow ${name}: ${message}`)
+      },
+    }
+    const requestTimeoutMs = settings.defaultRequestTimeout * 1000
+    // The version that nodes without one have in TorchServe.
+    const counted = metrics.model(name, '1.0')
+    return new Workflow({ name, url, prepared, plan, metrics: counted, requestTimeoutMs, downloaded })
+  }
+
+  /** @throws ServeError WORKFLOW_NOT_FOUND */
+  #get(name: string): Workflow {
+    const workflow = this.#workflows.get(name)
+    if (workflow === undefined) throw new ServeError('WORKFLOW_NOT_FOUND', `Workflow not found: ${name}`)
+    return workflow
+  }
+
+  /** @throws ServeError SHUTTING_DOWN */
+  #checkOpen(): void {
+    if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
+  }
+}

@@ -1,0 +1,106 @@
+import { join } from 'node:path'
+import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
+import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Model, WorkflowNodeKind } from '../models/model.ts'
+import type { NodeModels } from '../models/node-models.ts'
+import type { RegisterRequest } from '../models/operations.ts'
+import { WorkflowNode } from './node.ts'
+import type { RegisterWorkflowRequest } from './operations.ts'
+
+/** Models that are loaded at the same time, as in TorchServe. */
+const PARALLEL = 4
+/** Function calls of one workflow that its handler's worker runs at once: one that waits must not hold up the others. */
+const MAX_FUNCTION_CALLS = 100
+
+type Timeouts = Pick<RegisterWorkflowRequest, 'responseTimeout' | 'startupTimeout'>
+
+/** A model to register, and the nodes that it serves. */
+interface Registration {
+  request: RegisterRequest
+  kind: WorkflowNodeKind
+  specs: readonly NodeSpec[]
+}
+
+/**
+ * Registers the models of all nodes: `<workflow>__<node>` each; the functions of the handler share one.
+ * @throws ServeError WORKFLOW_NOT_REGISTERED that names every failure; no node is left then
+ */
+export async function registerNodes(
+  name: string,
+  prepared: PreparedWorkflow,
+  models: NodeModels,
+  timeouts: Timeouts,
+): Promise<Map<string, WorkflowNode>> {
+  const nodes = new Map<string, WorkflowNode>()
+  const failures: string[] = []
+  const waiting = registrations(name, prepared, timeouts)
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { request, kind, specs } = next
+      try {
+        const model = await models.addNode(request, kind)
+        for (const spec of specs) nodes.set(spec.name, new WorkflowNode(spec, model, kind === 'functions'))
+      } catch (thrown) {
+        failures.push(failureText(request.modelName!, ServeError.from(thrown)))
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, work))
+  if (failures.length === 0) return nodes
+  await removeNodes(nodes.values(), models, 0).catch(() => undefined)
+  throw new ServeError(
+    'WORKFLOW_NOT_REGISTERED',
+    `Workflow ${name} has failed to register. Failures: [${failures.join(', ')}]`,
+  )
+}
+
+/** Unregisters the models of nodes, all at once. @throws ServeError CLEANUP_TIMEOUT */
+export async function removeNodes(
+  nodes: Iterable<WorkflowNode>,
+  models: NodeModels,
+  graceMs: number,
+): Promise<void> {
+  const all = new Set<Model>()
+  for (const { model } of nodes) all.add(model)
+  const results = await Promise.allSettled([...all].map((model) => models.removeNode(model, graceMs)))
+  for (const result of results) if (result.status === 'rejected') throw ServeError.from(result.reason)
+}
+
+function registrations(
+  name: string,
+  { spec, folder, functions }: PreparedWorkflow,
+  timeouts: Timeouts,
+): Registration[] {
+  const specs = [...spec.nodes.values()]
+  const common = { ...timeouts, synchronous: true }
+  const list = specs
+    .filter(({ url }) => url !== undefined)
+    .map((node): Registration => {
+      const { batchSize, maxBatchDelay, maxWorkers: initialWorkers } = node
+      const settings = { batchSize, maxBatchDelay, initialWorkers }
+      const request = { ...common, ...settings, url: node.url!, modelName: `${name}__${node.name}` }
+      return { request, kind: 'model', specs: [node] }
+    })
+  if (functions === undefined) return list
+  const single = { ...common, url: folder, batchSize: 1, maxBatchDelay: 0, initialWorkers: 1 }
+  const called = specs.filter(({ url }) => url === undefined)
+  if (functions.kind === 'module') {
+    // No node can have this name, so it is nobody's.
+    const own = { modelName: `${name}__(functions)`, runtime: 'node', maxConcurrency: MAX_FUNCTION_CALLS }
+    const request = { ...single, ...own, handler: functions.file }
+    return [...list, { request, kind: 'functions', specs: called }]
+  }
+  const python = called.map((node): Registration => {
+    const handler = `${join(folder, functions.file)}:${node.name}`
+    const request = { ...single, modelName: `${name}__${node.name}`, runtime: 'python', handler }
+    return { request, kind: 'functions', specs: [node] }
+  })
+  return [...list, ...python]
+}
+
+/** TorchServe's words: a worker that does not start is named by its model's message alone. */
+function failureText(model: string, { code, message }: ServeError): string {
+  if (code === 'WORKER_START_FAILED' || code === 'OUT_OF_MEMORY') return message
+  return `Workflow Node ${model} failed to register. Details: ${message}`
+}

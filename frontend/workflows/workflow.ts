@@ -1,0 +1,98 @@
+import { rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
+import type { ServeError } from '../../protocol/errors.ts'
+import type { ModelMetrics } from '../metrics/model-metrics.ts'
+import { type Job, type JobLimits, jobLimits } from '../models/job.ts'
+import { OpenJobs } from '../models/open-jobs.ts'
+import { Execution } from './execution.ts'
+import type { WorkflowDescription } from './operations.ts'
+import type { Plan } from './plan.ts'
+
+export interface WorkflowOptions {
+  name: string
+  /** As it was registered. */
+  url: string
+  prepared: PreparedWorkflow
+  plan: Plan
+  metrics: ModelMetrics
+  /** Milliseconds for a whole request; 0: no limit. Its nodes have limits of their own. */
+  requestTimeoutMs: number
+  /** The archive that was downloaded into the store, to be removed with the workflow. */
+  downloaded: string | undefined
+}
+
+/** A registered workflow and its open requests. */
+export class Workflow {
+  readonly name: string
+  readonly url: string
+  readonly plan: Plan
+  readonly #options: WorkflowOptions
+  readonly #limits: JobLimits
+  readonly #jobs = new Set<Job>()
+  readonly #open: OpenJobs
+
+  constructor(options: WorkflowOptions) {
+    this.#options = options
+    this.name = options.name
+    this.url = options.url
+    this.plan = options.plan
+    this.#limits = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: options.requestTimeoutMs })
+    this.#open = new OpenJobs(
+      (job) => {
+        this.#jobs.delete(job)
+        options.metrics.ended(job)
+      },
+      () => this.#jobs,
+    )
+    options.metrics.watch(() => ({
+      queued: 0,
+      open: this.#open.size,
+      streams: this.#open.streams,
+      workerStates: [],
+    }))
+  }
+
+  /** Each request has always a job in the queue or at a worker of a node, which bounds their number. */
+  submit(job: Job): void {
+    this.#options.metrics.requested(job)
+    const { parts } = job.request
+    const execution = new Execution(this.plan, job)
+    job.queued(execution, this.#limits)
+    job.started(execution)
+    this.#jobs.add(job)
+    this.#open.add(job)
+    execution.start(parts)
+  }
+
+  describe(): WorkflowDescription {
+    const { defaults, dagText } = this.#options.prepared.spec
+    return {
+      workflowName: this.name,
+      workflowUrl: this.url,
+      minWorkers: defaults.minWorkers,
+      maxWorkers: defaults.maxWorkers,
+      batchSize: defaults.batchSize,
+      maxBatchDelay: defaults.maxBatchDelay,
+      workflowDag: dagText,
+    }
+  }
+
+  /** Waits until no request is open, at most `graceMs`; the rest fails with `reason`. */
+  drain(graceMs: number, reason?: ServeError): Promise<void> {
+    return this.#open.drain(graceMs, reason)
+  }
+
+  /** Removes its files. */
+  async dispose(): Promise<void> {
+    const { metrics, prepared, downloaded } = this.#options
+    metrics.unwatch()
+    await prepared.dispose()
+    if (downloaded !== undefined) await rm(downloaded, { force: true })
+  }
+
+  /** Removes what was unpacked, at once. */
+  kill(): void {
+    rmSync(this.#options.prepared.workDir, { recursive: true, force: true })
+  }
+}
