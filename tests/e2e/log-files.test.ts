@@ -38,7 +38,7 @@ test('access_log.log has one line for every answer of REST and of gRPC', async (
   await rawRequest(inference, '/predictions/echo?a=b', { body: 'x' })
   await rawRequest(inference, '/predictions/nobody', { body: 'x' })
   await rawRequest(inference, '/ping', { method: 'GET' })
-  await rawRequest(inference, '/predictions/count', countBody({ id: 'a', n: 3, delay: 100, stream: true }))
+  await rawRequest(inference, '/predictions/count', countBody({ id: 'a', n: 3, delay: 1000, stream: true }))
   await rawRequest(server.ports.metrics, '/metrics', { method: 'GET' })
   await rawRequest(inference, '/predictions/echo', { body: 'x'.repeat(2000) })
   connect(inference, '127.0.0.1').end('garbage\r\n\r\n')
@@ -75,7 +75,7 @@ test('access_log.log has one line for every answer of REST and of gRPC', async (
   expect(all).toHaveLength(expected.length)
   // The line of a stream tells the time to its first item, as in TorchServe.
   const stream = all.find((line) => line.includes('/predictions/count'))!
-  expect(Number(stream.split(' ').at(-1))).toBeLessThan(250)
+  expect(Number(stream.split(' ').at(-1))).toBeLessThan(1500)
 })
 
 test('a client that leaves before its answer is in the access log', async () => {
