@@ -22,7 +22,7 @@ export default class RecordedNetwork extends BaseHandler {
     this.#answers = new Map(Object.entries(JSON.parse(text) as Record<string, Recorded>))
   }
 
-  override preprocess(requests: HandlerRequest[]): Buffer[] {
+  override preprocess(requests: HandlerRequest[], _context?: Context): Buffer[] {
     return requests.map((request) => bytes(request['data'] ?? request['body']))
   }
 
