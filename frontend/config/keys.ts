@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
+import { MODEL_SNAPSHOT } from './model-snapshot.ts'
 import { MODELS_TO_LOAD } from './models-to-load.ts'
 import { LOG_FILES, type Settings } from './settings.ts'
 import {
@@ -148,11 +149,61 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     '0',
     'Workers of a model that says nothing itself. 0: as many as CPUs for models loaded at start, none for registered ones.',
   ),
+  numberOfGpu: optional(
+    'number_of_gpu',
+    integer(0, 10_000),
+    'GPUs to use at most. Unset: all that nvidia-smi finds and CUDA_VISIBLE_DEVICES lets through.',
+  ),
+  initialWorkerPort: key(
+    'initial_worker_port',
+    integer(1, 65535),
+    '9000',
+    'Number of the first worker, in describe and in logs; the next ones count on. Sockets have random names.',
+  ),
+  initialDistributionPort: key(
+    'initial_distribution_port',
+    integer(1, 65535),
+    '29500',
+    'The same for workers that are rank groups; the group’s MASTER_PORT too.',
+  ),
+  modelSnapshot: optional(
+    'model_snapshot',
+    MODEL_SNAPSHOT,
+    'What a snapshot holds of the models, see docs/snapshots.md; load_models is ignored then.',
+    NOT_BY_ENV,
+  ),
+  maxSnapshots: key(
+    'max_snapshots',
+    integer(1, 100_000),
+    '50',
+    'Snapshots that are kept; the oldest go.',
+    OURS,
+  ),
   allowedUrls: key(
     'allowed_urls',
     patternList('i'),
     'file://.*|http(s)?://.*',
     'Where models may be loaded from: regular expressions that match the whole URL, in any letter case. The variable counts only with use_env_allowed_urls=true.',
+  ),
+  allowPrivateUrls: optional(
+    'allow_private_urls',
+    BOOLEAN,
+    'Whether models may be downloaded from loopback and private addresses. Unset: only where allowed_urls is set.',
+    OURS,
+  ),
+  maxDownloadSize: key(
+    'max_download_size',
+    integer(1, Number.MAX_SAFE_INTEGER),
+    '21474836480',
+    'Largest archive that is downloaded, in bytes.',
+    OURS,
+  ),
+  downloadTimeout: key(
+    'download_timeout',
+    SECONDS,
+    '3600',
+    'Limit on the time of a download; it also ends after a minute without a byte.',
+    OURS,
   ),
 
   jobQueueSize: key(
@@ -260,6 +311,12 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     BOOLEAN,
     'true',
     'Whether JSON and text bodies are decoded before the handler sees them.',
+  ),
+  limitMaxImagePixels: key(
+    'limit_max_image_pixels',
+    BOOLEAN,
+    'true',
+    'Told to handlers as context.properties.limitMaxImagePixels: whether they should refuse enormous images.',
   ),
   enableModelApi: key(
     'enable_model_api',

@@ -30,6 +30,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   DOWNLOAD_FAILED: `${ARCHIVE}.DownloadArchiveException`,
   NO_WORKER: UNAVAILABLE,
   QUEUE_FULL: UNAVAILABLE,
+  NO_DEVICE: 'org.pytorch.serve.wlm.WorkerInitializationException',
   SHUTTING_DOWN: UNAVAILABLE,
   QUEUE_TIMEOUT: UNAVAILABLE,
   RESPONSE_TIMEOUT: INTERNAL,

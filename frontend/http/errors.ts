@@ -30,6 +30,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   DOWNLOAD_FAILED: answer(400, 'DownloadArchiveException'),
   NO_WORKER: unavailable,
   QUEUE_FULL: unavailable,
+  NO_DEVICE: answer(500, 'WorkerInitializationException'),
   SHUTTING_DOWN: unavailable,
   QUEUE_TIMEOUT: unavailable,
   RESPONSE_TIMEOUT: server(500),

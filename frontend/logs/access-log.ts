@@ -39,9 +39,7 @@ export class AccessLog {
   #add(peer: string, request: string, status: number, startedAt: number): void {
     const now = Date.now()
     const shown = PLAIN.test(request) ? request : escapeControls(request)
-    this.#lines.write(
-      `${stamp(now).text} - ${peer} "${shown}" ${status} ${Math.max(0, now - startedAt)}\n`,
-    )
+    this.#lines.write(`${stamp(now).text} - ${peer} "${shown}" ${status} ${Math.max(0, now - startedAt)}\n`)
   }
 }
 

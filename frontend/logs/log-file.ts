@@ -135,7 +135,9 @@ export class LogFile implements LineWriter {
   }
 
   #mustRoll(bytes: number): boolean {
-    return this.#size > 0 && (this.#size + bytes > this.#options.maxBytes || Date.now() >= endOfDay(this.#day))
+    return (
+      this.#size > 0 && (this.#size + bytes > this.#options.maxBytes || Date.now() >= endOfDay(this.#day))
+    )
   }
 
   #roll(): void {

@@ -63,7 +63,8 @@ export class Metrics {
       warn,
     })
     for (const family of ownFamilies(this.#models)) {
-      if (this.#page.add(family) !== undefined) warn(`Metric ${family.name} is the server's own: rename yours`)
+      if (this.#page.add(family) !== undefined)
+        warn(`Metric ${family.name} is the server's own: rename yours`)
     }
   }
 

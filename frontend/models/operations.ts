@@ -37,6 +37,8 @@ export interface RegisterRequest {
   /** Seconds. */
   startupTimeout?: number
   initialWorkers?: number
+  /** Upper bound of the workers; default: initialWorkers. Neither protocol can say it, a snapshot can. */
+  maxWorkers?: number
   /** Wait until the workers are loaded. */
   synchronous: boolean
   s3SseKms?: boolean
@@ -109,6 +111,8 @@ export interface WorkerDescription {
   state: string
   /** Ours: requests that this worker has now. */
   inFlight: number
+  /** Ours: the GPUs of this worker; absent on CPU. */
+  deviceIds?: number[]
   /** Ours: how often it was started again. */
   restarts: number
   /** Ours: why its process ended the last time, with the last lines that it wrote to stderr. */
