@@ -22,7 +22,7 @@ import { Devices } from './workers/devices.ts'
 import { findGpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
-import type { WorkerOutput } from './workers/worker.ts'
+import type { WorkerOutput } from './workers/worker-state.ts'
 
 /** What connections may take to end once their last answer is written. */
 const CONNECTION_GRACE_MS = 2000

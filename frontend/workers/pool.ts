@@ -6,7 +6,8 @@ import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
-import { Worker, type WorkerOutput } from './worker.ts'
+import type { WorkerOutput } from './worker-state.ts'
+import { Worker } from './worker.ts'
 
 export interface PoolContext extends LaunchContext {
   /** A number that no other worker of this server has; a rank group takes as many as it has ranks. */

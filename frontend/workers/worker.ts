@@ -1,5 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
-import type { FromWorker, LogLevel } from '../../protocol/messages.ts'
+import type { FromWorker } from '../../protocol/messages.ts'
 import { isMetricLine, parseMetricLine } from '../metrics/metric-line.ts'
 import type { Job } from '../models/job.ts'
 import type { Model } from '../models/model.ts'
@@ -13,28 +13,7 @@ import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
 import { RankGroup } from './rank-group.ts'
 import { Requests } from './requests.ts'
-
-/**
- * - starting: its processes are being started and connected
- * - loading: its handler is being loaded
- * - ready: it can take requests
- * - waiting: it died and starts again after a pause
- * - stopping: it finishes what it has and takes nothing new
- * - failed: it died too often and is not started again
- * - stopped: it is gone because it was not wanted any more
- */
-export type WorkerState = 'starting' | 'loading' | 'ready' | 'waiting' | 'stopping' | 'failed' | 'stopped'
-
-export type WorkerOutput = 'stdout' | 'stderr'
-
-export interface WorkerEvents {
-  /** It has a free slot. */
-  onFree(): void
-  /** Its processes died after they were loaded: what the handler knew is lost. The requests that it had fail next. */
-  onLost(error: ServeError): void
-  /** `output`: the process wrote it there, or the handler logged it (stdout); undefined: it is about the worker. */
-  log(level: LogLevel, message: string, output?: WorkerOutput): void
-}
+import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-state.ts'
 
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker implements JobRunner {

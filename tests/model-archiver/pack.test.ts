@@ -151,6 +151,12 @@ describe('an archive', () => {
     expect('handler.py' in tree).toBe(handler === 'handler.py')
   })
 
+  test('can be made by a program', async () => {
+    const { generateModelArchive } = await import('../../model-archiver/index.ts')
+    const path = await generateModelArchive(options(source({})))
+    expect(Object.keys(await unpacked(path))).toContain('MAR-INF/MANIFEST.json')
+  })
+
   test('goes without what a pattern does not find, and says so', async () => {
     const folder = source({})
     const { warnings } = await packModel(options(folder, { extraFiles: ['no-such-*'] }))
