@@ -100,10 +100,12 @@ export interface ContextProperties {
   /** Absolute folder with the model's files. */
   readonly modelDir: string
   readonly batchSize: number
-  /** -1 on CPU. */
+  /** The server's number of the (first) GPU of this worker, of which a Node worker sees no others; -1 on CPU. */
   readonly gpuId: number
-  /** `cpu` or `cuda:<gpuId>`. */
+  /** `cpu`, or `cuda:<n>` as this process counts its GPUs: 0, or the local rank in a rank group. */
   readonly device: string
+  /** limit_max_image_pixels of the server: false if a handler may decode images of any size. */
+  readonly limitMaxImagePixels: boolean
   readonly rank: number
   readonly localRank: number
   readonly worldSize: number

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
-import type { Settings } from './config/settings.ts'
+import type { ModelSnapshot, Settings } from './config/settings.ts'
+import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { LogFiles } from './logs/log-files.ts'
 
 /** How the command line starts a server; server.ts provides it as `startServer`. */
@@ -14,6 +15,8 @@ export interface StartOptions {
    * Default: `fail` for a list, `skip` for `all`.
    */
   startupModels?: 'fail' | 'skip'
+  /** Where snapshots go; absent: none are written. */
+  snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
   /** Aborts when the process is told to stop while it still starts: undo what was done and reject. */
   signal?: AbortSignal
 }

@@ -1,8 +1,13 @@
+import { dirname } from 'node:path'
+import { sweepDownloads } from '../model-archiver/download.ts'
+import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { listStore } from '../model-archiver/store.ts'
+import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../protocol/errors.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createTokenStore, type TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
+import type { SnapshotKind } from './config/snapshot-store.ts'
 import { Listeners } from './listeners.ts'
 import { MODEL_LOGGER, type Logger } from './log.ts'
 import { AccessLog } from './logs/access-log.ts'
@@ -13,13 +18,13 @@ import { SystemMetrics } from './metrics/system-metrics.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import type { RunningServer, StartOptions } from './server-api.ts'
+import { Devices } from './workers/devices.ts'
+import { findGpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
-import type { WorkerOutput } from './workers/worker-events.ts'
+import type { WorkerOutput } from './workers/worker-state.ts'
 import { WorkflowManager } from './workflows/manager.ts'
 
-/** Worker ids go up from TorchServe's first worker port (spec 4.5). */
-const FIRST_WORKER_ID = 9000
 /** What connections may take to end once their last answer is written. */
 const CONNECTION_GRACE_MS = 2000
 
@@ -28,7 +33,11 @@ const CONNECTION_GRACE_MS = 2000
  * @throws ServeError, after everything that was started is stopped again
  */
 export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
-  const server = new Server(settings, options, await metricsConfig(settings, options.log))
+  const found = {
+    config: await metricsConfig(settings, options.log),
+    gpus: await findGpus(settings.numberOfGpu),
+  }
+  const server = new Server(settings, options, found)
   try {
     await server.start(options)
   } catch (error) {
@@ -48,6 +57,13 @@ async function metricsConfig(settings: Settings, log: Logger): Promise<MetricsCo
   }
 }
 
+/** What was read before the rooms are built. */
+interface Found {
+  readonly config: MetricsConfig
+  /** What CUDA calls the GPUs. */
+  readonly gpus: readonly string[]
+}
+
 /** All rooms together: the only place that knows each of them. */
 class Server implements RunningServer {
   readonly warnings: string[] = []
@@ -59,14 +75,16 @@ class Server implements RunningServer {
   readonly #sockets: ReturnType<typeof createSocketDir>
   readonly #models: ModelManager
   readonly #workflows: WorkflowManager
+  readonly #snapshots: StartOptions['snapshots']
   #tokens: TokenStore | undefined
   #listeners: Listeners | undefined
-  #nextWorkerId = FIRST_WORKER_ID
 
-  constructor(settings: Settings, { log, logFiles = {} }: StartOptions, config: MetricsConfig) {
+  constructor(settings: Settings, options: StartOptions, { config, gpus }: Found) {
+    const { log, logFiles = {} } = options
     this.#settings = settings
     this.#log = log
     this.#logFiles = logFiles
+    this.#snapshots = options.snapshots
     const warn = (message: string): void => log.warn(message)
     this.#metrics = new Metrics({
       mode: settings.metricsMode,
@@ -77,11 +95,14 @@ class Server implements RunningServer {
     })
     this.#system = new SystemMetrics(this.#metrics.server, warn)
     this.#sockets = createSocketDir(settings.tempDir)
+    claimFolder(this.#sockets.path)
     const context = {
       settings,
       serverVersion: version,
       socketDir: this.#sockets.path,
-      nextWorkerId: () => this.#nextWorkerId++,
+      nextWorkerId: workerNumbers(settings),
+      gpus,
+      devices: new Devices(gpus.length),
       metrics: this.#metrics.wanted,
       log: (level: LogLevel, source: string, message: string, output: WorkerOutput | undefined) => {
         if (output === undefined) log[level]({ thread: source }, message)
@@ -92,6 +113,9 @@ class Server implements RunningServer {
       settings,
       metrics: this.#metrics,
       warn,
+      gpuCount: gpus.length,
+      gpuUsage: () => gpuUsage(gpus),
+      onChange: () => this.#writeSnapshot('snapshot'),
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
     this.#workflows = new WorkflowManager({ ...common, models: this.#models })
@@ -103,14 +127,19 @@ class Server implements RunningServer {
 
   async start({ startupModels, signal }: StartOptions): Promise<void> {
     const settings = this.#settings
+    await this.#sweep()
     this.#tokens = await createTokenStore({
       enabled: !settings.disableTokenAuthorization,
       expirationMin: settings.tokenExpirationMin,
     })
-    const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
-    for (const model of await this.#modelsToLoad()) {
-      signal?.throwIfAborted()
-      await this.#load(model, strict)
+    if (settings.modelSnapshot !== undefined) {
+      await this.#models.restore(settings.modelSnapshot)
+    } else {
+      const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
+      for (const model of await this.#modelsToLoad()) {
+        signal?.throwIfAborted()
+        await this.#load(model, strict)
+      }
     }
     signal?.throwIfAborted()
     this.#listeners = new Listeners({
@@ -124,6 +153,7 @@ class Server implements RunningServer {
     })
     await this.#listeners.open()
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
+    await this.#writeSnapshot('startup')
   }
 
   async close(): Promise<void> {
@@ -131,6 +161,7 @@ class Server implements RunningServer {
     const { drainTimeout, cancelGraceMs } = this.#settings
     const end = performance.now() + drainTimeout * 1000
     this.#workflows.beginDrain()
+    const written = this.#writeSnapshot('shutdown')
     this.#models.beginDrain()
     listeners?.beginDrain()
     const closed = listeners?.close()
@@ -142,6 +173,7 @@ class Server implements RunningServer {
     await closed
     clearTimeout(timer)
     this.#end()
+    await written
   }
 
   kill(): void {
@@ -156,6 +188,22 @@ class Server implements RunningServer {
     this.#metrics.close()
     this.#sockets.remove()
     this.#tokens?.close()
+  }
+
+  /** Removes what servers that were killed could not. */
+  async #sweep(): Promise<void> {
+    const { tempDir, modelStore } = this.#settings
+    await sweepWorkspaces(tempDir)
+    await sweepFolders(dirname(this.#sockets.path), /^ts-[A-Za-z0-9]{6}$/)
+    if (modelStore !== undefined) await sweepDownloads(modelStore)
+  }
+
+  async #writeSnapshot(kind: SnapshotKind): Promise<void> {
+    try {
+      await this.#snapshots?.write(kind, this.#models.snapshot())
+    } catch (error) {
+      this.#log.error({ err: error }, `The ${kind} snapshot could not be written`)
+    }
   }
 
   async #modelsToLoad(): Promise<readonly ModelToLoad[]> {
@@ -177,4 +225,11 @@ class Server implements RunningServer {
       this.#log.error({ detail: error.detail }, message)
     }
   }
+}
+
+/** Numbers of workers: from initial_worker_port for plain ones, from initial_distribution_port for rank groups (spec 4.5). */
+function workerNumbers(settings: Settings): (ranks: number) => number {
+  let plain = settings.initialWorkerPort
+  let group = settings.initialDistributionPort
+  return (ranks) => (ranks === 0 ? plain++ : (group += ranks) - ranks)
 }

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
 import { DEFAULT_UNPACK_LIMITS } from './entry-guard.ts'
 import { entryNameProblem, shownName } from './entry-names.ts'
-import { expandGlob } from './glob.ts'
+import { expandGlob, isGlob } from './glob.ts'
 
 /** One file of an archive to be written. */
 export interface ArchiveFile {
@@ -15,8 +15,13 @@ export interface ArchiveFile {
 }
 
 const MAX_DEPTH = 32
+/** Folders that are never packed, hidden ones apart. */
+const LEFT_OUT = new Set(['__MACOSX', '__pycache__'])
+
 /** Collects the files of an archive. What it accepts, unpacking accepts: safe names, none twice. */
 export class ArchiveContents {
+  /** What went on although it may be a mistake. */
+  readonly warnings: string[] = []
   readonly #files = new Map<string, ArchiveFile>()
   readonly #reserved: string
 
@@ -48,14 +53,15 @@ export class ArchiveContents {
   }
 
   /**
-   * Files, patterns and folders; of a folder its content goes into the root.
+   * Files, patterns and folders; of a folder its content goes into the root, without caches and hidden folders.
    * @returns the names that this made in the root of the archive, sorted
    */
   async addExtraFiles(patterns: readonly string[], flag: string): Promise<string[]> {
     const names: string[] = []
     for (const pattern of patterns) {
       const paths = await expandGlob(pattern)
-      if (paths.length === 0) throw mistake(`${flag}: file not found: ${pattern}`)
+      if (paths.length === 0 && !isGlob(pattern)) throw mistake(`${flag}: file not found: ${pattern}`)
+      if (paths.length === 0) this.warnings.push(`${flag}: no file matches ${pattern}`)
       for (const path of paths) names.push(...(await this.#addExtra(path, flag)))
     }
     return [...new Set(names)].sort()
@@ -63,8 +69,10 @@ export class ArchiveContents {
 
   async #addExtra(path: string, flag: string): Promise<string[]> {
     if (!(await stat(path)).isDirectory()) return [await this.addFile(path, flag)]
+    const before = new Set(this.#files.keys())
     await this.#addFolder(path, '', flag, 0)
-    return readdir(path)
+    const added = this.files.map(({ name }) => name)
+    return added.filter((name) => !before.has(foldedName(name))).map((name) => name.split('/')[0]!)
   }
 
   async #addFolder(folder: string, prefix: string, flag: string, depth: number): Promise<void> {
@@ -72,6 +80,7 @@ export class ArchiveContents {
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
       const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true
+      if (isFolder && (LEFT_OUT.has(name) || name.startsWith('.'))) continue
       if (isFolder) await this.#addFolder(path, `${prefix}${name}/`, flag, depth + 1)
       else await this.addFile(path, flag, prefix + name)
     }
@@ -80,7 +89,7 @@ export class ArchiveContents {
   #add(file: ArchiveFile): void {
     const problem = entryNameProblem(file.name)
     if (problem !== undefined) throw mistake(`File ${shownName(file.name)} cannot be packed: ${problem}.`)
-    const key = file.name.normalize('NFC').toLowerCase()
+    const key = foldedName(file.name)
     if (key.split('/')[0] === this.#reserved.toLowerCase())
       throw mistake(`File ${file.name} cannot be packed: ${this.#reserved} belongs to the archiver.`)
     const earlier = this.#files.get(key)
@@ -92,6 +101,11 @@ export class ArchiveContents {
     if (this.#files.size > DEFAULT_UNPACK_LIMITS.maxFiles)
       throw mistake(`The archive would have more than ${DEFAULT_UNPACK_LIMITS.maxFiles} files.`)
   }
+}
+
+/** The same for names that a disk may take for one. */
+function foldedName(name: string): string {
+  return name.normalize('NFC').toLowerCase()
 }
 
 /** A mistake of whoever packs. */

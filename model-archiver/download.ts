@@ -1,20 +1,45 @@
 import { randomBytes } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { access, link, rm } from 'node:fs/promises'
+import { access, link, readdir, rm, stat } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { basename, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ServeError } from '../protocol/errors.ts'
 import { entryNameProblem } from './entry-names.ts'
+import { type GetOptions, httpGet } from './http-get.ts'
+import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
-export interface DownloadOptions {
-  /** Asked for the URL and for every redirect on the way. */
-  readonly isAllowed: (url: string) => boolean
+export interface DownloadLimits {
   /** Default 20 GiB. */
   readonly maxBytes?: number
+  /** For the whole download, redirects included. Default an hour. */
+  readonly timeoutMs?: number
+  /** Without a byte, or an answer. Default a minute. */
+  readonly idleMs?: number
+  /** Whether loopback and private addresses may be asked. Default false. */
+  readonly allowPrivate?: boolean
+  /** Sign the request for S3 with the keys of the environment (spec 1.8). Default false. */
+  readonly s3SseKms?: boolean
+  /** Calls the download off. */
+  readonly signal?: AbortSignal
+}
+
+export interface DownloadOptions extends DownloadLimits {
+  /** Asked for the URL and for every redirect on the way. */
+  readonly isAllowed: (url: string) => boolean
 }
 
 const MAX_REDIRECTS = 5
 const MAX_BYTES = 20 * 1024 ** 3
+const TIMEOUT_MS = 3_600_000
+const IDLE_MS = 60_000
+const PART = /^\.download-[0-9a-f]{16}\.part$/
+/** A download that still goes on was written to more recently. */
+const STALE_MS = 10 * 60_000
+
+/** Targets of the downloads that go on in this process: of two for one file the second fails at once. */
+const underWay = new Set<string>()
 
 /**
  * Streams an archive into the store under the last part of its URL. The file appears there whole or not at all, and never
@@ -25,15 +50,66 @@ const MAX_BYTES = 20 * 1024 ** 3
 export async function downloadArchive(url: string, store: string, options: DownloadOptions): Promise<string> {
   const target = join(store, fileNameOf(url))
   if (!options.isAllowed(new URL(url).href)) throw notAllowed(url)
-  await refuseExisting(target)
+  if (underWay.has(target)) throw alreadyExists(target)
+  underWay.add(target)
   const beside = join(store, `.download-${randomBytes(8).toString('hex')}.part`)
+  const timeLimit = new TimeLimit(url, options)
   try {
-    const body = await request(url, options.isAllowed)
-    await save(url, limited(url, body, options.maxBytes ?? MAX_BYTES), beside)
+    await refuseExisting(target)
+    const body = await request(url, options, timeLimit.signal)
+    await save(url, limited(url, body, options.maxBytes ?? MAX_BYTES), beside, timeLimit.signal)
     await publish(url, beside, target)
     return target
+  } catch (error) {
+    throw timeLimit.reason ?? error
   } finally {
+    timeLimit.clear()
+    underWay.delete(target)
     await rm(beside, { force: true })
+  }
+}
+
+/** Removes what downloads of a server that was killed left in a store. Never rejects. */
+export async function sweepDownloads(store: string): Promise<void> {
+  for (const name of await readdir(store).catch(() => [])) {
+    if (!PART.test(name)) continue
+    const path = join(store, name)
+    const stats = await stat(path).catch(() => undefined)
+    if (stats !== undefined && Date.now() - stats.mtimeMs > STALE_MS) await rm(path, { force: true })
+  }
+}
+
+/** Aborts when the time of the download is over, or somebody calls it off. */
+class TimeLimit {
+  readonly #controller = new AbortController()
+  readonly #timer: NodeJS.Timeout
+  readonly #calledOff: AbortSignal | undefined
+
+  constructor(url: string, { timeoutMs = TIMEOUT_MS, signal }: DownloadLimits) {
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(failed(url, `it took longer than ${timeoutMs / 1000} s`))
+    }, timeoutMs)
+    this.#calledOff = signal
+    signal?.addEventListener('abort', this.#onCalledOff)
+    if (signal?.aborted) this.#onCalledOff()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Why the download ended, when it was this that ended it. */
+  get reason(): ServeError | undefined {
+    return this.signal.aborted ? (this.signal.reason as ServeError) : undefined
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#calledOff?.removeEventListener('abort', this.#onCalledOff)
+  }
+
+  readonly #onCalledOff = (): void => {
+    this.#controller.abort(new ServeError('SHUTTING_DOWN', 'The server is shutting down'))
   }
 }
 
@@ -58,25 +134,48 @@ async function refuseExisting(target: string): Promise<void> {
   if (there) throw alreadyExists(target)
 }
 
-async function request(url: string, isAllowed: (url: string) => boolean): Promise<AsyncIterable<Uint8Array>> {
-  let at = new URL(url).href
+async function request(url: string, options: DownloadOptions, signal: AbortSignal): Promise<Readable> {
+  const { isAllowed, allowPrivate = false, s3SseKms = false, idleMs = IDLE_MS } = options
+  const first = new URL(url)
+  let at = first
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-    const response = await get(url, at)
-    if (response.ok && response.body !== null) return response.body
-    await response.body?.cancel()
-    const location = response.headers.get('location')
-    if (response.status < 300 || response.status > 399 || location === null || !URL.canParse(location, at))
-      throw failed(url, `the answer was ${response.status}`)
-    at = new URL(location, at).href
-    if (!/^https?:/.test(at) || !isAllowed(at)) throw notAllowed(at)
+    const headers = s3SseKms && isSameService(first, at) ? signed(url, at) : {}
+    const response = await get(url, at, { headers, allowPrivate, idleMs, signal })
+    const { statusCode = 0, headers: answer } = response
+    if (statusCode >= 200 && statusCode <= 299) return checkLength(url, response, options.maxBytes)
+    response.destroy()
+    const { location } = answer
+    if (statusCode < 300 || statusCode > 399 || location === undefined || !URL.canParse(location, at.href))
+      throw failed(url, `the answer was ${statusCode}`)
+    at = new URL(location, at)
+    if (!/^https?:$/.test(at.protocol) || !isAllowed(at.href)) throw notAllowed(at.href)
   }
   throw failed(url, `more than ${MAX_REDIRECTS} redirects`)
 }
 
-async function get(url: string, at: string): Promise<Response> {
+function checkLength(url: string, response: IncomingMessage, maxBytes = MAX_BYTES): IncomingMessage {
+  if (!(Number(response.headers['content-length']) > maxBytes)) return response
+  response.destroy()
+  throw tooLarge(url, maxBytes)
+}
+
+/** S3 sends a client on to the region of a bucket; nobody else gets a signature. */
+function isSameService(first: URL, at: URL): boolean {
+  const amazon = /\.amazonaws\.com(\.cn)?$/
+  return at.host === first.host || (amazon.test(at.hostname) && amazon.test(first.hostname))
+}
+
+function signed(url: string, at: URL): Record<string, string> {
   try {
-    // A decoded body would not be the file, and its length could not be trusted.
-    return await fetch(at, { redirect: 'manual', headers: { 'accept-encoding': 'identity' } })
+    return signS3Get(at, credentialsFrom(process.env), new Date())
+  } catch (error) {
+    throw failed(url, (error as Error).message, error)
+  }
+}
+
+async function get(url: string, at: URL, options: GetOptions): Promise<IncomingMessage> {
+  try {
+    return await httpGet(at, options)
   } catch (error) {
     throw failed(url, causeText(error), error)
   }
@@ -91,7 +190,7 @@ async function* limited(
   try {
     for await (const chunk of body) {
       bytes += chunk.length
-      if (bytes > maxBytes) throw failed(url, `it is larger than ${maxBytes} bytes`)
+      if (bytes > maxBytes) throw tooLarge(url, maxBytes)
       yield chunk
     }
   } catch (error) {
@@ -99,9 +198,14 @@ async function* limited(
   }
 }
 
-async function save(url: string, content: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+async function save(
+  url: string,
+  content: AsyncIterable<Uint8Array>,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
   try {
-    await pipeline(content, createWriteStream(path, { flags: 'wx' }))
+    await pipeline(content, createWriteStream(path, { flags: 'wx' }), { signal })
   } catch (error) {
     throw error instanceof ServeError ? error : notSaved(url, error)
   }
@@ -123,6 +227,10 @@ export function notAllowed(url: string): ServeError {
 
 function failed(url: string, detail: string, cause?: unknown): ServeError {
   return new ServeError('DOWNLOAD_FAILED', `Failed to download archive from: ${url}`, { detail, cause })
+}
+
+function tooLarge(url: string, maxBytes: number): ServeError {
+  return failed(url, `it is larger than ${maxBytes} bytes`)
 }
 
 function notSaved(url: string, cause: unknown): ServeError {

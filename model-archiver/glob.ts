@@ -7,7 +7,7 @@ import { join } from 'node:path'
  * torch-model-archiver uses. A pattern without these, or one that exists as it stands, means itself. Sorted.
  */
 export async function expandGlob(pattern: string): Promise<string[]> {
-  if (!isMagic(pattern) || existsSync(pattern)) return existsSync(pattern) ? [pattern] : []
+  if (!isGlob(pattern) || existsSync(pattern)) return existsSync(pattern) ? [pattern] : []
   const parts = pattern.split('/')
   let found = [parts[0] === '' ? '/' : '']
   for (const part of parts[0] === '' ? parts.slice(1) : parts)
@@ -16,7 +16,7 @@ export async function expandGlob(pattern: string): Promise<string[]> {
 }
 
 async function matches(folder: string, part: string): Promise<string[]> {
-  if (!isMagic(part)) {
+  if (!isGlob(part)) {
     const path = join(folder, part)
     return existsSync(path) ? [path] : []
   }
@@ -27,7 +27,8 @@ async function matches(folder: string, part: string): Promise<string[]> {
     .map((name) => join(folder, name))
 }
 
-function isMagic(text: string): boolean {
+/** Whether the text is a pattern and not just a path. */
+export function isGlob(text: string): boolean {
   return /[*?[]/.test(text)
 }
 

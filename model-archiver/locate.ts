@@ -2,15 +2,14 @@ import { stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
-import { downloadArchive, notAllowed } from './download.ts'
+import { downloadArchive, type DownloadLimits, notAllowed } from './download.ts'
 
 export interface LocateOptions {
   /** Absolute folder of the model store. */
   readonly modelStore: string | undefined
   /** Regular expressions; one must match the whole URL. */
   readonly allowedUrls: readonly RegExp[]
-  /** Default 20 GiB. */
-  readonly maxDownloadBytes?: number
+  readonly download?: DownloadLimits
   /** The operator wrote it (command line, configuration): any local path is good. Default false. */
   readonly trusted?: boolean
 }
@@ -43,7 +42,7 @@ export async function locateModel(url: string, options: LocateOptions): Promise<
 async function download(url: string, options: LocateOptions): Promise<string> {
   const isAllowed = (target: string): boolean => matchesAny(target, options.allowedUrls)
   const store = configuredStore(options)
-  return downloadArchive(url, store, { isAllowed, maxBytes: options.maxDownloadBytes })
+  return downloadArchive(url, store, { ...options.download, isAllowed })
 }
 
 async function localFile(url: string, path: string, options: LocateOptions): Promise<string> {

@@ -39,9 +39,16 @@ export async function packHandler(
   if (runtime === 'node') return packScript(handler, contents, buildDir, external)
   const entry = parseHandlerEntry(handler)
   if (STOCK_HANDLERS.includes(entry.file)) return { handler, externals: [], warnings: [] }
-  const python = runtime !== 'LSP' && !entry.file.endsWith('.py')
-  await contents.addFile(python ? `${entry.file}.py` : entry.file, '--handler')
+  await contents.addFile(withEnding(entry.file, runtime), '--handler')
   return { handler: basename(handler), externals: [], warnings: [] }
+}
+
+/** A file that is named without its ending: a module of Python, or a library of C++. */
+function withEnding(file: string, runtime: Runtime): string {
+  const library = process.platform === 'darwin' ? '.dylib' : '.so'
+  const ending = runtime === 'LSP' ? library : '.py'
+  const whole = file.endsWith(ending) || (runtime === 'LSP' && existsSync(file))
+  return whole ? file : file + ending
 }
 
 async function packScript(

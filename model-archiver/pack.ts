@@ -70,7 +70,7 @@ export async function packModel(options: ArchiveOptions): Promise<PackResult> {
     contents.addContent(MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
     await mkdir(exportPath, { recursive: true })
     await writeArchive(contents.files, path, format)
-    return { path, externals, warnings }
+    return { path, externals, warnings: [...contents.warnings, ...warnings] }
   } finally {
     await rm(buildDir, { recursive: true, force: true })
   }

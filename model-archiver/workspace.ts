@@ -3,12 +3,14 @@ import { lstat, mkdir, rm, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
+import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
 
 /**
  * The temporary folder of one loaded model. It is laid out so that Node's own search for packages, without hooks, finds
  * them in the right order from a module in `place`:
  *
+ *     <tempDir>/models/<32 hex>/owner                         which process it belongs to
  *     <tempDir>/models/<32 hex>/node_modules                  -> where the server is installed
  *     <tempDir>/models/<32 hex>/p/node_modules/torchserve-ts  -> the running server's package
  *     <tempDir>/models/<32 hex>/p/                            the place
@@ -38,11 +40,17 @@ export async function createWorkspace(
   await mkdir(root, { mode: 0o700 })
   const dispose = (): Promise<void> => rm(root, { recursive: true, force: true, maxRetries: 3 })
   try {
+    claimFolder(root)
     return { root, place: await layOut(root, packageRoot, modules), dispose }
   } catch (error) {
     await dispose()
     throw error
   }
+}
+
+/** Removes the workspaces of servers that were killed. Never rejects. */
+export async function sweepWorkspaces(tempDir: string): Promise<void> {
+  await sweepFolders(join(tempDir, 'models'), /^[0-9a-f]{32}$/)
 }
 
 async function layOut(root: string, packageRoot: string, modules: readonly string[]): Promise<string> {

@@ -31,6 +31,7 @@ export const ERROR_CODES = [
   // capacity
   'NO_WORKER', // no worker is wanted for this model
   'QUEUE_FULL',
+  'NO_DEVICE', // too few GPUs for one worker of a rank group
   'SHUTTING_DOWN',
   // time
   'QUEUE_TIMEOUT', // waited too long for a worker

@@ -65,6 +65,8 @@ export interface LoadMessage {
   sequenceHeaders?: { id: string; start: string; end: string }
   /** The metrics that somebody wants; others need not be sent. Absent: all that the handler reports, each value at once. */
   metrics?: WantedMetrics
+  /** TorchServe's limit_max_image_pixels, for handlers that decode images. Absent: true. */
+  limitMaxImagePixels?: boolean
 }
 
 /** What metrics.yaml declares for handlers (spec 8.3). */

@@ -107,6 +107,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     continuousBatching: optional(flag),
     sequenceHeaders: optional(shape({ id: text, start: text, end: text })),
     metrics: optional(shape({ declared: list(metricSpec), others: flag })),
+    limitMaxImagePixels: optional(flag),
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
   cancel: shape({

@@ -8,6 +8,7 @@ export interface CliFlags extends ConfigFlags {
   start?: boolean
   stop?: boolean
   foreground?: boolean
+  checkConfig?: boolean
 }
 
 const EXAMPLES = `
@@ -18,6 +19,8 @@ Examples:
     $ torchserve-ts --start --model-store model_store --models chat=tiny-llama.mar
   Stop what runs in the background:
     $ torchserve-ts --stop
+  See what a configuration means, and whether it can be used:
+    $ torchserve-ts --check-config --ts-config config.properties
   Let models be registered while the server runs, with a configuration file:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 
@@ -40,9 +43,14 @@ export function parseFlags(argv: readonly string[], output: Output): CliFlags | 
     throw error
   }
   const flags = program.opts<CliFlags>()
-  if (flags.version || flags.start || flags.stop) return flags
+  if (flags.version || flags.start || flags.stop || flags.checkConfig || startsWithout(flags)) return flags
   program.outputHelp()
   return 0
+}
+
+/** As with TorchServe, `--start` may be left out where another flag says that something shall be served. */
+function startsWithout({ foreground, modelStore, tsConfig, models }: CliFlags): boolean {
+  return foreground === true || modelStore !== undefined || tsConfig !== undefined || models !== undefined
 }
 
 function definition(): Command {
@@ -53,7 +61,13 @@ function definition(): Command {
     .option('--start', 'start the server; returns when it has started, or failed with its reason')
     .addOption(new Option('--stop', 'stop the server that runs in the background').conflicts('start'))
     .option('--foreground', 'keep the server in this terminal; Ctrl-C lets requests finish and ends it')
-    .option('--ts-config <file>', 'configuration file (default: config.properties, if it is there)')
+    .addOption(
+      new Option(
+        '--check-config',
+        'print the settings and where they come from, check the models; start nothing',
+      ).conflicts(['start', 'stop']),
+    )
+    .option('--ts-config <file>', 'configuration file (default: the last snapshot, else config.properties)')
     .option('--model-store <folder>', 'where the models are; mandatory here or in the configuration')
     .option('--models <models...>', 'models to load at start: all, or [name=]location')
     .option(
@@ -62,7 +76,7 @@ function definition(): Command {
     )
     .option('--dt, --disable-token-auth', 'serve without tokens')
     .option('--enable-model-api', 'let models be registered and unregistered while the server runs')
-    .option('--ncs, --no-config-snapshots', 'no snapshots; they come later, so there are none yet')
+    .option('--ncs, --no-config-snapshots', 'neither start from the last snapshot nor write any')
     .option('--workflow-store <folder>', 'where workflow archives are (default: the model store)')
     .option('--ppath, --plugins-path <folder>', 'no effect: plugins are Java classes')
     .option('--cpp-log-config <file>', 'no effect: there are no C++ workers')

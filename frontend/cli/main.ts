@@ -26,6 +26,10 @@ export async function runCli(argv: readonly string[], options: CliOptions): Prom
     const { stopServer } = await import('./stop.ts')
     return stopServer(output, process.env)
   }
+  if (flags.checkConfig) {
+    const { checkConfig } = await import('./check-config.ts')
+    return checkConfig(flags, output)
+  }
   return start(argv, flags, options.loadServer, output)
 }
 

@@ -1,6 +1,7 @@
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
+import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../log.ts'
 import { endLogFiles, openLogFiles, type LogFiles } from '../logs/log-files.ts'
@@ -33,7 +34,9 @@ export async function serve(
     debug = loaded.settings.logLevel === 'debug'
     await checkStores(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
-    await new ServingProcess(loaded, reporter, output.console).run(loadServer)
+    await new ServingProcess(loaded, reporter, output.console, flags.configSnapshots !== false).run(
+      loadServer,
+    )
     return 0
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
@@ -46,13 +49,15 @@ class ServingProcess {
   readonly #loaded: LoadedSettings
   readonly #reporter: StartReporter
   readonly #console: boolean
+  readonly #snapshots: SnapshotStore | undefined
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
-  constructor(loaded: LoadedSettings, reporter: StartReporter, console: boolean) {
+  constructor(loaded: LoadedSettings, reporter: StartReporter, console: boolean, snapshots: boolean) {
     this.#loaded = loaded
+    this.#snapshots = snapshots ? new SnapshotStore(loaded) : undefined
     this.#reporter = reporter
     this.#console = console
     const { logLevel, logFormat } = loaded.settings
@@ -70,8 +75,12 @@ class ServingProcess {
       this.#openLogFiles()
       const startServer = await loadServer()
       stop.signal.throwIfAborted()
-      const { log } = this.#log
-      this.#server = await startServer(settings, { log, logFiles: this.#logFiles, signal: stop.signal })
+      this.#server = await startServer(settings, {
+        log: this.#log.log,
+        logFiles: this.#logFiles,
+        signal: stop.signal,
+        snapshots: this.#snapshots,
+      })
       await this.#announce(this.#server)
       await aborted(stop.signal)
       this.#log.log.info('Stopping: running requests may finish')

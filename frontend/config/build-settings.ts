@@ -13,6 +13,8 @@ export interface LoadedSettings {
   readonly warnings: readonly string[]
   /** Where each setting came from: `path:line`, a flag, a variable, or `default`. */
   readonly origins: Readonly<Record<keyof Settings, string>>
+  /** What somebody set, by key; keys without effect are there too, defaults are not. */
+  readonly entries: ReadonlyMap<string, Entry>
 }
 
 /** @throws ServeError CONFIG: one line that names place, key, value and what is expected */
@@ -27,9 +29,15 @@ export function buildSettings(sources: Sources): LoadedSettings {
     origins[setting] = entry?.origin ?? 'default'
   }
   if (values['debug'] === true) values['logLevel'] = 'debug'
+  values['allowPrivateUrls'] ??= entries.has(KEYS.allowedUrls.name)
   // KEYS has one spec per setting, each with its setting's type.
   const settings = values as unknown as Settings
-  const loaded: LoadedSettings = { settings, warnings, origins: origins as LoadedSettings['origins'] }
+  const loaded: LoadedSettings = {
+    settings,
+    warnings,
+    origins: origins as LoadedSettings['origins'],
+    entries,
+  }
   checkListeners(loaded)
   return deepFreeze(loaded)
 }

@@ -1,6 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
 import { closest } from './edit-distance.ts'
-import { INERT_KEYS, envNameOf } from './inert-keys.ts'
+import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry, type Environment } from './properties.ts'
@@ -50,7 +50,7 @@ function addOverrides(
     if (spec.name === KEYS.allowedUrls.name && !isTrue(entries, KEYS.useEnvAllowedUrls.name)) continue
     fromEnv(env, spec.env, spec.name, add)
   }
-  for (const key of INERT_KEYS) fromEnv(env, envNameOf(key.name), key.name, add)
+  for (const key of INERT_KEYS) fromEnv(env, inertEnvName(key.name), key.name, add)
 }
 
 function fromEnv(

@@ -7,25 +7,36 @@ export interface InertKey {
 
 const JAVA = 'it tunes the Java server; Node.js has one event loop'
 const PYTHON = 'there are no Python workers yet'
-const SNAPSHOTS = 'snapshots are neither written nor read yet'
-const PORTS = 'free ports and random socket names are chosen'
 
 export const INERT_KEYS: readonly InertKey[] = [
   ...inert(JAVA, 'number_of_netty_threads', 'netty_client_threads', 'prefer_direct_buffer'),
   ...inert(JAVA, 'use_native_io', 'io_ratio', 'vmargs', 'async_logging'),
   ...inert(PYTHON, 'python', 'install_py_dep_per_model', 'cpu_launcher_enable', 'cpu_launcher_args'),
-  ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'limit_max_image_pixels', 'cpp_log_config'),
-  ...inert(SNAPSHOTS, 'model_snapshot'),
+  ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
-  ...inert(PORTS, 'initial_worker_port', 'initial_distribution_port'),
-  ...inert('devices are not assigned to workers yet', 'number_of_gpu'),
   ...inert('request envelopes do not exist yet', 'service_envelope'),
   ...inert('the package knows its own folder', 'model_server_home'),
   ...inert('plugins are Java classes', 'plugins_path'),
 ]
 
+/** Keys that TorchServe takes from the file alone. */
+const NOT_BY_ENV: ReadonlySet<string> = new Set([
+  'use_native_io',
+  'io_ratio',
+  'vmargs',
+  'plugins_path',
+  'python',
+  'system_metrics_cmd',
+  'metric_time_interval',
+])
+
+/** The variable that sets an inert key; undefined: none does. */
+export function inertEnvName(key: string): string | undefined {
+  return NOT_BY_ENV.has(key) ? undefined : envNameOf(key)
+}
+
 /** The variable that sets a key: `TS_` before it, unless it starts so itself. */
-export function envNameOf(key: string): string {
+function envNameOf(key: string): string {
   return key.startsWith('ts_') ? key.toUpperCase() : `TS_${key.toUpperCase()}`
 }
 

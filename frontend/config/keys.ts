@@ -1,28 +1,23 @@
 import { tmpdir } from 'node:os'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
-import { MODELS_TO_LOAD } from './models-to-load.ts'
+import { LISTENER_KEYS } from './listener-keys.ts'
+import { MODEL_KEYS } from './model-keys.ts'
 import { LOG_FILES, type Settings } from './settings.ts'
 import {
   BOOLEAN,
   HEADER_NAME,
   HEADER_VALUE,
-  HOST,
   MAX_TIMER_SECONDS,
-  OPEN_INFERENCE,
   PATH,
-  PORT,
   SECONDS,
   SECONDS_OR_OFF,
   TEXT,
   decimal,
   integer,
-  listenAddress,
   pattern,
-  patternList,
   word,
   wordList,
 } from './value-types.ts'
-import { MODELS_JSON } from './version-settings.ts'
 
 const OURS: Details = { ours: true }
 const NOT_BY_ENV: Details = { env: undefined }
@@ -33,132 +28,8 @@ const INT_MAX = 2_147_483_647
  * (the type sees to it).
  */
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
-  inferenceAddress: key(
-    'inference_address',
-    listenAddress(80, 443),
-    'http://127.0.0.1:8080',
-    'Inference REST API; without a port 80.',
-  ),
-  managementAddress: key(
-    'management_address',
-    listenAddress(8081, 8444),
-    'http://127.0.0.1:8081',
-    'Management REST API; the inference address again serves both on one port.',
-  ),
-  metricsAddress: key(
-    'metrics_address',
-    listenAddress(8082, 8445),
-    'http://127.0.0.1:8082',
-    'Prometheus metrics; always a listener of its own.',
-  ),
-  enableMetricsApi: key('enable_metrics_api', BOOLEAN, 'true', 'Whether the metrics listener is opened.'),
-  grpcInferenceAddress: key(
-    'grpc_inference_address',
-    HOST,
-    '127.0.0.1',
-    'Host or IP of the gRPC inference API.',
-  ),
-  grpcManagementAddress: key(
-    'grpc_management_address',
-    HOST,
-    '127.0.0.1',
-    'Host or IP of the gRPC management API.',
-  ),
-  grpcInferencePort: key(
-    'grpc_inference_port',
-    PORT,
-    '7070',
-    'Port of the gRPC inference API; 0 takes any free one.',
-  ),
-  grpcManagementPort: key(
-    'grpc_management_port',
-    PORT,
-    '7071',
-    'Port of the gRPC management API; 0 takes any free one.',
-  ),
-  grpcInferenceMaxConnectionAgeMs: optional(
-    'grpc_inference_max_connection_age_ms',
-    integer(1, INT_MAX),
-    'Milliseconds after which a connection to the gRPC inference API takes no more calls. Unset: never.',
-  ),
-  grpcInferenceMaxConnectionAgeGraceMs: optional(
-    'grpc_inference_max_connection_age_grace_ms',
-    integer(1, INT_MAX),
-    'Milliseconds that calls of such a connection then get to end. Unset: as long as they take.',
-  ),
-  grpcManagementMaxConnectionAgeMs: optional(
-    'grpc_management_max_connection_age_ms',
-    integer(1, INT_MAX),
-    'The same for the gRPC management API.',
-  ),
-  grpcManagementMaxConnectionAgeGraceMs: optional(
-    'grpc_management_max_connection_age_grace_ms',
-    integer(1, INT_MAX),
-    'The same for the gRPC management API.',
-  ),
-  enableGrpcSsl: key(
-    'enable_grpc_ssl',
-    BOOLEAN,
-    'false',
-    'Whether both gRPC APIs speak TLS, with certificate_file and private_key_file (docs/tls.md).',
-  ),
-  certificateFile: optional(
-    'certificate_file',
-    PATH,
-    'PEM file with the certificate chain, for https addresses and gRPC.',
-  ),
-  privateKeyFile: optional('private_key_file', PATH, 'PEM file with its private key (PKCS8 or PKCS1).'),
-  keystore: optional(
-    'keystore',
-    PATH,
-    'PKCS12 file with key and certificates, for https addresses; counts before the PEM files.',
-  ),
-  keystorePass: key('keystore_pass', TEXT, 'changeit', 'Password of the keystore.'),
-  keystoreType: key(
-    'keystore_type',
-    word('pkcs12', 'jks'),
-    'pkcs12',
-    'Only PKCS12 can be read; the error for a JKS keystore says how to convert it.',
-  ),
-  openInferenceProtocol: key(
-    'ts_open_inference_protocol',
-    OPEN_INFERENCE,
-    'false',
-    'Whether the Open Inference Protocol is served: `true` or `oip`, any other text is off. The variable always counts.',
-    { env: 'TS_OPEN_INFERENCE_PROTOCOL', envAlways: true },
-  ),
-
-  modelStore: optional('model_store', PATH, 'Folder with the model archives. Mandatory here or as a flag.'),
-  workflowStore: optional(
-    'workflow_store',
-    PATH,
-    'Folder with the workflow archives. Unset: the model store.',
-  ),
-  loadModels: key(
-    'load_models',
-    MODELS_TO_LOAD,
-    '',
-    'Models to load at start: `all`, or a list of `[name=]location`. Unset: none.',
-  ),
-  models: key(
-    'models',
-    MODELS_JSON,
-    '{}',
-    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s).',
-    NOT_BY_ENV,
-  ),
-  defaultWorkersPerModel: key(
-    'default_workers_per_model',
-    integer(0, 10_000),
-    '0',
-    'Workers of a model that says nothing itself. 0: as many as CPUs for models loaded at start, none for registered ones.',
-  ),
-  allowedUrls: key(
-    'allowed_urls',
-    patternList('i'),
-    'file://.*|http(s)?://.*',
-    'Where models may be loaded from: regular expressions that match the whole URL, in any letter case. The variable counts only with use_env_allowed_urls=true.',
-  ),
+  ...LISTENER_KEYS,
+  ...MODEL_KEYS,
 
   jobQueueSize: key(
     'job_queue_size',
@@ -265,6 +136,12 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     BOOLEAN,
     'true',
     'Whether JSON and text bodies are decoded before the handler sees them.',
+  ),
+  limitMaxImagePixels: key(
+    'limit_max_image_pixels',
+    BOOLEAN,
+    'true',
+    'Told to handlers as context.properties.limitMaxImagePixels: whether they should refuse enormous images.',
   ),
   enableModelApi: key(
     'enable_model_api',

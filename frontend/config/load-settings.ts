@@ -1,9 +1,13 @@
+import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { ServeError } from '../../protocol/errors.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
+import { KEYS } from './keys.ts'
 import { readLogConfig } from './log-config.ts'
 import { parseProperties, type Entry, type Environment } from './properties.ts'
 import type { Settings } from './settings.ts'
+import { listSnapshots, snapshotFolder } from './snapshot-store.ts'
 
 /** What the command line says about the settings. */
 export interface ConfigFlags {
@@ -16,23 +20,29 @@ export interface ConfigFlags {
   cppLogConfig?: string
   pluginsPath?: string
   disableTokenAuth?: boolean
+  /** False: snapshots are neither read nor written (--ncs). Default true. */
+  configSnapshots?: boolean
   enableModelApi?: boolean
 }
 
 /**
- * Reads the configuration. The file is the first of: variable TS_CONFIG_FILE, `--ts-config`, `config.properties` in the working
- * directory (only if it is there). Flags override the file; with `enable_envvars_config=true` TS_<KEY> variables override both.
+ * Reads the configuration. The file is the first of: variable TS_CONFIG_FILE, `--ts-config`, the newest snapshot, `config.properties`
+ * in the working directory (only if it is there). Flags override the file; with `enable_envvars_config=true` TS_<KEY> variables
+ * override both.
  * @throws ServeError CONFIG, always one line
  */
 export async function loadSettings(
   flags: ConfigFlags = {},
   env: Environment = process.env,
 ): Promise<LoadedSettings> {
-  const logWarnings: string[] = []
-  const file = await readConfigFile(flags.tsConfig, env)
-  const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, logWarnings)
+  const warnings: string[] = []
+  const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, warnings)
+  const file = await readConfigFile(flags, env, logEntries, warnings)
   const loaded = buildSettings({ file, flags: [...flagEntries(flags), ...logEntries], env })
-  return { ...loaded, warnings: [...logWarnings, ...loaded.warnings] }
+  if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
+    warnings.push(`--models is ignored: ${loaded.origins.modelSnapshot} says which models are loaded`)
+  }
+  return { ...loaded, warnings: [...warnings, ...loaded.warnings] }
 }
 
 /**
@@ -58,15 +68,40 @@ async function checkFolder(flag: string, path: string): Promise<void> {
   if (!isFolder) throw new ServeError('CONFIG', `${flag} directory not found: ${path}`)
 }
 
-async function readConfigFile(tsConfig: string | undefined, env: Environment): Promise<Entry[]> {
+async function readConfigFile(
+  { tsConfig, configSnapshots }: ConfigFlags,
+  env: Environment,
+  logEntries: readonly Entry[],
+  warnings: string[],
+): Promise<Entry[]> {
   const fromEnv = env['TS_CONFIG_FILE']
   if (fromEnv !== undefined && fromEnv !== '') return readEntries(fromEnv, 'TS_CONFIG_FILE', env)
   if (tsConfig !== undefined) return readEntries(tsConfig, '--ts-config', env)
-  return readEntries('config.properties', undefined, env)
+  const snapshot = configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)
+  if (snapshot === undefined) return readEntries('config.properties', undefined, env)
+  warnings.push(`The settings and the models are those of ${snapshot}${shadowed()}; --ncs starts without it`)
+  // What looks like a variable there is the text of one.
+  return readEntries(snapshot, 'the last snapshot', undefined)
+}
+
+function shadowed(): string {
+  return existsSync('config.properties') ? ', and config.properties is not read' : ''
+}
+
+async function newestSnapshot(env: Environment, logEntries: readonly Entry[]): Promise<string | undefined> {
+  const fromFlag = logEntries.find(({ name }) => name === KEYS.logLocation.name)?.text
+  const location = [fromFlag, env['LOG_LOCATION']?.trim()].find((text) => text !== undefined && text !== '')
+  const folder = snapshotFolder(location ?? KEYS.logLocation.fallback!)
+  const newest = (await listSnapshots(folder)).at(-1)
+  return newest === undefined ? undefined : join(folder, newest)
 }
 
 /** `named`: who asked for the file; undefined: it may be missing. */
-async function readEntries(path: string, named: string | undefined, env: Environment): Promise<Entry[]> {
+async function readEntries(
+  path: string,
+  named: string | undefined,
+  env: Environment | undefined,
+): Promise<Entry[]> {
   let text: string
   try {
     text = await readFile(path, 'utf8')

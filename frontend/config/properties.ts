@@ -12,16 +12,18 @@ export interface Entry {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The keys of a Java properties file in its order. `$$NAME$$` in a value becomes the environment variable NAME.
+ * The keys of a Java properties file in its order. `$$NAME$$` in a value becomes the environment variable NAME, unless there is
+ * no `env`.
  * @throws ServeError CONFIG for a malformed \u escape or a variable that is not set
  */
-export function parseProperties(text: string, path: string, env: Environment): Entry[] {
+export function parseProperties(text: string, path: string, env: Environment | undefined): Entry[] {
   const entries: Entry[] = []
   for (const node of properties(text, path).nodes) {
     if (node.type !== PropertiesNodeType.PROPERTY) continue
     const origin = `${path}:${node.startingLineNumber}`
     const [name, value] = decoded(origin, () => [node.key.trim(), node.value.trim()])
-    entries.push({ name, text: withVariables(value, env, `${origin}: ${oneLine(name)}`), origin })
+    const replaced = env === undefined ? value : withVariables(value, env, `${origin}: ${oneLine(name)}`)
+    entries.push({ name, text: replaced, origin })
   }
   return entries
 }

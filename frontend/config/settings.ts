@@ -44,8 +44,27 @@ export interface Settings {
   readonly models: Readonly<Record<string, Readonly<Record<string, VersionSettings>>>>
   /** 0: as many as CPUs at start, none at register. */
   readonly defaultWorkersPerModel: number
+  /** GPUs to use at most; undefined: all that are found. */
+  readonly numberOfGpu: number | undefined
+  /** Number of the first worker of a plain model, default 9000. */
+  readonly initialWorkerPort: number
+  /** Number of the first worker that is a rank group, and its MASTER_PORT; default 29500. */
+  readonly initialDistributionPort: number
+  /** What was loaded when the configuration was a snapshot: takes the place of loadModels (spec 6.4). */
+  readonly modelSnapshot: ModelSnapshot | undefined
+  /** Ours: snapshots that are kept. Key max_snapshots, default 50. */
+  readonly maxSnapshots: number
   /** Regular expressions a model URL must match as a whole. */
   readonly allowedUrls: readonly RegExp[]
+  /**
+   * Ours: whether a registered URL may lead to a loopback or private address. Key allow_private_urls; unset: only when
+   * allowed_urls is set, because then somebody decided it. Undefined counts as false.
+   */
+  readonly allowPrivateUrls: boolean | undefined
+  /** Ours: bytes of a downloaded archive. Key max_download_size, default 20 GiB. */
+  readonly maxDownloadSize: number
+  /** Ours: seconds that a download may take. Key download_timeout, default 3600. */
+  readonly downloadTimeout: number
 
   /** Requests per model version that may wait. Default 100. */
   readonly jobQueueSize: number
@@ -79,6 +98,8 @@ export interface Settings {
   readonly drainTimeout: number
 
   readonly decodeInputRequest: boolean
+  /** Told to handlers, which limit the pixels of an image or do not. */
+  readonly limitMaxImagePixels: boolean
   readonly enableModelApi: boolean
   readonly disableTokenAuthorization: boolean
   /** Minutes, default 60. */
@@ -133,6 +154,31 @@ export interface ModelToLoad {
   readonly name?: string
   /** Archive, folder or URL as the user wrote it. */
   readonly location: string
+}
+
+/** The `model_snapshot` key (spec 6.4): what a server had loaded, by model and version. */
+export interface ModelSnapshot {
+  /** File name of the snapshot. */
+  readonly name: string
+  readonly modelCount: number
+  /** Milliseconds since the epoch. */
+  readonly created: number
+  readonly models: Readonly<Record<string, Readonly<Record<string, VersionSnapshot>>>>
+}
+
+export interface VersionSnapshot extends VersionSettings {
+  readonly defaultVersion: boolean
+  /** File or folder in the model store. */
+  readonly marName: string
+  readonly minWorkers: number
+  readonly maxWorkers: number
+  /** Absent: as the archive says. */
+  readonly runtimeType?: string
+  readonly parallelLevel?: number
+  /** Ours: what was registered, where it is not just `marName`: a URL, or a path outside the store. */
+  readonly modelUrl?: string
+  /** Ours: handler of the register call. */
+  readonly handler?: string
 }
 
 /** What the `models` key may say about one version. */

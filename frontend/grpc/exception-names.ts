@@ -35,6 +35,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   WORKFLOW_NODE_FAILED: INTERNAL,
   NO_WORKER: UNAVAILABLE,
   QUEUE_FULL: UNAVAILABLE,
+  NO_DEVICE: 'org.pytorch.serve.wlm.WorkerInitializationException',
   SHUTTING_DOWN: UNAVAILABLE,
   QUEUE_TIMEOUT: UNAVAILABLE,
   RESPONSE_TIMEOUT: INTERNAL,

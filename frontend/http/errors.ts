@@ -35,6 +35,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   WORKFLOW_NODE_FAILED: server(500),
   NO_WORKER: unavailable,
   QUEUE_FULL: unavailable,
+  NO_DEVICE: answer(500, 'WorkerInitializationException'),
   SHUTTING_DOWN: unavailable,
   QUEUE_TIMEOUT: unavailable,
   RESPONSE_TIMEOUT: server(500),

@@ -18,6 +18,26 @@ export class ConfigReader {
     )
   }
 
+  /** Like {@link integer}, but what is less than `min` becomes `min` (spec 5.2). */
+  raised(key: string, min: number): number | undefined {
+    const value = this.#read(key, 'an integer', Number.isSafeInteger)
+    return value === undefined ? undefined : Math.max(min, value)
+  }
+
+  integers(key: string): number[] | undefined {
+    const value = this.#config[key]
+    if (value === undefined || value === null) return undefined
+    if (Array.isArray(value) && value.every(Number.isSafeInteger)) return value as number[]
+    this.#warn(key, 'a list of integers')
+    return undefined
+  }
+
+  /** A key of TorchServe that means nothing here: one warning when it is there. */
+  inert(key: string, reason: string): void {
+    const value = this.#config[key]
+    if (value !== undefined && value !== null) this.warnings.push(`${key} has no effect here: ${reason}`)
+  }
+
   /** A number that is above a bound, or starts from it. */
   number(key: string, bound: { above: number } | { from: number }): number | undefined {
     const fits = 'above' in bound ? (v: number) => v > bound.above : (v: number) => v >= bound.from
@@ -35,7 +55,7 @@ export class ConfigReader {
   word<W extends string>(key: string, words: readonly W[]): W | undefined {
     const value = this.#config[key]
     if (value === undefined || value === null) return undefined
-    const word = words.find((candidate) => candidate === value)
+    const word = words.find((candidate) => typeof value === 'string' && candidate === value.toLowerCase())
     if (word === undefined) this.#warn(key, `one of ${words.join(', ')}`)
     return word
   }

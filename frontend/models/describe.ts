@@ -1,8 +1,11 @@
 import type { Model } from './model.ts'
-import type { ModelDescription } from './operations.ts'
+import type { ModelDescription, WorkerDescription } from './operations.ts'
 
-/** What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8). */
-export function describeModel(model: Model): ModelDescription {
+/**
+ * What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8).
+ * @param gpuUsage text for each GPU
+ */
+export function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): ModelDescription {
   const { settings } = model
   return {
     modelName: model.name,
@@ -19,7 +22,8 @@ export function describeModel(model: Model): ModelDescription {
     clientTimeoutInMills: settings.clientTimeoutInMills,
     parallelType: settings.parallelType,
     parallelLevel: settings.parallelLevel,
-    deviceType: 'cpu',
+    deviceType: settings.deviceType,
+    deviceIds: settings.deviceIds,
     continuousBatching: settings.continuousBatching,
     useJobTicket: settings.useJobTicket,
     useVenv: false,
@@ -29,11 +33,16 @@ export function describeModel(model: Model): ModelDescription {
     maxNumSequence: settings.maxNumSequence,
     maxSequenceJobQueueSize: settings.maxSequenceJobQueueSize,
     loadedAtStartup: model.loadedAtStartup,
-    workers: model.workers.describe(),
+    workers: model.workers.describe().map((worker) => withUsage(worker, gpuUsage)),
     jobQueueStatus: {
       remainingCapacity: model.queue.remainingCapacity,
       pendingRequests: model.queue.pending,
     },
     openSequences: model.queue.openSequences,
   }
+}
+
+function withUsage(worker: WorkerDescription, usage?: ReadonlyMap<number, string>): WorkerDescription {
+  const lines = worker.deviceIds?.map((id) => usage?.get(id)).filter((line) => line !== undefined) ?? []
+  return lines.length === 0 ? worker : { ...worker, gpuUsage: lines.join('; ') }
 }

@@ -1,15 +1,13 @@
 import { rm } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
-import { locateModel } from '../../model-archiver/locate.ts'
-import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../protocol/errors.ts'
-import type { Settings } from '../config/settings.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { ModelSnapshot } from '../config/settings.ts'
+import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { customizedMetadata } from './collect.ts'
 import { describeModel } from './describe.ts'
+import { workersThatFit } from './device-settings.ts'
 import type { Job } from './job.ts'
-import { Model, type WorkflowNodeKind } from './model.ts'
-import { resolveModelSettings } from './model-settings.ts'
+import { locateAndPrepare } from './located-model.ts'
+import type { Model, WorkflowNodeKind } from './model.ts'
 import type { NodeModels } from './node-models.ts'
 import type {
   ModelDescription,
@@ -21,37 +19,14 @@ import type {
 } from './operations.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
-import { sequenceHeadersOf } from './sequence-headers.ts'
-import type { WorkerPoolFactory } from './worker-pool.ts'
-
-export interface ManagerOptions {
-  settings: Settings
-  metrics: Metrics
-  createPool: WorkerPoolFactory
-  /** One line about something that went on although it was not right. */
-  warn: (message: string) => void
-}
-
-interface Located {
-  prepared: PreparedModel
-  name: string
-  /** The file that was downloaded into the store, to be removed with the model. */
-  downloaded?: string
-}
-
-/** Who wants a model. */
-interface Origin {
-  /** The server or its operator chose the location, not a client. */
-  trusted: boolean
-  atStartup: boolean
-  workflowNode?: WorkflowNodeKind
-}
+import { type Restorable, restorable, restoreRequest, snapshotModels } from './snapshot-models.ts'
 
 /** All that can be done to models and with them, whatever protocol asked. */
 export class ModelManager implements ModelOperations, NodeModels {
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
   readonly #downloads = new Map<Model, string>()
+  readonly #stopping = new AbortController()
   #draining = false
 
   constructor(options: ManagerOptions) {
@@ -68,6 +43,7 @@ export class ModelManager implements ModelOperations, NodeModels {
     const model = await this.#create(request, { trusted: false, atStartup: false })
     const { name, version, minWorkers: count } = model
     if (count === 0) {
+      await this.#changed()
       return done(
         `Model "${name}" Version: ${version} registered with 0 initial workers. Use scale workers API to add workers for the model.`,
       )
@@ -77,9 +53,11 @@ export class ModelManager implements ModelOperations, NodeModels {
       started.catch((error: unknown) => {
         this.#options.warn(`Failed to start workers for model ${name} version: ${version}: ${String(error)}`)
       })
+      await this.#changed()
       return { state: 'accepted', message: 'Processing worker updates...' }
     }
     await this.#started(model, started)
+    await this.#changed()
     return done(`Model "${name}" Version: ${version} registered with ${count} initial workers`)
   }
 
@@ -97,15 +75,48 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   /** Loads a model at start; its workers come up by themselves. */
   async loadAtStartup(location: string, name?: string): Promise<void> {
-    const model = await this.#create(
-      { url: location, modelName: name, synchronous: false },
-      { trusted: true, atStartup: true },
-    )
+    const request = { url: location, modelName: name, synchronous: false }
+    await this.#startUp(request, { trusted: true, atStartup: true })
+  }
+
+  /**
+   * Loads what a snapshot holds. A version whose archive is there and cannot be used is logged and left out, as in TorchServe.
+   * @throws ServeError MODEL_NOT_FOUND when an archive is gone: nothing is loaded then
+   */
+  async restore(snapshot: ModelSnapshot): Promise<void> {
+    const { modelStore } = this.#options.settings
+    for (const version of await restorable(snapshot, modelStore)) {
+      await this.#restore(version).catch((error: unknown) => {
+        const { message } = ServeError.from(error)
+        this.#options.warn(`Error while registering model ${version.name}. Details: ${message}`)
+      })
+    }
+  }
+
+  /** What a snapshot must hold to bring the models back. */
+  snapshot(): ModelSnapshot['models'] {
+    return snapshotModels(this.#registry)
+  }
+
+  async #restore(version: Restorable): Promise<void> {
+    const url = version.state.modelUrl ?? version.state.marName
+    const model = await this.#startUp(restoreRequest(version), { trusted: true, atStartup: true, url })
+    if (/^https?:/i.test(url)) this.#downloads.set(model, version.path)
+    if (model.version !== version.version) {
+      this.#options.warn(
+        `Model ${model.name}: the archive holds version ${model.version} now, not ${version.version}`,
+      )
+    }
+  }
+
+  async #startUp(request: RegisterRequest, origin: Origin): Promise<Model> {
+    const model = await this.#create(request, origin)
     model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
       this.#options.warn(
         `Failed to start workers for model ${model.name} version: ${model.version}: ${String(error)}`,
       )
     })
+    return model
   }
 
   async scale(request: ScaleRequest): Promise<OperationResult> {
@@ -116,7 +127,10 @@ export class ModelManager implements ModelOperations, NodeModels {
     const max = request.maxWorker ?? min
     if (min < 0) throw new ServeError('INTERNAL', 'min_worker cannot be negative.')
     if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
-    const scaled = model.scale(min, max)
+    const fit = this.#workersThatFit(model.settings, model.name)
+    const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
+    scaled.catch(() => undefined) // somebody looks at it, but only after the snapshot
+    await this.#changed()
     if (!synchronous) {
       scaled.catch((error: unknown) => {
         this.#options.warn(`Scaling model ${modelName} failed: ${String(error)}`)
@@ -134,11 +148,13 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   setDefault(modelName: string, modelVersion: string): OperationResult {
     this.#registry.setDefault(modelName, modelVersion)
+    void this.#changed()
     return done(`Default version successfully updated for model "${modelName}" to "${modelVersion}"`)
   }
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
     const model = this.#registry.remove(modelName, modelVersion)
+    await this.#changed()
     await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
     return done(`Model "${modelName}" unregistered`)
   }
@@ -154,11 +170,13 @@ export class ModelManager implements ModelOperations, NodeModels {
       modelVersion === 'all'
         ? this.#registry.versions(modelName)
         : [this.#registry.get(modelName, modelVersion)]
+    const onGpu = models.some((model) => model.settings.deviceType === 'gpu')
+    const usage = onGpu ? await this.#options.gpuUsage?.() : undefined
     return Promise.all(
       models.map(async (model) =>
         customized
-          ? { ...describeModel(model), customizedMetadata: await customizedMetadata(model) }
-          : describeModel(model),
+          ? { ...describeModel(model, usage), customizedMetadata: await customizedMetadata(model) }
+          : describeModel(model, usage),
       ),
     )
   }
@@ -183,6 +201,7 @@ export class ModelManager implements ModelOperations, NodeModels {
   /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
     this.#draining = true
+    this.#stopping.abort()
     const models = this.#registry.all()
     await Promise.all(models.map((model) => model.drain(graceMs)))
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -194,13 +213,19 @@ export class ModelManager implements ModelOperations, NodeModels {
     for (const model of this.#registry.all()) model.kill()
   }
 
+  #changed(): Promise<void> {
+    return this.#options.onChange?.() ?? Promise.resolve()
+  }
+
   async #create(request: RegisterRequest, origin: Origin): Promise<Model> {
-    const located = await this.#locate(request, origin.trusted)
+    const { settings } = this.#options
+    const signal = this.#stopping.signal
+    const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
     const { prepared, name } = located
     try {
       this.#checkOpen()
       this.#registry.checkFree(name, prepared.version)
-      const model = this.#build(request, located, origin)
+      const model = buildModel(request, located, origin, this.#options)
       this.#registry.add(model)
       if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
       return model
@@ -227,50 +252,8 @@ export class ModelManager implements ModelOperations, NodeModels {
     if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
   }
 
-  #build(request: RegisterRequest, { prepared, name }: Located, { atStartup, workflowNode }: Origin): Model {
-    const { settings, metrics, createPool, warn } = this.#options
-    if (prepared.runtime !== 'node') {
-      throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
-    }
-    const configured = settings.models[name]?.[prepared.version] ?? {}
-    const resolved = resolveModelSettings(request, prepared.modelConfig, configured, settings)
-    for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
-    if (resolved.settings.minWorkers === 0) {
-      const count = defaultWorkers(settings, request, atStartup)
-      Object.assign(resolved.settings, { minWorkers: count, maxWorkers: count })
-    }
-    return new Model(
-      {
-        name,
-        url: request.url,
-        prepared,
-        settings: resolved.settings,
-        metrics: metrics.model(name, prepared.version),
-        loadedAtStartup: atStartup,
-        workflowNode,
-        maxRequestBytes: settings.maxRequestSize,
-        sequenceHeaders: sequenceHeadersOf(settings),
-      },
-      createPool,
-    )
-  }
-
-  async #locate(request: RegisterRequest, trusted: boolean): Promise<Located> {
-    const { modelStore, allowedUrls, tempDir, defaultServiceHandler } = this.#options.settings
-    const { path, downloaded } = await locateModel(request.url, { modelStore, allowedUrls, trusted })
-    try {
-      const prepared = await prepareModel(path, {
-        tempDir,
-        defaultName: request.modelName,
-        handlerOverride: request.handler ?? undefined,
-        defaultHandler: defaultServiceHandler,
-        runtimeOverride: request.runtime,
-      })
-      return { prepared, name: request.modelName ?? prepared.name, downloaded: downloaded ? path : undefined }
-    } catch (error) {
-      if (downloaded) await rm(path, { force: true })
-      throw error
-    }
+  #workersThatFit(settings: Model['settings'], name: string): number {
+    return workersThatFit(settings, this.#options.gpuCount ?? 0, name)
   }
 
   async #dispose(model: Model, graceMs: number): Promise<void> {
@@ -283,13 +266,6 @@ export class ModelManager implements ModelOperations, NodeModels {
       if (downloaded !== undefined) await rm(downloaded, { force: true })
     }
   }
-}
-
-/** Without any other word: at start as many as CPUs (or default_workers_per_model), at register none (or that key). */
-function defaultWorkers(settings: Settings, request: RegisterRequest, atStartup: boolean): number {
-  if (request.initialWorkers !== undefined) return request.initialWorkers
-  if (settings.defaultWorkersPerModel > 0) return settings.defaultWorkersPerModel
-  return atStartup ? availableParallelism() : 0
 }
 
 function startFailure(model: Model, error: unknown): ServeError {

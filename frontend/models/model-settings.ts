@@ -1,10 +1,12 @@
 import type { Settings, VersionSettings } from '../config/settings.ts'
 import type { JobTimeouts } from './job.ts'
 import { ConfigReader } from './config-reader.ts'
+import { deviceSettings, parallelism } from './device-settings.ts'
 import { schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
+export type DeviceType = 'cpu' | 'gpu'
 
 /** What is in force for one model version. Seconds and milliseconds as TorchServe's keys have them (spec 5.2). */
 export interface ModelSettings {
@@ -20,6 +22,12 @@ export interface ModelSettings {
   parallelType: ParallelType
   /** Processes of one worker; 0 when the model is not parallel. */
   parallelLevel: number
+  /** `gpu` only where the server has one. */
+  deviceType: DeviceType
+  /** The GPUs to use; undefined: all. */
+  deviceIds: number[] | undefined
+  /** OMP_NUM_THREADS of the workers; undefined: as the server's. Key torchrun.OMP_NUMBER_THREADS. */
+  ompThreads: number | undefined
   asyncCommunication: boolean
   /** Ours: batches that one worker runs at once; 1, or 100 with asyncCommunication. Key maxConcurrency. */
   maxConcurrency: number
@@ -41,8 +49,6 @@ export interface ModelSettings {
 
 const MAX_TIMER_SECONDS = 2_147_483
 
-const PARALLEL_TYPES = ['pp', 'tp', 'pptp', 'custom'] as const
-
 /**
  * Puts together what the register call, model-config.yaml, the `models` key and the defaults say, in this order of
  * precedence. (TorchServe lets the yaml file win over the call, even with values that it does not contain: spec 9, row 18.)
@@ -52,6 +58,7 @@ export function resolveModelSettings(
   yaml: Record<string, unknown>,
   configured: VersionSettings,
   settings: Settings,
+  gpuCount = 0,
 ): { settings: ModelSettings; warnings: string[] } {
   const reader = new ConfigReader(yaml)
   const responseTimeout = atMostTimer(
@@ -60,8 +67,9 @@ export function resolveModelSettings(
       configured.responseTimeout ??
       settings.defaultResponseTimeout,
   )
+  const clientTimeoutInMills = reader.integer('clientTimeoutInMills', 0) ?? 0
   const parallel = parallelism(reader)
-  const batchSize = request.batchSize ?? reader.integer('batchSize', 1) ?? configured.batchSize ?? 1
+  const batchSize = request.batchSize ?? reader.raised('batchSize', 1) ?? configured.batchSize ?? 1
   const resolved: ModelSettings = {
     ...workers(request, reader, configured),
     batchSize,
@@ -75,15 +83,17 @@ export function resolveModelSettings(
         settings.defaultStartupTimeout,
     ),
     maxRetryTimeoutInSec: reader.integer('maxRetryTimeoutInSec', 0) ?? 300,
-    clientTimeoutInMills: reader.integer('clientTimeoutInMills', 0) ?? 0,
+    clientTimeoutInMills,
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
     ...parallel,
+    ...deviceSettings(reader, gpuCount),
     ...schedulingSettings(reader, batchSize, parallel),
     ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
-    timeouts: timeouts(reader, responseTimeout, settings),
+    timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
     cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
   }
+  reader.inert('useVenv', 'there are no Python workers yet')
   return { settings: resolved, warnings: reader.warnings }
 }
 
@@ -93,10 +103,11 @@ function workers(
   configured: VersionSettings,
 ): { minWorkers: number; maxWorkers: number } {
   if (request.initialWorkers !== undefined) {
-    return { minWorkers: request.initialWorkers, maxWorkers: request.initialWorkers }
+    const { initialWorkers: count, maxWorkers = count } = request
+    return { minWorkers: count, maxWorkers }
   }
-  const min = reader.integer('minWorkers', 1) ?? configured.minWorkers ?? 0
-  const max = reader.integer('maxWorkers', 1) ?? configured.maxWorkers ?? min
+  const min = reader.raised('minWorkers', 1) ?? configured.minWorkers ?? 0
+  const max = reader.integer('maxWorkers', 0) ?? configured.maxWorkers ?? min
   if (max >= min) return { minWorkers: min, maxWorkers: max }
   reader.warnings.push(`maxWorkers ${max} is less than minWorkers ${min}: both are ${min}`)
   return { minWorkers: min, maxWorkers: min }
@@ -108,10 +119,14 @@ function atMostTimer(seconds: number): number {
 }
 
 /** All in seconds in the file, in milliseconds for jobs. responseTimeout stands for first response and gap. */
-function timeouts(reader: ConfigReader, responseTimeout: number, settings: Settings): JobTimeouts {
+function timeouts(
+  reader: ConfigReader,
+  responseTimeout: number,
+  clientTimeout: number,
+  settings: Settings,
+): JobTimeouts {
   const seconds = (key: string, otherwise: number) =>
     atMostTimer(reader.number(key, { from: 0 }) ?? otherwise) * 1000
-  const clientTimeout = reader.integer('clientTimeoutInMills', 0) ?? 0
   return {
     queue: seconds('queueTimeout', settings.defaultQueueTimeout),
     firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
@@ -121,15 +136,4 @@ function timeouts(reader: ConfigReader, responseTimeout: number, settings: Setti
         ? Math.min(clientTimeout, MAX_TIMER_SECONDS * 1000)
         : seconds('requestTimeout', settings.defaultRequestTimeout),
   }
-}
-
-function parallelism(reader: ConfigReader): { parallelType: ParallelType; parallelLevel: number } {
-  const type = reader.word('parallelType', PARALLEL_TYPES)
-  const torchrun = reader.section('torchrun')
-  const level =
-    torchrun?.integer('nproc-per-node', 1) ?? reader.integer('parallelLevel', 1) ?? (torchrun ? 1 : 0)
-  if (torchrun) reader.warnings.push(...torchrun.warnings)
-  return type === undefined || level === 0
-    ? { parallelType: '', parallelLevel: 0 }
-    : { parallelType: type, parallelLevel: level }
 }

@@ -15,6 +15,8 @@ export interface ModelOptions {
   name: string
   /** What was registered: archive name, folder or URL. */
   url: string
+  /** Handler that the register call named. */
+  handlerOverride?: string
   prepared: PreparedModel
   settings: ModelSettings
   metrics: ModelMetrics
@@ -33,6 +35,7 @@ export class Model {
   readonly name: string
   readonly version: string
   readonly url: string
+  readonly handlerOverride: string | undefined
   readonly prepared: PreparedModel
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
@@ -52,6 +55,7 @@ export class Model {
     this.name = options.name
     this.version = options.prepared.version
     this.url = options.url
+    this.handlerOverride = options.handlerOverride
     this.prepared = options.prepared
     this.settings = options.settings
     this.metrics = options.metrics

@@ -39,6 +39,8 @@ export interface RegisterRequest {
   initialWorkers?: number
   /** Batches that one worker runs at once; no client can set it. */
   maxConcurrency?: number
+  /** Upper bound of the workers; default: initialWorkers. Neither protocol can say it, a snapshot can. */
+  maxWorkers?: number
   /** Wait until the workers are loaded. */
   synchronous: boolean
   s3SseKms?: boolean
@@ -111,6 +113,8 @@ export interface WorkerDescription {
   state: string
   /** Ours: requests that this worker has now. */
   inFlight: number
+  /** Ours: the GPUs of this worker; absent on CPU. */
+  deviceIds?: number[]
   /** Ours: how often it was started again. */
   restarts: number
   /** Ours: why its process ended the last time, with the last lines that it wrote to stderr. */

@@ -4,13 +4,15 @@ import type { Job } from '../models/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
+import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
+import type { WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
-import type { WorkerOutput } from './worker-events.ts'
 
 export interface PoolContext extends LaunchContext {
-  /** A number that no other worker of this server has. */
-  nextWorkerId(): number
+  /** A number that no other worker of this server has; a rank group takes as many as it has ranks. */
+  nextWorkerId(ranks: number): number
+  devices: Devices
   /**
    * `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs; for what the worker wrote or its handler logged, with the name of
    * the output behind it.
@@ -27,6 +29,7 @@ export class Pool implements WorkerPool {
   readonly #context: PoolContext
   readonly #workers: Worker[] = []
   readonly #leaving = new Set<Worker>()
+  readonly #leases = new WeakMap<Worker, DeviceLease>()
 
   constructor(model: Model, context: PoolContext) {
     this.#model = model
@@ -78,9 +81,11 @@ export class Pool implements WorkerPool {
   }
 
   #create(): Worker {
-    const id = this.#context.nextWorkerId()
+    const { settings } = this.#model
+    const id = this.#context.nextWorkerId(settings.parallelLevel)
+    const lease = this.#context.devices.assign(settings)
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`
-    const worker = new Worker(id, source, this.#model, this.#context, {
+    const worker = new Worker(id, source, lease.ids, this.#model, this.#context, {
       onFree: () => {
         this.#model.queue.hand()
       },
@@ -91,6 +96,7 @@ export class Pool implements WorkerPool {
         this.#context.log(level, source, message, output)
       },
     })
+    this.#leases.set(worker, lease)
     return worker
   }
 
@@ -99,6 +105,7 @@ export class Pool implements WorkerPool {
     this.#model.queue.workerLost(worker, new ServeError('WORKER_LOST', 'The worker was scaled away'))
     const clean = await worker.stop(graceMs)
     this.#leaving.delete(worker)
+    this.#leases.get(worker)?.release()
     return clean
   }
 }

@@ -13,7 +13,7 @@ import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
 import { RankGroup } from './rank-group.ts'
 import { Requests } from './requests.ts'
-import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-events.ts'
+import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-state.ts'
 
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker implements JobRunner {
@@ -22,6 +22,7 @@ export class Worker implements JobRunner {
   readonly #model: Model
   readonly #context: LaunchContext
   readonly #events: WorkerEvents
+  readonly #devices: readonly number[]
   readonly #backoff: Backoff
   readonly #liveness: Liveness
   #state: WorkerState = 'starting'
@@ -34,10 +35,18 @@ export class Worker implements JobRunner {
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
-  /** `name` is `W-<id>-<model>_<version>`. */
-  constructor(id: number, name: string, model: Model, context: LaunchContext, events: WorkerEvents) {
+  /** `name` is `W-<id>-<model>_<version>`, `devices` are the ids of its GPUs. */
+  constructor(
+    id: number,
+    name: string,
+    devices: readonly number[],
+    model: Model,
+    context: LaunchContext,
+    events: WorkerEvents,
+  ) {
     this.id = id
     this.#name = name
+    this.#devices = devices
     this.#model = model
     this.#context = context
     this.#events = events
@@ -106,10 +115,11 @@ export class Worker implements JobRunner {
       status: this.#state === 'ready' ? 'READY' : 'UNLOADING',
       memoryUsage: residentBytes(this.#group?.pids ?? []),
       pid: this.#group?.pid ?? -1,
-      gpu: false,
+      gpu: this.#devices.length > 0,
       gpuUsage: 'N/A',
       state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
       inFlight: this.#requests?.size ?? 0,
+      deviceIds: this.#devices.length > 0 ? [...this.#devices] : undefined,
       restarts: Math.max(0, this.#starts - 1),
       lastExit: exit && { at: exit.at.toISOString(), reason: exit.reason, stderr: exit.stderr },
     }
@@ -121,13 +131,15 @@ export class Worker implements JobRunner {
     this.#startTime = new Date()
     this.#killReason = undefined
     this.#setState('starting')
-    const ranks = rankOptions(this.#model, this.id, `${this.id}-${this.#starts}`, this.#context)
+    const serial = `${this.id}-${this.#starts}`
+    const start = { workerId: this.id, serial, devices: this.#devices }
+    const ranks = rankOptions(this.#model, start, this.#context)
     const { settings } = this.#model
     const group = new RankGroup(
       {
         ranks,
         requestsToRankZeroOnly: settings.parallelType === 'pp',
-        load: loadMessage(this.#model, this.#context),
+        load: loadMessage(this.#model, this.#devices, this.#context),
         startupTimeoutMs: settings.startupTimeout * 1000,
       },
       {

@@ -53,6 +53,7 @@ describe('errors', () => {
     WORKFLOW_NODE_FAILED: [Status.INTERNAL, CLASS],
     NO_WORKER: [Status.INTERNAL, 'InternalServerException.()'],
     QUEUE_FULL: [Status.UNAVAILABLE, 'InternalServerException.()'],
+    NO_DEVICE: [Status.INTERNAL, 'org.pytorch.serve.wlm.WorkerInitializationException'],
     SHUTTING_DOWN: [Status.UNAVAILABLE, 'org.pytorch.serve.http.ServiceUnavailableException'],
     QUEUE_TIMEOUT: [Status.UNAVAILABLE, 'org.pytorch.serve.http.ServiceUnavailableException'],
     RESPONSE_TIMEOUT: [Status.INTERNAL, CLASS],

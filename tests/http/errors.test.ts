@@ -27,6 +27,7 @@ test.each<[ErrorCode, number, string]>([
   ['RESPONSE_TIMEOUT', 500, 'InternalServerException'],
   ['OUT_OF_MEMORY', 507, 'InternalServerException'],
   ['QUEUE_FULL', 503, 'ServiceUnavailableException'],
+  ['NO_DEVICE', 500, 'WorkerInitializationException'],
   ['NO_WORKER', 503, 'ServiceUnavailableException'],
   ['API_DISABLED', 405, 'MethodNotAllowedException'],
 ])('%s is %i %s', (code, status, type) => {

@@ -26,7 +26,7 @@ afterEach(async () => {
 })
 
 function at(modelStore: string | undefined, more: Partial<LocateOptions> = {}): LocateOptions {
-  return { modelStore, allowedUrls: [], ...more }
+  return { modelStore, allowedUrls: [], download: { allowPrivate: true }, ...more }
 }
 
 describe('a model in the store', () => {
@@ -163,7 +163,10 @@ describe('a download', () => {
     })
     const store = tempFolder()
     const error = await failure(
-      locateModel(`${origin}/x.mar`, at(store, { allowedUrls: ANY, maxDownloadBytes: 1_000_000 })),
+      locateModel(
+        `${origin}/x.mar`,
+        at(store, { allowedUrls: ANY, download: { allowPrivate: true, maxBytes: 1_000_000 } }),
+      ),
     )
     expect(error).toEqual({
       code: 'DOWNLOAD_FAILED',

@@ -151,6 +151,43 @@ describe('an archive', () => {
     expect('handler.py' in tree).toBe(handler === 'handler.py')
   })
 
+  test('can be made by a program', async () => {
+    const { generateModelArchive } = await import('../../model-archiver/index.ts')
+    const path = await generateModelArchive(options(source({})))
+    expect(Object.keys(await unpacked(path))).toContain('MAR-INF/MANIFEST.json')
+  })
+
+  test('goes without what a pattern does not find, and says so', async () => {
+    const folder = source({})
+    const { warnings } = await packModel(options(folder, { extraFiles: ['no-such-*'] }))
+    expect(warnings).toEqual(['--extra-files: no file matches no-such-*'])
+  })
+
+  test('of a folder holds neither caches nor hidden folders', async () => {
+    const folder = source({
+      'data/keep.txt': 'x',
+      'data/.hidden': 'x',
+      'data/__pycache__/x.pyc': 'x',
+      'data/__MACOSX/x': 'x',
+      'data/.git/x': 'x',
+    })
+    const tree = await unpacked(await createArchive(options(folder, { extraFiles: [join(folder, 'data')] })))
+    expect(Object.keys(tree).filter((name) => name.endsWith('x') || name.startsWith('.'))).toEqual([
+      '.hidden',
+    ])
+    expect(tree['keep.txt']).toBe('x')
+  })
+
+  test.each(['.so', '.dylib'])('of a C++ handler holds its library', async (ending) => {
+    const here = process.platform === 'darwin' ? '.dylib' : '.so'
+    if (ending !== here) return
+    const folder = source({ [`lib${ending}`]: 'library' })
+    const tree = await unpacked(
+      await createArchive(options(folder, { handler: join(folder, 'lib:Handler'), runtime: 'LSP' })),
+    )
+    expect(tree[`lib${ending}`]).toBe('library')
+  })
+
   test('says which packages stayed outside', async () => {
     const folder = source({
       'handler.ts':
@@ -174,7 +211,6 @@ describe('a mistake is refused and leaves nothing behind:', () => {
     ['a missing handler', { handler: 'no/such/handler' }, '--handler: file not found: no/such/handler'],
     ['a missing Python handler', { handler: 'no.py' }, '--handler: file not found: no.py'],
     ['a missing file', { serializedFile: 'no.bin' }, '--serialized-file: file not found: no.bin'],
-    ['a pattern without a match', { extraFiles: ['no-such-*'] }, '--extra-files: file not found: no-such-*'],
     ['a folder as weights', { serializedFile: '.' }, '--serialized-file: file not found: .'],
   ] as [string, Partial<ArchiveOptions>, string][])('%s', async (_what, wrong, message) => {
     const folder = source()

@@ -30,6 +30,10 @@ export interface ServerOptions {
   /** Default: token authorization off, model API on. */
   flags?: string[]
   env?: Record<string, string>
+  /** Where it runs; default: a new folder. */
+  folder?: string
+  /** As a user starts it: it finds its configuration, a snapshot or config.properties, by itself. Default false. */
+  snapshots?: boolean
   /** In a process group of its own, as a shell starts it. */
   detached?: boolean
   /** Flags for Node itself. */
@@ -145,10 +149,10 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
 }
 
 export function spawnCli(options: ServerOptions): { child: ChildProcess; folder: string } {
-  const folder = tempDir()
+  const folder = options.folder ?? tempDir()
   const store = options.modelStore ?? join(folder, 'store')
   mkdirSync(store, { recursive: true })
-  mkdirSync(join(folder, 'tmp'))
+  mkdirSync(join(folder, 'tmp'), { recursive: true })
   const config = {
     inference_address: 'http://127.0.0.1:0',
     management_address: 'http://127.0.0.1:0',
@@ -174,9 +178,7 @@ export function spawnCli(options: ServerOptions): { child: ChildProcess; folder:
       CLI,
       '--start',
       '--foreground',
-      '--ncs',
-      '--ts-config',
-      file,
+      ...(options.snapshots === true ? [] : ['--ncs', '--ts-config', file]),
       '--model-store',
       store,
       ...flags,
@@ -187,6 +189,7 @@ export function spawnCli(options: ServerOptions): { child: ChildProcess; folder:
       env: {
         ...process.env,
         NODE_OPTIONS: '',
+        LOG_LOCATION: 'logs',
         TEMP: join(folder, 'tmp'),
         TMPDIR: join(folder, 'tmp'),
         ...options.env,

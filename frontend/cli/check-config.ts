@@ -1,0 +1,47 @@
+import type { LoadedSettings } from '../config/build-settings.ts'
+import { KEYS } from '../config/keys.ts'
+import { checkStores, loadSettings } from '../config/load-settings.ts'
+import { shownValue } from '../config/secrets.ts'
+import type { Settings } from '../config/settings.ts'
+import type { CliFlags } from './flags.ts'
+import { describeFailure } from './describe-failure.ts'
+import type { Output } from './output.ts'
+
+/**
+ * Says what a start with these flags would do: each setting and where it comes from, and whether the models that would be loaded can
+ * be. Starts nothing and downloads nothing.
+ * @returns the exit status: 1 when a start would fail, or go on without a model
+ */
+export async function checkConfig(flags: CliFlags, output: Output): Promise<number> {
+  const problems: string[] = []
+  const attempt = async (action: () => Promise<void>): Promise<void> => {
+    await action().catch((error: unknown) => problems.push(describeFailure(error)))
+  }
+  await attempt(async () => {
+    const loaded = await loadSettings(flags)
+    for (const line of settingLines(loaded)) output.out(line)
+    for (const warning of loaded.warnings) output.err(`Warning: ${warning}`)
+    await attempt(() => checkStores(loaded.settings))
+    await attempt(async () => {
+      const { checkModels } = await import('./check-models.ts')
+      problems.push(...(await checkModels(loaded.settings, output)))
+    })
+  })
+  for (const problem of problems) output.err(`torchserve-ts: ${problem}`)
+  output.out(problems.length === 0 ? 'The configuration can be used.' : 'The configuration cannot be used.')
+  return problems.length === 0 ? 0 : 1
+}
+
+/** `key = value (where it comes from)` for every key, in the order of docs/configuration.md. */
+function settingLines({ settings, origins, entries }: LoadedSettings): string[] {
+  return (Object.keys(KEYS) as (keyof Settings)[]).map((setting) => {
+    const { name, fallback } = KEYS[setting]
+    const text = plain(settings[setting]) ?? entries.get(name)?.text ?? fallback ?? ''
+    return `${name} = ${text === '' ? 'unset' : shownValue(name, text)} (${origins[setting]})`
+  })
+}
+
+/** A value that is its own text. */
+function plain(value: Settings[keyof Settings]): string | undefined {
+  return typeof value === 'object' || value === undefined ? undefined : String(value)
+}

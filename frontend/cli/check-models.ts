@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { listStore } from '../../model-archiver/store.ts'
+import { shownValue } from '../config/secrets.ts'
+import type { Settings } from '../config/settings.ts'
+import { settingsOf } from '../models/build-model.ts'
+import { locateAndPrepare } from '../models/located-model.ts'
+import type { RegisterRequest } from '../models/operations.ts'
+import { restorable, restoreRequest } from '../models/snapshot-models.ts'
+import { findGpus } from '../workers/gpus.ts'
+import { describeFailure } from './describe-failure.ts'
+import type { Output } from './output.ts'
+
+/**
+ * Unpacks and reads, into a temporary folder, each model that a start with these settings would load. URLs are not downloaded.
+ * @returns what is wrong, one line each
+ */
+export async function checkModels(settings: Settings, output: Output): Promise<string[]> {
+  const tempDir = await mkdtemp(join(tmpdir(), 'torchserve-ts-check-'))
+  const gpuCount = (await findGpus(settings.numberOfGpu)).length
+  const check = { settings: { ...settings, tempDir }, gpuCount, output }
+  const problems: string[] = []
+  try {
+    for (const request of await startupRequests(settings)) {
+      await checkModel(request, check).catch((error: unknown) => {
+        problems.push(`${shownValue('url', request.url)}: ${describeFailure(error)}`)
+      })
+    }
+  } finally {
+    await rm(tempDir, { recursive: true, force: true })
+  }
+  return problems
+}
+
+/** @throws ServeError when the store cannot be read, or an archive of the snapshot is gone */
+async function startupRequests(settings: Settings): Promise<RegisterRequest[]> {
+  const { modelSnapshot, modelStore, loadModels } = settings
+  if (modelSnapshot !== undefined) return (await restorable(modelSnapshot, modelStore)).map(restoreRequest)
+  if (loadModels === 'all' && modelStore === undefined) return []
+  const models = loadModels === 'all' ? (await listStore(modelStore!)).models : loadModels
+  return models.map((model) => ({
+    url: model.location,
+    modelName: 'name' in model ? model.name : undefined,
+    synchronous: false,
+  }))
+}
+
+interface Check {
+  settings: Settings
+  gpuCount: number
+  output: Output
+}
+
+async function checkModel(request: RegisterRequest, { settings, gpuCount, output }: Check): Promise<void> {
+  if (/^https?:/i.test(request.url)) {
+    output.out(`${shownValue('url', request.url)}: to be downloaded, not checked`)
+    return
+  }
+  const { signal } = new AbortController()
+  const located = await locateAndPrepare(request, { settings, trusted: true, signal })
+  const warn = (warning: string): void => output.err(`Warning: ${warning}`)
+  try {
+    const own = settingsOf(request, located, true, { settings, warn, gpuCount })
+    const { version, runtime } = located.prepared
+    const { minWorkers, maxWorkers, batchSize, maxBatchDelay, deviceType } = own
+    output.out(
+      `Model ${located.name} ${version}: runtime ${runtime}, workers ${minWorkers} to ${maxWorkers}, ` +
+        `batchSize ${batchSize}, maxBatchDelay ${maxBatchDelay}, deviceType ${deviceType}`,
+    )
+  } finally {
+    await located.prepared.dispose()
+  }
+}

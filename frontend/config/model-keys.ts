@@ -1,0 +1,93 @@
+import { key, optional, type Details } from './key-spec.ts'
+import { MODEL_SNAPSHOT } from './model-snapshot.ts'
+import { MODELS_TO_LOAD } from './models-to-load.ts'
+import { BOOLEAN, PATH, SECONDS, integer, patternList } from './value-types.ts'
+import { MODELS_JSON } from './version-settings.ts'
+
+const OURS: Details = { ours: true }
+const NOT_BY_ENV: Details = { env: undefined }
+
+/** Keys of which models are loaded, from where, and with what. */
+export const MODEL_KEYS = {
+  modelStore: optional('model_store', PATH, 'Folder with the model archives. Mandatory here or as a flag.'),
+  workflowStore: optional(
+    'workflow_store',
+    PATH,
+    'Folder with the workflow archives. Unset: the model store.',
+  ),
+  loadModels: key(
+    'load_models',
+    MODELS_TO_LOAD,
+    '',
+    'Models to load at start: `all`, or a list of `[name=]location`. Unset: none.',
+  ),
+  models: key(
+    'models',
+    MODELS_JSON,
+    '{}',
+    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s).',
+    NOT_BY_ENV,
+  ),
+  defaultWorkersPerModel: key(
+    'default_workers_per_model',
+    integer(0, 10_000),
+    '0',
+    'Workers of a model that says nothing itself. 0: as many as CPUs for models loaded at start, none for registered ones.',
+  ),
+  numberOfGpu: optional(
+    'number_of_gpu',
+    integer(0, 10_000),
+    'GPUs to use at most. Unset: all that nvidia-smi finds and CUDA_VISIBLE_DEVICES lets through.',
+  ),
+  initialWorkerPort: key(
+    'initial_worker_port',
+    integer(1, 65535),
+    '9000',
+    'Number of the first worker, in describe and in logs; the next ones count on. Sockets have random names.',
+  ),
+  initialDistributionPort: key(
+    'initial_distribution_port',
+    integer(1, 65535),
+    '29500',
+    'The same for workers that are rank groups; the group’s MASTER_PORT too.',
+  ),
+  modelSnapshot: optional(
+    'model_snapshot',
+    MODEL_SNAPSHOT,
+    'What a snapshot holds of the models, see docs/snapshots.md; load_models is ignored then.',
+    NOT_BY_ENV,
+  ),
+  maxSnapshots: key(
+    'max_snapshots',
+    integer(1, 100_000),
+    '50',
+    'Snapshots that are kept; the oldest go.',
+    OURS,
+  ),
+  allowedUrls: key(
+    'allowed_urls',
+    patternList('i'),
+    'file://.*|http(s)?://.*',
+    'Where models may be loaded from: regular expressions that match the whole URL, in any letter case. The variable counts only with use_env_allowed_urls=true.',
+  ),
+  allowPrivateUrls: optional(
+    'allow_private_urls',
+    BOOLEAN,
+    'Whether models may be downloaded from loopback and private addresses. Unset: only where allowed_urls is set.',
+    OURS,
+  ),
+  maxDownloadSize: key(
+    'max_download_size',
+    integer(1, Number.MAX_SAFE_INTEGER),
+    '21474836480',
+    'Largest archive that is downloaded, in bytes.',
+    OURS,
+  ),
+  downloadTimeout: key(
+    'download_timeout',
+    SECONDS,
+    '3600',
+    'Limit on the time of a download; it also ends after a minute without a byte.',
+    OURS,
+  ),
+}

@@ -1,0 +1,48 @@
+import { createRequire } from 'node:module'
+import type * as Zod from 'zod/mini'
+import type { ModelSnapshot } from './settings.ts'
+import type { ValueType } from './value-types.ts'
+
+/** The `model_snapshot` key: the JSON that TorchServe and this server write into their snapshots (spec 6.4). */
+export const MODEL_SNAPSHOT: ValueType<ModelSnapshot | undefined> = {
+  label: 'JSON',
+  expected: 'JSON as a snapshot holds it: {"models": {"name": {"version": {"marName": "name.mar"}}}}',
+  parse: (text, explain) => {
+    try {
+      const result = schema().safeParse(JSON.parse(text))
+      if (result.success) return result.data
+      const { path, message } = result.error.issues[0]!
+      explain(`${path.map(String).join('/')}: ${message}`)
+    } catch (error) {
+      explain((error as Error).message)
+    }
+    return undefined
+  },
+}
+
+/** zod is loaded at the first use: most servers start without a snapshot. */
+function schema() {
+  const z = createRequire(import.meta.url)('zod/mini') as typeof Zod
+  const count = z.int().check(z.minimum(0), z.maximum(2_147_483_647))
+  const seconds = z.optional(z.number().check(z.gt(0)))
+  const version = z.object({
+    defaultVersion: z._default(z.boolean(), false),
+    marName: z.string().check(z.minLength(1)),
+    minWorkers: z._default(count, 0),
+    maxWorkers: z._default(count, 0),
+    batchSize: z.optional(count.check(z.minimum(1))),
+    maxBatchDelay: z.optional(count),
+    responseTimeout: seconds,
+    startupTimeout: seconds,
+    runtimeType: z.optional(z.string()),
+    parallelLevel: z.optional(count),
+    modelUrl: z.optional(z.string()),
+    handler: z.optional(z.string()),
+  })
+  return z.object({
+    name: z._default(z.string(), ''),
+    modelCount: z._default(z.number(), 0),
+    created: z._default(z.number(), 0),
+    models: z.record(z.string(), z.record(z.string(), version)),
+  })
+}

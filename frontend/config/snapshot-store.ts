@@ -1,0 +1,123 @@
+import { constants } from 'node:fs'
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { LoadedSettings } from './build-settings.ts'
+import { formatProperty } from './format-properties.ts'
+import type { KeySpec } from './key-spec.ts'
+import { KEYS } from './keys.ts'
+import type { ModelSnapshot } from './settings.ts'
+import { PATH } from './value-types.ts'
+
+/** When a snapshot was written: at the start, after a change, at the end. */
+export type SnapshotKind = 'startup' | 'snapshot' | 'shutdown'
+
+const FILE_NAME =
+  /^\d{4}(0[1-9]|1[0-2])([0-2]\d|3[01])([01]\d|2[0-3])([0-5]\d){2}\d{3}-(startup|snapshot|shutdown)\.cfg$/
+
+/** Flags of one start only: a server that starts without them must be as safe as a first start. (TorchServe keeps them.) */
+const NOT_KEPT: ReadonlySet<string> = new Set(['--disable-token-auth', '--enable-model-api', '--models'])
+
+const SPECS: ReadonlyMap<string, KeySpec<unknown>> = new Map(
+  Object.values(KEYS).map((spec): [string, KeySpec<unknown>] => [spec.name, spec]),
+)
+
+/** The folder of the snapshots (spec 6.4). */
+export function snapshotFolder(logLocation: string): string {
+  return join(logLocation, 'config')
+}
+
+/** Names of the snapshots in a folder, oldest first; none when there is no such folder. */
+export async function listSnapshots(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  })
+  return names.filter((name) => FILE_NAME.test(name)).sort()
+}
+
+/** Writes snapshots: one after the other, each whole or not at all, and not more of them than the limit. */
+export class SnapshotStore {
+  readonly #folder: string
+  readonly #settings: string
+  readonly #max: number
+  #last = 0
+  #queue: Promise<void> = Promise.resolve()
+
+  constructor(loaded: Pick<LoadedSettings, 'settings' | 'entries'>) {
+    this.#folder = snapshotFolder(loaded.settings.logLocation)
+    this.#settings = settingLines(loaded.entries).join('')
+    this.#max = loaded.settings.maxSnapshots
+  }
+
+  /** @throws what the file system throws */
+  write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> {
+    const written = this.#queue.then(() => this.#write(kind, models))
+    this.#queue = written.catch(() => undefined)
+    return written
+  }
+
+  async #write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    const earlier = await listSnapshots(this.#folder)
+    const created = this.#nextTime(earlier.at(-1))
+    const name = `${timeStamp(created)}-${kind}.cfg`
+    const modelCount = Object.values(models).reduce((sum, versions) => sum + Object.keys(versions).length, 0)
+    const snapshot: ModelSnapshot = { name, modelCount, created: Date.now(), models }
+    const line = formatProperty(KEYS.modelSnapshot.name, JSON.stringify(snapshot, undefined, 2))
+    await writeWhole(join(this.#folder, name), `#Saving snapshot\n${this.#settings}${line}\n`)
+    await this.#prune(earlier)
+  }
+
+  /** Later than every snapshot before: the newest is found by its name. The clock may have been set back. */
+  #nextTime(newest: string | undefined): number {
+    this.#last = Math.max(Date.now(), this.#last + 1)
+    if (newest !== undefined && timeStamp(this.#last) <= newest.slice(0, 17)) {
+      this.#last = timeOf(newest.slice(0, 17)) + 1
+    }
+    return this.#last
+  }
+
+  async #prune(earlier: readonly string[]): Promise<void> {
+    const tooMany = earlier.slice(0, Math.max(0, earlier.length + 1 - this.#max))
+    for (const name of tooMany) await rm(join(this.#folder, name), { force: true })
+  }
+}
+
+function settingLines(entries: LoadedSettings['entries']): string[] {
+  const lines: string[] = []
+  for (const { name, text, origin } of entries.values()) {
+    const spec = SPECS.get(name)
+    if (NOT_KEPT.has(origin) || spec?.from === 'environment' || name === KEYS.modelSnapshot.name) continue
+    const value = spec?.type === PATH ? resolve(text) : text
+    lines.push(`${formatProperty(name, value)}\n`)
+  }
+  return lines.sort()
+}
+
+/** Only its owner may read it: it holds what the configuration holds, passwords included. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const beside = `${path}.part`
+  try {
+    const file = await open(beside, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o600)
+    try {
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(beside, path)
+  } finally {
+    await rm(beside, { force: true })
+  }
+}
+
+/** yyyyMMddHHmmssSSS in UTC, which no change of clocks turns back. */
+function timeStamp(time: number): string {
+  return new Date(time).toISOString().replace(/\D/g, '')
+}
+
+function timeOf(stamp: string): number {
+  const [, ...parts] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})$/.exec(stamp) ?? []
+  const [year, month, day, hour, minute, second, ms] = parts.map(Number) as [number, ...number[]]
+  return Date.UTC(year, month! - 1, day, hour, minute, second, ms)
+}

@@ -1,0 +1,65 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { ConfigReader } from './config-reader.ts'
+import type { ModelSettings } from './model-settings.ts'
+
+const DEVICE_TYPES = ['cpu', 'gpu'] as const
+const PARALLEL_TYPES = ['pp', 'tp', 'pptp', 'custom'] as const
+
+const ONE_MACHINE = 'the ranks of a group run on this machine, without torchrun'
+const TORCHRUN_ONLY = ['rdzv-backend', 'rdzv-endpoint', 'rdzv-conf', 'monitor-interval', 'node-rank'] as const
+
+/** On which devices the workers of a model run (spec 5.2, 7.6). */
+export function deviceSettings(
+  reader: ConfigReader,
+  gpuCount: number,
+): Pick<ModelSettings, 'deviceType' | 'deviceIds'> {
+  const wanted = reader.word('deviceType', DEVICE_TYPES) ?? 'gpu'
+  const deviceType = gpuCount > 0 ? wanted : 'cpu'
+  return { deviceType, deviceIds: deviceIds(reader, gpuCount) }
+}
+
+/** An id that does not exist voids the list. */
+function deviceIds(reader: ConfigReader, gpuCount: number): number[] | undefined {
+  const ids = reader.integers('deviceIds')
+  const missing = ids?.find((id) => id < 0 || id >= gpuCount)
+  if (missing !== undefined) {
+    reader.warnings.push(`deviceIds: there is no GPU ${missing}; the list is ignored`)
+    return undefined
+  }
+  return ids?.length === 0 ? undefined : ids
+}
+
+/** Rank groups (spec 2.4). Of torchrun's parameters those count that mean something on one machine. */
+export function parallelism(
+  reader: ConfigReader,
+): Pick<ModelSettings, 'parallelType' | 'parallelLevel' | 'ompThreads'> {
+  const type = reader.word('parallelType', PARALLEL_TYPES)
+  const ownLevel = reader.integer('parallelLevel', 0) ?? 0
+  const torchrun = reader.section('torchrun')
+  const level = torchrun === undefined ? ownLevel : (torchrun.integer('nproc-per-node', 1) ?? 1)
+  const ompThreads = torchrun?.integer('OMP_NUMBER_THREADS', 1)
+  for (const warning of torchrun === undefined ? [] : torchrunWarnings(torchrun)) {
+    reader.warnings.push(`torchrun.${warning}`)
+  }
+  return type === undefined || level === 0
+    ? { parallelType: '', parallelLevel: 0, ompThreads }
+    : { parallelType: type, parallelLevel: level, ompThreads }
+}
+
+function torchrunWarnings(torchrun: ConfigReader): string[] {
+  for (const key of TORCHRUN_ONLY) torchrun.inert(key, ONE_MACHINE)
+  const nodes = torchrun.integer('nnodes', 1) ?? 1
+  return nodes > 1 ? [...torchrun.warnings, `nnodes has no effect here: ${ONE_MACHINE}`] : torchrun.warnings
+}
+
+/**
+ * Of a rank group only so many fit as there are GPUs for (spec 2.4).
+ * @throws ServeError NO_DEVICE when not even one does
+ */
+export function workersThatFit(settings: ModelSettings, gpuCount: number, model: string): number {
+  const { parallelLevel, deviceType, deviceIds: ids } = settings
+  if (parallelLevel === 0 || deviceType === 'cpu') return Infinity
+  const capacity = Math.floor((ids?.length ?? gpuCount) / parallelLevel)
+  if (capacity > 0) return capacity
+  throw new ServeError('NO_DEVICE', `No enough gpu devices for model:${model} parallelLevel:${parallelLevel}`)
+}

@@ -1,0 +1,54 @@
+import { rm } from 'node:fs/promises'
+import { locateModel } from '../../model-archiver/locate.ts'
+import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
+import type { Settings } from '../config/settings.ts'
+import type { RegisterRequest } from './operations.ts'
+
+/** A model whose files are ready, under the name that it shall have. */
+export interface LocatedModel {
+  readonly prepared: PreparedModel
+  readonly name: string
+  /** The file that was downloaded into the store, to be removed with the model. */
+  readonly downloaded?: string
+}
+
+/** Who asks for a model, and until when. */
+export interface LocateContext {
+  readonly settings: Settings
+  /** The operator wrote the location: any local path and any address is good. */
+  readonly trusted: boolean
+  /** Calls a download off. */
+  readonly signal: AbortSignal
+}
+
+/** Finds, downloads and unpacks what a register request names. Nothing is left behind when it fails. */
+export async function locateAndPrepare(
+  request: RegisterRequest,
+  { settings, trusted, signal }: LocateContext,
+): Promise<LocatedModel> {
+  const { path, downloaded } = await locateModel(request.url, {
+    modelStore: settings.modelStore,
+    allowedUrls: settings.allowedUrls,
+    trusted,
+    download: {
+      allowPrivate: trusted || settings.allowPrivateUrls === true,
+      maxBytes: settings.maxDownloadSize,
+      timeoutMs: settings.downloadTimeout * 1000,
+      s3SseKms: request.s3SseKms,
+      signal,
+    },
+  })
+  try {
+    const prepared = await prepareModel(path, {
+      tempDir: settings.tempDir,
+      defaultName: request.modelName,
+      handlerOverride: request.handler ?? undefined,
+      defaultHandler: settings.defaultServiceHandler,
+      runtimeOverride: request.runtime,
+    })
+    return { prepared, name: request.modelName ?? prepared.name, downloaded: downloaded ? path : undefined }
+  } catch (error) {
+    if (downloaded) await rm(path, { force: true })
+    throw error
+  }
+}

@@ -1,0 +1,110 @@
+import { stat } from 'node:fs/promises'
+import { basename, isAbsolute, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ServeError } from '../../protocol/errors.ts'
+import type { ModelSnapshot, VersionSnapshot } from '../config/settings.ts'
+import type { Model } from './model.ts'
+import type { RegisterRequest } from './operations.ts'
+import type { Registry } from './registry.ts'
+
+/** What a snapshot says of the models (spec 6.4): what it takes to load them again as they are now. Nodes of workflows stay out. */
+export function snapshotModels(registry: Registry): ModelSnapshot['models'] {
+  const own = registry.defaults().filter((model) => model.workflowNode === undefined)
+  const names = own.map((model) => model.name)
+  return Object.fromEntries(
+    names.map((name) => {
+      const current = registry.get(name)
+      const versions = registry.versions(name).map((model) => [model.version, versionOf(model, current)])
+      return [name, Object.fromEntries(versions) as Record<string, VersionSnapshot>]
+    }),
+  )
+}
+
+function versionOf(model: Model, current: Model): VersionSnapshot {
+  const { settings, url } = model
+  const marName = archiveName(url)
+  return {
+    defaultVersion: model === current,
+    marName,
+    minWorkers: model.minWorkers,
+    maxWorkers: model.maxWorkers,
+    batchSize: settings.batchSize,
+    maxBatchDelay: settings.maxBatchDelay,
+    responseTimeout: settings.responseTimeout,
+    startupTimeout: settings.startupTimeout,
+    runtimeType: model.prepared.runtime,
+    parallelLevel: settings.parallelLevel > 0 ? settings.parallelLevel : undefined,
+    modelUrl: url === marName ? undefined : url,
+    handler: model.handlerOverride,
+  }
+}
+
+function archiveName(url: string): string {
+  if (!URL.canParse(url)) return basename(url)
+  return decodeURIComponent(basename(new URL(url).pathname))
+}
+
+/** One version of a snapshot, and where its files are. */
+export interface Restorable {
+  readonly name: string
+  readonly version: string
+  readonly state: VersionSnapshot
+  readonly path: string
+}
+
+/**
+ * The versions of a snapshot, the default version of each model first.
+ * @throws ServeError MODEL_NOT_FOUND with TorchServe's line when an archive is gone
+ */
+export async function restorable(
+  snapshot: ModelSnapshot,
+  modelStore: string | undefined,
+): Promise<Restorable[]> {
+  const found: Restorable[] = []
+  for (const [name, versions] of Object.entries(snapshot.models)) {
+    for (const [version, state] of Object.entries(versions)) {
+      found.push({ name, version, state, path: await archivePath(name, version, state, modelStore) })
+    }
+  }
+  return found.sort((a, b) => Number(b.state.defaultVersion) - Number(a.state.defaultVersion))
+}
+
+/** What was a file outside the store is still there; everything else is in the store, downloads too. */
+async function archivePath(
+  name: string,
+  version: string,
+  { marName, modelUrl }: VersionSnapshot,
+  modelStore: string | undefined,
+): Promise<string> {
+  const candidates = [localPath(modelUrl), modelStore && join(modelStore, basename(marName))]
+  for (const path of candidates) {
+    if (path !== undefined && (await stat(path).catch(() => undefined)) !== undefined) return path
+  }
+  throw new ServeError(
+    'MODEL_NOT_FOUND',
+    `Model archive file for model :${name}, version :${version} not found in model store`,
+  )
+}
+
+function localPath(url: string | undefined): string | undefined {
+  if (url === undefined) return undefined
+  if (/^file:/i.test(url)) return fileURLToPath(url)
+  return isAbsolute(url) ? url : undefined
+}
+
+/** The register request that brings a version back. */
+export function restoreRequest({ name, state, path }: Restorable): RegisterRequest {
+  return {
+    url: path,
+    modelName: name,
+    handler: state.handler,
+    runtime: state.runtimeType,
+    batchSize: state.batchSize,
+    maxBatchDelay: state.maxBatchDelay,
+    responseTimeout: state.responseTimeout,
+    startupTimeout: state.startupTimeout,
+    initialWorkers: state.minWorkers,
+    maxWorkers: Math.max(state.minWorkers, state.maxWorkers),
+    synchronous: false,
+  }
+}

@@ -1,0 +1,57 @@
+import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
+import { get as getHttp, type IncomingMessage, type RequestOptions } from 'node:http'
+import { get as getHttps } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { isPublicAddress } from './public-address.ts'
+
+export interface GetOptions {
+  readonly headers: Readonly<Record<string, string>>
+  /** Whether loopback and private addresses may be asked. */
+  readonly allowPrivate: boolean
+  /** Longest wait for the next byte. */
+  readonly idleMs: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * One GET; redirects are answers like others. The address is checked where the connection is made, so that a name that changes its
+ * address between check and use gains nothing.
+ * @throws Error of the network, or that says which address is refused
+ */
+export function httpGet(
+  url: URL,
+  { headers, allowPrivate, idleMs, signal }: GetOptions,
+): Promise<IncomingMessage> {
+  const options: RequestOptions = {
+    // A decoded body would not be the file, and its length could not be trusted.
+    headers: { 'accept-encoding': 'identity', 'user-agent': 'torchserve-ts', ...headers },
+    agent: false,
+    timeout: idleMs,
+    signal,
+    lookup: allowPrivate ? undefined : publicLookup,
+  }
+  return new Promise((resolve, reject) => {
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    // A literal address is connected to without a look-up.
+    if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw refused(host)
+    const request = (url.protocol === 'https:' ? getHttps : getHttp)(url, options, resolve)
+    request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} s`)))
+    request.on('error', reject)
+  })
+}
+
+const publicLookup: LookupFunction = (host, options, done) => {
+  dnsLookup(host, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+    const hidden = addresses?.find(({ address }) => !isPublicAddress(address))
+    if (error !== null) done(error, [])
+    else if (hidden !== undefined) done(refused(hidden.address), [])
+    else if (options.all === true) done(null, addresses)
+    else done(null, addresses[0]!.address, addresses[0]!.family)
+  })
+}
+
+function refused(address: string): Error {
+  return new Error(
+    `${address} is a loopback or private address; set allowed_urls, or allow_private_urls=true, if it may be asked`,
+  )
+}

@@ -1,0 +1,85 @@
+import { createHash, createHmac } from 'node:crypto'
+
+export interface S3Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly region: string
+  readonly sessionToken?: string
+}
+
+const EMPTY_BODY = sha256('')
+
+/** @throws Error with TorchServe's text when a variable is missing */
+export function credentialsFrom(env: NodeJS.ProcessEnv): S3Credentials {
+  const accessKeyId = env['AWS_ACCESS_KEY_ID'] ?? ''
+  const secretAccessKey = env['AWS_SECRET_ACCESS_KEY'] ?? ''
+  const region = env['AWS_DEFAULT_REGION'] ?? ''
+  if (accessKeyId === '' || secretAccessKey === '' || region === '') {
+    throw new Error(
+      'Miss environment variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_DEFAULT_REGION',
+    )
+  }
+  return { accessKeyId, secretAccessKey, region, sessionToken: env['AWS_SESSION_TOKEN'] }
+}
+
+/** The headers of a GET that is signed for S3 (AWS Signature Version 4). */
+export function signS3Get(url: URL, credentials: S3Credentials, now: Date): Record<string, string> {
+  const time = now.toISOString().replace(/[-:]|\.\d{3}/g, '')
+  const headers: Record<string, string> = {
+    host: url.host,
+    'x-amz-content-sha256': EMPTY_BODY,
+    'x-amz-date': time,
+    ...(credentials.sessionToken && { 'x-amz-security-token': credentials.sessionToken }),
+  }
+  const names = Object.keys(headers).sort()
+  const scope = `${time.slice(0, 8)}/${credentials.region}/s3/aws4_request`
+  const canonical = [
+    'GET',
+    canonicalPath(url),
+    canonicalQuery(url),
+    ...names.map((name) => `${name}:${headers[name]}`),
+    '',
+    names.join(';'),
+    EMPTY_BODY,
+  ].join('\n')
+  const text = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n')
+  const signature = hmac(signingKey(credentials, time.slice(0, 8)), text).toString('hex')
+  const authorization =
+    `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/${scope}, ` +
+    `SignedHeaders=${names.join(';')}, Signature=${signature}`
+  return { ...headers, authorization }
+}
+
+/** S3 encodes each part of the path once. */
+function canonicalPath(url: URL): string {
+  return url.pathname
+    .split('/')
+    .map((part) => encode(decodeURIComponent(part)))
+    .join('/')
+}
+
+function canonicalQuery(url: URL): string {
+  return [...url.searchParams]
+    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+    .sort()
+    .join('&')
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+function signingKey({ secretAccessKey, region }: S3Credentials, date: string): Buffer {
+  return [date, region, 's3', 'aws4_request'].reduce<Buffer>(hmac, Buffer.from(`AWS4${secretAccessKey}`))
+}
+
+function hmac(key: Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

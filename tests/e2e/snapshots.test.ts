@@ -1,0 +1,162 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { createArchive } from '../../model-archiver/pack.ts'
+import type { ModelSnapshot } from '../../frontend/config/settings.ts'
+import { parseProperties } from '../../frontend/config/properties.ts'
+import { rawRequest } from '../support/raw-http.ts'
+import { CLI, startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+const FLAGS = ['--disable-token-auth', '--enable-model-api']
+
+/** A store with two versions of `word`, each of which answers with its number. */
+async function makeStore(): Promise<string> {
+  const store = tempDir()
+  for (const version of ['1', '2']) {
+    const handler = join(tempDir(), 'handler.mjs')
+    writeFileSync(handler, `export function handle(requests) { return requests.map(() => 'v${version}') }\n`)
+    const name = `word_v${version}`
+    await createArchive({ modelName: name, version, handler, exportPath: store })
+  }
+  return store
+}
+
+/** A server that keeps snapshots: in `folder` if given, which an earlier server left. */
+function start(modelStore: string, folder?: string, more: string[] = []): Promise<Server> {
+  return startServer({ modelStore, snapshots: true, folder, flags: [...FLAGS, ...more] })
+}
+
+function snapshots(server: Server): string[] {
+  return readdirSync(join(server.folder, 'logs', 'config')).sort()
+}
+
+function models(server: Server, file: string): ModelSnapshot['models'] {
+  const path = join(server.folder, 'logs', 'config', file)
+  const entries = parseProperties(readFileSync(path, 'utf8'), path, undefined)
+  const text = entries.find(({ name }) => name === 'model_snapshot')!.text
+  return (JSON.parse(text) as ModelSnapshot).models
+}
+
+/** Resolves when the server has logged the text. */
+async function said(server: Server, text: string): Promise<void> {
+  await server.until(
+    async () => server.output.join('\n'),
+    (output) => output.includes(text),
+  )
+}
+
+test('a server that starts again has the models, versions, defaults, workers and batch settings that it had', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word&initial_workers=1&batch_size=3')
+  await first.manage('POST', '/models?url=word_v2.mar&model_name=word&initial_workers=0&max_batch_delay=7')
+  await first.manage('PUT', '/models/word/2/set-default')
+  await first.manage('PUT', '/models/word/2?min_worker=1&max_worker=2&synchronous=true')
+  const before = await first.describe('word', '/all')
+  expect(await first.stop()).toBe(0)
+  const kinds = snapshots(first).map((name) => name.replace(/^\d{17}-/, ''))
+  expect(kinds).toEqual(['startup.cfg', ...Array<string>(4).fill('snapshot.cfg'), 'shutdown.cfg'])
+
+  const second = await start(store, first.folder)
+  await said(second, '-shutdown.cfg, and config.properties is not read; --ncs starts without it')
+  await second.ready('word')
+  const [now] = await second.describe('word')
+  expect(now!.modelVersion).toBe('2')
+  const facts = (versions: typeof before): unknown[] =>
+    versions
+      .map(({ modelVersion, modelUrl, minWorkers, maxWorkers, batchSize, maxBatchDelay, runtime }) => ({
+        ...{ modelVersion, modelUrl, minWorkers, maxWorkers, batchSize, maxBatchDelay, runtime },
+      }))
+      .sort((a, b) => (a.modelVersion < b.modelVersion ? -1 : 1))
+  expect(facts(await second.describe('word', '/all'))).toEqual(facts(before))
+  const predict = async (path: string): Promise<string> =>
+    (await rawRequest(second.ports.inference, `/predictions/${path}`)).body
+  expect(await predict('word')).toBe('v2')
+  expect(await predict('word/1')).toBe('v1')
+  await second.stop()
+})
+
+test('flags that make a server less safe are not kept, what the file said is', async () => {
+  const server = await startServer({ snapshots: true, config: { job_queue_size: 7 }, flags: FLAGS })
+  const file = snapshots(server)[0]!
+  const text = readFileSync(join(server.folder, 'logs', 'config', file), 'utf8')
+  expect(text).toContain('job_queue_size=7\n')
+  expect(text).toContain(`model_store=${join(server.folder, 'store')}\n`)
+  expect(text).not.toMatch(/disable_token|enable_model_api/)
+  await server.stop()
+})
+
+test('a model whose archive is gone keeps the server from starting', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  await first.stop()
+  rmSync(join(store, 'word_v1.mar'))
+  await expect(start(store, first.folder)).rejects.toThrow(
+    'Model archive file for model :word, version :1 not found in model store',
+  )
+})
+
+test('--ncs neither reads nor writes snapshots', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  await first.stop()
+  const before = snapshots(first)
+  const second = await start(store, first.folder, ['--ncs'])
+  expect((await second.manage('GET', '/models')).json.models).toEqual([])
+  await second.stop()
+  expect(snapshots(second)).toEqual(before)
+})
+
+test('a snapshot may be named as the configuration, and a model that is unregistered is not in the next one', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  const [, named] = snapshots(first)
+  await first.manage('DELETE', '/models/word')
+  await first.stop()
+  expect(models(first, snapshots(first).at(-1)!)).toEqual({})
+  const second = await start(store, first.folder, ['--ts-config', join('logs', 'config', named!)])
+  expect((await second.describe('word'))[0]!.modelVersion).toBe('1')
+  await second.stop()
+})
+
+test('a server that is killed leaves the snapshot of its last change', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  await first.stop('SIGKILL')
+  expect(Object.keys(models(first, snapshots(first).at(-1)!))).toEqual(['word'])
+})
+
+test('--models is ignored, and says so, when a snapshot says which models are loaded', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.stop()
+  const second = await start(store, first.folder, ['--models', 'word_v1.mar'])
+  await said(second, '--models is ignored')
+  expect((await second.manage('GET', '/models')).json.models).toEqual([])
+  await second.stop()
+})
+
+test('a broken snapshot is an error that names it', async () => {
+  const server = await start(await makeStore())
+  await server.stop()
+  const newest = snapshots(server).at(-1)!
+  writeFileSync(join(server.folder, 'logs', 'config', newest), 'model_snapshot={"models":\n')
+  const args = ['--start', '--foreground', '--model-store', 'store']
+  const child = spawn(process.execPath, [CLI, ...args], {
+    cwd: server.folder,
+    env: { ...process.env, NODE_OPTIONS: '', TEMP: join(server.folder, 'tmp') },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let errors = ''
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+  const [status] = (await once(child, 'close')) as [number]
+  expect(status).toBe(1)
+  expect(errors).toContain(`${newest}:1: model_snapshot`)
+})

@@ -1,0 +1,179 @@
+import { describe, expect, test } from '@jest/globals'
+import { resolveModelSettings, type ModelSettings } from '../../frontend/models/model-settings.ts'
+import { workersThatFit } from '../../frontend/models/device-settings.ts'
+import type { RegisterRequest } from '../../frontend/models/operations.ts'
+import type { VersionSettings } from '../../frontend/config/settings.ts'
+import { settingsOf } from '../config/support.ts'
+
+interface Sources {
+  call?: Partial<RegisterRequest>
+  configured?: VersionSettings
+  file?: string
+  gpus?: number
+}
+
+function resolve(
+  yaml: Record<string, unknown>,
+  { call = {}, configured = {}, file = '', gpus = 0 }: Sources = {},
+): { settings: ModelSettings; warnings: string[] } {
+  return resolveModelSettings(call, yaml, configured, settingsOf({ file }).settings, gpus)
+}
+
+/** Every key of model-config.yaml that TorchServe's frontend reads (spec 5.2), with a value of the right type. */
+const KEYS: Readonly<Record<string, unknown>> = {
+  minWorkers: 2,
+  maxWorkers: 2,
+  batchSize: 2,
+  maxBatchDelay: 2,
+  responseTimeout: 2,
+  startupTimeout: 2,
+  deviceType: 'cpu',
+  deviceIds: [0],
+  parallelType: 'tp',
+  parallelLevel: 2,
+  torchrun: { 'nproc-per-node': 2 },
+  maxRetryTimeoutInSec: 2,
+  clientTimeoutInMills: 2,
+  jobQueueSize: 2,
+  useJobTicket: true,
+  continuousBatching: true,
+  sequenceBatching: true,
+  asyncCommunication: true,
+  useVenv: true,
+  sequenceMaxIdleMSec: 2,
+  sequenceTimeoutMSec: 2,
+  maxNumSequence: 2,
+  maxSequenceJobQueueSize: 2,
+}
+
+describe('model-config.yaml', () => {
+  test.each(Object.keys(KEYS))('%s of the wrong type is one warning, and the default stays', (key) => {
+    const { settings, warnings } = resolve({ [key]: { what: 'is this' } }, { gpus: 1 })
+    if (key === 'torchrun') return // a map is its right type
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]).toMatch(new RegExp(`^${key}\\b`))
+    expect(settings).toEqual(resolve({}, { gpus: 1 }).settings)
+  })
+
+  test.each(Object.entries(KEYS))('%s works, or warns once that it does not', (key, value) => {
+    const base = { maxWorkers: 5, parallelType: 'pp', parallelLevel: 3, sequenceMaxIdleMSec: 1000 }
+    const { settings, warnings } = resolve({ ...base, [key]: value }, { gpus: 1 })
+    const effect = JSON.stringify(settings) !== JSON.stringify(resolve(base, { gpus: 1 }).settings)
+    expect(warnings.filter((line) => line.startsWith(key))).toHaveLength(effect ? 0 : 1)
+  })
+
+  test('what is not for the frontend is the handler’s', () => {
+    expect(resolve({ handler: { profile: true }, vllm_engine_config: 3, pt2: {} }).warnings).toEqual([])
+  })
+
+  test.each([
+    [
+      { minWorkers: 0, maxWorkers: 3 },
+      { minWorkers: 1, maxWorkers: 3 },
+    ],
+    [
+      { minWorkers: -4, maxWorkers: 3 },
+      { minWorkers: 1, maxWorkers: 3 },
+    ],
+    [{ minWorkers: 2 }, { minWorkers: 2, maxWorkers: 2 }],
+    [{ batchSize: 0 }, { batchSize: 1 }],
+    [{ maxBatchDelay: -1 }, { maxBatchDelay: 100 }],
+    [{ responseTimeout: 0 }, { responseTimeout: 120 }],
+    [{ deviceType: 'GPU' }, { deviceType: 'gpu' }],
+    [{ deviceIds: [0, 1] }, { deviceIds: [0, 1] }],
+    [{ deviceIds: [0, 2] }, { deviceIds: undefined }],
+    [{ deviceIds: [] }, { deviceIds: undefined }],
+    [{ parallelLevel: 2 }, { parallelType: '', parallelLevel: 0 }],
+    [
+      { parallelType: 'TP', parallelLevel: 2 },
+      { parallelType: 'tp', parallelLevel: 2 },
+    ],
+    [{ parallelType: 'pp', parallelLevel: 4, torchrun: { 'nproc-per-node': 2 } }, { parallelLevel: 2 }],
+    [{ torchrun: { OMP_NUMBER_THREADS: 3 } }, { ompThreads: 3 }],
+  ])('%j means %j', (yaml, expected) => {
+    expect(resolve(yaml, { gpus: 2 }).settings).toMatchObject(expected)
+  })
+
+  test('of torchrun’s parameters those of several machines warn once each', () => {
+    const { warnings } = resolve({
+      torchrun: { nnodes: 2, 'rdzv-backend': 'c10d', 'node-rank': 1, 'nproc-per-node': 2 },
+    })
+    expect(warnings.map((line) => line.split(' ')[0])).toEqual([
+      'torchrun.rdzv-backend',
+      'torchrun.node-rank',
+      'torchrun.nnodes',
+    ])
+  })
+
+  test('deviceType gpu without a GPU is cpu', () => {
+    expect(resolve({ deviceType: 'gpu' }).settings.deviceType).toBe('cpu')
+    expect(resolve({}, { gpus: 1 }).settings.deviceType).toBe('gpu')
+  })
+})
+
+describe('precedence', () => {
+  const yaml = {
+    minWorkers: 2,
+    maxWorkers: 3,
+    batchSize: 4,
+    maxBatchDelay: 5,
+    responseTimeout: 6,
+    startupTimeout: 7,
+  }
+  const configured = {
+    minWorkers: 12,
+    maxWorkers: 13,
+    batchSize: 14,
+    maxBatchDelay: 15,
+    responseTimeout: 16,
+    startupTimeout: 17,
+  }
+  const file = 'default_response_timeout=36\ndefault_startup_timeout=37\n'
+
+  test('the register call wins over everything', () => {
+    const call = {
+      initialWorkers: 22,
+      batchSize: 24,
+      maxBatchDelay: 25,
+      responseTimeout: 26,
+      startupTimeout: 27,
+    }
+    expect(resolve(yaml, { call, configured, file }).settings).toMatchObject({
+      ...{
+        minWorkers: 22,
+        maxWorkers: 22,
+        batchSize: 24,
+        maxBatchDelay: 25,
+        responseTimeout: 26,
+        startupTimeout: 27,
+      },
+    })
+  })
+
+  test('then model-config.yaml, then the models key, then the defaults', () => {
+    expect(resolve(yaml, { configured, file }).settings).toMatchObject(yaml)
+    expect(resolve({}, { configured, file }).settings).toMatchObject(configured)
+    expect(resolve({}, { file }).settings).toMatchObject({
+      batchSize: 1,
+      maxBatchDelay: 100,
+      responseTimeout: 36,
+      startupTimeout: 37,
+    })
+  })
+
+  test('a file that does not name a timeout leaves it alone', () => {
+    const call = { responseTimeout: 26 }
+    expect(resolve({ batchSize: 2 }, { call, configured: {}, file }).settings).toMatchObject({
+      responseTimeout: 26,
+      startupTimeout: 37,
+    })
+  })
+})
+
+test('rank groups are as many as there are GPUs for', () => {
+  const group = resolve({ parallelType: 'tp', parallelLevel: 2 }, { gpus: 5 }).settings
+  expect(workersThatFit(group, 5, 'm')).toBe(2)
+  expect(() => workersThatFit(group, 1, 'm')).toThrow('No enough gpu devices for model:m parallelLevel:2')
+  const onCpu = resolve({ parallelType: 'tp', parallelLevel: 2 }).settings
+  expect(workersThatFit(onCpu, 0, 'm')).toBe(Infinity)
+})
