@@ -41,6 +41,7 @@ export class LeafRun extends NodeRun {
     this.limit?.end(this)
     this.#begun = true
     this.#head = head
+    this.letGo()
   }
 
   override write(chunk: Uint8Array, from: number, to: number): boolean {

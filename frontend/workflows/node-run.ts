@@ -25,6 +25,8 @@ export const CAPACITY: ReadonlySet<ErrorCode> = new Set([
 /** Another try would fail in the same way. */
 const FINAL: ReadonlySet<ErrorCode> = new Set(['PAYLOAD_TOO_LARGE', 'RESPONSE_TOO_LARGE'])
 
+const NO_PARTS: InputPart[] = []
+
 /**
  * One node at work for one request of a workflow: a job for the node's model, and after a failure another one, as often as the
  * node allows. What becomes of the answer is the subclasses' business.
@@ -38,7 +40,7 @@ export abstract class NodeRun implements ReplySink, Limited {
   limitAfter: Limited | undefined
   protected readonly owner: NodeRunOwner
   readonly #request: InferenceRequest
-  readonly #parts: InputPart[]
+  #parts: InputPart[]
   #job: Job | undefined
 
   /** `request`: the client's, whose id, headers and deadline every node gets. */
@@ -103,6 +105,11 @@ export abstract class NodeRun implements ReplySink, Limited {
   expired({ code, what, key, ms }: TimeLimit): void {
     this.#job?.cancel('timeout')
     this.fail(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
+  }
+
+  /** No other try can follow: the input is let go, for a stream may stay open for long. */
+  protected letGo(): void {
+    this.#parts = NO_PARTS
   }
 
   /** The node's answer cannot be used: its work is stopped. */
