@@ -3,7 +3,8 @@ import type { Router } from '@koa/router'
 import { listenerDescription } from '../../frontend/http/api-description/documents.ts'
 import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
 import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
-import { managementRouter, tokenRouter } from '../../frontend/http/management.ts'
+import { MANAGEMENT_ROUTERS } from '../../frontend/http/app.ts'
+import { tokenRouter } from '../../frontend/http/management.ts'
 import { OPEN_INFERENCE_ROUTES } from '../../frontend/http/open-inference.ts'
 import type { RestState } from '../../frontend/http/rest-state.ts'
 import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/grpc/definitions.ts'
@@ -28,6 +29,7 @@ const INFERENCE_EXAMPLES: Record<string, string[]> = {
   invocations: ['/invocations', '/invocations?model_name=echo'],
   models: ['/models/echo/invoke'],
   v1: ['/v1/models/echo:predict', '/v1/models/echo:explain'],
+  wfpredict: ['/wfpredict/w'],
   v2: ['/v2/models/echo/infer', '/v2/models/echo/explain', '/v2/models/echo/versions/1.0'],
 }
 
@@ -52,7 +54,10 @@ export function inferenceRoutes(): RestRoute[] {
 
 /** Every route of the management API, from its routers, and that a path which is none is not told without a token. */
 export function managementRoutes(): RestRoute[] {
-  const routes = [...routed(managementRouter(NO_STATE)), ...documented('management')]
+  const routes = [
+    ...MANAGEMENT_ROUTERS.flatMap((router) => routed(router(NO_STATE))),
+    ...documented('management'),
+  ]
   return [
     ...routes
       .filter(({ path }) => isNotOpen(path))
