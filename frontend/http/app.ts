@@ -59,14 +59,17 @@ export function createMetricsApp(deps: RestDeps): RestApp {
   return restApp(state, listenerOf(koa))
 }
 
+/** What the management API is made of; all of it asks for the management token. */
+export const MANAGEMENT_ROUTERS = [managementRouter, workflowRouter] as const
+
 function managementKoa(state: RestState, kind: ListenerKind): Koa {
   const koa = createKoa(state)
   const token = tokenRouter(state)
-  const management = managementRouter(state)
   koa.use(apiDescription(state, kind))
   if (kind === 'shared' && state.settings.openInferenceProtocol) koa.use(openInference(state))
   koa.use(admission(state, undefined)).use(token.routes()).use(admission(state, 'management'))
-  koa.use(management.routes()).use(workflowRouter(state).routes()).use(wrongMethod)
+  for (const router of MANAGEMENT_ROUTERS) koa.use(router(state).routes())
+  koa.use(wrongMethod)
   return koa
 }
 

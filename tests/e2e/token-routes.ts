@@ -3,9 +3,9 @@ import type { Router } from '@koa/router'
 import { listenerDescription } from '../../frontend/http/api-description/documents.ts'
 import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
 import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
-import { managementRouter, tokenRouter } from '../../frontend/http/management.ts'
+import { MANAGEMENT_ROUTERS } from '../../frontend/http/app.ts'
+import { tokenRouter } from '../../frontend/http/management.ts'
 import { OPEN_INFERENCE_ROUTES } from '../../frontend/http/open-inference.ts'
-import { workflowRouter } from '../../frontend/http/workflow-routes.ts'
 import type { RestState } from '../../frontend/http/rest-state.ts'
 import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/grpc/definitions.ts'
 
@@ -55,8 +55,7 @@ export function inferenceRoutes(): RestRoute[] {
 /** Every route of the management API, from its routers, and that a path which is none is not told without a token. */
 export function managementRoutes(): RestRoute[] {
   const routes = [
-    ...routed(managementRouter(NO_STATE)),
-    ...routed(workflowRouter(NO_STATE)),
+    ...MANAGEMENT_ROUTERS.flatMap((router) => routed(router(NO_STATE))),
     ...documented('management'),
   ]
   return [

@@ -1,11 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { spawnSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { once } from 'node:events'
+import { ServeError } from '../../protocol/errors.ts'
 import { createInferenceApp } from '../../frontend/http/app.ts'
 import { listen } from '../../frontend/http/server.ts'
 import { bytes, startRig, TCP, Wire } from './support/rig.ts'
@@ -57,6 +58,21 @@ describe('a listener', () => {
     await rig.listener.close()
     expect(existsSync(path)).toBe(false)
     rmSync(folder, { recursive: true })
+  })
+
+  test('ends a stream without framing on a Unix socket, which cannot be reset, and goes on', async () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'http-')), 'rest.sock')
+    const rig = await startRig(createInferenceApp, { address: { kind: 'unix', path } })
+    const socket = connect(path)
+    socket.write('POST /predictions/m HTTP/1.0\r\n\r\n')
+    const job = await rig.models.nextJob()
+    rig.models.start(job)
+    job.respond({ status: 200, headers: {}, body: bytes('one'), more: true })
+    await once(socket, 'data')
+    job.abort(new ServeError('WORKER_LOST', 'Worker died.'), 'failed')
+    await once(socket, 'close')
+    expect(await unixGet(path, '/ping')).toBe(200)
+    rmSync(dirname(path), { recursive: true })
   })
 
   test.each([
