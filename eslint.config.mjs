@@ -10,7 +10,7 @@ const rooms = {
   './backend-worker': ['./protocol'],
   './model-archiver': ['./protocol'],
   './frontend/metrics': ['./protocol', './frontend/logs'],
-  './frontend/logs': ['./frontend/config'],
+  './frontend/logs': ['./frontend/config', './protocol/allowance.ts'],
   './frontend/config': ['./protocol'],
   './frontend/models': [
     './protocol/errors.ts',

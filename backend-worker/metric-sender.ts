@@ -1,8 +1,10 @@
+import { Allowance } from '../protocol/allowance.ts'
 import type { MetricKind, MetricMessage, MetricSpec, WantedMetrics } from '../protocol/messages.ts'
 import { type Outlet, sendMetric } from './outlet.ts'
 
-/** Values of one metric that come closer together than this leave in one message. */
+/** In a busy worker, values of one metric that come closer together than this leave in one message. */
 const PAUSE_MS = 20
+const BURST = 16
 /** Values of a counter or gauge that one message holds; what comes beyond is added to the last one, or takes its place. */
 const MAX_VALUES = 4
 /** Values of a histogram that wait; then they leave at once, for none may be lost. */
@@ -62,16 +64,16 @@ export class MetricSeries {
 }
 
 /**
- * Sends metrics to the frontend so that they cost next to nothing per request: the first ones after a pause leave with the answer of
- * their batch, the others at most every 20 ms.
+ * Sends metrics to the frontend so that they cost next to nothing per request: those of a quiet worker leave before the answer of
+ * their batch, those of a busy one every 20 ms.
  */
 export class MetricSender {
   readonly #outlet: Outlet
   readonly #wanted: WantedMetrics | undefined
   readonly #declared: ReadonlyMap<string, MetricKind>
   readonly #series = new Map<string, MetricSeries>()
+  readonly #flushes = new Allowance(PAUSE_MS, BURST)
   #waiting: MetricSeries[] = []
-  #lastFlush = -Infinity
   #timer: NodeJS.Timeout | undefined
 
   /** Without `wanted` everything is that the handler reports, and nothing waits. */
@@ -109,15 +111,15 @@ export class MetricSender {
     else this.#timer ??= setTimeout(() => this.flush(), PAUSE_MS).unref()
   }
 
-  /** A batch is about to be answered: what it reported leaves before, unless that was done just now. */
+  /** A batch is about to be answered: what it reported leaves before, unless that was done often lately. */
   answering(): void {
-    if (this.#waiting.length > 0 && performance.now() - this.#lastFlush >= PAUSE_MS) this.flush()
+    if (this.#waiting.length > 0 && this.#flushes.wait === 0) this.flush()
   }
 
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#lastFlush = performance.now()
+    this.#flushes.use()
     const waiting = this.#waiting
     this.#waiting = []
     for (const series of waiting) sendMetric(this.#outlet, series.take())

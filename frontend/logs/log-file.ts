@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, mkdirSync, openSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { Allowance } from '../../protocol/allowance.ts'
 import { endOfDay, localTime } from './clock.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
 
@@ -19,13 +20,14 @@ export interface LogFileOptions {
 
 const MAX_BYTES = 100 * 1024 * 1024
 const MAX_WAITING = 8 * 1024 * 1024
-/** Lines that come close together leave in one write. */
+/** A busy log leaves in one write every 50 ms; a quiet one line by line. */
 const PAUSE_MS = 50
+const BURST = 20
 const WARN_PAUSE_MS = 60_000
 
 /**
- * A log file that nobody waits for. The first line after a silence is written in the same turn of the event loop, the ones that
- * follow at once every 50 ms; while a write lasts, lines wait in memory, up to a limit. At 100 MB and at midnight the file is put aside and
+ * A log file that nobody waits for. While it is quiet, lines are written in the turn of the event loop in which they came, so that they
+ * are there when a client reads the file after its answer; when it is busy, every 50 ms; while a write lasts, lines wait in memory, up to a limit. At 100 MB and at midnight the file is put aside and
  * compressed.
  */
 export class LogFile implements LineWriter {
@@ -37,7 +39,7 @@ export class LogFile implements LineWriter {
   #waiting = ''
   #dropped = 0
   #writing = false
-  #lastWrite = 0
+  readonly #writes = new Allowance(PAUSE_MS, BURST)
   #timer: NodeJS.Timeout | undefined
   #immediate: NodeJS.Immediate | undefined
   #lastWarning = -Infinity
@@ -93,8 +95,8 @@ export class LogFile implements LineWriter {
   }
 
   #writeSoon(): void {
-    const wait = this.#lastWrite + PAUSE_MS - performance.now()
-    if (wait <= 0) this.#immediate = setImmediate(this.#flush)
+    const { wait } = this.#writes
+    if (wait === 0) this.#immediate = setImmediate(this.#flush)
     else this.#timer = setTimeout(this.#flush, wait).unref()
   }
 
@@ -102,7 +104,7 @@ export class LogFile implements LineWriter {
     clearTimeout(this.#timer)
     this.#timer = this.#immediate = undefined
     if (this.#fd === -1) return
-    this.#lastWrite = performance.now()
+    this.#writes.use()
     const bytes = Buffer.from(this.#waiting + this.#droppedLine())
     this.#waiting = ''
     if (this.#mustRoll(bytes.byteLength)) this.#roll()

@@ -3,10 +3,11 @@ import { createReadStream } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { StandIns } from './stand-ins.ts'
+import { isWar } from './wars.ts'
 
 /**
- * Stands for the hosts of TorchServe's public archives, which cannot be reached: `/mar_files/NAME.mar` is a stand-in,
- * `/models/NAME.pth` (weights that only PyTorch could read) a line that says so; everything else is 404, as it is there.
+ * Stands for the hosts of TorchServe's public archives, which cannot be reached: `/mar_files/NAME.mar` and `/war_files/NAME.war` are
+ * stand-ins, `/models/NAME.pth` (weights that only PyTorch could read) a line that says so; everything else is 404, as it is there.
  */
 export class Mirror {
   readonly #server: Server
@@ -42,8 +43,11 @@ export class Mirror {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? '/'
     const archive = /^\/mar_files\/([\w.-]+)\.mar$/.exec(path)?.[1]
+    const war = /^\/war_files\/([\w.-]+)\.war$/.exec(path)?.[1]
     if (archive !== undefined && this.#standIns.has(archive)) {
       createReadStream(await this.#standIns.archive(archive)).pipe(response)
+    } else if (war !== undefined && isWar(war)) {
+      createReadStream(await this.#standIns.war(war)).pipe(response)
     } else if (/^\/models\/[\w.-]+\.pth$/.test(path)) {
       response.end('No weights: stand-ins have none.\n')
     } else {

@@ -8,11 +8,18 @@ export type Answers = Record<string, { predict?: unknown; explain?: unknown }>
 
 interface DataItem {
   url?: string
+  workflow_url?: string
   file?: string
   expected?: unknown
   expected_explain?: unknown
 }
 
+/** The networks of a workflow that answer instead of it. */
+const WORKFLOW_NETWORKS: Readonly<Record<string, string>> = {
+  densenet_wf: 'densenet161',
+  dog_breed_wf: 'dog_breed_classification',
+}
+const CAT_OR_DOG = 'cat_dog_classification'
 const DIGITS = 'examples/image_classifier/mnist/test_data'
 
 export interface Recordings {
@@ -35,8 +42,8 @@ export async function readRecordings(checkout: string): Promise<Recordings> {
     for (const item of await readItems(join(postman, file))) await record(recordings, paths, item, postman)
   }
   for (const [name, answers] of recordings)
-    if (name.startsWith('mnist')) Object.assign(answers, await digits(checkout, answers))
-  return { answers: recordings, inStore }
+    if (name.startsWith('mnist')) note(recordings, name, await digits(checkout, answers))
+  return { answers: recordings, inStore: [...inStore, CAT_OR_DOG, WORKFLOW_NETWORKS['dog_breed_wf']!] }
 }
 
 /** `mar_path_X` of the environment -> location. */
@@ -55,18 +62,22 @@ async function readItems(path: string): Promise<DataItem[]> {
 async function record(
   recordings: Map<string, Answers>,
   paths: Map<string, string>,
-  item: DataItem,
+  { url, workflow_url: workflow, file, expected: predict, expected_explain: explain }: DataItem,
   postman: string,
 ): Promise<void> {
-  if (item.url === undefined || item.file === undefined) return
-  const name = archiveName(paths.get(item.url.replace(/[{}]/g, '')) ?? item.url)
-  const answers = recordings.get(name) ?? {}
-  recordings.set(name, answers)
-  const input = join(postman, '..', item.file)
-  if (existsSync(input))
-    Object.assign(answers, {
-      [await sha256(input)]: { predict: item.expected, explain: item.expected_explain },
-    })
+  const input = join(postman, '..', file ?? '')
+  const name =
+    workflow !== undefined
+      ? WORKFLOW_NETWORKS[archiveName(workflow)]
+      : url && archiveName(paths.get(url.replace(/[{}]/g, '')) ?? url)
+  if (name === undefined || file === undefined || !existsSync(input)) return
+  const key = await sha256(input)
+  note(recordings, name, { [key]: { predict, explain } })
+  if (name === WORKFLOW_NETWORKS['dog_breed_wf']) note(recordings, CAT_OR_DOG, { [key]: { predict: 'dog' } })
+}
+
+function note(recordings: Map<string, Answers>, name: string, answers: Answers): void {
+  recordings.set(name, { ...recordings.get(name), ...answers })
 }
 
 function archiveName(location: string): string {

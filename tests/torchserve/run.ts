@@ -13,10 +13,10 @@ import { freePorts } from './ports.ts'
 import { runPostman } from './postman.ts'
 import { generateStubs, runPytest } from './pytest.ts'
 import { PYTEST_FILES } from './pytest-files.ts'
-import { readRecordings } from './recordings.ts'
 import { formatReport, writeReport } from './report.ts'
 import type { Result } from './result.ts'
 import { rewrite, rewrites } from './rewrites.ts'
+import { replaceWorkflows } from './replace-workflows.ts'
 import { makeCommands } from './shims.ts'
 import { StandIns } from './stand-ins.ts'
 import { makeVenv } from './venv.ts'
@@ -32,12 +32,13 @@ interface Options {
 async function main({ tests, only }: Options): Promise<boolean> {
   await freePorts()
   const space = await Workspace.create(tests)
-  const standIns = await StandIns.create(await readRecordings(space.checkout), space.archives)
+  const standIns = await StandIns.create(space.checkout, space.archives)
   const mirror = await Mirror.start(standIns)
   const results: Result[] = []
   try {
     await rewrite(space.checkout, rewrites(mirror.url))
     await makeCommands(space)
+    await replaceWorkflows(space, standIns)
     await installNewman()
     await makeVenv()
     await generateStubs(space)

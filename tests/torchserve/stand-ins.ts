@@ -2,25 +2,33 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createArchive } from '../../model-archiver/pack.ts'
 import { STAND_INS } from './places.ts'
-import type { Recordings } from './recordings.ts'
+import { readRecordings, type Recordings } from './recordings.ts'
+import { packWar } from './wars.ts'
 
 /** Models that are more than a network with recorded answers. */
-const HANDLERS: Readonly<Record<string, string>> = { echo_stream: 'echo-stream.ts' }
+const HANDLERS: Readonly<Record<string, string>> = {
+  echo_stream: 'echo-stream.ts',
+  cat_dog_classification: 'cat-or-dog.ts',
+  dog_breed_classification: 'dog-breed.ts',
+}
 
 /** Makes the archives that TorchServe's tests name, each once. */
 export class StandIns {
   readonly #recordings: Recordings
+  readonly #checkout: string
   readonly #folder: string
   readonly #made = new Map<string, Promise<string>>()
 
-  private constructor(recordings: Recordings, folder: string) {
+  private constructor(recordings: Recordings, checkout: string, folder: string) {
     this.#recordings = recordings
+    this.#checkout = checkout
     this.#folder = folder
   }
 
   /** @param folder gets NAME/answers.json of each network at once, and of `unknown`, which knows none; archives when they are asked for */
-  static async create(recordings: Recordings, folder: string): Promise<StandIns> {
-    const standIns = new StandIns(recordings, folder)
+  static async create(checkout: string, folder: string): Promise<StandIns> {
+    const recordings = await readRecordings(checkout)
+    const standIns = new StandIns(recordings, checkout, folder)
     for (const [name, answers] of [...recordings.answers, ['unknown', {}] as const]) {
       await mkdir(join(folder, name), { recursive: true })
       await writeFile(standIns.#answers(name), JSON.stringify(answers))
@@ -39,8 +47,17 @@ export class StandIns {
 
   /** @returns the path of NAME.mar */
   archive(name: string): Promise<string> {
-    const made = this.#made.get(name) ?? this.#make(name)
-    this.#made.set(name, made)
+    return this.#once(`${name}.mar`, () => this.#make(name))
+  }
+
+  /** @returns the path of NAME.war */
+  war(name: string): Promise<string> {
+    return this.#once(`${name}.war`, () => packWar(name, this.#checkout, this.#folder))
+  }
+
+  #once(file: string, make: () => Promise<string>): Promise<string> {
+    const made = this.#made.get(file) ?? make()
+    this.#made.set(file, made)
     return made
   }
 
