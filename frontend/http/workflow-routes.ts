@@ -33,6 +33,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
     workflowName: params.text('workflow_name') || undefined,
     responseTimeout: params.positive('response_timeout'),
     startupTimeout: params.positive('startup_timeout'),
+    s3SseKms: params.flag('s3_sse_kms'),
   })
   answerJson(ctx, 200, { status })
 }

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel } from '../../model-archiver/locate.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import type { Settings } from '../config/settings.ts'
@@ -21,6 +22,19 @@ export interface LocateContext {
   readonly signal: AbortSignal
 }
 
+/** What the settings allow a download. */
+export function downloadLimits(
+  settings: Settings,
+  { trusted = false, ...more }: { trusted?: boolean; signal?: AbortSignal; s3SseKms?: boolean },
+): DownloadLimits {
+  return {
+    allowPrivate: trusted || settings.allowPrivateUrls === true,
+    maxBytes: settings.maxDownloadSize,
+    timeoutMs: settings.downloadTimeout * 1000,
+    ...more,
+  }
+}
+
 /** Finds, downloads and unpacks what a register request names. Nothing is left behind when it fails. */
 export async function locateAndPrepare(
   request: RegisterRequest,
@@ -30,13 +44,7 @@ export async function locateAndPrepare(
     modelStore: settings.modelStore,
     allowedUrls: settings.allowedUrls,
     trusted,
-    download: {
-      allowPrivate: trusted || settings.allowPrivateUrls === true,
-      maxBytes: settings.maxDownloadSize,
-      timeoutMs: settings.downloadTimeout * 1000,
-      s3SseKms: request.s3SseKms,
-      signal,
-    },
+    download: downloadLimits(settings, { trusted, signal, s3SseKms: request.s3SseKms }),
   })
   try {
     const prepared = await prepareModel(path, {

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises'
+import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel, type LocatedModel } from '../../model-archiver/locate.ts'
 import { ServeError } from '../../protocol/errors.ts'
 
@@ -6,6 +7,7 @@ export interface WorkflowStoreOptions {
   /** Absolute folder; undefined: none is configured. */
   readonly workflowStore: string | undefined
   readonly allowedUrls: readonly RegExp[]
+  readonly download: DownloadLimits
 }
 
 /**
@@ -14,10 +16,10 @@ export interface WorkflowStoreOptions {
  */
 export async function locateWorkflow(
   url: string,
-  { workflowStore, allowedUrls }: WorkflowStoreOptions,
+  { workflowStore, ...options }: WorkflowStoreOptions,
 ): Promise<LocatedModel> {
   if (workflowStore === undefined) throw notFound('Workflow store has not been configured.')
-  const located = await locateModel(url, { modelStore: workflowStore, allowedUrls }).catch(asWorkflowError)
+  const located = await locateModel(url, { modelStore: workflowStore, ...options }).catch(asWorkflowError)
   if (located.downloaded || (await stat(located.path)).isFile()) return located
   throw notFound(`Workflow not found at: ${url}`)
 }

@@ -5,6 +5,7 @@ import { ServeError } from '../../protocol/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Job } from '../models/job.ts'
+import { downloadLimits } from '../models/located-model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { pageOf } from '../models/page.ts'
 import { locateWorkflow } from './locate-workflow.ts'
@@ -30,6 +31,7 @@ export class WorkflowManager implements WorkflowOperations {
   readonly #workflows = new Map<string, Workflow>()
   /** Names whose registration goes on. */
   readonly #registering = new Set<string>()
+  readonly #stopping = new AbortController()
   #draining = false
 
   constructor(options: WorkflowManagerOptions) {
@@ -47,9 +49,13 @@ export class WorkflowManager implements WorkflowOperations {
 
   async register(request: RegisterWorkflowRequest): Promise<string> {
     this.#checkOpen()
-    const { workflowStore, modelStore, allowedUrls, tempDir } = this.#options.settings
-    const store = { workflowStore: workflowStore ?? modelStore, allowedUrls }
-    const { path, downloaded } = await locateWorkflow(request.url, store)
+    const { settings } = this.#options
+    const { workflowStore, modelStore, allowedUrls, tempDir } = settings
+    const { path, downloaded } = await locateWorkflow(request.url, {
+      workflowStore: workflowStore ?? modelStore,
+      allowedUrls,
+      download: downloadLimits(settings, { s3SseKms: request.s3SseKms, signal: this.#stopping.signal }),
+    })
     try {
       const prepared = await prepareWorkflow(path, tempDir)
       return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
@@ -90,6 +96,7 @@ export class WorkflowManager implements WorkflowOperations {
   /** Lets running requests finish for `graceMs` and ends the rest; their nodes must still run. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true
+    this.#stopping.abort()
     await Promise.all([...this.#workflows.values()].map((workflow) => workflow.drain(graceMs)))
   }
 

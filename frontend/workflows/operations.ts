@@ -31,6 +31,7 @@ export interface RegisterWorkflowRequest {
   responseTimeout?: number
   /** Seconds, for each node. */
   startupTimeout?: number
+  s3SseKms?: boolean
 }
 
 export interface WorkflowList {

@@ -130,6 +130,19 @@ test('URLs that are not allowed, lead to one that is not, or lead up, are refuse
   await server.stop()
 })
 
+test('a workflow is downloaded under the same rules', async () => {
+  const server = await start()
+  const { json } = await server.manage('POST', `/workflows?url=${origin}/hello.mar`)
+  expect(json).toMatchObject({ code: 400, type: 'InvalidWorkflowException' }) // it came, and is none
+  expect(store(server)).toEqual([])
+  await server.stop()
+  const careful = await start('')
+  expect((await careful.manage('POST', `/workflows?url=${origin}/hello.mar`)).json).toMatchObject({
+    type: 'DownloadArchiveException',
+  })
+  await careful.stop()
+})
+
 test('unless allowed_urls is set, nobody can make the server ask its own machine; the operator can', async () => {
   const server = await start('')
   expect((await server.manage('POST', `/models?url=${origin}/hello.mar`)).json).toEqual({
