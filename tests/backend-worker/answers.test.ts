@@ -251,6 +251,7 @@ describe('context', () => {
         modelDir: expect.any(String),
         batchSize: 4,
         gpuId: -1,
+        limitMaxImagePixels: true,
         device: 'cpu',
         rank: 0,
         localRank: 0,
