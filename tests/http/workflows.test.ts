@@ -15,7 +15,10 @@ describe('POST /workflows', () => {
       body: JSON.stringify({ url: 'body.war', workflow_name: '' }),
     })
     expect(rig.workflows.calls).toEqual([
-      ['register', { url: 'a.war', workflowName: 'n', responseTimeout: 7, startupTimeout: 8 }],
+      [
+        'register',
+        { url: 'a.war', workflowName: 'n', responseTimeout: 7, startupTimeout: 8, s3SseKms: true },
+      ],
       ['register', { url: 'body.war' }],
     ])
   })
