@@ -14,12 +14,6 @@ const IMPOSSIBLE: readonly Impossible[] = [
     reason:
       "asks that a file of junk is served as a model: Java's zip reader takes it for an empty archive; here a broken archive is refused",
   },
-  {
-    suite: /^test_continuous_batching$/,
-    test: /./,
-    reason:
-      'imports PyTorch and transformers to test the inside of a Python handler; all its tests carry TorchServe\'s own mark "Skipping this test for now"',
-  },
 ]
 
 /** A failure that cannot be helped is impossible; what passes all the same has passed. */

@@ -17,4 +17,5 @@ export const PYTEST_FILES: readonly string[] = [
   'test_metrics_kf',
   'test_async_worker_comm',
   'test_mnist_template',
+  'test_model_config',
 ]

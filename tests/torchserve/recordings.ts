@@ -3,7 +3,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Answers of one network, by the SHA-256 of the input: the content of a stand-in's answers.json. */
+/** Answers of one network, by the SHA-256 of the input (of a text generator: by the prompt): the content of a stand-in's answers.json. */
 export type Answers = Record<string, { predict?: unknown; explain?: unknown }>
 
 interface DataItem {
@@ -30,8 +30,8 @@ export interface Recordings {
 }
 
 /**
- * The answers that the data files of TorchServe's collections expect of each archive, and the digits of its MNIST pictures (the
- * name of a picture is its digit).
+ * The answers that the data files of TorchServe's collections expect of each archive, the digits of its MNIST pictures (the
+ * name of a picture is its digit), and the completions that a test expects of GPT-2.
  */
 export async function readRecordings(checkout: string): Promise<Recordings> {
   const postman = join(checkout, 'test', 'postman')
@@ -43,6 +43,7 @@ export async function readRecordings(checkout: string): Promise<Recordings> {
   }
   for (const [name, answers] of recordings)
     if (name.startsWith('mnist')) note(recordings, name, await digits(checkout, answers))
+  note(recordings, 'streaming_handler', await completions(checkout))
   return { answers: recordings, inStore: [...inStore, CAT_OR_DOG, WORKFLOW_NETWORKS['dog_breed_wf']!] }
 }
 
@@ -82,6 +83,16 @@ function note(recordings: Map<string, Answers>, name: string, answers: Answers):
 
 function archiveName(location: string): string {
   return location.slice(location.lastIndexOf('/') + 1).replace(/\.(mar|war|tar\.gz)$/, '')
+}
+
+/** The completions that test_continuous_batching.py expects, by prompt. */
+async function completions(checkout: string): Promise<Answers> {
+  const source = await readFile(join(checkout, 'test/pytest/test_continuous_batching.py'), 'utf8').catch(
+    () => '',
+  )
+  const prompts = [...source.matchAll(/"prompt": "([^"]+)"/g)].map(([, prompt]) => prompt!)
+  const expected = [...source.matchAll(/all_predictions\[(\d+)\]\s*==\s*"([^"]+)"/g)]
+  return Object.fromEntries(expected.map(([, number, text]) => [prompts[Number(number)]!, { predict: text }]))
 }
 
 async function digits(checkout: string, known: Answers): Promise<Answers> {

@@ -12,6 +12,11 @@ const PYTHON = fileURLToPath(new URL('python/', import.meta.url))
 export async function makeCommands(space: Workspace): Promise<void> {
   await command(space, 'torchserve', join(REPOSITORY, 'dist', 'frontend', 'cli.js'))
   await command(space, 'torch-model-archiver', await bundle(space, 'torch-model-archiver'))
+  await command(
+    space,
+    'torch-workflow-archiver',
+    join(REPOSITORY, 'dist', 'model-archiver', 'workflow-cli.js'),
+  )
   await copyFile(
     join(PYTHON, 'model_packaging.py'),
     join(space.checkout, 'model-archiver', 'model_archiver', 'model_packaging.py'),
