@@ -41,7 +41,8 @@ export class LogFile implements LineWriter {
   #writing = false
   readonly #writes = new Allowance(PAUSE_MS, BURST)
   #timer: NodeJS.Timeout | undefined
-  #immediate: NodeJS.Immediate | undefined
+  /** A write begins when the code that runs is done. */
+  #due = false
   #lastWarning = -Infinity
   #compressing = Promise.resolve()
   #onIdle: (() => void) | undefined
@@ -62,7 +63,7 @@ export class LogFile implements LineWriter {
       return
     }
     this.#waiting += line
-    if (this.#timer === undefined && this.#immediate === undefined && !this.#writing) this.#writeSoon()
+    if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
   }
 
   /** Writes what waits, and closes the file. What is written after it is dropped. */
@@ -82,7 +83,6 @@ export class LogFile implements LineWriter {
     if (this.#fd === -1) return
     process.off('exit', this.endNow)
     clearTimeout(this.#timer)
-    clearImmediate(this.#immediate)
     try {
       writeSync(this.#fd, this.#waiting + this.#droppedLine())
       closeSync(this.#fd)
@@ -96,13 +96,15 @@ export class LogFile implements LineWriter {
 
   #writeSoon(): void {
     const { wait } = this.#writes
-    if (wait === 0) this.#immediate = setImmediate(this.#flush)
+    this.#due = wait === 0
+    if (this.#due) process.nextTick(() => this.#due && this.#flush())
     else this.#timer = setTimeout(this.#flush, wait).unref()
   }
 
   readonly #flush = (): void => {
     clearTimeout(this.#timer)
-    this.#timer = this.#immediate = undefined
+    this.#timer = undefined
+    this.#due = false
     if (this.#fd === -1) return
     this.#writes.use()
     const bytes = Buffer.from(this.#waiting + this.#droppedLine())
