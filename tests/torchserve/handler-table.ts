@@ -14,9 +14,9 @@ interface Replacement {
 const REPLACEMENTS: readonly Replacement[] = [
   { source: 'send_intermediate_predict_response(["hello"]', standIn: 'echo-stream.ts' },
   { source: 'get_request_header(i, "url_path")', standIn: 'url-path.ts' },
+  { source: 'class StreamingHandler(', standIn: 'completions.ts' },
   { source: 'self.context.stopping_criteria = [', standIn: 'stateful-continuous.ts' },
   { source: 'class StatefulHandler(', standIn: 'stateful.ts' },
-  { source: 'class StreamingHandler(', standIn: 'completions.ts' },
   { source: 'class FooHandler(BaseHandler)', standIn: 'number.ts' },
   { source: 'metric_name="InferenceRequestCount"', standIn: 'mnist-metrics.ts' },
   { source: '(ImageClassifier):', standIn: 'recorded.ts' },

@@ -80,7 +80,7 @@ async function readReport(suite: string, path: string): Promise<Result[]> {
   return lines.map((line) => toResult(suite, JSON.parse(line) as ReportLine))
 }
 
+/** A test that was not run has shown nothing. */
 function toResult(suite: string, { test, outcome, reason }: ReportLine): Result {
-  if (outcome !== 'skipped') return { suite, test, outcome, reason }
-  return { suite, test, outcome: 'impossible', reason: `TorchServe's own mark: ${reason}` }
+  return { suite, test, outcome: outcome === 'passed' ? 'passed' : 'failed', reason }
 }
