@@ -4,7 +4,7 @@ import type { Outcome, Result } from './result.ts'
 const OUTCOMES: readonly Outcome[] = ['passed', 'failed', 'impossible']
 const REASON_LENGTH = 300
 
-/** A table with a row for each suite, then what did not pass. */
+/** A table with a row for each suite, then what did not simply pass. */
 export function formatReport(results: readonly Result[]): string {
   const suites = [...new Set(results.map(({ suite }) => suite))]
   const rows = [
@@ -17,7 +17,7 @@ export function formatReport(results: readonly Result[]): string {
     row('all', results),
   ]
   const table = ['| Collection or test file | Passed | Failed | Impossible |', '|---|---|---|---|', ...rows]
-  const others = results.filter(({ outcome }) => outcome !== 'passed').map(line)
+  const others = results.filter(({ reason }) => reason !== undefined).map(line)
   return [...table, ...(others.length === 0 ? [] : ['', ...others])].join('\n')
 }
 

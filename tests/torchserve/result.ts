@@ -6,6 +6,6 @@ export interface Result {
   readonly suite: string
   readonly test: string
   readonly outcome: Outcome
-  /** Why it failed or is impossible. */
+  /** Why it failed or is impossible, or how it passed. */
   readonly reason?: string
 }
