@@ -1,7 +1,5 @@
-import { createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 
 /** Writes admitted entries under one folder. Never follows or overwrites what is there: every file is created anew. */
 export class EntryWriter {
@@ -22,10 +20,10 @@ export class EntryWriter {
   /** @param mode as in the archive; of it only "may be executed" is kept */
   async file(name: string, mode: number, content: AsyncIterable<Uint8Array>): Promise<void> {
     await this.folder(dirname(name))
-    const file = createWriteStream(join(this.#root, name), {
-      flags: 'wx',
+    // Iterated, not piped: what tar hands out is no stream of Node's, and a pipe may miss its end.
+    await writeFile(join(this.#root, name), content, {
+      flag: 'wx',
       mode: (mode & 0o111) === 0 ? 0o644 : 0o755,
     })
-    await pipeline(content, file)
   }
 }

@@ -69,7 +69,7 @@ async function writeZip(files: readonly ArchiveFile[], target: string, compress:
 /** TorchServe drops the first part of each name, so all stands below one folder. */
 async function writeTar(files: readonly ArchiveFile[], target: string, folder: string): Promise<void> {
   const pack = new Pack({ gzip: true, portable: true })
-  const written = pipeline(pack as AsyncIterable<Buffer>, createWriteStream(target, { flags: 'wx' }))
+  const written = writeFile(target, pack as AsyncIterable<Buffer>, { flag: 'wx' })
   const added = addEntries(pack, files, folder).catch((error: unknown) => {
     pack.destroy(error)
     throw error
