@@ -16,6 +16,8 @@ interface KnownSocket extends Socket {
 /** One line per answered request, as TorchServe writes them (spec 8.6, 3.4). */
 export class AccessLog {
   readonly #lines: LineWriter
+  /** Requests come in runs of the same kind: the last one, and how it is shown. */
+  #last = { method: '', url: '', httpVersion: '', shown: '' }
 
   constructor(lines: LineWriter) {
     this.#lines = lines
@@ -23,7 +25,12 @@ export class AccessLog {
 
   /** A REST answer: its status, and when its request came (milliseconds since the epoch). */
   rest({ socket, method, url, httpVersion }: IncomingMessage, status: number, startedAt: number): void {
-    this.#add(peerOf(socket), `${method} ${url} HTTP/${httpVersion}`, status, startedAt)
+    const last = this.#last
+    if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
+      const shown = printable(`${method} ${url} HTTP/${httpVersion}`)
+      this.#last = { method: method!, url: url!, httpVersion, shown }
+    }
+    this.#add(peerOf(socket), this.#last.shown, status, startedAt)
   }
 
   /** What was no HTTP request. TorchServe's line for it. */
@@ -33,14 +40,17 @@ export class AccessLog {
 
   /** A gRPC call by its path `/package.Service/Method`. */
   grpc(peer: string, path: string, code: number, startedAt: number): void {
-    this.#add(`/${peer}`, `gRPC ${path.slice(1)} HTTP/2.0`, code, startedAt)
+    this.#add(`/${peer}`, printable(`gRPC ${path.slice(1)} HTTP/2.0`), code, startedAt)
   }
 
   #add(peer: string, request: string, status: number, startedAt: number): void {
     const now = Date.now()
-    const shown = PLAIN.test(request) ? request : escapeControls(request)
-    this.#lines.write(`${stamp(now).text} - ${peer} "${shown}" ${status} ${Math.max(0, now - startedAt)}\n`)
+    this.#lines.write(`${stamp(now).text} - ${peer} "${request}" ${status} ${Math.max(0, now - startedAt)}\n`)
   }
+}
+
+function printable(request: string): string {
+  return PLAIN.test(request) ? request : escapeControls(request)
 }
 
 /** `/127.0.0.1:50000`; the clients of a Unix socket have no address, and are shown as TorchServe shows them. */

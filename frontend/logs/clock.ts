@@ -7,15 +7,20 @@ export interface Stamp {
 }
 
 let lastMs = -1
-let last: Stamp = { text: '', seconds: 0 }
+let last: Stamp = { text: '', seconds: -1 }
 
-/** Now; the text is made once per millisecond. */
+/** Now. A text is made once per millisecond, and its date and time once per second. */
 export function stamp(now = Date.now()): Stamp {
-  if (now !== lastMs) {
-    lastMs = now
-    last = { text: localTime(now), seconds: Math.floor(now / 1000) }
-  }
+  if (now === lastMs) return last
+  lastMs = now
+  const seconds = Math.floor(now / 1000)
+  const text = seconds === last.seconds ? withMilliseconds(last.text, now % 1000) : localTime(now)
+  last = { text, seconds }
   return last
+}
+
+function withMilliseconds(text: string, milliseconds: number): string {
+  return text.slice(0, -3) + String(milliseconds).padStart(3, '0')
 }
 
 /** ISO 8601 in local time, with the comma of log4j. */
