@@ -1,4 +1,4 @@
-import { nvidiaGpus } from './gpus.ts'
+import { measureGpus } from './gpus.ts'
 import { cpuTimes, cpuUtilization, disk, memory } from './machine.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
@@ -38,7 +38,7 @@ export class SystemMetrics {
   }
 
   async #lookAtGpus(): Promise<void> {
-    const gpus = await nvidiaGpus()
+    const gpus = await measureGpus()
     this.#hasGpus = gpus !== undefined
     for (const { device, values } of gpus ?? []) {
       for (const [name, value] of Object.entries(values)) this.#metrics.system(name, value, device)

@@ -1,7 +1,4 @@
-import { execa } from 'execa'
-
-const SMI = 'nvidia-smi'
-const SMI_TIMEOUT_MS = 20_000
+import { queryGpus } from '../metrics/nvidia-smi.ts'
 
 /**
  * The GPUs that this server may use, as CUDA_VISIBLE_DEVICES names them (index or UUID); a GPU's id is its place in this list. None
@@ -10,7 +7,7 @@ const SMI_TIMEOUT_MS = 20_000
  */
 export async function findGpus(limit = Infinity, env: NodeJS.ProcessEnv = process.env): Promise<string[]> {
   if (limit === 0) return []
-  const indexes = (await query(['index'], env)).map(([index]) => index!)
+  const indexes = ((await queryGpus([], env)) ?? []).map(([index]) => index!)
   return visible(indexes, env['CUDA_VISIBLE_DEVICES']).slice(0, limit)
 }
 
@@ -27,7 +24,7 @@ export async function gpuUsage(
   gpus: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<ReadonlyMap<number, string>> {
-  const rows = await query(['index', 'uuid', 'utilization.gpu', 'utilization.memory', 'memory.used'], env)
+  const rows = (await queryGpus(['uuid', 'utilization.gpu', 'utilization.memory', 'memory.used'], env)) ?? []
   const usage = new Map<number, string>()
   for (const [index, uuid, busy, memory, used] of rows) {
     const id = gpus.findIndex((name) => name === index || (name.length > 4 && uuid?.startsWith(name)))
@@ -38,15 +35,4 @@ export async function gpuUsage(
     )
   }
   return usage
-}
-
-async function query(fields: string[], env: NodeJS.ProcessEnv): Promise<string[][]> {
-  const { stdout, failed } = await execa(
-    SMI,
-    [`--query-gpu=${fields.join(',')}`, '--format=csv,noheader,nounits'],
-    { env, extendEnv: false, reject: false, timeout: SMI_TIMEOUT_MS, stdin: 'ignore', stderr: 'ignore' },
-  )
-  if (failed) return []
-  const rows = stdout.split('\n').map((line) => line.split(',').map((cell) => cell.trim()))
-  return rows.filter(([index]) => /^\d+$/.test(index ?? ''))
 }

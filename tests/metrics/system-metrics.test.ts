@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { parseGpus } from '../../frontend/metrics/gpus.ts'
+import { measureGpus } from '../../frontend/metrics/gpus.ts'
 import { cpuUtilization, disk, memory } from '../../frontend/metrics/machine.ts'
+import { tempDir } from '../support/temp.ts'
 
 test('memory and disk add up', async () => {
   const { MemoryUsed, MemoryAvailable, MemoryUtilization } = memory()
@@ -15,9 +18,22 @@ test('the CPU’s load is that of the time between two looks', () => {
   expect(cpuUtilization(before, before)).toEqual({ CPUUtilization: 0 })
 })
 
-test('what nvidia-smi says is taken, what it does not know is left out', () => {
-  expect(parseGpus('0, 37, 12, 1024\n1, [N/A], 0, 5\nNo devices were found\n')).toEqual([
+/** Where nvidia-smi, called for these very fields, prints this. */
+function machineWhere(output: string): NodeJS.ProcessEnv {
+  const folder = tempDir()
+  const script = `#!/bin/sh
+[ "$1" = --query-gpu=index,utilization.gpu,utilization.memory,memory.used ] || exit 2
+echo '${output}'
+`
+  writeFileSync(join(folder, 'nvidia-smi'), script, { mode: 0o755 })
+  return { PATH: folder }
+}
+
+test('what nvidia-smi says is taken, what it does not know is left out', async () => {
+  const machine = machineWhere('0, 37, 12, 1024\n1, [N/A], 0, 5\nNo devices were found')
+  expect(await measureGpus(machine)).toEqual([
     { device: '0', values: { GPUUtilization: 37, GPUMemoryUtilization: 12, GPUMemoryUsed: 1024 } },
     { device: '1', values: { GPUMemoryUtilization: 0, GPUMemoryUsed: 5 } },
   ])
+  expect(await measureGpus({ PATH: tempDir() })).toBeUndefined()
 })
