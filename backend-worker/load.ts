@@ -2,6 +2,7 @@ import { ServeError } from '../protocol/errors.ts'
 import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'
+import { inEnvelope } from './envelope.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
@@ -20,7 +21,8 @@ export interface LoadedModel {
  */
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<LoadedModel> {
   try {
-    const handler = await loadHandler(load.handlerPath, load.handlerEntry)
+    const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
+    const handler = load.envelope === undefined ? loaded : inEnvelope(loaded, load.envelope)
     return await startService(handler, modelFrom(load, rank, outlet), outlet)
   } catch (thrown) {
     throw loadError(thrown)

@@ -13,6 +13,7 @@
 import { joinHeaders } from '../protocol/header-lines.ts'
 import { ServeError } from '../protocol/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
+import { inEnvelope } from './envelope.ts'
 import type { Handler } from './handler.ts'
 import { startService } from './load.ts'
 import { asHandler } from './loader.ts'
@@ -42,6 +43,8 @@ export interface RunOptions {
   signal?: AbortSignal
   /** Calls the handler step by step, as with continuousBatching in model-config.yaml; all requests join at the first. */
   continuousBatching?: boolean
+  /** The server's service_envelope. Default: none. */
+  envelope?: 'body' | 'json' | 'kserve' | 'kservev2'
   /** Bytes under way per request. Default 262144. */
   window?: number
   /** Called at each intermediate response; make it slow to see how the handler waits. */
@@ -59,8 +62,9 @@ export async function runHandler(
   requests: readonly TestRequest[],
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const made = asHandler(handler)
-  if (made === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
+  const own = asHandler(handler)
+  if (own === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
+  const made = options.envelope === undefined ? own : inEnvelope(own, options.envelope)
   const run = new TestRun(requests.length, options.onItem)
   const { service } = await startService(made, model(requests.length, options, run), run)
   run.onCredit = (id, bytes) => {

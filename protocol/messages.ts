@@ -67,6 +67,8 @@ export interface LoadMessage {
   metrics?: WantedMetrics
   /** TorchServe's limit_max_image_pixels, for handlers that decode images. Absent: true. */
   limitMaxImagePixels?: boolean
+  /** TorchServe's service_envelope. Absent: none. */
+  envelope?: string
 }
 
 /** What metrics.yaml declares for handlers (spec 8.3). */

@@ -108,6 +108,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     sequenceHeaders: optional(shape({ id: text, start: text, end: text })),
     metrics: optional(shape({ declared: list(metricSpec), others: flag })),
     limitMaxImagePixels: optional(flag),
+    envelope: optional(text),
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
   cancel: shape({

@@ -14,7 +14,6 @@ export const INERT_KEYS: readonly InertKey[] = [
   ...inert(PYTHON, 'python', 'install_py_dep_per_model', 'cpu_launcher_enable', 'cpu_launcher_args'),
   ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
-  ...inert('request envelopes do not exist yet', 'service_envelope'),
   ...inert('the package knows its own folder', 'model_server_home'),
   ...inert('plugins are Java classes', 'plugins_path'),
 ]

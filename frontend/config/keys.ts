@@ -172,6 +172,11 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     TEXT,
     'Handler of archives whose manifest names none.',
   ),
+  serviceEnvelope: optional(
+    'service_envelope',
+    TEXT,
+    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: none.',
+  ),
   metricsMode: key(
     'metrics_mode',
     word('log', 'prometheus', 'legacy'),

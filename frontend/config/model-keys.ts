@@ -73,8 +73,8 @@ export const MODEL_KEYS = {
   allowPrivateUrls: optional(
     'allow_private_urls',
     BOOLEAN,
-    'Whether models may be downloaded from loopback and private addresses. Unset: only where allowed_urls is set.',
-    OURS,
+    'Whether models may be downloaded from loopback and private addresses. Unset: only where allowed_urls is set. The variable always counts.',
+    { ours: true, envAlways: true },
   ),
   maxDownloadSize: key(
     'max_download_size',

@@ -107,6 +107,8 @@ export interface Settings {
   /** Names of environment variables that workers do not get (regular expression, whole name). */
   readonly blacklistEnvVars: RegExp | undefined
   readonly defaultServiceHandler: string | undefined
+  /** Request envelope of every model (spec 6.6); its name is checked where a worker loads. */
+  readonly serviceEnvelope: string | undefined
   /** Where TorchServe's metrics go (spec 8.5). Default log: log files and, other than in TorchServe, the metrics page too. */
   readonly metricsMode: 'log' | 'prometheus' | 'legacy'
   /** Absolute path of metrics.yaml; undefined: the one of the package. */

@@ -41,6 +41,8 @@ export interface JobTimeouts {
   firstResponse: number
   gap: number
   total: number
+  /** The setting that `total` comes from, for the client. Default `requestTimeout`. */
+  totalKey?: string
 }
 
 /** The limits of all jobs of one model. */
@@ -49,14 +51,17 @@ export interface JobLimits {
   readonly firstResponse: TimeLimit
   readonly gap: number
   readonly total: number
+  readonly totalKey: string
 }
 
-export function jobLimits({ queue, firstResponse, gap, total }: JobTimeouts): JobLimits {
+export function jobLimits(timeouts: JobTimeouts): JobLimits {
+  const { queue, firstResponse, gap, total, totalKey = 'requestTimeout' } = timeouts
   return {
     queue: new TimeLimit(queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout'),
     firstResponse: new TimeLimit(firstResponse, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout'),
     gap,
     total,
+    totalKey,
   }
 }
 
@@ -124,7 +129,7 @@ export class Job implements Limited {
     this.#limits = limits
     if (limits.total > 0) {
       this.#totalTimer = setTimeout(() => {
-        this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', 'requestTimeout', limits.total)
+        this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', limits.totalKey, limits.total)
       }, limits.total)
     }
   }

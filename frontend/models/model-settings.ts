@@ -131,9 +131,8 @@ function timeouts(
     queue: seconds('queueTimeout', settings.defaultQueueTimeout),
     firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
     gap: seconds('gapTimeout', settings.defaultGapTimeout ?? responseTimeout),
-    total:
-      clientTimeout > 0
-        ? Math.min(clientTimeout, MAX_TIMER_SECONDS * 1000)
-        : seconds('requestTimeout', settings.defaultRequestTimeout),
+    ...(clientTimeout > 0
+      ? { total: Math.min(clientTimeout, MAX_TIMER_SECONDS * 1000), totalKey: 'clientTimeoutInMills' }
+      : { total: seconds('requestTimeout', settings.defaultRequestTimeout) }),
   }
 }

@@ -87,6 +87,7 @@ export function loadMessage(model: Model, devices: readonly number[], context: L
     sequenceHeaders: { ...model.sequenceHeaders },
     metrics: context.metrics,
     limitMaxImagePixels: settings.limitMaxImagePixels,
+    envelope: settings.serviceEnvelope,
   }
 }
 

@@ -186,6 +186,15 @@ test.each([
   expect(settingsOf(sources).settings.openInferenceProtocol).toBe(on)
 })
 
+test.each([
+  [{}, false],
+  [{ file: 'allowed_urls=http://.*' }, true],
+  [{ env: { TS_ALLOW_PRIVATE_URLS: 'true' } }, true],
+  [{ file: 'allowed_urls=http://.*', env: { TS_ALLOW_PRIVATE_URLS: 'false' } }, false],
+])('the variable for models from private addresses counts without a switch: %j', (sources, on) => {
+  expect(settingsOf(sources).settings.allowPrivateUrls).toBe(on)
+})
+
 describe('keys that do nothing', () => {
   test('each key of TorchServe without a meaning is accepted with one warning', () => {
     const file = INERT_KEYS.map(({ name }) => `${name}=false`).join('\n')

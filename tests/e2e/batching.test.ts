@@ -115,7 +115,8 @@ describe('batching', () => {
     const late = await predict('impatient', { ms: 0 })
     expect(performance.now() - before).toBeLessThan(1000)
     expect(late.status).toBe(500)
-    expect(JSON.parse(late.body)).toMatchObject({ message: expect.stringContaining('0.3 s') })
+    const message = 'Timed out after 0.3 s: the whole request took too long (clientTimeoutInMills)'
+    expect(JSON.parse(late.body)).toMatchObject({ message })
     expect((await blocker).status).toBe(500)
     await idle('impatient')
     const told = JSON.parse((await predict('impatient')).body) as Told

@@ -73,8 +73,26 @@ async function record(
       : url && archiveName(paths.get(url.replace(/[{}]/g, '')) ?? url)
   if (name === undefined || file === undefined || !existsSync(input)) return
   const key = await sha256(input)
-  note(recordings, name, { [key]: { predict, explain } })
+  note(recordings, name, { [key]: { predict, explain }, ...(await insideEnvelope(input, predict, explain)) })
   if (name === WORKFLOW_NETWORKS['dog_breed_wf']) note(recordings, CAT_OR_DOG, { [key]: { predict: 'dog' } })
+}
+
+/** With a request envelope the network sees the rows in a request of KServe, and answers what is in the answer. */
+async function insideEnvelope(path: string, predict: unknown, explain: unknown): Promise<Answers> {
+  if (!path.endsWith('.json') || outputs(predict) === undefined) return {}
+  const request = JSON.parse(await readFile(path, 'utf8')) as Record<string, { data: unknown }[]>
+  const rows = request['instances'] ?? request['inputs'] ?? []
+  const entries = rows.map(({ data }, i): [string, Answers[string]] => [
+    digest(typeof data === 'string' ? data : JSON.stringify(data)),
+    { predict: outputs(predict)?.[i], explain: outputs(explain)?.[i] },
+  ])
+  return Object.fromEntries(entries)
+}
+
+/** What an envelope holds; undefined: the answer is not in one. */
+function outputs(answer: unknown): unknown[] | undefined {
+  const { predictions, explanations, outputs: tensors } = (answer ?? {}) as Record<string, unknown[]>
+  return predictions ?? explanations ?? tensors?.map((tensor) => (tensor as { data: unknown }).data)
 }
 
 function note(recordings: Map<string, Answers>, name: string, answers: Answers): void {
@@ -105,7 +123,9 @@ async function digits(checkout: string, known: Answers): Promise<Answers> {
 }
 
 async function sha256(path: string): Promise<string> {
-  return createHash('sha256')
-    .update(await readFile(path))
-    .digest('hex')
+  return digest(await readFile(path))
+}
+
+function digest(input: string | Buffer): string {
+  return createHash('sha256').update(input).digest('hex')
 }

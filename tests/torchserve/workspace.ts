@@ -46,6 +46,7 @@ export class Workspace {
     return space
   }
 
+  /** The hosts of the public archives are elsewhere; their mirror is on this machine, where models may not come from by default. */
   get env(): NodeJS.ProcessEnv {
     const { NODE_OPTIONS: _, ...rest } = process.env
     return {
@@ -53,6 +54,7 @@ export class Workspace {
       PATH: [this.bin, process.env['PATH']].join(delimiter),
       TMPDIR: this.temp,
       TEMP: this.temp,
+      TS_ALLOW_PRIVATE_URLS: 'true',
     }
   }
 

@@ -1,0 +1,73 @@
+import { ServeError } from '../protocol/errors.ts'
+import type { Context, HandlerResponse } from './handler.ts'
+
+/** One request out of its envelope. */
+export interface Opened {
+  /** What the handler gets in place of the request. */
+  readonly rows: readonly unknown[]
+  /** Its answer, from the outputs for its rows. */
+  close(outputs: readonly unknown[]): HandlerResponse
+}
+
+/**
+ * Opens one request of a batch.
+ * @param content the value of its part `data`, else `body`, else all its parts
+ * @throws ServeError INVALID_ARGUMENT when it is not in the format
+ */
+export type Open = (content: unknown, context: Context, index: number) => Opened
+
+/** The content itself. */
+export const body: Open = (content) => ({ rows: [content], close: ([output]) => output })
+
+/** `{"instances": [...]}` -> `{"predictions": [...]}`; `{"b64": "..."}` stands for bytes. */
+export const json: Open = (content) => ({
+  rows: instances(content).map(withBytes),
+  close: (outputs) => JSON.stringify({ predictions: outputs }),
+})
+
+/** KServe V1: `{"instances": [...]}` -> `{"predictions": [...]}`, or `explanations` from /explanations. */
+export const kserve: Open = (content, context) => ({
+  rows: instances(content),
+  close: (outputs) => ({ [context.explain ? 'explanations' : 'predictions']: outputs }),
+})
+
+/** @throws ServeError INVALID_ARGUMENT when it is no JSON object */
+export function jsonObject(content: unknown): Readonly<Record<string, unknown>> {
+  let value = content
+  if (typeof value === 'string' || Buffer.isBuffer(value)) {
+    try {
+      value = JSON.parse(value.toString()) as unknown
+    } catch (thrown) {
+      throw malformed('The request is no valid JSON', thrown)
+    }
+  }
+  if (isObject(value)) return value
+  throw malformed('The request is no JSON object')
+}
+
+export function malformed(message: string, cause?: unknown): ServeError {
+  return new ServeError('INVALID_ARGUMENT', message, { cause })
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function instances(content: unknown): unknown[] {
+  const list = jsonObject(content)['instances']
+  if (Array.isArray(list)) return list as unknown[]
+  throw malformed('The request has no list "instances"')
+}
+
+function withBytes(row: unknown): unknown {
+  if (!isObject(row)) return row
+  return (
+    bytesOf(row) ?? Object.fromEntries(Object.entries(row).map(([key, cell]) => [key, bytesOf(cell) ?? cell]))
+  )
+}
+
+function bytesOf(value: unknown): Buffer | undefined {
+  if (!isObject(value) || typeof value['b64'] !== 'string' || Object.keys(value).length !== 1)
+    return undefined
+  return Buffer.from(value['b64'], 'base64')
+}

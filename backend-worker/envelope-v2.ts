@@ -1,0 +1,102 @@
+import { isObject, jsonObject, malformed, type Open } from './envelope-formats.ts'
+
+/** A tensor as the handler gets it: `data` is nested as `shape` says, of BYTES a single element alone. */
+interface Input {
+  readonly name: string
+  readonly shape: readonly number[]
+  readonly datatype: string
+  readonly data: unknown
+}
+
+interface Output {
+  readonly name: string
+  readonly datatype: string
+  readonly data: readonly unknown[]
+  readonly shape: readonly number[]
+}
+
+const MAX_DIMENSIONS = 32
+
+const DATATYPES: readonly (readonly [new (length: number) => ArrayBufferView, string])[] = [
+  [Uint8Array, 'UINT8'],
+  [Uint16Array, 'UINT16'],
+  [Uint32Array, 'UINT32'],
+  [BigUint64Array, 'UINT64'],
+  [Int8Array, 'INT8'],
+  [Int16Array, 'INT16'],
+  [Int32Array, 'INT32'],
+  [BigInt64Array, 'INT64'],
+  [Float32Array, 'FP32'],
+  [Float64Array, 'FP64'],
+]
+
+/** KServe V2: `{"id"?, "inputs": [...]}` -> `{"id", "model_name", "model_version", "outputs": [...]}`, a row for each input. */
+export const kserveV2: Open = (content, context, index) => {
+  const { id, inputs } = jsonObject(content)
+  if (!Array.isArray(inputs)) throw malformed('The request has no list "inputs"')
+  const rows = inputs.map(readInput)
+  return {
+    rows,
+    close: (outputs) => ({
+      id: typeof id === 'string' && id.trim() !== '' ? id : context.requestIds[index],
+      model_name: context.modelName,
+      model_version: context.modelVersion,
+      outputs: outputs.map((output, i) => toOutput(rows[i]?.name ?? `output-${i}`, output)),
+    }),
+  }
+}
+
+function readInput(input: unknown): Input {
+  if (!isObject(input)) throw malformed('An input is no object')
+  const { name, shape, datatype, data } = input
+  if (typeof name !== 'string' || typeof datatype !== 'string' || !isShape(shape) || !Array.isArray(data))
+    throw malformed('An input has no "name", "shape", "datatype" or "data"')
+  const flat: unknown[] = data.flat(MAX_DIMENSIONS)
+  if (flat.some(Array.isArray) || flat.length !== shape.reduce((size, dimension) => size * dimension, 1))
+    throw malformed(`The data of the input "${name}" is not of its shape`)
+  // TorchServe's handlers expect no list of one string or picture.
+  const single = datatype === 'BYTES' && flat.length === 1
+  return { ...input, name, shape, datatype, data: single ? flat[0] : nest(flat, shape) }
+}
+
+function isShape(value: unknown): value is number[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= MAX_DIMENSIONS &&
+    value.every((dimension) => Number.isSafeInteger(dimension) && (dimension as number) >= 0)
+  )
+}
+
+/** Nothing is in a list without elements, however many dimensions it has. */
+function nest(flat: readonly unknown[], [size, ...rest]: readonly number[]): unknown {
+  if (size === undefined) return flat[0]
+  if (rest.length === 0 || flat.length === 0) return flat
+  const step = flat.length / size
+  return Array.from({ length: size }, (_, i) => nest(flat.slice(i * step, (i + 1) * step), rest))
+}
+
+function toOutput(name: string, output: unknown): Output {
+  const data: unknown[] = []
+  const typed = flatten(output, data)
+  return { name, datatype: typed ?? datatypeOf(data), data, shape: [data.length] }
+}
+
+/** @returns the datatype of the last typed array in it, if there is one */
+function flatten(value: unknown, into: unknown[]): string | undefined {
+  if (Array.isArray(value)) {
+    let datatype: string | undefined
+    for (const item of value) datatype = flatten(item, into) ?? datatype
+    return datatype
+  }
+  const known = DATATYPES.find(([type]) => value instanceof type)
+  if (known === undefined) into.push(value)
+  else for (const element of value as Iterable<number | bigint>) into.push(Number(element))
+  return known?.[1]
+}
+
+function datatypeOf(data: readonly unknown[]): string {
+  if (data.every((element) => typeof element === 'boolean')) return 'BOOL'
+  if (data.every((element) => typeof element === 'number'))
+    return data.every(Number.isInteger) ? 'INT64' : 'FP64'
+  return 'BYTES'
+}

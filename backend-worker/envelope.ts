@@ -1,0 +1,95 @@
+import { ServeError } from '../protocol/errors.ts'
+import { body, json, kserve, type Open, type Opened } from './envelope-formats.ts'
+import { kserveV2 } from './envelope-v2.ts'
+import type { Context, Handler, HandlerRequest, HandlerResponse } from './handler.ts'
+import { isAsyncIterable } from './iterate.ts'
+import { checkAnswer } from './output.ts'
+
+const ENVELOPES: Readonly<Record<string, Open>> = { body, json, kserve, kservev2: kserveV2 }
+
+/**
+ * Request envelopes (service_envelope, spec 6.6): a handler whose `handle` and `explain` get the rows inside the requests of a batch,
+ * all in one list, and whose outputs, one for each row, go back to their requests in the format of the envelope. What a handler
+ * streams is addressed to requests and goes out as it is. A request that is not in the format fails alone.
+ * @throws ServeError INVALID_MODEL when there is no envelope of that name
+ */
+export function inEnvelope(handler: Handler, name: string): Handler {
+  if (!Object.hasOwn(ENVELOPES, name)) {
+    const known = Object.keys(ENVELOPES).join(', ')
+    throw new ServeError('INVALID_MODEL', `There is no service_envelope "${name}", only ${known}`)
+  }
+  const open = ENVELOPES[name]!
+  return {
+    handle: around(open, handler.handle.bind(handler)),
+    explain: handler.explain && around(open, handler.explain.bind(handler)),
+    initialize: handler.initialize?.bind(handler),
+    describe: handler.describe?.bind(handler),
+    release: handler.release?.bind(handler),
+    shutdown: handler.shutdown?.bind(handler),
+  }
+}
+
+type Handle = NonNullable<Handler['explain']>
+
+function around(open: Open, handle: Handler['handle']): Handle {
+  const wrapped = async (requests: HandlerRequest[], context: Context): Promise<unknown> => {
+    const opened = requests.map((request, index) => openOrRefuse(open, request, context, index))
+    const rows = opened.flatMap((one) => (one instanceof ServeError ? [] : one.rows))
+    if (rows.length === 0) return close(opened, [])
+    // Rows are what the format holds: parts of a request no longer.
+    const answer: unknown = await handle(rows as HandlerRequest[], context)
+    if (isAsyncIterable(answer)) return refusing(answer, opened)
+    return close(opened, outputsOf(answer, opened.length === 1 ? undefined : rows.length))
+  }
+  // What streams comes as a promise of an async iterable, which is served as well.
+  return wrapped as Handle
+}
+
+function openOrRefuse(
+  open: Open,
+  request: HandlerRequest,
+  context: Context,
+  index: number,
+): Opened | ServeError {
+  try {
+    return open(request['data'] ?? request['body'] ?? request, context, index)
+  } catch (thrown) {
+    return ServeError.from(thrown)
+  }
+}
+
+/** A single request takes whatever list the handler answers, as in TorchServe. */
+function outputsOf(answer: unknown, expected: number | undefined): unknown[] {
+  return checkAnswer(answer, expected ?? (Array.isArray(answer) ? answer.length : 0))
+}
+
+function close(opened: readonly (Opened | ServeError)[], outputs: readonly unknown[]): HandlerResponse[] {
+  let from = 0
+  return opened.map((one) => {
+    if (one instanceof ServeError) return one
+    const own = opened.length === 1 ? outputs : outputs.slice(from, from + one.rows.length)
+    from += one.rows.length
+    return own.find((output) => output instanceof Error) ?? one.close(own)
+  })
+}
+
+/** Items and the last ones (what the generator returns) are in the places of their requests. */
+async function* refusing(
+  stream: AsyncIterable<unknown>,
+  opened: readonly (Opened | ServeError)[],
+): AsyncGenerator {
+  const inPlace = (items: unknown): unknown =>
+    Array.isArray(items)
+      ? items.map((item: unknown, i) => (opened[i] instanceof ServeError ? opened[i] : item))
+      : items
+  const iterator = stream[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next: IteratorResult<unknown, unknown> = await iterator.next()
+      if (next.done === true) return inPlace(next.value)
+      yield inPlace(next.value)
+    }
+  } finally {
+    await iterator.return?.()
+  }
+}

@@ -1,0 +1,47 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { rawRequest } from '../support/raw-http.ts'
+import { startServer } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+function doubling(modelStore: string): void {
+  mkdirSync(join(modelStore, 'doubling'))
+  const handler = 'export const handle = (rows) => rows.map((row) => (row.data ?? [row]).map((n) => 2 * n))\n'
+  writeFileSync(join(modelStore, 'doubling', 'handler.mjs'), handler)
+}
+
+test('service_envelope opens the requests of every route and closes their answers', async () => {
+  const modelStore = tempDir()
+  doubling(modelStore)
+  const server = await startServer({
+    ...{ modelStore, models: ['doubling'], config: { service_envelope: 'kservev2' } },
+  })
+  const ask = async (path: string, request: unknown): Promise<[number, unknown]> => {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify(request)
+    const answer = await rawRequest(server.ports.inference, path, { method: 'POST', headers, body })
+    return [answer.status, JSON.parse(answer.body)]
+  }
+  const request = { id: 'mine', inputs: [{ name: 'x', shape: [2], datatype: 'INT64', data: [1, 2] }] }
+  const answer = {
+    ...{ id: 'mine', model_name: 'doubling', model_version: '1.0' },
+    outputs: [{ name: 'x', shape: [2], datatype: 'INT64', data: [2, 4] }],
+  }
+  expect(await ask('/v2/models/doubling/infer', request)).toEqual([200, answer])
+  expect(await ask('/predictions/doubling', request)).toEqual([200, answer])
+  expect(await ask('/predictions/doubling', { instances: [1] })).toEqual([
+    400,
+    { code: 400, type: expect.any(String), message: 'The request has no list "inputs"' },
+  ])
+})
+
+test('a model does not load in an envelope that nobody knows', async () => {
+  const modelStore = tempDir()
+  doubling(modelStore)
+  const server = await startServer({ modelStore, config: { service_envelope: 'kserve3' } })
+  const path = '/models?url=doubling&initial_workers=1&synchronous=true'
+  const { status, json } = await server.manage('POST', path)
+  expect(status).toBe(500)
+  expect(JSON.stringify(json)).toContain('There is no service_envelope \\"kserve3\\"')
+})
