@@ -14,6 +14,7 @@ const rooms = {
   './frontend/config': ['./protocol'],
   './frontend/models': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './model-archiver',
     './frontend/metrics',
@@ -21,6 +22,7 @@ const rooms = {
   ],
   './frontend/workflows': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './model-archiver',
     './frontend/models',
@@ -30,6 +32,7 @@ const rooms = {
   './frontend/workers': ['./protocol', './frontend/models', './frontend/metrics', './frontend/config'],
   './frontend/http': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './frontend/models',
     './frontend/workflows/operations.ts',
@@ -40,6 +43,7 @@ const rooms = {
   ],
   './frontend/grpc': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './frontend/models',
     './frontend/workflows/operations.ts',

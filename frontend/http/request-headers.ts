@@ -27,7 +27,7 @@ function withoutInjected(raw: readonly string[]): string[] {
 }
 
 function isInjected(name: string): boolean {
-  if (name.length < 7 || name.length > 8) return false
+  if (name.length < 7 || name.length > 10) return false
   return isReservedHeader(name.toLowerCase())
 }
 

@@ -1,3 +1,4 @@
+import type { Dialect } from '../../protocol/dialects.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import type { FromWorker, LoadMessage, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -6,6 +7,8 @@ import { RankProcess, type RankOptions } from './rank-process.ts'
 export interface RankGroupEvents {
   /** Every rank is connected; the handlers are being loaded. */
   onConnected(): void
+  /** Rank 0 has loaded its handler, which speaks these dialects. */
+  onDialects(dialects: readonly Dialect[]): void
   onMessage(rank: number, message: FromWorker): void
   onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
   onOutput(rank: number, stream: 'stdout' | 'stderr', line: string): void
@@ -138,6 +141,7 @@ export class RankGroup {
     if (message.type !== 'loaded') {
       this.#events.onMessage(rank, message)
     } else if (message.error === undefined) {
+      if (rank === 0) this.#events.onDialects(message.dialects ?? [])
       this.#loading[rank]?.resolve()
     } else {
       this.#loading[rank]?.reject(ServeError.fromWire(message.error))

@@ -146,6 +146,7 @@ export class Worker implements JobRunner {
         onConnected: () => {
           if (this.#state === 'starting') this.#setState('loading')
         },
+        onDialects: (dialects) => this.#model.speaks(dialects),
         onMessage: (rank, message) => {
           this.#receive(rank, message)
         },

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { watchConnection } from '../../frontend/http/live-replies.ts'
-import { createState, type RestState } from '../../frontend/http/rest-state.ts'
+import { createState } from '../../frontend/http/rest-state.ts'
 import { SseReply } from '../../frontend/http/sse.ts'
 import { Wire } from './support/rig.ts'
 

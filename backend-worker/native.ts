@@ -1,0 +1,16 @@
+import type { Dialect } from '../protocol/dialects.ts'
+import type { PredictRequest } from '../protocol/messages.ts'
+import type { Context, Handler } from './handler.ts'
+
+/**
+ * Answers one request of a dialect that the handler speaks itself: like `handle` with a batch of one. Its parts arrive as they
+ * were sent.
+ */
+export type NativeCall = (request: PredictRequest, context: Context) => unknown
+
+export type NativeCalls = ReadonlyMap<Dialect, NativeCall>
+
+/** What the handler speaks beside TorchServe's. */
+export function nativeCalls(_handler: Handler): NativeCalls {
+  return new Map()
+}
