@@ -33,6 +33,7 @@ const rooms = {
   './frontend/http': [
     './protocol/errors.ts',
     './protocol/dialects.ts',
+    './protocol/openai',
     './protocol/header-lines.ts',
     './frontend/models',
     './frontend/workflows/operations.ts',
