@@ -32,13 +32,16 @@ export type {
 export { sendIntermediatePredictResponse } from './intermediate.ts'
 export type {
   ChatChunk,
+  ChatDelta,
   ChatCompletionRequest,
   ChatMessage,
   Completion,
   CompletionChunk,
+  CompletionLogprobs,
   CompletionRequest,
   EmbeddingsRequest,
   EmbeddingsResult,
+  ResponseFormat,
   TokenLogprob,
   Tool,
   ToolCallDelta,
