@@ -7,10 +7,7 @@ import type { Piece, Sampling } from './generation.ts'
 import { merge } from './merge.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
-import { callGrammar, grammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
-
-/** JSON grammars of the runtime end with line ends, which are no part of the JSON. */
-const GRAMMAR_END = '\n\n\n\n'
+import { callBeginning, callGrammar, grammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
 
 /** The chunks of a chat completion; its choices are generated at the same time. */
 export async function* chat(
@@ -22,17 +19,20 @@ export async function* chat(
 ): AsyncGenerator<ChatChunk> {
   const use = toolUse(request)
   const prompt = promptOf(prompts, request, use)
-  engine.roomAfter(prompt.tokens.length)
+  const beginning = callBeginning(use)
+  const tokens =
+    beginning === '' ? prompt.tokens : [...prompt.tokens, ...engine.model.tokenize(` ${beginning}`)]
+  engine.roomAfter(tokens.length)
   const rules = await grammarOf(engine, request, use)
   const counts: number[] = []
   const choices = Array.from({ length: request.n ?? 1 }, (_, index) => {
     const sampling = chatSampling(request, defaults, prompt, rules, index)
-    const pieces = engine.generate(prompt.tokens, sampling, signal)
-    return choice(index, pieces, new ChoiceReader(use), counts)
+    const pieces = engine.generate(tokens, sampling, signal)
+    return choice(index, pieces, new ChoiceReader(use, beginning), counts)
   })
   yield* merge(choices)
   const completion = counts.reduce((sum, count) => sum + count, 0)
-  yield { choices: [], usage: usageOf(prompt.tokens.length, completion) }
+  yield { choices: [], usage: usageOf(tokens.length, completion) }
 }
 
 export function usageOf(prompt: number, completion: number) {
@@ -69,7 +69,7 @@ function chatSampling(
   return {
     ...sampling,
     maxTokens: request.max_completion_tokens ?? sampling.maxTokens,
-    stop: [...sampling.stop, ...prompt.stops, ...(rules === undefined ? [] : [GRAMMAR_END])],
+    stop: [...sampling.stop, ...prompt.stops],
     ...(rules !== undefined && { grammar: rules }),
     ...(request.logprobs === true && { topLogprobs: request.top_logprobs ?? 0 }),
   }

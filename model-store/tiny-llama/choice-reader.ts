@@ -7,12 +7,15 @@ export class ChoiceReader {
   readonly #calls = new ToolCallReader()
   /** Undefined: not yet known. */
   #calling: boolean | undefined
+  #beginning: string
   /** What may still turn out to be text. */
   #held = ''
 
-  constructor({ tools, forced }: ToolUse) {
+  /** @param beginning of the answer, which stands in the prompt already */
+  constructor({ tools, forced }: ToolUse, beginning: string) {
     if (forced) this.#calling = true
     else if (tools.length === 0) this.#calling = false
+    this.#beginning = beginning
   }
 
   /** Whether a tool was called. */
@@ -20,7 +23,9 @@ export class ChoiceReader {
     return this.#calls.calls > 0
   }
 
-  push(text: string): ChatDelta[] {
+  push(piece: string): ChatDelta[] {
+    const text = this.#beginning + piece
+    this.#beginning = ''
     if (this.#calling === false) return content(text)
     if (!this.called) this.#held += text
     if (this.#calling === undefined) {

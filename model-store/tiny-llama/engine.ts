@@ -9,6 +9,7 @@ import {
   type Token,
 } from 'node-llama-cpp'
 import { OpenAIError, type Logger } from 'torchserve-ts'
+import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
 import type { LlamaSettings } from './settings.ts'
 import { Slots } from './slots.ts'
@@ -106,11 +107,13 @@ export class Engine {
   }
 
   /** JSON that fits a schema (none: any object) is all that can be generated under it. */
-  jsonGrammar(schema?: Record<string, unknown>): Promise<LlamaGrammar> {
-    if (schema === undefined) return this.#llama.getGrammarFor('json')
-    return this.#llama.createGrammarForJsonSchema(
-      schema as Parameters<Llama['createGrammarForJsonSchema']>[0],
-    )
+  async jsonGrammar(schema?: Record<string, unknown>): Promise<LlamaGrammar> {
+    const llama = this.#llama
+    const { grammar } =
+      schema === undefined
+        ? await llama.getGrammarFor('json')
+        : await llama.createGrammarForJsonSchema(schema as Parameters<Llama['createGrammarForJsonSchema']>[0])
+    return llama.createGrammar({ grammar: compactGrammar(grammar) })
   }
 
   /** The vector of a text, one text at a time; its context is made when it is first asked for. */

@@ -8,6 +8,8 @@ import {
 } from 'torchserve-ts'
 import type { Engine } from './engine.ts'
 
+const NO_ARGUMENTS = { type: 'object', properties: {} }
+
 /** What a request wants of the tools. */
 export interface ToolUse {
   tools: readonly Tool[]
@@ -30,25 +32,29 @@ export function toolUse({ tools, tool_choice: choice }: ChatCompletionRequest): 
 
 /** The messages with the tools in the system message, for templates that know nothing of tools (docs/openai.md). */
 export function withToolsTold(messages: readonly ChatMessage[], tools: readonly Tool[]): ChatMessage[] {
-  const told = [
-    'You may call functions. To call one, answer with nothing but {"name": <its name>, "arguments": <an object>}.',
-    'The functions, with the JSON schemas of their arguments:',
-    ...tools.map(({ function: tool }) => JSON.stringify(tool)),
-  ].join('\n')
+  const how = 'To call a function, answer only {"name": ..., "arguments": {...}}. Functions:'
+  const told = [how, ...tools.map(({ function: tool }) => JSON.stringify(tool))].join('\n')
   const [first, ...others] = messages
   if (first?.role !== 'system' && first?.role !== 'developer')
     return [{ role: 'system', content: told }, ...messages]
   return [{ ...first, content: `${messageText(first)}\n\n${told}` }, ...others]
 }
 
-/** Only a call of one of the tools can be generated under it. @throws OpenAIError 400 for a schema that the runtime does not know */
+/** How the answer begins when there is only one tool that it can call: the model writes nothing but the arguments. */
+export function callBeginning({ tools, forced }: ToolUse): string {
+  const name = tools[0]?.function.name
+  return forced && tools.length === 1 ? `{"name": ${JSON.stringify(name)}, "arguments": ` : ''
+}
+
+/** Only a call of one of the tools (of a single one: its arguments) can be generated under it. @throws OpenAIError 400 for a schema that the runtime does not know */
 export function callGrammar(engine: Engine, tools: readonly Tool[]): Promise<LlamaGrammar> {
+  if (tools.length === 1) return grammar(engine, tools[0]!.function.parameters ?? NO_ARGUMENTS, 'tools')
   const calls = tools.map(({ function: { name, parameters } }) => ({
     type: 'object',
-    properties: { name: { const: name }, arguments: parameters ?? { type: 'object' } },
+    properties: { name: { const: name }, arguments: parameters ?? NO_ARGUMENTS },
     required: ['name', 'arguments'],
   }))
-  return grammar(engine, calls.length === 1 ? calls[0]! : { oneOf: calls }, 'tools')
+  return grammar(engine, { oneOf: calls }, 'tools')
 }
 
 export async function grammar(
