@@ -27,7 +27,12 @@ const rooms = {
     './frontend/metrics',
     './frontend/config',
   ],
-  './frontend/python': ['./protocol/errors.ts', './model-archiver', './frontend/config'],
+  './frontend/python': [
+    './protocol/errors.ts',
+    './model-archiver',
+    './frontend/config',
+    './frontend/workers/lines.ts',
+  ],
   './frontend/workers': [
     './protocol',
     './frontend/models',

@@ -20,6 +20,11 @@ export interface ManagerOptions {
   gpuCount?: number
   /** What each GPU does now, for describe; asked only where a model runs on one. */
   gpuUsage?: () => Promise<ReadonlyMap<number, string>>
+  /**
+   * Installs what a model brings along for itself alone, below its temporary folder; ends early when `signal` says so.
+   * @throws ServeError DEPENDENCIES_FAILED, WORKER_START_FAILED
+   */
+  installDependencies?: (located: LocatedModel, signal: AbortSignal) => Promise<void>
   /** Something changed that a snapshot holds. Awaited before the client hears of it. Never rejects. */
   onChange?: () => Promise<void>
 }

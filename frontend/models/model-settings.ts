@@ -40,6 +40,8 @@ export interface ModelSettings {
   sequenceTimeoutMSec: number
   maxNumSequence: number
   maxSequenceJobQueueSize: number
+  /** Whether a Python model has a virtual environment of its own. */
+  useVenv: boolean
   timeouts: JobTimeouts
   /** Ours: milliseconds that a cancelled handler may go on. Key cancelGraceMs. */
   cancelGraceMs: number
@@ -88,12 +90,12 @@ export function resolveModelSettings(
     ...parallel,
     ...deviceSettings(reader, gpuCount),
     ...schedulingSettings(reader, batchSize, parallel),
+    useVenv: reader.boolean('useVenv') ?? false,
     ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
     timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
     cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
   }
-  reader.inert('useVenv', 'there are no Python workers yet')
   return { settings: resolved, warnings: reader.warnings }
 }
 

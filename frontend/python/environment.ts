@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import type { Runtime } from '../../model-archiver/runtime.ts'
 import type { Settings } from '../config/settings.ts'
-import { missingInterpreter, missingPackages } from './missing.ts'
-import { probe, type Probe, type ProbeFailure } from './probe.ts'
+import { askOnce } from './ask-once.ts'
+import { missingPackages } from './missing.ts'
+import type { Probe } from './probe.ts'
 
 /** What the workers of a Python model run on. */
 export interface PythonEnvironment {
@@ -29,28 +30,25 @@ export interface PythonModel {
 
 type PythonSettings = Pick<Settings, 'python' | 'modelServerHome'>
 
-/** More interpreters than this are asked again. */
-const MAX_KNOWN = 256
-/** What was found, and what is being looked for; what failed is asked again. */
-const known = new Map<string, Promise<PythonEnvironment>>()
-
 /**
  * The Python environment of a model: its own virtual environment if it has one, else the interpreter of the key `python`
  * (`python3` where there is no `python`, and for the runtime python3). Asked once for each interpreter.
  * @param model undefined: as for a model without an environment or packages of its own
  * @throws ServeError WORKER_START_FAILED that says what is missing and the command that installs it
  */
-export function findPython(settings: PythonSettings, model?: PythonModel): Promise<PythonEnvironment> {
+export async function findPython(settings: PythonSettings, model?: PythonModel): Promise<PythonEnvironment> {
   const packages = model && existing(packagesFolder(model))
-  const commands = commandsFor(settings, model)
-  const key = JSON.stringify([commands, settings.modelServerHome, packages])
-  const found = known.get(key)
-  if (found !== undefined) return found
-  const looking = look(commands, settings.modelServerHome ?? '', packages)
-  known.set(key, looking)
-  looking.catch(() => known.delete(key))
-  if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!)
-  return looking
+  const found = await askOnce(commandsFor(settings, model), settings.modelServerHome ?? '', packages)
+  return environment(found, packages)
+}
+
+/**
+ * The interpreter that the settings mean, whatever it has.
+ * @throws ServeError WORKER_START_FAILED when there is none
+ */
+export async function findInterpreter(settings: PythonSettings, runtime: Runtime): Promise<string> {
+  const commands = commandsFor(settings, { workDir: '', runtime })
+  return (await askOnce(commands, settings.modelServerHome ?? '', undefined)).python
 }
 
 /** Where a model's virtual environment is, if it has one. */
@@ -73,21 +71,6 @@ function commandsFor({ python }: PythonSettings, model: PythonModel | undefined)
   if (own !== undefined) return [own]
   if (model?.runtime === 'python3') return ['python3']
   return python === 'python' ? ['python', 'python3'] : [python]
-}
-
-async function look(
-  commands: readonly string[],
-  home: string,
-  packages: string | undefined,
-): Promise<PythonEnvironment> {
-  const pythonPath = [process.env['PYTHONPATH'], packages].filter((part) => part).join(delimiter)
-  const failures: string[] = []
-  for (const command of commands) {
-    const found: Probe | ProbeFailure = await probe(command, home, pythonPath)
-    if (!('failure' in found)) return environment(found, packages)
-    failures.push(`${command}: ${found.failure}`)
-  }
-  throw missingInterpreter(failures)
 }
 
 function environment(found: Probe, packages: string | undefined): PythonEnvironment {

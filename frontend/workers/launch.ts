@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
+import { inheritedEnv } from '../config/inherited-env.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { REQUEST_OVERHEAD_BYTES } from '../models/request-limits.ts'
@@ -117,12 +118,4 @@ function deviceEnv(devices: readonly number[], gpus: readonly string[]): Record<
 
 function threadEnv({ settings }: Model): Record<string, string> {
   return settings.ompThreads === undefined ? {} : { OMP_NUM_THREADS: String(settings.ompThreads) }
-}
-
-function inheritedEnv(blacklist: RegExp | undefined): Record<string, string> {
-  const env: Record<string, string> = {}
-  for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && !blacklist?.test(name)) env[name] = value
-  }
-  return env
 }

@@ -63,8 +63,8 @@ test('an interpreter is asked once, and again after a failure', async () => {
   await expect(findPython(settings)).rejects.toThrow('does not answer')
   write(JSON.stringify(answer))
   const [first, second] = await Promise.all([findPython(settings), findPython(settings)])
-  expect(second).toBe(first)
-  expect(await findPython(settings)).toBe(first)
+  expect(second).toEqual(first)
+  expect(await findPython(settings)).toEqual(first)
   expect(readFileSync(counter, 'utf8')).toBe('x\nx\n')
 })
 
