@@ -76,7 +76,7 @@ export function settingsOf(
   atStartup: boolean,
   { settings, warn, gpuCount = 0 }: Pick<ManagerOptions, 'settings' | 'warn' | 'gpuCount'>,
 ): ModelSettings {
-  if (prepared.runtime !== 'node') {
+  if (prepared.runtime === 'LSP') {
     throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
   }
   const configured = settings.models[name]?.[prepared.version] ?? {}
