@@ -6,15 +6,14 @@ export interface InertKey {
 }
 
 const JAVA = 'it tunes the Java server; Node.js has one event loop'
-const PYTHON = 'there are no Python workers yet'
+const PYTHON = 'Python workers are started without the CPU launcher'
 
 export const INERT_KEYS: readonly InertKey[] = [
   ...inert(JAVA, 'number_of_netty_threads', 'netty_client_threads', 'prefer_direct_buffer'),
   ...inert(JAVA, 'use_native_io', 'io_ratio', 'vmargs', 'async_logging'),
   ...inert(PYTHON, 'cpu_launcher_enable', 'cpu_launcher_args'),
-  ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'cpp_log_config'),
+  ...inert('there are no C++ workers', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
-  ...inert('request envelopes do not exist yet', 'service_envelope'),
   ...inert('plugins are Java classes', 'plugins_path'),
 ]
 

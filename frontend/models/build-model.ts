@@ -77,10 +77,11 @@ export function settingsOf(
   { settings, warn, gpuCount = 0 }: Pick<ManagerOptions, 'settings' | 'warn' | 'gpuCount'>,
 ): ModelSettings {
   if (prepared.runtime === 'LSP') {
-    throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
+    throw new ServeError('INVALID_MODEL', `Model ${name}: runtime LSP (C++ workers) is not supported`)
   }
   const configured = settings.models[name]?.[prepared.version] ?? {}
-  const resolved = resolveModelSettings(request, prepared.modelConfig, configured, settings, gpuCount)
+  const { modelConfig, runtime } = prepared
+  const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
   const { minWorkers, maxWorkers } = firstWorkers(request, resolved.settings, settings, gpuCount, atStartup)
   const fit = workersThatFit(resolved.settings, gpuCount, name)
