@@ -1,6 +1,7 @@
 """For asyncCommunication: requests run side by side."""
 
 import asyncio
+import json
 import os
 import sys
 
@@ -25,6 +26,7 @@ class Coroutine:
             running -= 1
 
     async def one(self, body, context):
+        body = body if isinstance(body, dict) else json.loads(body)
         op = body.get("op")
         for k in range(body.get("n", 0)):
             await asyncio.sleep(body.get("ms", 0) / 1000)

@@ -1,5 +1,6 @@
 """Does what the request says: a JSON body with `op`, or anything else, which comes back as it was understood."""
 
+import json
 import os
 import struct
 import sys
@@ -12,8 +13,16 @@ from ts.utils.util import PredictionException
 def handle(data, context):
     if data is None:
         return None
-    ops = [row["body"].get("op") if isinstance(row.get("body"), dict) else None for row in data]
+    ops = [op_of(row) for row in data]
     return [handle_one(i, row, op, context) for i, (row, op) in enumerate(zip(data, ops))]
+
+
+def op_of(row):
+    """Clients of gRPC send no content type: what looks like JSON is parsed."""
+    body = row.get("body")
+    if isinstance(body, bytearray) and body.startswith(b'{"op"'):
+        body = row["body"] = json.loads(body)
+    return body.get("op") if isinstance(body, dict) else None
 
 
 def handle_one(i, row, op, context):
@@ -129,4 +138,4 @@ def metric(i, body, context):
     return "measured"
 
 
-OPS = {name: value for name, value in globals().items() if callable(value) and name not in ("handle", "handle_one", "show")}
+OPS = {name: value for name, value in globals().items() if callable(value) and name not in ("handle", "handle_one", "op_of", "show")}

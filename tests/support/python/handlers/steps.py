@@ -1,6 +1,11 @@
 """Continuous batching as TorchServe's examples do it: a cache by request id, which forgets whoever is not in the step."""
 
+import json
 import time
+
+
+def parsed(body):
+    return body if isinstance(body, dict) else json.loads(body)
 
 
 class Steps:
@@ -22,7 +27,7 @@ class Steps:
             self.left.append(self.cache.pop(gone)["name"])
         for i, row in zip(ids, data):
             if i not in self.cache:
-                self.cache[i] = {**row["body"], "k": 0}
+                self.cache[i] = {**parsed(row["body"]), "k": 0}
             elif row:
                 raise ValueError("the input came twice")
         states = [self.cache[i] for i in ids]
