@@ -1,7 +1,15 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { isAlive } from '../support/processes.ts'
-import { answerOf, begin, errorOf, GrpcPredictor, predict } from '../support/python/client.ts'
+import {
+  allReady,
+  answerOf,
+  begin,
+  errorOf,
+  GrpcPredictor,
+  predict,
+  PYTHON_MS,
+} from '../support/python/client.ts'
 import { pythonFolder } from '../support/python/python-folder.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -20,15 +28,15 @@ await describePython('Python workers that fail', ({ python }) => {
       ],
       config: { python, max_response_size: 100_000 },
     })
-    await Promise.all([...MODELS, 'hangs'].map((model) => server.ready(model)))
-  }, 60_000)
+    await allReady(server, [...MODELS, 'hangs'])
+  }, PYTHON_MS)
 
   /** A new process serves the model, and says how the last one ended. */
   async function back(model: string, before: number): Promise<string> {
     const { lastExit } = await server.until(
       () => server.worker(model),
       ({ status, pid }) => status === 'READY' && pid !== before,
-      20_000,
+      PYTHON_MS,
     )
     expect(await answerOf(server, model, { op: 'echo' })).toEqual({ op: 'echo' })
     return lastExit!.reason
@@ -210,7 +218,7 @@ await describePython('Python workers that cannot start', ({ python }) => {
     const { pid } = await other.until(
       () => other.worker('slow'),
       (worker) => worker.pid > 0 && worker.state === 'loading',
-      20_000,
+      PYTHON_MS,
     )
     await other.stop()
     expect(isAlive(pid)).toBe(false)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { isAlive } from '../support/processes.ts'
-import { answerOf, errorOf, GrpcPredictor, predict } from '../support/python/client.ts'
+import { allReady, answerOf, errorOf, GrpcPredictor, predict, PYTHON_MS } from '../support/python/client.ts'
 import { pythonFolder } from '../support/python/python-folder.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { rawRequest } from '../support/raw-http.ts'
@@ -21,9 +21,9 @@ await describePython('Python handlers', ({ python }) => {
       config: { python, metrics_mode: 'prometheus', blacklist_env_vars: 'SECRET_.*' },
       env: { SECRET_WORD: 'x', PYTHONPATH: '/somewhere/else' },
     })
-    await Promise.all(['ops', 'classy', 'batched', 'entry'].map((model) => server.ready(model)))
+    await allReady(server, ['ops', 'classy', 'batched', 'entry'])
     grpc = new GrpcPredictor(server)
-  }, 60_000)
+  }, PYTHON_MS)
 
   afterAll(() => grpc.close())
 

@@ -4,6 +4,14 @@ import type { Server } from '../server.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
+/** Milliseconds that workers may take to load, or to come back; with the real PyTorch each takes seconds. */
+export const PYTHON_MS = 150_000
+
+/** Waits until the workers of these models are loaded. */
+export async function allReady(server: Server, models: readonly string[]): Promise<void> {
+  await Promise.all(models.map((model) => server.ready(model, PYTHON_MS)))
+}
+
 /** Begins a prediction with a JSON body. */
 export function begin(
   server: Server,
