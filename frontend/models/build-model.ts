@@ -20,6 +20,11 @@ export interface ManagerOptions {
   gpuCount?: number
   /** What each GPU does now, for describe; asked only where a model runs on one. */
   gpuUsage?: () => Promise<ReadonlyMap<number, string>>
+  /**
+   * Installs what a model brings along for itself alone, below its temporary folder; ends early when `signal` says so.
+   * @throws ServeError DEPENDENCIES_FAILED, WORKER_START_FAILED
+   */
+  installDependencies?: (located: LocatedModel, signal: AbortSignal) => Promise<void>
   /** Something changed that a snapshot holds. Awaited before the client hears of it. Never rejects. */
   onChange?: () => Promise<void>
 }
@@ -71,11 +76,12 @@ export function settingsOf(
   atStartup: boolean,
   { settings, warn, gpuCount = 0 }: Pick<ManagerOptions, 'settings' | 'warn' | 'gpuCount'>,
 ): ModelSettings {
-  if (prepared.runtime !== 'node') {
-    throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
+  if (prepared.runtime === 'LSP') {
+    throw new ServeError('INVALID_MODEL', `Model ${name}: runtime LSP (C++ workers) is not supported`)
   }
   const configured = settings.models[name]?.[prepared.version] ?? {}
-  const resolved = resolveModelSettings(request, prepared.modelConfig, configured, settings, gpuCount)
+  const { modelConfig, runtime } = prepared
+  const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
   const { minWorkers, maxWorkers } = firstWorkers(request, resolved.settings, settings, gpuCount, atStartup)
   const fit = workersThatFit(resolved.settings, gpuCount, name)

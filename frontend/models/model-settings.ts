@@ -1,5 +1,6 @@
 import type { Settings, VersionSettings } from '../config/settings.ts'
 import type { JobTimeouts } from './job.ts'
+import type { Runtime } from '../../model-archiver/runtime.ts'
 import { ConfigReader } from './config-reader.ts'
 import { deviceSettings, parallelism } from './device-settings.ts'
 import { schedulingSettings } from './scheduling-settings.ts'
@@ -40,9 +41,11 @@ export interface ModelSettings {
   sequenceTimeoutMSec: number
   maxNumSequence: number
   maxSequenceJobQueueSize: number
+  /** Whether a Python model has a virtual environment of its own. */
+  useVenv: boolean
   timeouts: JobTimeouts
-  /** Ours: milliseconds that a cancelled handler may go on. Key cancelGraceMs. */
-  cancelGraceMs: number
+  /** Ours: milliseconds that a cancelled handler may go on; undefined: as long as it gives signs. Key cancelGraceMs. */
+  cancelGraceMs: number | undefined
   /** Ours: bytes of one stream under way. Key streamWindowSize. */
   streamWindowSize: number
 }
@@ -59,6 +62,7 @@ export function resolveModelSettings(
   configured: VersionSettings,
   settings: Settings,
   gpuCount = 0,
+  runtime: Runtime = 'node',
 ): { settings: ModelSettings; warnings: string[] } {
   const reader = new ConfigReader(yaml)
   const responseTimeout = atMostTimer(
@@ -68,7 +72,8 @@ export function resolveModelSettings(
       settings.defaultResponseTimeout,
   )
   const clientTimeoutInMills = reader.integer('clientTimeoutInMills', 0) ?? 0
-  const parallel = parallelism(reader)
+  const node = runtime === 'node'
+  const parallel = parallelism(reader, node)
   const batchSize = request.batchSize ?? reader.raised('batchSize', 1) ?? configured.batchSize ?? 1
   const resolved: ModelSettings = {
     ...workers(request, reader, configured),
@@ -87,13 +92,15 @@ export function resolveModelSettings(
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
     ...parallel,
     ...deviceSettings(reader, gpuCount),
-    ...schedulingSettings(reader, batchSize, parallel),
+    ...schedulingSettings(reader, batchSize, node ? parallel : undefined),
+    useVenv: reader.boolean('useVenv') ?? false,
     ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
     timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
-    cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
+    cancelGraceMs:
+      reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
   }
-  reader.inert('useVenv', 'there are no Python workers yet')
+  if (node) reader.inert('useVenv', 'its handler is not Python')
   return { settings: resolved, warnings: reader.warnings }
 }
 
