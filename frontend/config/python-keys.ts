@@ -1,5 +1,5 @@
 import { key, optional, type Details } from './key-spec.ts'
-import { BOOLEAN, COMMAND, integer, PATH, TEXT } from './value-types.ts'
+import { BOOLEAN, COMMAND, integer, PATH } from './value-types.ts'
 
 const NOT_BY_ENV: Details = { env: undefined }
 const OURS: Details = { ours: true }
@@ -23,11 +23,6 @@ export const PYTHON_KEYS = {
     BOOLEAN,
     'false',
     'Whether the requirements.txt of a Python archive is installed, with pip, for that model alone.',
-  ),
-  serviceEnvelope: optional(
-    'service_envelope',
-    TEXT,
-    'Request envelope of all Python models: body, json, kserve or kservev2.',
   ),
   ipexEnable: key(
     'ipex_enable',

@@ -103,8 +103,6 @@ export interface Settings {
   readonly modelServerHome: string | undefined
   /** Whether the requirements.txt of a Python archive is installed for its model. */
   readonly installPyDepPerModel: boolean
-  /** Request envelope of all Python models; undefined: the one of the manifest. */
-  readonly serviceEnvelope: string | undefined
   readonly ipexEnable: boolean
   readonly ipexGpuEnable: boolean
   /** Ours: milliseconds that a Python handler may go on for nobody; undefined: no limit. Key python_cancel_grace_ms. */
