@@ -50,7 +50,7 @@ export function resolveModelSettings(
     ...parallel,
     ...deviceSettings(reader, gpuCount),
     ...schedulingSettings(reader, batchSize, node ? parallel : undefined),
-    useVenv: reader.boolean('useVenv') ?? false,
+    useVenv: !node && (reader.boolean('useVenv') ?? false),
     ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
     timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
     cancelGraceMs:
