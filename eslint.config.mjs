@@ -29,7 +29,19 @@ const rooms = {
     './frontend/metrics',
     './frontend/config',
   ],
-  './frontend/workers': ['./protocol', './frontend/models', './frontend/metrics', './frontend/config'],
+  './frontend/python': [
+    './protocol/errors.ts',
+    './model-archiver',
+    './frontend/config',
+    './frontend/workers/lines.ts',
+  ],
+  './frontend/workers': [
+    './protocol',
+    './frontend/models',
+    './frontend/metrics',
+    './frontend/config',
+    './frontend/python',
+  ],
   './frontend/http': [
     './protocol/errors.ts',
     './protocol/dialects.ts',

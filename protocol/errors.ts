@@ -22,6 +22,7 @@ export const ERROR_CODES = [
   'INVALID_MODEL', // the manifest or the model-config cannot be used
   'INVALID_ARCHIVE', // the archive is broken, unsafe or over its limits
   'DOWNLOAD_FAILED',
+  'DEPENDENCIES_FAILED', // the Python packages of a model could not be installed
   // workflows
   'WORKFLOW_NOT_FOUND',
   'INVALID_WORKFLOW', // the manifest or the specification cannot be used

@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
+import { PYTHON_KEYS } from './python-keys.ts'
 import { LOG_FILES, type Settings } from './settings.ts'
 import {
   BOOLEAN,
@@ -30,6 +31,7 @@ const INT_MAX = 2_147_483_647
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...MODEL_KEYS,
+  ...PYTHON_KEYS,
 
   jobQueueSize: key(
     'job_queue_size',

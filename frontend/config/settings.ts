@@ -99,6 +99,17 @@ export interface Settings {
   /** Ours, seconds that running requests get at shutdown. Key drain_timeout, default 30. */
   readonly drainTimeout: number
 
+  /** What runs Python models: a command, or an absolute path. Default `python`. */
+  readonly python: string
+  /** Absolute folder with TorchServe's package `ts`; undefined: where the Python finds it. */
+  readonly modelServerHome: string | undefined
+  /** Whether the requirements.txt of a Python archive is installed for its model. */
+  readonly installPyDepPerModel: boolean
+  readonly ipexEnable: boolean
+  readonly ipexGpuEnable: boolean
+  /** Ours: milliseconds that a Python handler may go on for nobody; undefined: no limit. Key python_cancel_grace_ms. */
+  readonly pythonCancelGraceMs: number | undefined
+
   readonly decodeInputRequest: boolean
   /** Told to handlers, which limit the pixels of an image or do not. */
   readonly limitMaxImagePixels: boolean

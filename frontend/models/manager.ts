@@ -206,6 +206,12 @@ export class ModelManager implements ModelOperations, NodeModels {
       .map((model) => model.name)
   }
 
+  /** Calls off what is being downloaded and installed, and lets no model come any more. */
+  callOff(): void {
+    this.#draining = true
+    this.#stopping.abort()
+  }
+
   /** Refuses new jobs from now on. */
   beginDrain(): void {
     this.#draining = true
@@ -213,8 +219,7 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
-    this.#draining = true
-    this.#stopping.abort()
+    this.callOff()
     const models = this.#registry.all()
     await Promise.all(models.map((model) => model.drain(graceMs)))
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -223,6 +228,7 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   /** Ends everything at once: the process is about to exit. */
   kill(): void {
+    this.#stopping.abort()
     for (const model of this.#registry.all()) model.kill()
   }
 
@@ -238,6 +244,8 @@ export class ModelManager implements ModelOperations, NodeModels {
     try {
       this.#checkOpen()
       this.#registry.checkFree(name, prepared.version)
+      await this.#options.installDependencies?.(located, signal)
+      this.#checkOpen()
       const model = buildModel(request, located, origin, this.#options)
       this.#registry.add(model)
       if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)

@@ -8,6 +8,8 @@ export interface InFlightLink {
   readonly window: number
   cancel(entry: InFlight, reason: CancelReason): void
   credit(id: number, bytes: number): void
+  /** A response came for a job that has ended. */
+  discarded(batch: Batch): void
 }
 
 /** Requests that were sent together take one slot of their worker until the last of them has finished. */
@@ -15,8 +17,11 @@ export class Batch {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
   unfinished: number
-  /** Runs when nobody waits for any of the requests and the handler has not returned. */
+  /** Run when nobody waits for any of the requests and the handler has not returned. */
   graceTimer: NodeJS.Timeout | undefined
+  silenceTimer: NodeJS.Timeout | undefined
+  /** Responses to requests that had ended. */
+  discarded = 0
 
   constructor(jobs: readonly Job[], watcher: RunWatcher | undefined) {
     this.jobs = jobs
@@ -27,6 +32,11 @@ export class Batch {
   /** Whether somebody waits for one of its requests. */
   get wanted(): boolean {
     return this.jobs.some((job) => !job.ended)
+  }
+
+  stopTimers(): void {
+    if (this.graceTimer !== undefined) clearTimeout(this.graceTimer)
+    if (this.silenceTimer !== undefined) clearTimeout(this.silenceTimer)
   }
 }
 
@@ -56,6 +66,7 @@ export class InFlight implements JobHolder {
   /** An answer came. True when it was the last. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
+    if (last && this.job.ended) this.#link.discarded(this.batch)
     const room = this.#answer(message, last)
     if (!last) this.#took(message.body.byteLength, room)
     return last
@@ -70,7 +81,10 @@ export class InFlight implements JobHolder {
   }
 
   #took(bytes: number, room: boolean): void {
-    if (this.job.ended) return
+    if (this.job.ended) {
+      this.#link.discarded(this.batch)
+      return
+    }
     this.#owed += itemCost(bytes)
     if (!room) this.#blocked = true
     this.#giveCredit()
