@@ -41,7 +41,7 @@ export function createManagementApp(deps: RestDeps): RestApp {
 /** Inference and management on one port; each route asks for its own kind of token. */
 export function createSharedApp(deps: RestDeps): RestApp {
   const state = createState(deps)
-  return inferenceFirst(state, managementKoa(state, 'shared'))
+  return inferenceFirst(state, managementKoa(state, 'shared'), true)
 }
 
 /** /metrics, for everybody (spec 1.9). */
@@ -81,10 +81,10 @@ const wrongMethod: Koa.Middleware = (ctx) => {
 }
 
 /** The paths that predict do not pass through Koa's middlewares, which would cost them a fifth of their time. */
-function inferenceFirst(state: RestState, koa: Koa): RestApp {
+function inferenceFirst(state: RestState, koa: Koa, shared = false): RestApp {
   const others = listenerOf(koa)
   return restApp(state, (req, res) => {
-    if (!handleInference(state, req, res) && !handleOpenAI(state, req, res)) others(req, res)
+    if (!handleInference(state, req, res) && !handleOpenAI(state, req, res, shared)) others(req, res)
   })
 }
 

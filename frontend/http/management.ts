@@ -1,10 +1,10 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../protocol/errors.ts'
 import type { OperationResult } from '../models/operations.ts'
-import { isModelReady } from '../models/readiness.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
 import { answerJson, apiDisabled } from './koa-app.ts'
 import { queryOrJsonParams, queryParams } from './management-params.ts'
+import { modelObject } from './openai/models.ts'
 import type { RestState } from './rest-state.ts'
 
 const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, accepted: 202, partial: 206 }
@@ -97,9 +97,8 @@ async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
 }
 
 /** KServe's readiness of one model. */
-async function readiness(state: RestState, ctx: RouterContext): Promise<void> {
-  const name = ctx.params['model']!
-  answerJson(ctx, 200, { name, ready: await isModelReady(state.models, name) })
+function readiness(state: RestState, ctx: RouterContext): void {
+  answerJson(ctx, 200, modelObject(state.models.status(ctx.params['model']!)))
 }
 
 function answer(ctx: RouterContext, result: OperationResult): void {

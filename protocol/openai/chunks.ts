@@ -10,6 +10,9 @@ export interface StreamHead {
   includeUsage: boolean
 }
 
+/** No client takes more (spec 5.8). */
+const MAX_CHOICES = 128
+
 type Kind = 'chat.completion.chunk' | 'text_completion'
 
 /**
@@ -34,10 +37,21 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
     if (chunk.choices.length === 0) return []
     const choices = chunk.choices.filter((choice) => this.seen.get(choice.index)?.finished !== true)
     if (choices.length === 0) return []
-    const made = choices.flatMap((choice) => this.complete(choice))
+    const made = choices.flatMap((choice) => [...this.#before(choice.index), ...this.complete(choice)])
     for (const choice of choices) this.seen.set(choice.index, { finished: choice.finish_reason != null })
     const more = { ...chunk, usage: undefined }
     return this.#group(made).map((group) => this.#chunk(group, more))
+  }
+
+  /** Clients make lists of the choices, so the first chunks of all come in order. */
+  #before(index: number): T['choices'][number][] {
+    const missing: T['choices'][number][] = []
+    for (let lower = this.seen.size; lower < Math.min(index, MAX_CHOICES); lower++) {
+      if (this.seen.has(lower)) continue
+      this.seen.set(lower, { finished: false })
+      missing.push(this.begin(lower))
+    }
+    return missing
   }
 
   /** What is left to send at the end: finishes that were not said, and the usage. */
@@ -53,6 +67,8 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
   /** A choice of the handler with everything that belongs to it; more than one where the role goes ahead. */
   protected abstract complete(choice: T['choices'][number]): T['choices'][number][]
   protected abstract finish(index: number): T['choices'][number]
+  /** The first chunk of a choice of which nothing is known yet. */
+  protected abstract begin(index: number): T['choices'][number]
 
   /** Two entries for the same choice are two chunks. */
   #group(choices: T['choices'][number][]): T['choices'][number][][] {
@@ -93,6 +109,10 @@ export class ChatStream extends ChunkStream<ChatChunk> {
     return isEmpty(choice) ? [first] : [first, whole]
   }
 
+  protected begin(index: number): ChatChoiceChunk {
+    return { index, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }
+  }
+
   protected finish(index: number): ChatChoiceChunk {
     return { index, delta: {}, logprobs: null, finish_reason: 'stop' }
   }
@@ -106,6 +126,10 @@ export class CompletionStream extends ChunkStream<CompletionChunk> {
 
   protected complete(choice: CompletionChunk['choices'][number]): CompletionChunk['choices'] {
     return [{ ...choice, logprobs: choice.logprobs ?? null, finish_reason: choice.finish_reason ?? null }]
+  }
+
+  protected begin(index: number): CompletionChunk['choices'][number] {
+    return { index, text: '', logprobs: null, finish_reason: null }
   }
 
   protected finish(index: number): CompletionChunk['choices'][number] {

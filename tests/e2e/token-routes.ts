@@ -33,6 +33,17 @@ const INFERENCE_EXAMPLES: Record<string, string[]> = {
   v2: ['/v2/models/echo/infer', '/v2/models/echo/explain', '/v2/models/echo/versions/1.0'],
 }
 
+/** Routes of the OpenAI API; OPTIONS there is a browser's question before a request, which has no token. */
+const OPENAI_EXAMPLES = [
+  '/v1/models',
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/v1/embeddings',
+  '/openai/v1/models/echo',
+  '/openai/v1/chat/completions',
+  '/v2/models/echo/infer/chat/completions',
+]
+
 /** First segments that the inference API knows and the examples above do not. */
 export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter((segment) => !(segment in INFERENCE_EXAMPLES))
 
@@ -49,7 +60,8 @@ export function inferenceRoutes(): RestRoute[] {
   const routes = unique(paths.filter(isNotOpen)).flatMap((path) =>
     ['POST', 'OPTIONS'].map((method): RestRoute => ({ method, path, needs: 'inference' })),
   )
-  return [...routes, ...OPEN_ROUTES]
+  const openai = OPENAI_EXAMPLES.map((path): RestRoute => ({ method: 'POST', path, needs: 'inference' }))
+  return [...routes, ...openai, ...OPEN_ROUTES]
 }
 
 /** Every route of the management API, from its routers, and that a path which is none is not told without a token. */

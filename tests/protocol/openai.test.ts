@@ -53,6 +53,8 @@ describe('a chat stream', () => {
           })
           expect(JSON.stringify(chunk)).not.toContain('"usage"')
         }
+        const firsts = [...new Set(chunks.flatMap(({ choices: some }) => some.map(({ index }) => index)))]
+        expect(firsts).toEqual(firsts.map((_index, place) => place))
         for (const index of new Set(said.map((one) => one.index))) {
           const own = chunks.flatMap((chunk) => chunk.choices).filter((choice) => choice.index === index)
           expect(own[0]!.delta).toEqual({ role: 'assistant', content: '' })

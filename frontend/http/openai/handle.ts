@@ -32,12 +32,25 @@ export interface OpenAICall {
   readonly headers: string
 }
 
-/** Answers the OpenAI API (spec 5). False: the path is none of it, and nothing was done. */
-export function handleOpenAI(state: RestState, req: IncomingMessage, res: ServerResponse): boolean {
+/**
+ * Answers the OpenAI API (spec 5). False: the path is none of it, and nothing was done. On a port that is the management API's as well
+ * (`shared`) /v1/models/{m} is TorchServe's route, with the management token; its answer is the same.
+ */
+export function handleOpenAI(
+  state: RestState,
+  req: IncomingMessage,
+  res: ServerResponse,
+  shared = false,
+): boolean {
   const reply = new SseReply(state, res, randomUUID(), state.settings.openaiHeartbeatInterval * 1000)
   try {
-    const route = openaiRoute(parseTarget(req.url!).segments)
-    if (route === undefined) return false
+    const { segments } = parseTarget(req.url!)
+    const route = openaiRoute(segments)
+    if (
+      route === undefined ||
+      (shared && segments[0] === 'v1' && segments.length === 3 && route.model !== undefined)
+    )
+      return false
     if (req.method === 'OPTIONS') preflight(reply)
     else answer(state, req, res, reply, route)
   } catch (thrown) {
