@@ -16,4 +16,6 @@ export default {
   },
   testTimeout: 30_000,
   maxWorkers: 2,
+  // A worker that has closed everything still needs most of a second to give back its memory on a busy machine; the default is 500.
+  workerGracefulExitTimeout: 10_000,
 }
