@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
-import { isAlive } from '../support/processes.ts'
+import { isAlive, isRunning } from '../support/processes.ts'
 import {
   allReady,
   answerOf,
@@ -138,6 +138,28 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(status).toBe(500)
     expect(message).toContain('no response')
     expect(await back('hangs', pid)).toBe('Killed: a request that nobody waits for gave no sign for 1000 ms')
+  })
+
+  test('a worker leaves when its server was killed', async () => {
+    const other = await startServer({ models: [pythonFolder('ops', 'ops')], config: { python } })
+    await allReady(other, ['ops'])
+    const { pid } = await other.worker('ops')
+    await other.stop('SIGKILL')
+    await other.until(
+      () => Promise.resolve(isRunning(pid)),
+      (running) => !running,
+    )
+  })
+
+  test('unregistering does not wait for a handler that works for nobody', async () => {
+    const { pid } = await server.worker('idle')
+    const left = begin(server, 'idle', { op: 'stream', n: 2, ms: 60_000 })
+    await left.gotChunks(1)
+    left.destroy()
+    const from = performance.now()
+    expect((await server.manage('DELETE', '/models/idle')).status).toBe(200)
+    expect(performance.now() - from).toBeLessThan(5000)
+    expect(isRunning(pid)).toBe(false)
   })
 
   test('the server lets go of everything', async () => {

@@ -122,15 +122,16 @@ describe('batches', () => {
     expect(rig.messages).toMatchObject([{ id: 2 }])
   })
 
-  test('idle resolves when the last request has ended', async () => {
+  test('unwanted resolves when nobody waits for any request, though the worker may be at it', async () => {
     const rig = new Rig()
-    await rig.session.idle()
-    rig.predict(request(1))
-    let idle = false
-    const waiting = rig.session.idle().then(() => (idle = true))
-    await rig.turn()
-    expect(idle).toBe(false)
+    await rig.session.unwanted()
+    rig.predict(request(1), request(2))
+    let unwanted = false
+    const waiting = rig.session.unwanted().then(() => (unwanted = true))
     rig.answer(undefined, { r1: '' })
+    await rig.turn()
+    expect(unwanted).toBe(false)
+    rig.cancel(2)
     await waiting
   })
 })
