@@ -103,7 +103,7 @@ export class PythonGroup implements WorkerGroup {
       killed = true
       this.kill()
     }, graceMs)
-    await Promise.race([this.#session.idle(), this.exited()])
+    await Promise.race([this.#session.unwanted(), this.exited()])
     const limit = this.#disconnect()
     await this.exited()
     clearTimeout(timer)
@@ -167,7 +167,7 @@ export class PythonGroup implements WorkerGroup {
     else for (const connection of this.#connections) connection.write(frame)
   }
 
-  /** Ranks leave when their connection ends; what is not gone soon is ended. */
+  /** Ranks leave when their connection ends; one that still works, for nobody, is ended. */
   #disconnect(): NodeJS.Timeout | undefined {
     const connected = this.#connections.length > 0
     for (const connection of this.#connections) connection.close()
