@@ -12,8 +12,6 @@ export interface Exchange {
   readonly type?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** gRPC: the sequence. */
-  readonly sequence?: string
 }
 
 /** What a client sees of an answer, but for what changes with every request. */
@@ -56,23 +54,14 @@ export const EXCHANGES: readonly Exchange[] = [
   { model: 'sums', body: '1', headers: { ts_request_sequence_id: 'a' } },
   { model: 'sums', body: '2', headers: { ts_request_sequence_id: 'a' } },
   { model: 'sums', body: '5', headers: { ts_request_sequence_id: 'b' } },
-  { model: 'sums', over: 'grpc', body: '4', sequence: 'c' },
   { model: 'steps', body: '3' },
-  { model: 'steps', over: 'grpc-stream', body: '2' },
   { model: 'slowly', type: JSON_TYPE, body: '{"seconds": 0.01}' },
   { model: 'slowly', type: JSON_TYPE, body: '{"seconds": 0.05, "stream": true}' },
 ]
 
 /** One line that names it. */
-export function exchangeName({
-  model,
-  over = 'rest',
-  type = '',
-  body = '',
-  headers = {},
-  sequence,
-}: Exchange): string {
-  const words = [model, over, type, body, ...Object.values(headers), sequence ?? '']
+export function exchangeName({ model, over = 'rest', type = '', body = '', headers = {} }: Exchange): string {
+  const words = [model, over, type, body, ...Object.values(headers)]
   return words.filter((word) => word !== '').join(' ')
 }
 
@@ -124,7 +113,6 @@ async function overGrpc(request: Exchange, port: number): Promise<SeenAnswer> {
   const message = {
     model_name: request.model,
     input: { data: Buffer.from(request.body ?? '') },
-    sequence_id: request.sequence,
   }
   try {
     if (request.over === 'grpc') {

@@ -1,5 +1,7 @@
 """A handler that is a class: answers as its input wants it to."""
 
+import json
+
 from ts.utils.util import PredictionException
 
 
@@ -13,7 +15,7 @@ class Answers:
             return [{"greeting": self.greeting, "for": self.model}]
         if context.get_request_header(0, "explain") == "True":
             return [{"explained": len(data)}]
-        wishes = [row.get("body", row) for row in data]
+        wishes = [read(row.get("body", row.get("data"))) for row in data]
         wish = wishes[0]["wish"]
         if wish == "raise":
             raise ValueError("as wished")
@@ -41,3 +43,8 @@ class Answers:
         if wish["wish"] == "many":
             return "x" * 300000
         return self.greeting
+
+
+def read(body):
+    """What comes over gRPC is bytes."""
+    return json.loads(bytes(body)) if isinstance(body, (bytes, bytearray)) else body
