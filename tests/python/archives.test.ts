@@ -60,7 +60,15 @@ await describePython('archives of the real torch-model-archiver', (python) => {
       rawRequest(server.ports.inference, '/predictions/steps', { body: String(steps) })
     const answers = await Promise.all([ask(6), ask(3), ask(1)])
     expect(answers.map(({ chunks }) => chunks.length)).toEqual([6, 3, 1])
-    // TorchServe never answers this one.
+  })
+
+  // TorchServe ends the first with `Worker died.` behind its answer, and never answers the second.
+  test('gRPC streams also what needs no stream, and continuous batches', async () => {
+    const body = '{"wish": "greet"}'
+    expect(await exchange({ model: 'answers', over: 'grpc-stream', body }, server.ports)).toEqual({
+      status: 0,
+      parts: ['hello'],
+    })
     expect(await exchange({ model: 'steps', over: 'grpc-stream', body: '2' }, server.ports)).toEqual({
       status: 0,
       parts: ['left 1 ', 'left 0 '],

@@ -43,7 +43,7 @@ export const EXCHANGES: readonly Exchange[] = [
   ...['greet', 'head', 'bytes', 'many', 'raise', 'memory', 'cuda', 'reject', 'text', 'short', 'strange'].map(
     wish,
   ),
-  ...['greet', 'raise', 'reject'].map((what): Exchange => ({ ...wish(what), over: 'grpc-stream' })),
+  ...['raise', 'reject'].map((what): Exchange => ({ ...wish(what), over: 'grpc-stream' })),
   { ...wish('greet'), over: 'grpc' },
   { ...wish('raise'), over: 'grpc' },
   { ...wish('greet'), over: 'explain' },
