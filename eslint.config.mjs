@@ -14,6 +14,7 @@ const rooms = {
   './frontend/config': ['./protocol'],
   './frontend/models': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './model-archiver',
     './frontend/metrics',
@@ -21,6 +22,7 @@ const rooms = {
   ],
   './frontend/workflows': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './model-archiver',
     './frontend/models',
@@ -42,6 +44,8 @@ const rooms = {
   ],
   './frontend/http': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
+    './protocol/openai',
     './protocol/header-lines.ts',
     './frontend/models',
     './frontend/workflows/operations.ts',
@@ -52,6 +56,7 @@ const rooms = {
   ],
   './frontend/grpc': [
     './protocol/errors.ts',
+    './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './frontend/models',
     './frontend/workflows/operations.ts',

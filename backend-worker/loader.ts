@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
+import { defaultHandle, NATIVE_METHODS } from './native.ts'
 
 type Exports = Readonly<Record<string, unknown>>
 
@@ -22,9 +23,15 @@ export function asHandler(exported: unknown, exports: Exports = {}): Handler | u
   if (typeof exported === 'function') {
     if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
     const made = new (exported as new () => unknown)()
-    return isHandler(made) ? made : undefined
+    return isHandler(made) ? complete(made) : undefined
   }
-  return isHandler(exported) ? exported : undefined
+  return isHandler(exported) ? complete(exported) : undefined
+}
+
+/** A handler that speaks only other dialects is given a `handle` in terms of them. */
+function complete(handler: Handler): Handler {
+  if (!has(handler, 'handle')) handler.handle = defaultHandle(handler)
+  return handler
 }
 
 async function importModule(path: string): Promise<Exports> {
@@ -55,6 +62,7 @@ function namedHandler(path: string, exports: Exports, entry: string): Handler {
 function onlyHandler(path: string, exports: Exports): Handler {
   const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
   if (handler !== undefined) return handler
+  if (isHandler(hooksOf(exports))) return complete(hooksOf(exports) as Handler)
   const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
   if (classes.length === 1) return asHandler(classes[0])!
   throw invalid(
@@ -67,16 +75,18 @@ function onlyHandler(path: string, exports: Exports): Handler {
 /** What a module with a function handler may export beside it. */
 function hooksOf(exports: Exports): Partial<Handler> {
   const hooks: Partial<Record<string, unknown>> = {}
-  for (const name of ['initialize', 'explain', 'describe', 'release', 'shutdown']) {
+  for (const name of ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS]) {
     if (typeof exports[name] === 'function') hooks[name] = exports[name]
   }
   return hooks
 }
 
 function isHandler(value: unknown): value is Handler {
-  return (
-    typeof value === 'object' && value !== null && 'handle' in value && typeof value.handle === 'function'
-  )
+  return has(value, 'handle') || NATIVE_METHODS.some((name) => has(value, name))
+}
+
+function has(value: unknown, method: string): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as Exports)[method] === 'function'
 }
 
 function isClass(value: object): boolean {

@@ -1,3 +1,4 @@
+import { type Dialect, dialectOf } from '../protocol/dialects.ts'
 import type { CancelReason, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
@@ -5,6 +6,7 @@ import { isExplain } from './explain.ts'
 import type { Handler, HandlerRequest } from './handler.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
 import type { Model } from './model.ts'
+import { nativeCalls, type NativeCall, type NativeCalls } from './native.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { decodeRequest } from './input.ts'
 import type { ResponseStream } from './response-stream.ts'
@@ -20,6 +22,7 @@ export class Service implements BatchHost {
   readonly #model: Model
   readonly #streams = new Map<number, ResponseStream>()
   readonly #steps: Steps | undefined
+  readonly #native: NativeCalls
   readonly #timings: Timings | undefined
   /** When the handler was called the last time. */
   #called = 0
@@ -33,6 +36,11 @@ export class Service implements BatchHost {
     this.limits = model.limits
     if (model.continuousBatching) this.#steps = new Steps(handler, model, this)
     this.#timings = Timings.for(model)
+    this.#native = nativeCalls(handler)
+  }
+
+  get dialects(): Dialect[] {
+    return [...this.#native.keys()]
   }
 
   /** Whether the number belongs to a request that has not had its end. */
@@ -44,8 +52,10 @@ export class Service implements BatchHost {
    * Takes a batch. Requests to be explained and others do not share a call of the handler: it sees only one kind, first the one,
    * then the other.
    */
-  predict(message: PredictMessage): void {
+  predict(received: PredictMessage): void {
+    const message = this.#native.size === 0 ? received : this.#takeNative(received)
     const { action, requests } = message
+    if (requests.length === 0) return
     if (this.#steps !== undefined && action === 'predict') {
       for (const request of requests) this.#enter(this.#steps, request)
       return
@@ -96,6 +106,22 @@ export class Service implements BatchHost {
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
+  /** Requests of a dialect that the handler speaks have a call each; what is left is for `handle`. */
+  #takeNative(message: PredictMessage): PredictMessage {
+    const requests = message.requests.filter((request) => {
+      const dialect = dialectOf(request.headers)
+      const call = dialect === undefined ? undefined : this.#native.get(dialect)
+      if (call !== undefined) this.#runNative(call, { ...message, requests: [request] })
+      return call === undefined
+    })
+    return { ...message, requests }
+  }
+
+  #runNative(call: NativeCall, message: PredictMessage): void {
+    const batch = this.#open(message)
+    void this.#run(batch, message, () => call(message.requests[0]!, new HandlerContext(this.#model, batch)))
+  }
+
   /** Explaining is one call where the handler has a method for it. */
   #enter(steps: Steps, request: PredictRequest): void {
     if (this.#handler.explain !== undefined && isExplain(request.headers)) {
@@ -114,13 +140,13 @@ export class Service implements BatchHost {
   }
 
   /** Not async itself: what waits for the handler must not keep the message, with its undecoded inputs, in memory. */
-  #run(batch: Batch, message: PredictMessage): Promise<void> {
+  #run(batch: Batch, message: PredictMessage, native?: () => unknown): Promise<void> {
     const timed = this.#timings !== undefined && message.action === 'predict'
     const begun = timed ? performance.now() : 0
     let answer: unknown
     try {
       if (batch.gone) throw batch.streams[0]!.gone!
-      answer = this.#call(batch, message)
+      answer = native === undefined ? this.#call(batch, message) : native()
     } catch (thrown) {
       this.#fail(batch, thrown)
       return NOTHING

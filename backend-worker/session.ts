@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Channel, workerChannel } from '../protocol/channel.ts'
+import type { Dialect } from '../protocol/dialects.ts'
 import { ServeError } from '../protocol/errors.ts'
 import {
   type FromWorker,
@@ -12,6 +13,11 @@ import { within } from './deadline.ts'
 import { describeThrown } from './handler-error.ts'
 import { type LoadedModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'
+
+/** What a handler of TorchServe's kind need not say. */
+function loadedMessage(dialects: Dialect[]): FromWorker {
+  return dialects.length === 0 ? { type: 'loaded' } : { type: 'loaded', dialects }
+}
 
 /** Time for running requests to see their abort, and for the handler's `shutdown`, each. */
 const LEAVE_GRACE_MS = 2500
@@ -99,7 +105,7 @@ export class Session {
     this.#loading = true
     try {
       this.#loaded = await loadModel(message, this.#rank, this.#channel)
-      this.#channel.send({ type: 'loaded' })
+      this.#channel.send(loadedMessage(this.#loaded.service.dialects))
     } catch (thrown) {
       const error = ServeError.from(thrown)
       this.#trouble = `The handler did not load: ${error.detail ?? error.message}`

@@ -64,12 +64,17 @@ export interface WireError {
   message: string
   /** HTTP status that the handler chose (HANDLER_REJECTED only). */
   status?: number
+  /** What went wrong in a word, for programs, and which parameter was at fault: as the handler says it (HANDLER_REJECTED only). */
+  reason?: string
+  param?: string
   /** Stack or stderr text for the log; never sent to clients. */
   detail?: string
 }
 
 export interface ServeErrorOptions {
   status?: number
+  reason?: string
+  param?: string
   detail?: string
   cause?: unknown
 }
@@ -78,17 +83,22 @@ export class ServeError extends Error {
   override readonly name = 'ServeError'
   readonly code: ErrorCode
   readonly status: number | undefined
+  readonly reason: string | undefined
+  readonly param: string | undefined
   readonly detail: string | undefined
 
   constructor(code: ErrorCode, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.status = options.status
+    this.reason = options.reason
+    this.param = options.param
     this.detail = options.detail
   }
 
   toWire(): WireError {
-    return { code: this.code, message: this.message, status: this.status, detail: this.detail }
+    const { code, message, status, reason, param, detail } = this
+    return { code, message, status, reason, param, detail }
   }
 
   /** Rebuilds an error that came from the other process; an unknown code becomes INTERNAL. */
@@ -96,6 +106,8 @@ export class ServeError extends Error {
     const known = (ERROR_CODES as readonly string[]).includes(wire.code)
     return new ServeError(known ? wire.code : 'INTERNAL', wire.message, {
       status: wire.status,
+      reason: wire.reason,
+      param: wire.param,
       detail: wire.detail,
     })
   }

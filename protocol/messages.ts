@@ -1,3 +1,4 @@
+import type { Dialect } from './dialects.ts'
 import type { WireError } from './errors.ts'
 
 /**
@@ -127,6 +128,8 @@ export interface LoadedMessage {
   type: 'loaded'
   /** Absent: loaded. Present: why not; the worker leaves after it. */
   error?: WireError
+  /** What the handler speaks beside TorchServe's `handle`. Absent: nothing. */
+  dialects?: Dialect[]
 }
 
 /**

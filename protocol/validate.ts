@@ -1,3 +1,4 @@
+import { DIALECTS } from './dialects.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
 /** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */
@@ -45,7 +46,14 @@ const list =
   (v) =>
     Array.isArray(v) && v.every(check)
 
-const wireError = shape({ code: text, message: text, status: optional(count), detail: optional(text) })
+const wireError = shape({
+  code: text,
+  message: text,
+  status: optional(count),
+  reason: optional(text),
+  param: optional(text),
+  detail: optional(text),
+})
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({
   id: uint32,
@@ -61,7 +69,7 @@ const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions:
 
 const fromWorker: Record<FromWorker['type'], Check> = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: shape({ error: optional(wireError) }),
+  loaded: shape({ error: optional(wireError), dialects: optional(list(oneOf(...DIALECTS))) }),
   response: shape({
     id: uint32,
     body: bytes,

@@ -125,6 +125,13 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'Bytes of one stream that may be under way between handler and client.',
     OURS,
   ),
+  openaiHeartbeatInterval: key(
+    'openai_heartbeat_interval',
+    SECONDS_OR_OFF,
+    '15',
+    'Silence of an OpenAI stream after which it gets a comment, so that nobody between takes it for dead; 0: never.',
+    OURS,
+  ),
   drainTimeout: key(
     'drain_timeout',
     SECONDS_OR_OFF,

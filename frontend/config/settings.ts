@@ -94,6 +94,8 @@ export interface Settings {
   readonly cancelGraceMs: number
   /** Ours, bytes of one stream under way between handler and client's socket. Key stream_window_size, default 262144. */
   readonly streamWindowSize: number
+  /** Ours, seconds of silence of an OpenAI stream before it gets a comment. Key openai_heartbeat_interval, default 15; 0: never. */
+  readonly openaiHeartbeatInterval: number
   /** Ours, seconds that running requests get at shutdown. Key drain_timeout, default 30. */
   readonly drainTimeout: number
 

@@ -16,6 +16,18 @@ export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
   ]
 }
 
+/** The headers of every response of the other dialects (Open Inference, OpenAI), flat as well. */
+export function dialectHeaders(requestId: string, keepAlive: boolean): string[] {
+  return [
+    'x-request-id',
+    requestId,
+    'Cache-Control',
+    'no-cache',
+    'connection',
+    keepAlive ? 'keep-alive' : 'close',
+  ]
+}
+
 /** What a handler may not set: our own headers, and those that frame the message or govern the connection. */
 const RESERVED: ReadonlySet<string> = new Set([
   'x-request-id',

@@ -7,7 +7,7 @@ import type { InferenceRoute } from './inference-route.ts'
  * The headers as the handler sees them (spec 1.6): names in the client's letter case, the last value of a repeated name, and what
  * the route adds, which no client can set itself.
  */
-export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): string {
+export function handlerHeaders(req: IncomingMessage, route: Pick<InferenceRoute, 'urlPath' | 'explain'>): string {
   let lines = joinRaw(req.rawHeaders)
   if (route.urlPath !== undefined) lines += headerLine('url_path', route.urlPath)
   if (route.explain !== undefined) lines += headerLine('explain', route.explain)
@@ -27,7 +27,7 @@ function withoutInjected(raw: readonly string[]): string[] {
 }
 
 function isInjected(name: string): boolean {
-  if (name.length < 7 || name.length > 8) return false
+  if (name.length < 7 || name.length > 10) return false
   return isReservedHeader(name.toLowerCase())
 }
 

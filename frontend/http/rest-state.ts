@@ -26,6 +26,8 @@ export interface RestMetrics {
 export type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxResponseSize'
+  | 'openaiHeartbeatInterval'
   | 'enableModelApi'
   | 'openInferenceProtocol'
   | 'corsAllowedOrigin'

@@ -19,9 +19,22 @@ export function sendError(state: RestState, res: ServerResponse, requestId: stri
     sendTooLarge(res)
     return
   }
+  refuse(state, res, commonHeaders(requestId, false), status, errorBody(status, type, error.message))
+}
+
+/**
+ * Answers with a JSON error of any dialect and closes the connection; `headers` are the dialect's own, names and values one
+ * after the other. The head must not have been sent.
+ */
+export function refuse(
+  state: RestState,
+  res: ServerResponse,
+  headers: string[],
+  status: number,
+  json: string,
+): void {
   answered(state, res, status)
-  const body = Buffer.from(errorBody(status, type, error.message))
-  const headers = commonHeaders(requestId, false)
+  const body = Buffer.from(json)
   headers.push('content-type', 'application/json', 'content-length', String(body.byteLength), ...state.cors)
   // A reason that a handler set and Node refused would still stand without one of ours.
   res.writeHead(status, STATUS_CODES[status] ?? '', headers)

@@ -8,11 +8,13 @@ import { workersThatFit } from './device-settings.ts'
 import type { Job } from './job.ts'
 import { locateAndPrepare } from './located-model.ts'
 import type { Model, WorkflowNodeKind } from './model.ts'
+import { statusOf } from './model-status.ts'
 import type { NodeModels } from './node-models.ts'
 import type {
   ModelDescription,
   ModelList,
   ModelOperations,
+  ModelStatus,
   OperationResult,
   RegisterRequest,
   ScaleRequest,
@@ -184,6 +186,17 @@ export class ModelManager implements ModelOperations, NodeModels {
   health(): 'Healthy' | 'Unhealthy' {
     const short = this.#registry.defaults().some((model) => model.workers.healthy < model.minWorkers)
     return short ? 'Unhealthy' : 'Healthy'
+  }
+
+  status(modelName: string, modelVersion?: string): ModelStatus {
+    return statusOf(this.#registry.get(modelName, modelVersion))
+  }
+
+  statuses(): ModelStatus[] {
+    return this.#registry
+      .defaults()
+      .filter((model) => model.workflowNode !== 'functions')
+      .map(statusOf)
   }
 
   loadedAtStartup(): string[] {

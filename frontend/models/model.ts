@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import type { Dialect } from '../../protocol/dialects.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import type { ModelMetrics } from '../metrics/model-metrics.ts'
 import type { Job } from './job.ts'
@@ -47,6 +48,9 @@ export class Model {
   readonly workers: WorkerPool
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
+  #dialects: readonly Dialect[] | undefined
+  /** Milliseconds since the epoch. */
+  readonly registeredAt = Date.now()
   /** Wanted bounds of the number of workers, as scale and describe know them. */
   minWorkers: number
   maxWorkers: number
@@ -79,6 +83,15 @@ export class Model {
       streams: this.#open.streams,
       workerStates: this.workers.describe().map((worker) => worker.state),
     }))
+  }
+
+  /** What its handler speaks beside TorchServe's; undefined until a worker has loaded it. */
+  get dialects(): readonly Dialect[] | undefined {
+    return this.#dialects
+  }
+
+  speaks(dialects: readonly Dialect[]): void {
+    this.#dialects = dialects
   }
 
   /** @throws ServeError PAYLOAD_TOO_LARGE, NO_WORKER, QUEUE_FULL */

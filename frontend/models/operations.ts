@@ -1,3 +1,4 @@
+import type { Dialect } from '../../protocol/dialects.ts'
 import type { Job } from './job.ts'
 
 /**
@@ -20,8 +21,26 @@ export interface ModelOperations {
   describe(modelName: string, modelVersion?: string, customized?: boolean): Promise<ModelDescription[]>
   /** Healthy unless a model's default version has fewer healthy workers than wanted (spec 1.5, /ping). */
   health(): 'Healthy' | 'Unhealthy'
+  /** What the other dialects need to know of a version (undefined: the default). @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
+  status(modelName: string, modelVersion?: string): ModelStatus
+  /** The default version of every model that clients may see, sorted by name. */
+  statuses(): ModelStatus[]
   /** Names of the models that were loaded at start. */
   loadedAtStartup(): string[]
+}
+
+/** One version of a model as the dialects beside TorchServe's see it. */
+export interface ModelStatus {
+  name: string
+  version: string
+  /** Milliseconds since the epoch. */
+  registeredAt: number
+  /** Whether a worker has loaded it and can answer. */
+  ready: boolean
+  /** What the handler speaks beside TorchServe's; undefined until a worker has loaded it. */
+  dialects: readonly Dialect[] | undefined
+  /** The whole model-config.yaml. */
+  config: Readonly<Record<string, unknown>>
 }
 
 export interface RegisterRequest {

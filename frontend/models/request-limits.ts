@@ -31,5 +31,5 @@ function textBytes(text: string): number {
 
 /** Whether only the server may set this request header, given in lower case: it decides which method of the handler runs. */
 export function isReservedHeader(name: string): boolean {
-  return name === 'explain' || name === 'url_path' || name === 'describe'
+  return name === 'explain' || name === 'url_path' || name === 'describe' || name === 'ts_dialect'
 }

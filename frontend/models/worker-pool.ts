@@ -6,6 +6,8 @@ import type { WorkerDescription } from './operations.ts'
 export interface WorkerPool {
   /** Workers that are wanted. */
   readonly wanted: number
+  /** Workers that have loaded their handler and serve now. */
+  readonly ready: number
   /** Workers that are not past their retries (spec 1.5, /ping). */
   readonly healthy: number
   /**

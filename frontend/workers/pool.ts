@@ -41,6 +41,10 @@ export class Pool implements WorkerPool {
     return this.#workers.length
   }
 
+  get ready(): number {
+    return this.#workers.filter((worker) => worker.state === 'ready').length
+  }
+
   get healthy(): number {
     return this.#workers.filter((worker) => worker.state !== 'failed').length
   }

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import type { Dialect } from '../../protocol/dialects.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -23,6 +24,7 @@ export class RankGroup implements WorkerGroup {
   readonly #events: WorkerGroupEvents
   readonly #ranks: RankProcess[]
   readonly #loading: { resolve: () => void; reject: (error: ServeError) => void }[] = []
+  dialects: readonly Dialect[] = []
   #connected = false
   #dead = false
 
@@ -128,6 +130,7 @@ export class RankGroup implements WorkerGroup {
     if (message.type !== 'loaded') {
       this.#events.onMessage(rank, message)
     } else if (message.error === undefined) {
+      if (rank === 0) this.dialects = message.dialects ?? []
       this.#loading[rank]?.resolve()
     } else {
       this.#loading[rank]?.reject(ServeError.fromWire(message.error))

@@ -1,3 +1,4 @@
+import type { Dialect } from '../../protocol/dialects.ts'
 import type { ServeError } from '../../protocol/errors.ts'
 import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -38,6 +39,8 @@ export interface WorkerGroup {
   readonly answersPings: boolean
   /** Whether a handler hears that its request was cancelled. */
   readonly hearsCancels: boolean
+  /** What the handler speaks beside TorchServe's; known once it is loaded. */
+  readonly dialects: readonly Dialect[]
   /** Connects to every rank and loads the handler in each; once. @throws ServeError, the first failure; kill the group then */
   load(): Promise<void>
   send(message: RankMessage): void

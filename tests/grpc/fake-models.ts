@@ -11,6 +11,7 @@ import type {
   ModelDescription,
   ModelList,
   ModelOperations,
+  ModelStatus,
   OperationResult,
   RegisterRequest,
   ScaleRequest,
@@ -110,6 +111,15 @@ export class FakeModels implements ModelOperations {
     return versions.map(
       (each) => ({ modelName, modelVersion: each, minWorkers: 1, workers: [{ status }] }) as ModelDescription,
     )
+  }
+
+  status(name: string, version = '1.0'): ModelStatus {
+    if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
+    return { name, version, registeredAt: 1_000, ready: true, dialects: [], config: {} }
+  }
+
+  statuses(): ModelStatus[] {
+    return [this.status('m')]
   }
 
   health(): 'Healthy' | 'Unhealthy' {

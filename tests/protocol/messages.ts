@@ -1,3 +1,4 @@
+import { DIALECTS } from '../../protocol/dialects.ts'
 import fc from 'fast-check'
 import { ERROR_CODES } from '../../protocol/errors.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
@@ -61,7 +62,10 @@ const message = (
 /** One generator per message of the union: a new message does not compile without one. */
 export const fromWorker = {
   ready: message('ready', { protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: message('loaded', { error: wireError }, ['error']),
+  loaded: message('loaded', { error: wireError, dialects: fc.subarray([...DIALECTS]) }, [
+    'error',
+    'dialects',
+  ]),
   response: message(
     'response',
     {

@@ -37,6 +37,8 @@ export class PythonGroup implements WorkerGroup {
   readonly finishingRanks = 1
   readonly answersPings = false
   readonly hearsCancels = false
+  /** TorchServe's workers know only `handle`. */
+  readonly dialects = []
   readonly #options: PythonGroupOptions
   readonly #events: WorkerGroupEvents
   readonly #session: Session

@@ -3,6 +3,7 @@ import { type AbandonReason, type Job, type JobHolder, jobLimits } from '../../.
 import type {
   ModelDescription,
   ModelOperations,
+  ModelStatus,
   OperationResult,
   RegisterRequest,
   ScaleRequest,
@@ -97,6 +98,15 @@ export class FakeModels implements ModelOperations, JobHolder {
     }
     const workers = modelName === 'loading' ? [{ status: 'UNLOADING' }] : [{ status: 'READY' }]
     return Promise.resolve([{ modelName, modelVersion, workers } as unknown as ModelDescription])
+  }
+
+  status(name: string, version = '1.0'): ModelStatus {
+    if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
+    return { name, version, registeredAt: 1_000, ready: true, dialects: [], config: {} }
+  }
+
+  statuses(): ModelStatus[] {
+    return [this.status('m')]
   }
 
   health(): 'Healthy' | 'Unhealthy' {

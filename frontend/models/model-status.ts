@@ -1,0 +1,9 @@
+import type { Model } from './model.ts'
+import type { ModelStatus } from './operations.ts'
+
+/** What the dialects beside TorchServe's need to know of a version. */
+export function statusOf(model: Model): ModelStatus {
+  const { name, version, registeredAt, dialects } = model
+  const ready = model.workers.ready > 0
+  return { name, version, registeredAt, ready, dialects, config: model.prepared.modelConfig }
+}
