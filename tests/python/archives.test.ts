@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { join } from 'node:path'
 import { packPython } from '../support/python/archive.ts'
 import { EXCHANGES, exchange, exchangeName } from '../support/python/exchanges.ts'
@@ -18,6 +18,9 @@ await describePython('archives of the real torch-model-archiver', (python) => {
     server = await startServer({ modelStore: store, models: ['all'], config: { python: python.python } })
     for (const { name } of PYTHON_MODELS) await server.until(() => server.describe(name), ready, 60_000)
   }, 120_000)
+
+  // A worker of coroutines would stay when its server is killed.
+  afterAll(() => server.stop())
 
   test.each(EXCHANGES.map((request) => [exchangeName(request), request] as const))(
     '%s is answered as TorchServe answers it',

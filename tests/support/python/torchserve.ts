@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
 import { rawRequest } from '../raw-http.ts'
 import type { InferencePorts } from './exchanges.ts'
-import type { TestPython } from './test-python.ts'
+import type { TestPython } from './environments.ts'
 
 const START_LIMIT_MS = 180_000
 const NAMES = ['inference', 'management', 'metrics', 'grpcInference', 'grpcManagement'] as const
@@ -80,6 +80,11 @@ export class TorchServe {
       throw error
     }
     return server
+  }
+
+  /** Of the command; the server and its workers descend from it. */
+  get pid(): number {
+    return this.#child.pid!
   }
 
   /** Ends it with its workers. */
