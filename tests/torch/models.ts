@@ -30,12 +30,14 @@ function torchModels(weights: string): PythonArchive[] {
     },
     { ...{ name: 'script', ...tiny }, flags: ['--serialized-file', file('tiny_script.pt')] },
     { name: 'tensors', handler: handler('tensors'), config: ONE },
-    {
-      name: 'summed',
-      handler: handler('summed'),
-      config: `${ONE}deviceType: cpu\nparallelType: tp\ntorchrun:\n  nproc-per-node: 2\n`,
-    },
   ]
+}
+
+/** A model whose worker is two processes of torchrun. */
+export const RANKS: PythonArchive = {
+  name: 'summed',
+  handler: handler('summed'),
+  config: `${ONE}deviceType: cpu\nparallelType: tp\ntorchrun:\n  nproc-per-node: 2\n`,
 }
 
 function handler(name: string): string {
@@ -49,6 +51,4 @@ export const TORCH_EXCHANGES: readonly Exchange[] = [
   { model: 'tiny', over: 'grpc', body: '[0.5, -1]' },
   { model: 'tiny', type: JSON_TYPE, body: '"no numbers"' },
   { model: 'script', type: JSON_TYPE, body: '[1, 2]' },
-  { model: 'summed', body: '7' },
-  { model: 'summed', over: 'grpc', body: '8' },
 ]

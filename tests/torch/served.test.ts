@@ -1,20 +1,22 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { join } from 'node:path'
 import { execa } from 'execa'
+import { packPython } from '../support/python/archive.ts'
 import { exchange, exchangeName } from '../support/python/exchanges.ts'
 import { readRecording } from '../support/python/recording.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-import { packTorchModels, TORCH_EXCHANGES } from './models.ts'
+import { packTorchModels, RANKS, TORCH_EXCHANGES } from './models.ts'
 
 await describePython('archives that need PyTorch', (python) => {
   let server: Server
 
   beforeAll(async () => {
     const store = join(tempDir(), 'store')
-    const names = await packTorchModels(python, store)
+    const names = [...(await packTorchModels(python, store)), RANKS.name]
+    await packPython(python, store, RANKS)
     server = await startServer({ modelStore: store, models: ['all'], config: { python: python.python } })
     for (const name of names) await loaded(name)
   }, 240_000)
@@ -45,7 +47,10 @@ await describePython('archives that need PyTorch', (python) => {
 
   test('two ranks of torchrun are one worker with one answer, from rank 0', async () => {
     const { status, body } = await rawRequest(server.ports.inference, '/predictions/summed', { body: '5' })
-    expect([status, JSON.parse(body)]).toEqual([200, { rank: 0, ranks: 2, sum: 15 }])
+    const answer = { rank: 0, ranks: 2, sum: 15 }
+    expect([status, JSON.parse(body)]).toEqual([200, answer])
+    const overGrpc = await exchange({ model: 'summed', over: 'grpc', body: '5' }, server.ports)
+    expect(overGrpc.parts.map((part) => JSON.parse(part) as object)).toEqual([answer])
     expect(await server.describe('summed')).toMatchObject([{ parallelType: 'tp', parallelLevel: 2 }])
   })
 

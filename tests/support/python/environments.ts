@@ -14,7 +14,7 @@ export interface TestPython {
 }
 
 /** The versions are fixed, so that a new release cannot break a test. */
-const PACKAGES = [
+export const TORCHSERVE_PACKAGES = [
   'torchserve==0.12.0',
   'torch-model-archiver==0.12.0',
   'torch-workflow-archiver==0.2.15',
@@ -37,9 +37,9 @@ export async function standInPython(): Promise<TestPython | undefined> {
   const base = await findBasePython()
   if (base === undefined) return undefined
   const folder = join(BUILD, 'python')
-  await makeOnce(folder, JSON.stringify([base.version, PACKAGES, STAND_IN]), async () => {
+  await makeOnce(folder, JSON.stringify([base.version, TORCHSERVE_PACKAGES, STAND_IN]), async () => {
     await makeVenv(base.python, folder, [STAND_IN])
-    await installPackages(folder, PACKAGES)
+    await installPackages(folder, TORCHSERVE_PACKAGES)
   })
   return { python: join(folder, 'bin', 'python'), bin: join(folder, 'bin'), realTorch: false }
 }
@@ -50,7 +50,7 @@ export async function torchPython(): Promise<TestPython | undefined> {
   const base = await findBasePython(given)
   if (base === undefined) return undefined
   const folder = join(BUILD, 'python-torch')
-  const packages = given === undefined ? [...PACKAGES, 'numpy', 'torch'] : PACKAGES
+  const packages = given === undefined ? [...TORCHSERVE_PACKAGES, 'numpy', 'torch'] : TORCHSERVE_PACKAGES
   await makeOnce(folder, JSON.stringify([base, packages]), async () => {
     await makeVenv(base.python, folder, given === undefined ? [] : base.sitePackages)
     await installPackages(folder, packages)
