@@ -49,5 +49,6 @@ export type {
 } from '../protocol/openai/types.ts'
 export { DEFAULT_CHAT_STOPS, defaultChatPrompt, messageText } from '../protocol/openai/default-chat.ts'
 export { StopFilter } from '../protocol/openai/stop-filter.ts'
+export { OpenAIRuntime } from './openai-runtime/handler.ts'
 export { OpenAIError } from './openai/error.ts'
 export { PredictionException } from './prediction-exception.ts'
