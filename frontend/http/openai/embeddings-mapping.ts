@@ -94,5 +94,5 @@ function vectorOf(text: string): number[] | undefined {
   }
   const inner = typeof value === 'object' && value !== null && 'embedding' in value ? value.embedding : value
   const isVector = Array.isArray(inner) && inner.every((n) => typeof n === 'number')
-  return isVector ? (inner) : undefined
+  return isVector ? inner : undefined
 }
