@@ -75,9 +75,12 @@ async function pythonThroughput(
   print(`\n${throughputHead}`)
   const [torchserve, ours] = await startPythonTargets()
   const contenders = [{ target: torchserve }, { target: ours, against: 0, required: 1 }]
-  await compare(pythonCases(), contenders, generators, options, report)
-  await ours.stop()
-  await torchserve.stop()
+  try {
+    await compare(pythonCases(), contenders, generators, options, report)
+  } finally {
+    await ours.stop()
+    await torchserve.stop()
+  }
 }
 
 async function compare(

@@ -30,7 +30,12 @@ export async function startPythonTargets(): Promise<[Target, Target]> {
   const torchserve = await startTorchServe(python, store)
   const command = await oursCommand([], `python=${python.python}\n`, store)
   command.args.splice(command.args.indexOf('--models') + 1, 0, 'all')
-  return [torchserve, { ...(await startWith(command, [ECHO, HUNDRED])), name: 'torchserve-ts' }]
+  try {
+    return [torchserve, await startWith(command, [ECHO, HUNDRED])]
+  } catch (error) {
+    await torchserve.stop()
+    throw error
+  }
 }
 
 async function startTorchServe(python: TestPython, store: string): Promise<Target> {

@@ -4,4 +4,5 @@
 def handle(data, context):
     if data is None:
         return None
-    return [bytes(row.get("body") or row.get("data")) for row in data]
+    bodies = [row.get("body") or row.get("data") for row in data]
+    return [bytes(body) if isinstance(body, bytearray) else body for body in bodies]
