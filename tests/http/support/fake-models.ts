@@ -102,7 +102,10 @@ export class FakeModels implements ModelOperations, JobHolder {
 
   status(name: string, version = '1.0'): ModelStatus {
     if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
-    return { name, version, registeredAt: 1_000, ready: true, dialects: [], config: {} }
+    const native = ['openai-chat', 'openai-completions', 'openai-embeddings'] as const
+    const dialects = name === 'native' ? native : name === 'loading' ? undefined : []
+    const config = name === 'body' ? { openai: { input: 'body' } } : {}
+    return { name, version, registeredAt: 1_000, ready: dialects !== undefined, dialects, config }
   }
 
   statuses(): ModelStatus[] {

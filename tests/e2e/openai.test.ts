@@ -1,0 +1,204 @@
+import { once } from 'node:events'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { defaultChatPrompt } from '../../protocol/openai/default-chat.ts'
+import { withMetadata } from '../support/gguf.ts'
+import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+const TINY = join(REPOSITORY, 'model-store', 'tiny-llama')
+const KEY = 'sk-a-secret-of-the-server'
+const TEMPLATE =
+  "{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}\n{% endfor %}[assistant]"
+const MESSAGES = [{ role: 'user', content: 'Who made the earth?' }]
+
+interface Choice {
+  text: string
+  message: { content: string }
+  finish_reason: string
+}
+interface Completion {
+  choices: Choice[]
+  usage: { prompt_tokens: number; completion_tokens: number }
+}
+
+let server: Server
+/** Plays the provider; each test sets what it does. */
+let provide: (req: IncomingMessage, body: Record<string, unknown>, res: ServerResponse) => void
+const provider = createServer((req, res) => {
+  let body = ''
+  req.on('data', (data: Buffer) => (body += data.toString()))
+  req.on('end', () => provide(req, JSON.parse(body) as Record<string, unknown>, res))
+})
+
+const post = (path: string, body: object, signal?: AbortSignal): Promise<Response> =>
+  fetch(`http://127.0.0.1:${server.ports.inference}${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    signal,
+  })
+
+const ask = async (path: string, body: object): Promise<Completion> =>
+  (await (await post(path, body)).json()) as Completion
+
+function writeModel(folder: string, handler: string, config: string): string {
+  mkdirSync(join(folder, 'MAR-INF'), { recursive: true })
+  const manifest = { runtime: 'node', model: { modelName: 'm', modelVersion: '1.0', handler } }
+  writeFileSync(join(folder, 'MAR-INF', 'MANIFEST.json'), JSON.stringify(manifest))
+  writeFileSync(join(folder, 'model-config.yaml'), config)
+  return folder
+}
+
+/** tiny-llama's handler on weights that bring a template of their own. */
+function templated(folder: string): string {
+  writeModel(folder, 'handler.ts', readFileSync(join(TINY, 'model-config.yaml'), 'utf8'))
+  cpSync(TINY, folder, { recursive: true, filter: (from) => from === TINY || from.endsWith('.ts') })
+  const gguf = readFileSync(join(TINY, 'model.gguf'))
+  writeFileSync(join(folder, 'model.gguf'), withMetadata(gguf, 'tokenizer.chat_template', TEMPLATE))
+  return folder
+}
+
+function remote(folder: string): string {
+  const { port } = provider.address() as AddressInfo
+  const lines = [`base_url: http://127.0.0.1:${port}/v1`, 'model: up-1', 'api_key_variable: TEST_KEY']
+  const config = `minWorkers: 1\nasyncCommunication: true\nmaxConcurrency: 8\nhandler:\n  ${lines.join('\n  ')}\n`
+  return writeModel(folder, 'torchserve-ts/openai', config)
+}
+
+beforeAll(async () => {
+  provider.listen(0, '127.0.0.1')
+  await once(provider, 'listening')
+  const folder = tempDir()
+  const models = [
+    TINY,
+    `templated=${templated(join(folder, 'templated'))}`,
+    `far=${remote(join(folder, 'far'))}`,
+  ]
+  server = await startServer({ models, env: { TEST_KEY: KEY }, config: { log_level: 'debug' } })
+  for (const model of ['tiny-llama', 'templated', 'far']) await server.ready(model)
+}, 60_000)
+
+afterAll(() => {
+  provider.closeAllConnections()
+  provider.close()
+})
+
+describe('a GGUF model', () => {
+  const sure = { temperature: 0, max_tokens: 24 }
+
+  test.each([
+    ['its own template where the file has one', 'templated', `[user] Who made the earth?\n[assistant]`],
+    ['the default template where it has none', 'tiny-llama', defaultChatPrompt(MESSAGES)],
+  ])('reads a chat by %s', async (_what, model, prompt) => {
+    const chat = await ask('/v1/chat/completions', { model, messages: MESSAGES, ...sure })
+    const plain = await ask('/v1/completions', { model, prompt, ...sure, stop: ['\nUser:'] })
+    expect(chat.choices[0]!.message.content).toBe(plain.choices[0]!.text)
+    expect(chat.usage).toEqual(plain.usage)
+    expect(chat.choices[0]!.message.content.length).toBeGreaterThan(10)
+  })
+
+  test('has as many requests at once as sequences, and is free again when their clients leave', async () => {
+    const clients = Array.from({ length: 4 }, () => new AbortController())
+    const body = { model: 'tiny-llama', messages: MESSAGES, max_tokens: 900, stream: true, temperature: 1 }
+    const firsts = clients.map(async ({ signal }) => {
+      const reader = (await post('/v1/chat/completions', body, signal)).body!.getReader()
+      await reader.read()
+    })
+    await Promise.all(firsts)
+    expect((await server.worker('tiny-llama')).inFlight).toBe(4)
+    for (const client of clients) client.abort()
+    await server.until(
+      () => server.worker('tiny-llama'),
+      (worker) => worker.inFlight === 0,
+    )
+    expect(
+      (await ask('/v1/completions', { model: 'tiny-llama', prompt: 'In', ...sure })).choices,
+    ).toHaveLength(1)
+  })
+
+  test('refuses what cannot fit with a status and a code, also as a stream', async () => {
+    const messages = [{ role: 'user', content: 'word '.repeat(3_000) }]
+    const response = await post('/v1/chat/completions', { model: 'tiny-llama', messages, stream: true })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { code: 'context_length_exceeded' } })
+  })
+
+  test('writes nothing but a call of the tool that it must call', async () => {
+    const parameters = {
+      type: 'object',
+      properties: { city: { enum: ['Paris', 'Rome'] } },
+      required: ['city'],
+    }
+    const tools = [{ type: 'function', function: { name: 'weather', parameters } }]
+    const body = { model: 'tiny-llama', messages: MESSAGES, tools, tool_choice: 'required' }
+    const { choices } = await ask('/v1/chat/completions', body)
+    const [call] = (
+      choices[0]!.message as unknown as { tool_calls: { function: { name: string; arguments: string } }[] }
+    ).tool_calls
+    expect(choices[0]!.finish_reason).toBe('tool_calls')
+    expect(call!.function.name).toBe('weather')
+    expect(['Paris', 'Rome']).toContain((JSON.parse(call!.function.arguments) as { city: string }).city)
+  })
+})
+
+describe('a model at a provider', () => {
+  const body = { model: 'far', messages: MESSAGES }
+  const chunk = { id: 'up', object: 'chat.completion.chunk', created: 1, model: 'up-1' }
+  const said = (content: string, finish: string | null = null): string =>
+    `data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta: { role: 'assistant', content }, logprobs: null, finish_reason: finish }] })}\n\n`
+
+  test('is asked with its own name and the server’s key; whole answers come as they are', async () => {
+    const seen: unknown[] = []
+    provide = (req, sent, res) => {
+      seen.push(req.url, req.headers.authorization, sent['model'])
+      res.end(JSON.stringify({ id: 'up', object: 'chat.completion', choices: [], extra: 1 }))
+    }
+    expect(await ask('/v1/chat/completions', body)).toMatchObject({ id: 'up', extra: 1 })
+    expect(seen).toEqual(['/v1/chat/completions', `Bearer ${KEY}`, 'up-1'])
+  })
+
+  test('is asked again before the first byte, and never after it', async () => {
+    let tries = 0
+    provide = (_req, _sent, res) => {
+      tries += 1
+      if (tries < 3) res.writeHead(503, { 'retry-after': '0.01' }).end('{}')
+      else res.writeHead(200, { 'content-type': 'text/event-stream' }).write(said('one'), () => res.destroy())
+    }
+    const text = await (await post('/v1/chat/completions', { ...body, stream: true })).text()
+    expect(tries).toBe(3)
+    expect(text).toContain(said('one'))
+    expect(text).toMatch(
+      /data: \{"error":\{"message":"The provider's answer broke off.*\n\ndata: \[DONE\]\n\n$/,
+    )
+  })
+
+  test('hears when the client leaves', async () => {
+    const left = new Promise<void>((resolve) => {
+      provide = (_req, _sent, res) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' }).write(said('one'))
+        res.once('close', () => resolve())
+      }
+    })
+    const client = new AbortController()
+    const response = await post('/v1/chat/completions', { ...body, stream: true }, client.signal)
+    await response.body!.getReader().read()
+    client.abort()
+    await left
+  })
+
+  test('gives its refusals on, but never the key: not in answers, not in the log', async () => {
+    provide = (req, _sent, res) => {
+      const message = `Incorrect: ${req.headers.authorization!}`
+      res.writeHead(400).end(JSON.stringify({ error: { message, code: 'bad', param: 'x' } }))
+    }
+    const response = await post('/v1/chat/completions', body)
+    const text = await response.text()
+    expect([response.status, text]).toMatchObject([400, expect.stringContaining('Incorrect: Bearer ***')])
+    provide = (_req, _sent, res) => void res.writeHead(401).end('{}')
+    expect((await post('/v1/chat/completions', body)).status).toBe(502)
+    expect(server.output.join('\n')).not.toContain(KEY)
+  })
+})
