@@ -26,9 +26,11 @@ export function post(url: string, body: string, close = false): Socket {
 
 export async function postAndRead(url: string, body: string): Promise<Answer> {
   const socket = post(url, body, true)
-  const parts: Buffer[] = []
-  for await (const part of socket) parts.push(part as Buffer)
-  const text = Buffer.concat(parts).toString('latin1')
+  let text = ''
+  for await (const part of socket) {
+    text += (part as Buffer).toString('latin1')
+    if (isWhole(text)) break // not every server closes when it is asked to
+  }
   const end = text.indexOf('\r\n\r\n')
   const head = text.slice(0, end)
   const rest = text.slice(end + 4)
@@ -36,6 +38,14 @@ export async function postAndRead(url: string, body: string): Promise<Answer> {
   return /^transfer-encoding: chunked$/im.test(head)
     ? { status, ...chunked(rest) }
     : { status, body: rest, pieces: 1 }
+}
+
+function isWhole(text: string): boolean {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) return false
+  const head = text.slice(0, end)
+  if (/^transfer-encoding: chunked$/im.test(head)) return text.endsWith('\r\n0\r\n\r\n')
+  return text.length - end - 4 >= Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? Infinity)
 }
 
 function chunked(text: string): { body: string; pieces: number } {

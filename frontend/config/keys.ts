@@ -184,7 +184,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   serviceEnvelope: optional(
     'service_envelope',
     TEXT,
-    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: none.',
+    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: what the manifest says, or none.',
   ),
   metricsMode: key(
     'metrics_mode',

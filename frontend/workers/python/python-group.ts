@@ -105,7 +105,7 @@ export class PythonGroup implements WorkerGroup {
       killed = true
       this.kill()
     }, graceMs)
-    await Promise.race([this.#session.idle(), this.exited()])
+    await Promise.race([this.#session.unwanted(), this.exited()])
     const limit = this.#disconnect()
     await this.exited()
     clearTimeout(timer)
@@ -169,7 +169,7 @@ export class PythonGroup implements WorkerGroup {
     else for (const connection of this.#connections) connection.write(frame)
   }
 
-  /** Ranks leave when their connection ends; what is not gone soon is ended. */
+  /** Ranks leave when their connection ends; one that still works, for nobody, is ended. */
   #disconnect(): NodeJS.Timeout | undefined {
     const connected = this.#connections.length > 0
     for (const connection of this.#connections) connection.close()

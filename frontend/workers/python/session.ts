@@ -35,7 +35,7 @@ export class Session implements OtfReplyEvents {
   #wanted = 0
   readonly #overdrawn = new Set<OpenRequest>()
   #held = false
-  #onIdle: (() => void) | undefined
+  #onUnwanted: (() => void) | undefined
 
   constructor(options: SessionOptions, link: Omit<DeliveryLink, 'drop'>, events: SessionEvents) {
     this.#options = options
@@ -69,11 +69,11 @@ export class Session implements OtfReplyEvents {
     }
   }
 
-  /** Resolves when no request is open. */
-  idle(): Promise<void> {
+  /** Resolves when nobody waits for any request. */
+  unwanted(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#byId.size === 0) resolve()
-      else this.#onIdle = resolve
+      if (this.#wanted === 0) resolve()
+      else this.#onUnwanted = resolve
     })
   }
 
@@ -166,13 +166,13 @@ export class Session implements OtfReplyEvents {
     this.#byId.delete(request.id)
     if (!request.cancelled) this.#unwanted(request)
     this.#delivery.ended(request)
-    if (this.#byId.size === 0) this.#onIdle?.()
   }
 
   #unwanted(request: OpenRequest): void {
     this.#wanted -= 1
     this.#overdrawn.delete(request)
     this.#hold()
+    if (this.#wanted === 0) this.#onUnwanted?.()
   }
 
   #hold(): void {

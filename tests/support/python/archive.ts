@@ -1,8 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
-import { tempDir } from '../temp.ts'
-import type { TestPython } from './test-python.ts'
+import type { TestPython } from './environments.ts'
 
 export interface PythonArchive {
   readonly name: string
@@ -26,8 +26,26 @@ export interface PythonArchive {
  * @returns its absolute path
  */
 export async function packPython(python: TestPython, store: string, archive: PythonArchive): Promise<string> {
+  const { name, format = 'default' } = archive
+  const folder = mkdtempSync(join(tmpdir(), 'tsts-pack-'))
+  try {
+    await packIn(folder, python, store, archive)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return join(
+    store,
+    { default: `${name}.mar`, tgz: `${name}.tar.gz`, 'no-archive': name, 'zip-store': `${name}.mar` }[format],
+  )
+}
+
+async function packIn(
+  folder: string,
+  python: TestPython,
+  store: string,
+  archive: PythonArchive,
+): Promise<void> {
   const { name, format = 'default', files = {} } = archive
-  const folder = tempDir()
   mkdirSync(store, { recursive: true })
   for (const [file, text] of Object.entries({ ...files, ...namedFiles(archive) })) {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
@@ -44,10 +62,6 @@ export async function packPython(python: TestPython, store: string, archive: Pyt
       ...(archive.flags ?? []),
     ],
     { cwd: folder, stdin: 'ignore' },
-  )
-  return join(
-    store,
-    { default: `${name}.mar`, tgz: `${name}.tar.gz`, 'no-archive': name, 'zip-store': `${name}.mar` }[format],
   )
 }
 

@@ -33,11 +33,10 @@ export async function findBasePython(python?: string): Promise<BasePython | unde
 /** @param paths folders that are searched for packages behind its own */
 export async function makeVenv(python: string, folder: string, paths: readonly string[]): Promise<void> {
   await execa(python, ['-m', 'venv', folder], { stdin: 'ignore' })
-  const { stdout } = await execa(join(folder, 'bin', 'python'), [
-    '-c',
-    'import sysconfig; print(sysconfig.get_path("purelib"))',
-  ])
-  await writeFile(join(stdout.trim(), 'tests.pth'), paths.map((path) => `${path}\n`).join(''))
+  const packages = await purelib(join(folder, 'bin', 'python'))
+  // Unlike a bare path, this also reads the .pth files that are there.
+  const lines = paths.map((path) => `import site; site.addsitedir(${JSON.stringify(path)})\n`)
+  await writeFile(join(packages, 'tests.pth'), lines.join(''))
 }
 
 export async function installPackages(folder: string, packages: readonly string[]): Promise<void> {
@@ -46,4 +45,10 @@ export async function installPackages(folder: string, packages: readonly string[
     ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...packages],
     { stdin: 'ignore', timeout: PIP_LIMIT_MS },
   )
+}
+
+/** The folder of an interpreter's packages. */
+export async function purelib(python: string): Promise<string> {
+  const { stdout } = await execa(python, ['-c', 'import sysconfig; print(sysconfig.get_path("purelib"))'])
+  return stdout.trim()
 }

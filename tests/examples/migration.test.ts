@@ -1,0 +1,89 @@
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { execa } from 'execa'
+import { afterAll, expect, test } from '@jest/globals'
+import { packPython } from '../support/python/archive.ts'
+import { describePython } from '../support/python/test-python.ts'
+import { CLI, REPOSITORY } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+const GUIDE = readFileSync(join(REPOSITORY, 'docs', 'migrating-from-torchserve.md'), 'utf8')
+const COMMANDS = [...GUIDE.matchAll(/^```sh\n(.*?)^```/gms)].map((match) => match[1]!)
+
+const HANDLER = `def handle(data, context):
+    return None if data is None else [{"length": len(row["body"]["text"])} for row in data]
+`
+
+await describePython('the migration guide', (python) => {
+  const folder = tempDir()
+  const bin = join(folder, 'commands')
+  const env = {
+    ...process.env,
+    NODE_OPTIONS: '',
+    PATH: [bin, python.bin, process.env['PATH']].join(delimiter),
+    TEMP: join(folder, 'tmp'),
+    TMPDIR: join(folder, 'tmp'),
+  }
+
+  afterAll(async () => {
+    await execa('torchserve-ts', ['--stop'], { cwd: folder, env, reject: false })
+  })
+
+  test('every command works, one after the other, in a folder of TorchServe', async () => {
+    mkdirSync(bin)
+    mkdirSync(join(folder, 'tmp'))
+    writeFileSync(join(bin, 'torchserve-ts'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`, {
+      mode: 0o755,
+    })
+    symlinkSync(process.execPath, join(bin, 'node'))
+    const ports = await freePorts()
+    writeFileSync(join(folder, 'config.properties'), configuration(ports))
+    await packPython(python, join(folder, 'model_store'), {
+      ...{
+        name: 'my',
+        handler: HANDLER,
+        config: 'minWorkers: 1\nmaxWorkers: 1\nbatchSize: 4\nmaxBatchDelay: 50\n',
+      },
+    })
+    let output = ''
+    for (const command of COMMANDS) output += await run(command, ports)
+    expect(output).toContain('The archive runs here.')
+    expect(output).toContain('The configuration can be used.')
+    expect(output).toContain('Model server started.')
+    expect(output).toContain('"length": 5')
+    expect(output).toContain('"status": "Healthy"')
+    expect(existsSync(join(folder, 'tmp', '.model_server.pid'))).toBe(false)
+  }, 120_000)
+
+  async function run(command: string, [inference, management]: readonly number[]): Promise<string> {
+    const here = command.replaceAll(':8080/', `:${inference}/`).replaceAll(':8081/', `:${management}/`)
+    const { stdout } = await execa('bash', ['-e', '-c', here], { cwd: folder, env, stdin: 'ignore' })
+    return stdout
+  }
+})
+
+function configuration([inference, management, metrics, grpc, grpcManagement]: readonly number[]): string {
+  return [
+    '# TorchServe on an ordinary machine',
+    `inference_address=http://127.0.0.1:${inference}`,
+    `management_address=http://127.0.0.1:${management}`,
+    `metrics_address=http://127.0.0.1:${metrics}`,
+    `grpc_inference_port=${grpc}`,
+    `grpc_management_port=${grpcManagement}`,
+    'number_of_netty_threads=32',
+    'vmargs=-Xmx1g',
+    'disable_token_authorization=true',
+    'install_py_dep_per_model=true',
+    '',
+  ].join('\n')
+}
+
+async function freePorts(): Promise<number[]> {
+  const servers = Array.from({ length: 5 }, () => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map((server) => once(server, 'listening')))
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  return ports
+}
