@@ -30,7 +30,15 @@ const rooms = {
     './frontend/config',
   ],
   './frontend/workers': ['./protocol', './frontend/models', './frontend/metrics', './frontend/config'],
+  './frontend/open-inference': [
+    './protocol/dialects.ts',
+    './protocol/errors.ts',
+    './protocol/tensors',
+    './frontend/models',
+  ],
   './frontend/http': [
+    './protocol/tensors',
+    './frontend/open-inference',
     './protocol/errors.ts',
     './protocol/dialects.ts',
     './protocol/header-lines.ts',
@@ -42,6 +50,8 @@ const rooms = {
     './frontend/auth',
   ],
   './frontend/grpc': [
+    './protocol/tensors',
+    './frontend/open-inference',
     './protocol/errors.ts',
     './protocol/dialects.ts',
     './protocol/header-lines.ts',

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
+import { isInferenceHandler, OpenInferenceAdapter } from './open-inference/handler.ts'
 
 type Exports = Readonly<Record<string, unknown>>
 
@@ -17,14 +18,17 @@ export async function loadHandler(path: string, entry?: string): Promise<Handler
   return entry === undefined ? onlyHandler(path, exports) : namedHandler(path, exports, entry)
 }
 
-/** A handler from what a module exports: an object with `handle`, a class, or a function. Undefined: it is none of these. */
+/** A handler from what a module exports: an object with the methods of one, a class, or a function. Undefined: it is none of these. */
 export function asHandler(exported: unknown, exports: Exports = {}): Handler | undefined {
-  if (typeof exported === 'function') {
-    if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
-    const made = new (exported as new () => unknown)()
-    return isHandler(made) ? made : undefined
-  }
-  return isHandler(exported) ? exported : undefined
+  if (typeof exported !== 'function') return adapted(exported)
+  if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
+  return adapted(new (exported as new () => unknown)())
+}
+
+/** Who has `handle` is a handler as it is, whatever else it has. */
+function adapted(made: unknown): Handler | undefined {
+  if (isHandler(made)) return made
+  return isInferenceHandler(made) ? new OpenInferenceAdapter(made) : undefined
 }
 
 async function importModule(path: string): Promise<Exports> {
@@ -42,7 +46,7 @@ async function importModule(path: string): Promise<Exports> {
 /** In CommonJS the exports are the default export; a compiled ES module has its own default inside. */
 function exportsOf(namespace: Exports): Exports {
   const inner = namespace['default']
-  if (typeof inner !== 'object' || inner === null || isHandler(inner)) return namespace
+  if (typeof inner !== 'object' || inner === null || isAnyHandler(inner)) return namespace
   return { ...namespace, default: undefined, ...inner }
 }
 
@@ -55,11 +59,13 @@ function namedHandler(path: string, exports: Exports, entry: string): Handler {
 function onlyHandler(path: string, exports: Exports): Handler {
   const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
   if (handler !== undefined) return handler
-  const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
+  const classes = Object.values(exports).filter((value) => typeof value === 'function' && makesHandler(value))
   if (classes.length === 1) return asHandler(classes[0])!
+  const functions = classes.length === 0 ? adapted(exports) : undefined
+  if (functions !== undefined) return functions
   throw invalid(
     classes.length === 0
-      ? `The handler ${path} exports no handler: a class with handle, or a function called handle`
+      ? `The handler ${path} exports no handler: a class with handle, or a function called handle (or predict, predictStream)`
       : `The handler ${path} exports ${classes.length} classes with handle; make one the default export`,
   )
 }
@@ -80,12 +86,15 @@ function isHandler(value: unknown): value is Handler {
 }
 
 function isClass(value: object): boolean {
-  return /^class\b/.test(Function.prototype.toString.call(value)) || hasHandle(value)
+  return /^class\b/.test(Function.prototype.toString.call(value)) || makesHandler(value)
 }
 
-function hasHandle(value: object): boolean {
-  const prototype = (value as { prototype?: unknown }).prototype
-  return isHandler(prototype)
+function makesHandler(value: object): boolean {
+  return isAnyHandler((value as { prototype?: unknown }).prototype)
+}
+
+function isAnyHandler(value: unknown): boolean {
+  return isHandler(value) || isInferenceHandler(value)
 }
 
 function invalid(message: string): ServeError {

@@ -41,6 +41,8 @@ export interface ModelStatus {
   dialects: readonly Dialect[] | undefined
   /** The whole model-config.yaml. */
   config: Readonly<Record<string, unknown>>
+  /** The envelope of TorchServe that the manifest names. */
+  envelope?: string
 }
 
 export interface RegisterRequest {

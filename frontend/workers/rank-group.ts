@@ -80,7 +80,7 @@ export class RankGroup {
   }
 
   /** To every rank that gets requests. */
-  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' }>): void {
+  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>): void {
     for (let rank = 0; rank < this.servingRanks; rank += 1) this.#ranks[rank]!.send(message)
   }
 

@@ -21,7 +21,7 @@ export interface RequestsOptions {
   ranks: number
   /** Continuous batching: all requests of the worker share the handler's steps. */
   sharedSteps: boolean
-  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' }>): void
+  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>): void
   sendToFirst(message: ToWorker): void
   /** A batch has finished: its slot is free. */
   onFree(): void
@@ -69,6 +69,7 @@ export class Requests implements InFlightLink {
     this.#batches += 1
     // Encoded here and now, so that nothing of the inputs has to be kept.
     this.#options.send({ type: 'predict', action: jobs[0]?.request.action ?? 'predict', requests })
+    if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
   /** An answer from a rank; what comes for a request that has ended is dropped. */
@@ -88,6 +89,9 @@ export class Requests implements InFlightLink {
         this.#finishedByFirst(entry, true)
         break
       }
+      case 'taken':
+        if (rank === 0) this.#entries.get(message.id)?.job.request.feed?.taken(message.inputs)
+        break
       case 'finished':
         for (const id of message.ids) {
           const entry = rank === 0 ? undefined : this.#entries.get(id)
@@ -120,6 +124,11 @@ export class Requests implements InFlightLink {
     if (!entry.batch.wanted) this.#expectEnd(entry.batch, this.#options.cancelGraceMs)
   }
 
+  input({ id }: InFlight, data: Uint8Array | undefined, last: boolean): void {
+    if (!this.#entries.has(id)) return
+    this.#options.send(data === undefined ? { type: 'input', id, last } : { type: 'input', id, data, last })
+  }
+
   credit(id: number, bytes: number): void {
     this.#options.sendToFirst({ type: 'credit', id, bytes })
   }
@@ -130,6 +139,12 @@ export class Requests implements InFlightLink {
     if (entry.unfinishedRanks === 0) return
     if (failed) this.cancel(entry, 'failed')
     else this.#expectEnd(entry.batch, this.#options.rankLagMs)
+  }
+
+  /** Jobs with further inputs go alone. */
+  #connectFeed({ request: { feed } }: Job, id: number): void {
+    const entry = feed && this.#entries.get(id)
+    if (entry !== undefined) feed?.connect(entry)
   }
 
   /** Numbers start again after 2^32 requests. */
@@ -164,7 +179,8 @@ export class Requests implements InFlightLink {
 }
 
 function wireRequest(id: number, job: Job, window: number): PredictRequest {
-  const { requestId, headers, parts, deadline } = job.request
+  const { requestId, headers, parts, deadline, feed } = job.request
+  if (feed !== undefined) return { id, requestId, headers, parts, window, deadline, moreInputs: true }
   return deadline === undefined
     ? { id, requestId, headers, parts, window }
     : { id, requestId, headers, parts, window, deadline }
