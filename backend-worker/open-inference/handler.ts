@@ -45,7 +45,7 @@ export class OpenInferenceAdapter implements Handler {
     return this.#answerAll(requests, context)
   }
 
-  async *#stream(call: Call, context: Context): AsyncGenerator<unknown[], unknown[], undefined> {
+  async *#stream(call: Call, context: Context): AsyncGenerator<unknown[], unknown[]> {
     const payloads = payloadsOf(call, context)
     const responses = this.#handler.predictStream?.(payloads, context) ?? this.#predictEach(payloads, context)
     for await (const response of responses) {

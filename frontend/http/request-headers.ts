@@ -7,7 +7,10 @@ import type { InferenceRoute } from './inference-route.ts'
  * The headers as the handler sees them (spec 1.6): names in the client's letter case, the last value of a repeated name, and what
  * the route adds, which no client can set itself.
  */
-export function handlerHeaders(req: IncomingMessage, route: InferenceRoute): string {
+export function handlerHeaders(
+  req: IncomingMessage,
+  route: Pick<InferenceRoute, 'explain' | 'urlPath'>,
+): string {
   let lines = joinRaw(req.rawHeaders)
   if (route.urlPath !== undefined) lines += headerLine('url_path', route.urlPath)
   if (route.explain !== undefined) lines += headerLine('explain', route.explain)

@@ -26,6 +26,7 @@ export interface RestMetrics {
 export type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxResponseSize'
   | 'enableModelApi'
   | 'openInferenceProtocol'
   | 'corsAllowedOrigin'

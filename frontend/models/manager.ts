@@ -2,8 +2,7 @@ import { rm } from 'node:fs/promises'
 import { ServeError } from '../../protocol/errors.ts'
 import type { ModelSnapshot } from '../config/settings.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
-import { customizedMetadata } from './collect.ts'
-import { describeModel } from './describe.ts'
+import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Job } from './job.ts'
 import { locateAndPrepare } from './located-model.ts'
@@ -19,12 +18,15 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from './operations.ts'
+import { done, startFailure } from './operation-results.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
+import { Repository, type RepositoryHost } from './repository.ts'
 import { type Restorable, restorable, restoreRequest, snapshotModels } from './snapshot-models.ts'
 
 /** All that can be done to models and with them, whatever protocol asked. */
-export class ModelManager implements ModelOperations, NodeModels {
+export class ModelManager implements ModelOperations, NodeModels, RepositoryHost {
+  readonly repository: Repository
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
   readonly #downloads = new Map<Model, string>()
@@ -33,6 +35,7 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   constructor(options: ManagerOptions) {
     this.#options = options
+    this.repository = new Repository(this, options.settings.modelStore)
   }
 
   submit(job: Job): void {
@@ -73,6 +76,26 @@ export class ModelManager implements ModelOperations, NodeModels {
   async removeNode(model: Model, graceMs: number): Promise<void> {
     this.#registry.discard(model)
     await this.#dispose(model, graceMs)
+  }
+
+  async replace(request: RegisterRequest): Promise<Model> {
+    const model = await this.#create(request, { trusted: false, atStartup: false }, true)
+    const workers = Math.max(1, model.minWorkers)
+    await this.#started(model, model.scale(workers, Math.max(workers, model.maxWorkers)))
+    const old = this.#registry.put(model)
+    if (old !== undefined) await this.#dispose(old, this.#options.settings.unregisterModelTimeout * 1000)
+    await this.#changed()
+    return model
+  }
+
+  async remove(model: Model): Promise<void> {
+    this.#registry.discard(model)
+    await this.#changed()
+    await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
+  }
+
+  registered(): Model[] {
+    return this.#registry.all()
   }
 
   /** Loads a model at start; its workers come up by themselves. */
@@ -172,15 +195,7 @@ export class ModelManager implements ModelOperations, NodeModels {
       modelVersion === 'all'
         ? this.#registry.versions(modelName)
         : [this.#registry.get(modelName, modelVersion)]
-    const onGpu = models.some((model) => model.settings.deviceType === 'gpu')
-    const usage = onGpu ? await this.#options.gpuUsage?.() : undefined
-    return Promise.all(
-      models.map(async (model) =>
-        customized
-          ? { ...describeModel(model, usage), customizedMetadata: await customizedMetadata(model) }
-          : describeModel(model, usage),
-      ),
-    )
+    return describeModels(models, customized, this.#options.gpuUsage)
   }
 
   health(): 'Healthy' | 'Unhealthy' {
@@ -230,16 +245,18 @@ export class ModelManager implements ModelOperations, NodeModels {
     return this.#options.onChange?.() ?? Promise.resolve()
   }
 
-  async #create(request: RegisterRequest, origin: Origin): Promise<Model> {
+  /** With `replaces` a version of the same name and number stays registered in its place. */
+  async #create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
     const { settings } = this.#options
     const signal = this.#stopping.signal
     const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
     const { prepared, name } = located
     try {
       this.#checkOpen()
-      this.#registry.checkFree(name, prepared.version)
+      const known = this.#registry.has(name, prepared.version)
+      if (!replaces) this.#registry.checkFree(name, prepared.version)
       const model = buildModel(request, located, origin, this.#options)
-      this.#registry.add(model)
+      if (!known) this.#registry.add(model)
       if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
       return model
     } catch (error) {
@@ -279,17 +296,4 @@ export class ModelManager implements ModelOperations, NodeModels {
       if (downloaded !== undefined) await rm(downloaded, { force: true })
     }
   }
-}
-
-function startFailure(model: Model, error: unknown): ServeError {
-  const cause = ServeError.from(error)
-  const message = `Failed to start workers for model ${model.name} version: ${model.version}. ${cause.message}`
-  return new ServeError(cause.code === 'OUT_OF_MEMORY' ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED', message, {
-    cause: error,
-    detail: cause.detail,
-  })
-}
-
-function done(message: string): OperationResult {
-  return { state: 'done', message }
 }

@@ -31,8 +31,7 @@ export type NumericData =
   | Float64Array
 
 interface ArrayType {
-  new (buffer: ArrayBuffer): NumericData
-  new (length: number): NumericData
+  new (bufferOrLength: ArrayBuffer | number): NumericData
   readonly BYTES_PER_ELEMENT: number
 }
 

@@ -48,3 +48,17 @@ function bytesJson(tensor: RawTensor): { data: string; parameters: RawTensor['pa
   const parameters = { ...tensor.parameters, content_type: 'base64' }
   return { data: elements.map((element) => `"${element.toString('base64')}"`).join(','), parameters }
 }
+
+/** The numbers of a tensor as JSON lists, nested as its shape says. */
+export function elementsJson(tensor: RawTensor): string {
+  const [, ...inner] = tensor.shape
+  const flat = numbersJson(tensor)
+  if (inner.length === 0) return tensor.shape.length === 0 ? flat : `[${flat}]`
+  let rows = flat === '' ? [] : flat.split(',')
+  for (const size of inner.reverse()) {
+    const nested: string[] = []
+    for (let i = 0; i < rows.length; i += size) nested.push(`[${rows.slice(i, i + size).join(',')}]`)
+    rows = nested
+  }
+  return `[${rows.join(',')}]`
+}

@@ -119,7 +119,8 @@ function askRest(target: Target, method: string, path: string, header?: string):
       response.on('error', reject).on('end', () => {
         // The answer to HEAD has no body.
         const isToken = method === 'HEAD' || text.includes('"type": "InvalidKeyException"')
-        const isRefusal = response.statusCode === 400 && isToken
+        // 401 is how the dialects beside TorchServe's say it.
+        const isRefusal = (response.statusCode === 400 && isToken) || response.statusCode === 401
         resolve(isRefusal ? 'refused' : text.includes('"ResourceNotFoundException"') ? 'absent' : 'let in')
       })
     })

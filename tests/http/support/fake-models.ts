@@ -6,13 +6,16 @@ import type {
   ModelStatus,
   OperationResult,
   RegisterRequest,
+  RepositoryOperations,
   ScaleRequest,
 } from '../../../frontend/models/operations.ts'
+import { FakeRepository } from '../../support/fake-repository.ts'
 
 const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
 /** Models that a test plays by hand: every job waits until the test answers it. Model `none` is unknown. */
 export class FakeModels implements ModelOperations, JobHolder {
+  readonly repository: RepositoryOperations = new FakeRepository()
   readonly calls: [string, unknown][] = []
   readonly jobs: Job[] = []
   readonly abandoned: { job: Job; reason: AbandonReason }[] = []

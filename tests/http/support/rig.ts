@@ -58,6 +58,7 @@ export async function startRig(
     workflows,
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
+      maxResponseSize: 100_000,
       enableModelApi: options.enableModelApi ?? true,
       openInferenceProtocol: options.openInferenceProtocol ?? false,
       corsAllowedOrigin: cors,
