@@ -111,7 +111,7 @@ function describe(error: ServeError, className: string): string {
 }
 
 /** Without lone surrogates, on which grpc-js throws, and short enough for a trailer. */
-function printable(message: string): string {
+export function printable(message: string): string {
   const cut =
     message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS)}...` : message
   return Buffer.from(cut).toString()
@@ -133,7 +133,7 @@ const FROM_HTTP: Readonly<Record<number, Status>> = {
 }
 
 /** The status for an HTTP status that a handler chose (spec 3.3). */
-function fromHttpStatus(status: number): Status {
+export function fromHttpStatus(status: number): Status {
   const named = FROM_HTTP[status]
   if (named !== undefined) return named
   if (status >= 400 && status < 500) return Status.FAILED_PRECONDITION

@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../protocol/errors.ts'
 import { Job } from '../../models/job.ts'
 import { inferJob, targetOf, type Target } from '../../open-inference/infer-job.ts'
+import type { Answer } from '../../open-inference/answers.ts'
+import { StreamInferSink, UnaryInferSink } from '../../open-inference/replies.ts'
 import { openInferenceSettings } from '../../open-inference/settings.ts'
 import { handlerHeaders } from '../request-headers.ts'
 import type { RestState } from '../rest-state.ts'
@@ -9,8 +11,8 @@ import type { SseReply } from '../sse.ts'
 import { readDecoded } from './body.ts'
 import { generateJson, generateRequest, isGenerate } from './generate.ts'
 import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './infer-request.ts'
-import { answerJson, wireAnswer } from './infer-response.ts'
-import { InferReply, InferStreamReply, refuse } from './replies.ts'
+import { answerJson, wireAnswer, type WireAnswer } from './infer-response.ts'
+import { InferEvents, InferResponse, refuse } from './replies.ts'
 import type { InferKind, InferRoute } from './route.ts'
 
 /** The four routes that predict. The path has been admitted. @throws ServeError METHOD_NOT_ALLOWED and what targetOf throws */
@@ -55,20 +57,20 @@ function submit(
   const { requestId } = reply
   const stream = kind === 'infer_stream' || kind === 'generate_stream'
   const { name: modelName, version: modelVersion } = target.status
-  const facts = { reply, id: request.id ?? requestId, modelName, modelVersion }
+  const facts = { id: request.id ?? requestId, modelName, modelVersion }
+  const encode = (answer: Answer): WireAnswer =>
+    generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
   const sink = stream
-    ? new InferStreamReply(facts, generate ? generateJson : answerJson)
-    : new InferReply(
+    ? new StreamInferSink(facts, new InferEvents(reply, generate ? generateJson : answerJson, facts))
+    : new UnaryInferSink(
         facts,
-        (answer) => (generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)),
-        {
-          maxBytes: state.settings.maxResponseSize,
-          gzip: acceptsGzip(req),
-        },
+        new InferResponse(reply, encode, takesGzip(req)),
+        state.settings.maxResponseSize,
       )
   const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
   const job = new Job(inferJob(target, request, call), sink)
-  if (!sink.follow(job)) return
+  sink.job = job
+  if (!reply.follow(job)) return
   try {
     state.models.submit(job)
   } catch (thrown) {
@@ -78,12 +80,12 @@ function submit(
 
 const NO_EXTRAS = { explain: undefined, urlPath: undefined }
 
-function jsonAnswer(json: string) {
+function jsonAnswer(json: string): WireAnswer {
   return { contentType: 'application/json', body: Buffer.from(json), headers: [] }
 }
 
 /** Whether the client takes gzip; a weight of 0 says no. */
-function acceptsGzip({ headers }: IncomingMessage): boolean {
+function takesGzip({ headers }: IncomingMessage): boolean {
   const accepted = headers['accept-encoding']
   return accepted !== undefined && /(^|[\s,])(gzip|\*)(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)
 }
