@@ -78,6 +78,13 @@ export const LISTENER_KEYS = {
     'Port of the same service with the streams of Triton. Unset: not opened.',
     OURS,
   ),
+  openInferenceGzip: key(
+    'open_inference_gzip',
+    BOOLEAN,
+    'true',
+    'Whether whole answers of the Open Inference Protocol are compressed for clients that take gzip; streams never are.',
+    OURS,
+  ),
   grpcInferenceMaxConnectionAgeMs: optional(
     'grpc_inference_max_connection_age_ms',
     integer(1, INT_MAX),

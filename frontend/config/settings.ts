@@ -23,6 +23,8 @@ export interface Settings {
   readonly openInferenceGrpcPort: number | undefined
   /** Ours: port with Triton's streams; undefined: not opened. Key triton_grpc_port. */
   readonly tritonGrpcPort: number | undefined
+  /** Ours: whether whole answers of the protocol are compressed for clients that take gzip. Key open_inference_gzip, default true. */
+  readonly openInferenceGzip: boolean
   /** Milliseconds that a gRPC connection may live, and that its calls then still get; undefined: for ever. */
   readonly grpcInferenceMaxConnectionAgeMs: number | undefined
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined

@@ -29,6 +29,7 @@ export type RestSettings = Pick<
   | 'maxResponseSize'
   | 'enableModelApi'
   | 'openInferenceProtocol'
+  | 'openInferenceGzip'
   | 'corsAllowedOrigin'
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'

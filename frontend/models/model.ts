@@ -31,6 +31,9 @@ export interface ModelOptions {
 /** A model that belongs to a workflow. One that serves the workflow's functions is not listed, as in TorchServe. */
 export type WorkflowNodeKind = 'model' | 'functions'
 
+/** As asyncCommunication gives it. */
+const ASYNC_SLOTS = 100
+
 /** One version of a model: its files, its settings, its queue and its workers. */
 export class Model {
   readonly name: string
@@ -49,6 +52,7 @@ export class Model {
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
   #dialects: readonly Dialect[] | undefined
+  #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
   /** Wanted bounds of the number of workers, as scale and describe know them. */
@@ -62,6 +66,7 @@ export class Model {
     this.handlerOverride = options.handlerOverride
     this.prepared = options.prepared
     this.settings = options.settings
+    this.#slots = options.settings.maxConcurrency
     this.metrics = options.metrics
     this.loadedAtStartup = options.loadedAtStartup
     this.workflowNode = options.workflowNode
@@ -92,6 +97,12 @@ export class Model {
 
   speaks(dialects: readonly Dialect[]): void {
     this.#dialects = dialects
+    this.#slots = this.#slotsFor(dialects)
+  }
+
+  /** Batches that one worker runs at once. */
+  get slots(): number {
+    return this.#slots
   }
 
   /** @throws ServeError PAYLOAD_TOO_LARGE, NO_WORKER, QUEUE_FULL */
@@ -138,6 +149,15 @@ export class Model {
   kill(): void {
     this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
+  }
+
+  /** A handler of the Open Inference Protocol is asynchronous: without a word about it in the model's config it runs many at once. */
+  #slotsFor(dialects: readonly Dialect[]): number {
+    const { modelConfig } = this.prepared
+    const said = ['maxConcurrency', 'asyncCommunication', 'continuousBatching'].some(
+      (key) => key in modelConfig,
+    )
+    return !said && dialects.includes('open-inference') ? ASYNC_SLOTS : this.settings.maxConcurrency
   }
 
   /** TorchServe's sentence, its stray quote included (spec 1.3). */

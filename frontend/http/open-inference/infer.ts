@@ -64,7 +64,7 @@ function submit(
     ? new StreamInferSink(facts, new InferEvents(reply, generate ? generateJson : answerJson, facts))
     : new UnaryInferSink(
         facts,
-        new InferResponse(reply, encode, takesGzip(req)),
+        new InferResponse(reply, encode, state.settings.openInferenceGzip && takesGzip(req)),
         state.settings.maxResponseSize,
       )
   const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }

@@ -1,3 +1,4 @@
+import type { Dialect } from '../../../protocol/dialects.ts'
 import { ServeError } from '../../../protocol/errors.ts'
 import { type AbandonReason, type Job, type JobHolder, jobLimits } from '../../../frontend/models/job.ts'
 import type {
@@ -6,7 +7,6 @@ import type {
   ModelStatus,
   OperationResult,
   RegisterRequest,
-  RepositoryOperations,
   ScaleRequest,
 } from '../../../frontend/models/operations.ts'
 import { FakeRepository } from '../../support/fake-repository.ts'
@@ -15,7 +15,9 @@ const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
 /** Models that a test plays by hand: every job waits until the test answers it. Model `none` is unknown. */
 export class FakeModels implements ModelOperations, JobHolder {
-  readonly repository: RepositoryOperations = new FakeRepository()
+  readonly repository = new FakeRepository()
+  /** What the handlers speak; model `loading` is not known yet. */
+  dialects: readonly Dialect[] = []
   readonly calls: [string, unknown][] = []
   readonly jobs: Job[] = []
   readonly abandoned: { job: Job; reason: AbandonReason }[] = []
@@ -105,7 +107,11 @@ export class FakeModels implements ModelOperations, JobHolder {
 
   status(name: string, version = '1.0'): ModelStatus {
     if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
-    return { name, version, registeredAt: 1_000, ready: true, dialects: [], config: {} }
+    if (version === '9') {
+      throw new ServeError('VERSION_NOT_FOUND', 'Model version: 9 does not exist for model: m')
+    }
+    const dialects = name === 'loading' ? undefined : this.dialects
+    return { name, version, registeredAt: 1_000, ready: dialects !== undefined, dialects, config: {} }
   }
 
   statuses(): ModelStatus[] {

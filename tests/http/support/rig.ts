@@ -61,6 +61,7 @@ export async function startRig(
       maxResponseSize: 100_000,
       enableModelApi: options.enableModelApi ?? true,
       openInferenceProtocol: options.openInferenceProtocol ?? false,
+      openInferenceGzip: true,
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
