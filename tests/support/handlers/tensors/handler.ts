@@ -16,7 +16,7 @@ import {
  * A handler of the Open Inference Protocol. `predict` gives back every input; `predictStream` answers each payload with the words of its first
  * input. Parameters of a request: `pause` (ms between words), `fail` (a word to fail at), `status`, `header`, `kind` (other answers).
  */
-export default class Tensors {
+export class Tensors {
   batches = 0
 
   predict(request: InferenceRequest, context: Context): InferenceResponse {
