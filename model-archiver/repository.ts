@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, sep } from 'node:path'
 import { defaultModelName } from './model-name.ts'
 import { readModelSettings } from './model-settings.ts'
 import { listStore } from './store.ts'
@@ -24,7 +24,7 @@ export async function findModels(modelStore: string): Promise<FoundModel[]> {
   const withSettings = await settingsFolders(modelStore, 1)
   const { models } = await listStore(modelStore)
   const plain = models
-    .filter(({ path }) => !withSettings.some(({ location }) => location === path))
+    .filter(({ path }) => !withSettings.some(({ location }) => `${location}${sep}`.startsWith(path + sep)))
     .map(({ location }) => ({ name: defaultModelName(location), location }))
   return [...plain, ...withSettings]
 }

@@ -48,6 +48,14 @@ export function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts):
   return { ...facts, outputs: [textOutput(body)] }
 }
 
+/** The same for a client that is to get nothing but what the handler said in the protocol's own JSON. */
+export function jsonAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
+  if (head.status >= 400) throw rejected(head, body)
+  const value = jsonObject(body)
+  if (value !== undefined) return complete(checked(() => responseFrom(value)), facts)
+  throw new ServeError('INVALID_OUTPUT', "The handler's answer is no inference response: it is no JSON object")
+}
+
 /** What a handler of TorchServe's kind said is an error. */
 export function rejected({ status }: ReplyHead, body: Uint8Array): ServeError {
   return new ServeError('HANDLER_REJECTED', asBuffer(body).toString().slice(0, 4096), { status })

@@ -16,7 +16,8 @@ export function tensorJson(tensor: RawTensor): string {
   return `${head}${said},"data":[${data}]}`
 }
 
-function numbersJson(tensor: RawTensor): string {
+/** The numbers of a tensor as the inside of a flat JSON list. */
+export function numbersJson(tensor: RawTensor): string {
   const { kind } = NUMERIC.get(tensor.datatype)!
   const array = arrayOf(tensor)
   switch (kind) {

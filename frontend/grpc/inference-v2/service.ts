@@ -55,7 +55,8 @@ export function inferenceV2Service(deps: InferenceV2Deps, form: StreamForm): Unt
   }
 }
 
-function modelInfer(
+/** A unary request. */
+export function modelInfer(
   deps: InferenceV2Deps,
   call: InferCall,
   respond: sendUnaryData<ModelInferResponse>,
