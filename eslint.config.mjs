@@ -29,7 +29,19 @@ const rooms = {
     './frontend/metrics',
     './frontend/config',
   ],
-  './frontend/workers': ['./protocol', './frontend/models', './frontend/metrics', './frontend/config'],
+  './frontend/python': [
+    './protocol/errors.ts',
+    './model-archiver',
+    './frontend/config',
+    './frontend/workers/lines.ts',
+  ],
+  './frontend/workers': [
+    './protocol',
+    './frontend/models',
+    './frontend/metrics',
+    './frontend/config',
+    './frontend/python',
+  ],
   './frontend/open-inference': [
     './protocol/dialects.ts',
     './protocol/errors.ts',
@@ -41,6 +53,7 @@ const rooms = {
     './frontend/open-inference',
     './protocol/errors.ts',
     './protocol/dialects.ts',
+    './protocol/openai',
     './protocol/header-lines.ts',
     './frontend/models',
     './frontend/workflows/operations.ts',

@@ -3,6 +3,8 @@ export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/tests'],
   testMatch: ['**/*.test.ts'],
+  // They need PyTorch: npm run test:python.
+  testPathIgnorePatterns: ['/node_modules/', '/tests/torch/'],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
@@ -16,4 +18,6 @@ export default {
   },
   testTimeout: 30_000,
   maxWorkers: 2,
+  // A worker that has closed everything still needs most of a second to give back its memory on a busy machine; the default is 500.
+  workerGracefulExitTimeout: 10_000,
 }

@@ -15,10 +15,16 @@ export function handlerError(thrown: unknown): ServeError {
   if (isPredictionException(thrown)) {
     const known = Number.isInteger(thrown.code) && thrown.code >= 400 && thrown.code < 600
     const status = known ? thrown.code : 500
-    return new ServeError('HANDLER_REJECTED', messageOf(thrown), { status, detail })
+    const { reason, param } = thrown as { reason?: unknown; param?: unknown }
+    const more = { reason: textOrNothing(reason), param: textOrNothing(param) }
+    return new ServeError('HANDLER_REJECTED', messageOf(thrown), { status, detail, ...more })
   }
   if (looksOutOfMemory(thrown)) return new ServeError('OUT_OF_MEMORY', 'Out of resources', { detail })
   return new ServeError('HANDLER_FAILED', 'Prediction failed', { detail })
+}
+
+function textOrNothing(value: unknown): string | undefined {
+  return typeof value === 'string' ? value.slice(0, 256) : undefined
 }
 
 /** TorchServe's rule, for JavaScript: allocations that failed, and whatever speaks of CUDA. */

@@ -1,4 +1,13 @@
 import type { MetricKind } from '../protocol/messages.ts'
+import type {
+  ChatChunk,
+  ChatCompletionRequest,
+  Completion,
+  CompletionChunk,
+  CompletionRequest,
+  EmbeddingsRequest,
+  EmbeddingsResult,
+} from '../protocol/openai/types.ts'
 
 export type { MetricKind }
 
@@ -174,7 +183,7 @@ export interface Context {
   readonly sequenceHeaders: SequenceHeaders
 }
 
-/** What the server calls. Everything but `handle` may be left out. */
+/** What the server calls. Everything may be left out but `handle`, or one method of another dialect in its place. */
 export interface Handler {
   /** Once, before the first request: load weights here. */
   initialize?(context: Context): void | Promise<void>
@@ -183,6 +192,22 @@ export interface Handler {
     requests: HandlerRequest[],
     context: Context,
   ): HandlerResponse[] | Promise<HandlerResponse[]> | AsyncIterable<HandlerResponse[]>
+  /**
+   * Answers /v1/chat/completions itself (docs/openai.md), whether the client streams or not: yields chunks, of which the server fills in what
+   * is missing (id, role, nulls, the end) and joins them if need be; or the whole completion. The request of the call is number 0 of
+   * the context. Throw an {@link OpenAIError} for a status and code of one's own.
+   */
+  chatCompletions?(
+    request: ChatCompletionRequest,
+    context: Context,
+  ): AsyncIterable<ChatChunk> | Completion | Promise<Completion>
+  /** The same for /v1/completions. */
+  completions?(
+    request: CompletionRequest,
+    context: Context,
+  ): AsyncIterable<CompletionChunk> | Completion | Promise<Completion>
+  /** Answers /v1/embeddings: one vector per input, in whatever form the client wants them. */
+  embeddings?(request: EmbeddingsRequest, context: Context): EmbeddingsResult | Promise<EmbeddingsResult>
   /** Answers a customized describe. */
   describe?(context: Context): Record<string, unknown> | Promise<Record<string, unknown>>
   /** Answers /explanations; absent: `handle` with context.explain set. */

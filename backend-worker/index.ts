@@ -31,6 +31,27 @@ export type {
   StoppingCriterion,
 } from './handler.ts'
 export { sendIntermediatePredictResponse } from './intermediate.ts'
+export type {
+  ChatChunk,
+  ChatDelta,
+  ChatCompletionRequest,
+  ChatMessage,
+  Completion,
+  CompletionChunk,
+  CompletionLogprobs,
+  CompletionRequest,
+  EmbeddingsRequest,
+  EmbeddingsResult,
+  ResponseFormat,
+  TokenLogprob,
+  Tool,
+  ToolCallDelta,
+  Usage,
+} from '../protocol/openai/types.ts'
+export { DEFAULT_CHAT_STOPS, defaultChatPrompt, messageText } from '../protocol/openai/default-chat.ts'
+export { StopFilter } from '../protocol/openai/stop-filter.ts'
+export { OpenAIRuntime } from './openai-runtime/handler.ts'
+export { OpenAIError } from './openai/error.ts'
 export { PredictionException } from './prediction-exception.ts'
 export {
   ArrayCodec,

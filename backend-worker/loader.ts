@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
-import { isInferenceHandler, OpenInferenceAdapter } from './open-inference/handler.ts'
+import { defaultHandle, NATIVE_METHODS } from './native.ts'
 
 type Exports = Readonly<Record<string, unknown>>
 
@@ -18,17 +18,20 @@ export async function loadHandler(path: string, entry?: string): Promise<Handler
   return entry === undefined ? onlyHandler(path, exports) : namedHandler(path, exports, entry)
 }
 
-/** A handler from what a module exports: an object with the methods of one, a class, or a function. Undefined: it is none of these. */
+/** A handler from what a module exports: an object with `handle`, a class, or a function. Undefined: it is none of these. */
 export function asHandler(exported: unknown, exports: Exports = {}): Handler | undefined {
-  if (typeof exported !== 'function') return adapted(exported)
-  if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
-  return adapted(new (exported as new () => unknown)())
+  if (typeof exported === 'function') {
+    if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
+    const made = new (exported as new () => unknown)()
+    return isHandler(made) ? complete(made) : undefined
+  }
+  return isHandler(exported) ? complete(exported) : undefined
 }
 
-/** Who has `handle` is a handler as it is, whatever else it has. */
-function adapted(made: unknown): Handler | undefined {
-  if (isHandler(made)) return made
-  return isInferenceHandler(made) ? new OpenInferenceAdapter(made) : undefined
+/** A handler that speaks only other dialects is given a `handle` in terms of them. */
+function complete(handler: Handler): Handler {
+  if (!has(handler, 'handle')) handler.handle = defaultHandle(handler)
+  return handler
 }
 
 async function importModule(path: string): Promise<Exports> {
@@ -46,7 +49,7 @@ async function importModule(path: string): Promise<Exports> {
 /** In CommonJS the exports are the default export; a compiled ES module has its own default inside. */
 function exportsOf(namespace: Exports): Exports {
   const inner = namespace['default']
-  if (typeof inner !== 'object' || inner === null || isAnyHandler(inner)) return namespace
+  if (typeof inner !== 'object' || inner === null || isHandler(inner)) return namespace
   return { ...namespace, default: undefined, ...inner }
 }
 
@@ -59,13 +62,12 @@ function namedHandler(path: string, exports: Exports, entry: string): Handler {
 function onlyHandler(path: string, exports: Exports): Handler {
   const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
   if (handler !== undefined) return handler
-  const classes = Object.values(exports).filter((value) => typeof value === 'function' && makesHandler(value))
+  const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
   if (classes.length === 1) return asHandler(classes[0])!
-  const functions = classes.length === 0 ? adapted(exports) : undefined
-  if (functions !== undefined) return functions
+  if (classes.length === 0 && isHandler(hooksOf(exports))) return complete(hooksOf(exports) as Handler)
   throw invalid(
     classes.length === 0
-      ? `The handler ${path} exports no handler: a class with handle, or a function called handle (or predict, predictStream)`
+      ? `The handler ${path} exports no handler: a class with handle, or a function called handle`
       : `The handler ${path} exports ${classes.length} classes with handle; make one the default export`,
   )
 }
@@ -73,28 +75,27 @@ function onlyHandler(path: string, exports: Exports): Handler {
 /** What a module with a function handler may export beside it. */
 function hooksOf(exports: Exports): Partial<Handler> {
   const hooks: Partial<Record<string, unknown>> = {}
-  for (const name of ['initialize', 'explain', 'describe', 'release', 'shutdown']) {
+  for (const name of ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS]) {
     if (typeof exports[name] === 'function') hooks[name] = exports[name]
   }
   return hooks
 }
 
 function isHandler(value: unknown): value is Handler {
-  return (
-    typeof value === 'object' && value !== null && 'handle' in value && typeof value.handle === 'function'
-  )
+  return has(value, 'handle') || NATIVE_METHODS.some((name) => has(value, name))
+}
+
+function has(value: unknown, method: string): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as Exports)[method] === 'function'
 }
 
 function isClass(value: object): boolean {
-  return /^class\b/.test(Function.prototype.toString.call(value)) || makesHandler(value)
+  return /^class\b/.test(Function.prototype.toString.call(value)) || hasHandle(value)
 }
 
-function makesHandler(value: object): boolean {
-  return isAnyHandler((value as { prototype?: unknown }).prototype)
-}
-
-function isAnyHandler(value: unknown): boolean {
-  return isHandler(value) || isInferenceHandler(value)
+function hasHandle(value: object): boolean {
+  const prototype = (value as { prototype?: unknown }).prototype
+  return isHandler(prototype)
 }
 
 function invalid(message: string): ServeError {

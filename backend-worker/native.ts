@@ -1,7 +1,9 @@
 import type { Dialect } from '../protocol/dialects.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import type { Context, Handler } from './handler.ts'
-import { OpenInferenceAdapter } from './open-inference/handler.ts'
+import { openaiCalls } from './openai/calls.ts'
+import { handleByOpenAI } from './openai/default-handle.ts'
+import { handleTensors, isInferenceHandler, tensorDialects } from './open-inference/handler.ts'
 
 /**
  * Answers one request of a dialect that the handler speaks itself: like `handle` with a batch of one. Its parts arrive as they
@@ -12,12 +14,25 @@ export type NativeCall = (request: PredictRequest, context: Context) => unknown
 export type NativeCalls = ReadonlyMap<Dialect, NativeCall>
 
 /** What the handler speaks beside TorchServe's. */
-export function nativeCalls(_handler: Handler): NativeCalls {
-  return new Map()
+export function nativeCalls(handler: Handler): NativeCalls {
+  return new Map(openaiCalls(handler))
+}
+
+/** Any of these makes an object a handler. */
+export const NATIVE_METHODS = [
+  'chatCompletions',
+  'completions',
+  'embeddings',
+  'predict',
+  'predictStream',
+] as const
+
+/** `handle` in terms of what a handler without one speaks. */
+export function defaultHandle(handler: Handler): Handler['handle'] {
+  return isInferenceHandler(handler) ? handleTensors(handler) : handleByOpenAI(handler)
 }
 
 /** What the worker announces. The Open Inference Protocol needs no calls of its own: it comes to `handle`, so that it may come in batches. */
 export function dialectsOf(handler: Handler, native: NativeCalls): Dialect[] {
-  const adapted = handler instanceof OpenInferenceAdapter ? handler.dialects : []
-  return [...adapted, ...native.keys()]
+  return [...tensorDialects(handler), ...native.keys()]
 }

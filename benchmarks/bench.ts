@@ -1,5 +1,5 @@
 import { chooseGenerators } from './generators/choose.ts'
-import { cases, type Protocol } from './measures/cases.ts'
+import { cases, pythonCases, type Case, type Protocol } from './measures/cases.ts'
 import { measureDisconnect } from './measures/disconnect.ts'
 import type { Figure } from './measures/figure.ts'
 import { measureMemory } from './measures/memory.ts'
@@ -38,6 +38,7 @@ async function bench(options: Options): Promise<void> {
   for (const protocol of ['rest', 'grpc'] as const) {
     if (options.only.includes(protocol)) await throughput(protocol, generators, options, report)
   }
+  if (options.only.includes('python')) await pythonThroughput(generators, options, report)
   const measure = async (name: Measure, run: () => Promise<Figure[]>): Promise<void> => {
     if (!options.only.includes(name)) return
     const figures = await run()
@@ -60,14 +61,39 @@ async function throughput(
 ): Promise<void> {
   print(`\n${throughputHead}`)
   const contenders = await (protocol === 'rest' ? restContenders(options) : grpcContenders(options))
-  for (const kase of cases(protocol)) {
+  await compare(cases(protocol), contenders, generators, options, report)
+  for (const { target } of contenders) await target.stop()
+}
+
+/** The same archives, with the same Python, in TorchServe and here. */
+async function pythonThroughput(
+  generators: Awaited<ReturnType<typeof chooseGenerators>>,
+  options: Options,
+  report: Report,
+): Promise<void> {
+  const { startPythonTargets } = await import('./targets/python.ts')
+  print(`\n${throughputHead}`)
+  const [torchserve, ours] = await startPythonTargets()
+  const contenders = [{ target: torchserve }, { target: ours, against: 0, required: 1 }]
+  await compare(pythonCases(), contenders, generators, options, report)
+  await ours.stop()
+  await torchserve.stop()
+}
+
+async function compare(
+  kases: readonly Case[],
+  contenders: readonly Contender[],
+  generators: Awaited<ReturnType<typeof chooseGenerators>>,
+  options: Options,
+  report: Report,
+): Promise<void> {
+  for (const kase of kases) {
     for (const clients of options.clients) {
-      const rows = await measureThroughput(kase, contenders, clients, generators[protocol], options)
+      const rows = await measureThroughput(kase, contenders, clients, generators[kase.protocol], options)
       report.throughput.push(...rows)
       print(rows.map(throughputLine).join('\n'))
     }
   }
-  for (const { target } of contenders) await target.stop()
 }
 
 async function restContenders(options: Options): Promise<Contender[]> {

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 
-export const MEASURES = ['rest', 'grpc', 'memory', 'disconnect', 'stalled', 'start'] as const
+export const MEASURES = ['rest', 'grpc', 'memory', 'disconnect', 'stalled', 'start', 'python'] as const
 export type Measure = (typeof MEASURES)[number]
 
 export interface Options {
@@ -30,7 +30,12 @@ interface Flags {
 export function readOptions(argv: string[]): Options {
   const command = new Command('bench')
     .description('Measures torchserve-ts beside ceilings written for speed. Needs Linux (/proc).')
-    .addOption(new Option('--only <measures...>', 'measure these only').choices(MEASURES))
+    .addOption(
+      new Option(
+        '--only <measures...>',
+        'measure these only; python, which needs pip and Java, only when it is named',
+      ).choices(MEASURES),
+    )
     .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 5)
     .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 2)
     .option('--ceilings', 'throughput of the ceilings alone, to see how noisy the machine is')
@@ -38,7 +43,9 @@ export function readOptions(argv: string[]): Options {
   const flags = command.parse(argv).opts<Flags>()
   const quick = flags.quick === true
   return {
-    only: flags.only ?? (flags.ceilings === true ? ['rest', 'grpc'] : [...MEASURES]),
+    only:
+      flags.only ??
+      (flags.ceilings === true ? ['rest', 'grpc'] : MEASURES.filter((name) => name !== 'python')),
     rounds: quick ? 1 : flags.rounds,
     seconds: quick ? 1 : flags.seconds,
     warmUp: quick ? 1 : 2,

@@ -15,8 +15,10 @@ import type { LogFiles } from './logs/log-files.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './metrics/metrics-config.ts'
 import { SystemMetrics } from './metrics/system-metrics.ts'
+import type { LocatedModel } from './models/located-model.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
+import { installDependencies } from './python/dependencies.ts'
 import type { RunningServer, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
 import { findGpus, gpuUsage } from './workers/gpus.ts'
@@ -115,6 +117,14 @@ class Server implements RunningServer {
       warn,
       gpuCount: gpus.length,
       gpuUsage: () => gpuUsage(gpus),
+      installDependencies: ({ name, prepared }: LocatedModel, signal: AbortSignal) => {
+        const thread = `pip-${name}_${prepared.version}`
+        return installDependencies(name, prepared, {
+          settings,
+          signal,
+          log: (line) => log.info({ thread }, line),
+        })
+      },
       onChange: () => this.#writeSnapshot('snapshot'),
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
@@ -127,6 +137,7 @@ class Server implements RunningServer {
 
   async start({ startupModels, signal }: StartOptions): Promise<void> {
     const settings = this.#settings
+    signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
     this.#tokens = await createTokenStore({
       enabled: !settings.disableTokenAuthorization,

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { realpath, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
+import { builtinHandler } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
 import type { UnpackLimits } from './entry-guard.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
@@ -138,6 +139,7 @@ function fillManifest(
 }
 
 function guessRuntime(modelDir: string, handler: string | undefined): Runtime {
+  if (builtinHandler(handler) !== undefined) return 'node'
   const script = handler !== undefined && findScript(modelDir, parseHandlerEntry(handler).file) !== undefined
   return script ? 'node' : 'python'
 }
@@ -145,7 +147,7 @@ function guessRuntime(modelDir: string, handler: string | undefined): Runtime {
 function handlerScript({ model }: Manifest, modelDir: string): string | undefined {
   if (model.handler === undefined)
     throw new ServeError('INVALID_MODEL', `Model ${model.modelName} has no handler.`)
-  return findScript(modelDir, parseHandlerEntry(model.handler).file)
+  return builtinHandler(model.handler) ?? findScript(modelDir, parseHandlerEntry(model.handler).file)
 }
 
 function missingHandler({ model }: Manifest): ServeError {
@@ -154,6 +156,7 @@ function missingHandler({ model }: Manifest): ServeError {
 
 /** @param buildDir where a compiled handler goes: from there the packages of the model are found */
 async function importable(script: string, modelDir: string, buildDir: string): Promise<string> {
+  if (relative(modelDir, script).startsWith('..')) return script // one of our own
   // What these two mean does not depend on a package.json nearby, so Node imports them as they are.
   if (buildDir === modelDir && /\.[mc]js$/.test(script)) return script
   const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)

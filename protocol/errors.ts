@@ -24,6 +24,7 @@ export const ERROR_CODES = [
   'INVALID_MODEL', // the manifest or the model-config cannot be used
   'INVALID_ARCHIVE', // the archive is broken, unsafe or over its limits
   'DOWNLOAD_FAILED',
+  'DEPENDENCIES_FAILED', // the Python packages of a model could not be installed
   // workflows
   'WORKFLOW_NOT_FOUND',
   'INVALID_WORKFLOW', // the manifest or the specification cannot be used
@@ -65,12 +66,17 @@ export interface WireError {
   message: string
   /** HTTP status that the handler chose (HANDLER_REJECTED only). */
   status?: number
+  /** What went wrong in a word, for programs, and which parameter was at fault: as the handler says it (HANDLER_REJECTED only). */
+  reason?: string
+  param?: string
   /** Stack or stderr text for the log; never sent to clients. */
   detail?: string
 }
 
 export interface ServeErrorOptions {
   status?: number
+  reason?: string
+  param?: string
   detail?: string
   cause?: unknown
 }
@@ -79,17 +85,22 @@ export class ServeError extends Error {
   override readonly name = 'ServeError'
   readonly code: ErrorCode
   readonly status: number | undefined
+  readonly reason: string | undefined
+  readonly param: string | undefined
   readonly detail: string | undefined
 
   constructor(code: ErrorCode, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.status = options.status
+    this.reason = options.reason
+    this.param = options.param
     this.detail = options.detail
   }
 
   toWire(): WireError {
-    return { code: this.code, message: this.message, status: this.status, detail: this.detail }
+    const { code, message, status, reason, param, detail } = this
+    return { code, message, status, reason, param, detail }
   }
 
   /** Rebuilds an error that came from the other process; an unknown code becomes INTERNAL. */
@@ -97,6 +108,8 @@ export class ServeError extends Error {
     const known = (ERROR_CODES as readonly string[]).includes(wire.code)
     return new ServeError(known ? wire.code : 'INTERNAL', wire.message, {
       status: wire.status,
+      reason: wire.reason,
+      param: wire.param,
       detail: wire.detail,
     })
   }

@@ -46,7 +46,14 @@ const list =
   (v) =>
     Array.isArray(v) && v.every(check)
 
-const wireError = shape({ code: text, message: text, status: optional(count), detail: optional(text) })
+const wireError = shape({
+  code: text,
+  message: text,
+  status: optional(count),
+  reason: optional(text),
+  param: optional(text),
+  detail: optional(text),
+})
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({
   id: uint32,

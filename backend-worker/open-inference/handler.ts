@@ -12,27 +12,29 @@ import type { InferenceHandler, InferenceRequest } from './types.ts'
 /** Bytes of a stream that is joined for a client that asked for none. */
 const MAX_JOINED_BYTES = 64 * 1024 * 1024
 
-/** Makes a handler of the Open Inference Protocol what the worker calls. */
-export class OpenInferenceAdapter implements Handler {
-  readonly dialects: Dialect[]
+/** The dialects of handles that were made here. */
+const made = new WeakMap<object, Dialect[]>()
+
+/** `handle` for a handler that has only methods of the Open Inference Protocol. */
+export function handleTensors(handler: InferenceHandler): Handler['handle'] {
+  const adapter = new TensorAdapter(handler)
+  const handle: Handler['handle'] = (requests, context) => adapter.handle(requests, context)
+  const streams = handler.predictStream !== undefined
+  made.set(handle, streams ? ['open-inference', 'open-inference-stream'] : ['open-inference'])
+  return handle
+}
+
+/** What it understands; nothing where `handle` is its own. */
+export function tensorDialects({ handle }: Handler): Dialect[] {
+  return made.get(handle) ?? []
+}
+
+/** Answers batches of requests in terms of `predict` and `predictStream`. */
+class TensorAdapter {
   readonly #handler: InferenceHandler
 
   constructor(handler: InferenceHandler) {
     this.#handler = handler
-    this.dialects =
-      handler.predictStream === undefined ? ['open-inference'] : ['open-inference', 'open-inference-stream']
-  }
-
-  initialize(context: Context): void | Promise<void> {
-    return this.#handler.initialize?.(context)
-  }
-
-  describe(context: Context): Record<string, unknown> | Promise<Record<string, unknown>> {
-    return this.#handler.describe?.(context) ?? {}
-  }
-
-  shutdown(): void | Promise<void> {
-    return this.#handler.shutdown?.()
   }
 
   handle(requests: HandlerRequest[], context: Context): Promise<unknown[]> | AsyncIterable<unknown[]> {

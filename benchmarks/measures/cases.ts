@@ -32,6 +32,17 @@ function restCases(): Case[] {
   ]
 }
 
+/** The last item of a Python handler is its return value. TorchServe's gRPC streams need a handler that streams. */
+export function pythonCases(): Case[] {
+  const stream = { status: 200, body: streamed, pieces: ITEMS }
+  return [
+    ...restCases().slice(0, 1),
+    rest('REST stream', ITEMS, HUNDRED, STREAM_BODY, stream),
+    ...grpcCases().slice(0, 1),
+    grpc('gRPC stream', ITEMS, streamCall(HUNDRED, STREAM_BODY), { ...stream, status: 0 }),
+  ]
+}
+
 function rest(name: string, items: number, model: string, body: string, expected: Answer): Case {
   const url = (target: Target): string => `${target.restOrigin!}/predictions/${model}`
   return {

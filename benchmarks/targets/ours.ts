@@ -21,7 +21,11 @@ export interface OursCommand {
   grpcOrigin: string
 }
 
-export async function oursCommand(models: string[] = [ECHO, COUNT, HUNDRED]): Promise<OursCommand> {
+export async function oursCommand(
+  models: string[] = [ECHO, COUNT, HUNDRED],
+  config = '',
+  modelStore = STORE,
+): Promise<OursCommand> {
   const [rest, management, metrics, grpc, grpcManagement] = (await freePorts(5)) as [
     number,
     number,
@@ -31,23 +35,23 @@ export async function oursCommand(models: string[] = [ECHO, COUNT, HUNDRED]): Pr
   ]
   const folder = scratch(`ours-${starts++}`)
   mkdirSync(folder)
-  const config = `${folder}/config.properties`
+  const file = `${folder}/config.properties`
   writeFileSync(
-    config,
+    file,
     `inference_address=http://127.0.0.1:${rest}
 management_address=http://127.0.0.1:${management}
 metrics_address=http://127.0.0.1:${metrics}
 grpc_inference_port=${grpc}
 grpc_management_port=${grpcManagement}
-`,
+${config}`,
   )
-  const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--ts-config', config]
+  const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--ts-config', file]
   return {
     args: [
       CLI,
       ...flags,
       '--model-store',
-      STORE,
+      modelStore,
       '--models',
       ...models.map((name) => `${name}=${modelFolder(name)}`),
     ],
@@ -65,11 +69,13 @@ function modelFolder(name: string): string {
 
 /** Starts torchserve-ts through its command line; resolves when every model answers. */
 export async function startOurs(): Promise<Target> {
-  const command = await oursCommand()
+  return startWith(await oursCommand(), [ECHO, COUNT, HUNDRED])
+}
+
+/** @param models that must answer */
+export async function startWith(command: OursCommand, models: readonly string[]): Promise<Target> {
   const [service] = await Service.start(command.args, /Model server started\./, command)
-  await Promise.all(
-    [ECHO, COUNT, HUNDRED].map((model) => answers(`${command.restOrigin}/predictions/${model}`)),
-  )
+  await Promise.all(models.map((model) => answers(`${command.restOrigin}/predictions/${model}`)))
   return {
     name: 'torchserve-ts',
     restOrigin: command.restOrigin,

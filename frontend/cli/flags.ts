@@ -9,6 +9,7 @@ export interface CliFlags extends ConfigFlags {
   stop?: boolean
   foreground?: boolean
   checkConfig?: boolean
+  checkArchive?: string
 }
 
 const EXAMPLES = `
@@ -21,6 +22,8 @@ Examples:
     $ torchserve-ts --stop
   See what a configuration means, and whether it can be used:
     $ torchserve-ts --check-config --ts-config config.properties
+  See whether an archive of TorchServe will run:
+    $ torchserve-ts --check-archive model_store/mnist.mar
   Let models be registered while the server runs, with a configuration file:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 
@@ -43,7 +46,9 @@ export function parseFlags(argv: readonly string[], output: Output): CliFlags | 
     throw error
   }
   const flags = program.opts<CliFlags>()
-  if (flags.version || flags.start || flags.stop || flags.checkConfig || startsWithout(flags)) return flags
+  if (flags.version || flags.start || flags.stop || flags.checkConfig || flags.checkArchive !== undefined)
+    return flags
+  if (startsWithout(flags)) return flags
   program.outputHelp()
   return 0
 }
@@ -66,6 +71,13 @@ function definition(): Command {
         '--check-config',
         'print the settings and where they come from, check the models; start nothing',
       ).conflicts(['start', 'stop']),
+    )
+    .addOption(
+      new Option(
+        '--check-archive <file>',
+        'say of a .mar, .tar.gz or model folder what would run, what differs from TorchServe, and what is missing here; ' +
+          'status 0: it runs, 1: something is missing, 2: it cannot be used',
+      ).conflicts(['start', 'stop', 'checkConfig']),
     )
     .option('--ts-config <file>', 'configuration file (default: the last snapshot, else config.properties)')
     .option('--model-store <folder>', 'where the models are; mandatory here or in the configuration')

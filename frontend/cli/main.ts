@@ -30,6 +30,10 @@ export async function runCli(argv: readonly string[], options: CliOptions): Prom
     const { checkConfig } = await import('./check-config.ts')
     return checkConfig(flags, output)
   }
+  if (flags.checkArchive !== undefined) {
+    const { checkArchive } = await import('./check-archive.ts')
+    return checkArchive(flags.checkArchive, flags, output)
+  }
   return start(argv, flags, options.loadServer, output)
 }
 

@@ -129,11 +129,13 @@ class ServingProcess {
   }
 }
 
-function startLimit({ defaultStartupTimeout, models }: Settings): number {
+function startLimit(settings: Settings): number {
+  const { defaultStartupTimeout, models, installPyDepPerModel, downloadTimeout } = settings
   const own = Object.values(models).flatMap((versions) =>
     Object.values(versions).map(({ startupTimeout }) => startupTimeout ?? 0),
   )
-  return Math.max(defaultStartupTimeout, ...own) * 1000 + START_MARGIN_MS
+  const install = installPyDepPerModel ? downloadTimeout : 0
+  return (Math.max(defaultStartupTimeout, ...own) + install) * 1000 + START_MARGIN_MS
 }
 
 function stopLimit({ drainTimeout, cancelGraceMs }: Settings): number {

@@ -6,15 +6,14 @@ export interface InertKey {
 }
 
 const JAVA = 'it tunes the Java server; Node.js has one event loop'
-const PYTHON = 'there are no Python workers yet'
+const PYTHON = 'Python workers are started without the CPU launcher'
 
 export const INERT_KEYS: readonly InertKey[] = [
   ...inert(JAVA, 'number_of_netty_threads', 'netty_client_threads', 'prefer_direct_buffer'),
   ...inert(JAVA, 'use_native_io', 'io_ratio', 'vmargs', 'async_logging'),
-  ...inert(PYTHON, 'python', 'install_py_dep_per_model', 'cpu_launcher_enable', 'cpu_launcher_args'),
-  ...inert(PYTHON, 'ipex_enable', 'ipex_gpu_enable', 'cpp_log_config'),
+  ...inert(PYTHON, 'cpu_launcher_enable', 'cpu_launcher_args'),
+  ...inert('there are no C++ workers', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
-  ...inert('the package knows its own folder', 'model_server_home'),
   ...inert('plugins are Java classes', 'plugins_path'),
 ]
 
@@ -24,7 +23,6 @@ const NOT_BY_ENV: ReadonlySet<string> = new Set([
   'io_ratio',
   'vmargs',
   'plugins_path',
-  'python',
   'system_metrics_cmd',
   'metric_time_interval',
 ])

@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
+import { PYTHON_KEYS } from './python-keys.ts'
 import { LOG_FILES, type Settings } from './settings.ts'
 import {
   BOOLEAN,
@@ -30,6 +31,7 @@ const INT_MAX = 2_147_483_647
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...MODEL_KEYS,
+  ...PYTHON_KEYS,
 
   jobQueueSize: key(
     'job_queue_size',
@@ -123,6 +125,13 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'Bytes of one stream that may be under way between handler and client.',
     OURS,
   ),
+  openaiHeartbeatInterval: key(
+    'openai_heartbeat_interval',
+    SECONDS_OR_OFF,
+    '15',
+    'Silence of an OpenAI stream after which it gets a comment, so that nobody between takes it for dead; 0: never.',
+    OURS,
+  ),
   drainTimeout: key(
     'drain_timeout',
     SECONDS_OR_OFF,
@@ -175,7 +184,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   serviceEnvelope: optional(
     'service_envelope',
     TEXT,
-    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: none.',
+    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: what the manifest says, or none.',
   ),
   metricsMode: key(
     'metrics_mode',

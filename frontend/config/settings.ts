@@ -102,8 +102,21 @@ export interface Settings {
   readonly cancelGraceMs: number
   /** Ours, bytes of one stream under way between handler and client's socket. Key stream_window_size, default 262144. */
   readonly streamWindowSize: number
+  /** Ours, seconds of silence of an OpenAI stream before it gets a comment. Key openai_heartbeat_interval, default 15; 0: never. */
+  readonly openaiHeartbeatInterval: number
   /** Ours, seconds that running requests get at shutdown. Key drain_timeout, default 30. */
   readonly drainTimeout: number
+
+  /** What runs Python models: a command, or an absolute path. Default `python`. */
+  readonly python: string
+  /** Absolute folder with TorchServe's package `ts`; undefined: where the Python finds it. */
+  readonly modelServerHome: string | undefined
+  /** Whether the requirements.txt of a Python archive is installed for its model. */
+  readonly installPyDepPerModel: boolean
+  readonly ipexEnable: boolean
+  readonly ipexGpuEnable: boolean
+  /** Ours: milliseconds that a Python handler may go on for nobody; undefined: no limit. Key python_cancel_grace_ms. */
+  readonly pythonCancelGraceMs: number | undefined
 
   readonly decodeInputRequest: boolean
   /** Told to handlers, which limit the pixels of an image or do not. */

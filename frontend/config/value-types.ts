@@ -74,6 +74,12 @@ export const HEADER_NAME = parsed('header name', 'the name of an HTTP header', (
 /** Made absolute against the working directory. */
 export const PATH = parsed('path', 'a path', (text) => (text.includes('\0') ? undefined : resolve(text)))
 
+/** A command that is looked for on PATH, or, with a slash in it, a path that is made absolute. */
+export const COMMAND = parsed('command', 'a command or a path', (text) => {
+  if (text === '' || text.includes('\0')) return undefined
+  return /[\\/]/.test(text) ? resolve(text) : text
+})
+
 export const HOST = parsed('host', 'a host name or an IP address', parseHost)
 
 export const PORT = integer(0, 65535)

@@ -4,6 +4,7 @@ import type Koa from 'koa'
 import type { ListenerKind } from './api-description/documents.ts'
 import { apiDescription } from './api-description/route.ts'
 import { handleInference } from './inference.ts'
+import { handleOpenAI } from './openai/handle.ts'
 import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
 import { managementRouter, tokenRouter } from './management.ts'
 import { timed } from './answered.ts'
@@ -80,7 +81,7 @@ const wrongMethod: Koa.Middleware = (ctx) => {
 function inferenceFirst(state: RestState, koa: Koa): RestApp {
   const others = listenerOf(koa)
   return restApp(state, (req, res) => {
-    if (!handleInference(state, req, res)) others(req, res)
+    if (!handleInference(state, req, res) && !handleOpenAI(state, req, res)) others(req, res)
   })
 }
 

@@ -30,6 +30,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_MODEL: answer(400, 'InvalidModelException'),
   INVALID_ARCHIVE: answer(400, 'InvalidModelException'),
   DOWNLOAD_FAILED: answer(400, 'DownloadArchiveException'),
+  DEPENDENCIES_FAILED: answer(400, 'ModelException'),
   WORKFLOW_NOT_FOUND: answer(404, 'WorkflowNotFoundException'),
   INVALID_WORKFLOW: answer(400, 'InvalidWorkflowException'),
   INVALID_DAG: answer(400, 'InvalidDAGException'),

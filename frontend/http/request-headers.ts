@@ -9,7 +9,7 @@ import type { InferenceRoute } from './inference-route.ts'
  */
 export function handlerHeaders(
   req: IncomingMessage,
-  route: Pick<InferenceRoute, 'explain' | 'urlPath'>,
+  route: Pick<InferenceRoute, 'urlPath' | 'explain'>,
 ): string {
   let lines = joinRaw(req.rawHeaders)
   if (route.urlPath !== undefined) lines += headerLine('url_path', route.urlPath)

@@ -27,6 +27,7 @@ export type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
   | 'maxResponseSize'
+  | 'openaiHeartbeatInterval'
   | 'enableModelApi'
   | 'openInferenceProtocol'
   | 'openInferenceGzip'

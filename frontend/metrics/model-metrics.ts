@@ -90,6 +90,11 @@ export class ModelMetrics {
     this.tally.workerDeaths += 1
   }
 
+  /** A response of a worker was thrown away because nobody waited for it any more. */
+  discarded(): void {
+    this.tally.discardedResponses += 1
+  }
+
   /** What a handler reports. */
   reported(message: MetricMessage): void {
     this.#sinks.handlers.record(message)

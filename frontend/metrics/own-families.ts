@@ -41,6 +41,14 @@ function counters(models: Models): PageFamily[] {
     numbers('worker_deaths_total', 'counter', 'Workers that ended unasked', (add) => {
       for (const { labels, tally } of models) add(labels, tally.workerDeaths)
     }),
+    numbers(
+      'discarded_responses_total',
+      'counter',
+      'Responses of workers to requests that had ended before',
+      (add) => {
+        for (const { labels, tally } of models) add(labels, tally.discardedResponses)
+      },
+    ),
   ]
 }
 

@@ -29,4 +29,5 @@ export class Tally {
   /** Between two responses of a stream. */
   readonly gaps = new Distribution()
   workerDeaths = 0
+  discardedResponses = 0
 }

@@ -5,7 +5,8 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { LocatedModel } from './located-model.ts'
 import { Model, type WorkflowNodeKind } from './model.ts'
-import { resolveModelSettings, type ModelSettings } from './model-settings.ts'
+import type { ModelSettings } from './model-settings.ts'
+import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 import { sequenceHeadersOf } from './sequence-headers.ts'
 import type { WorkerPoolFactory } from './worker-pool.ts'
@@ -20,6 +21,11 @@ export interface ManagerOptions {
   gpuCount?: number
   /** What each GPU does now, for describe; asked only where a model runs on one. */
   gpuUsage?: () => Promise<ReadonlyMap<number, string>>
+  /**
+   * Installs what a model brings along for itself alone, below its temporary folder; ends early when `signal` says so.
+   * @throws ServeError DEPENDENCIES_FAILED, WORKER_START_FAILED
+   */
+  installDependencies?: (located: LocatedModel, signal: AbortSignal) => Promise<void>
   /** Something changed that a snapshot holds. Awaited before the client hears of it. Never rejects. */
   onChange?: () => Promise<void>
 }
@@ -53,6 +59,7 @@ export function buildModel(
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
       loadedAtStartup: origin.atStartup,
+      envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,
       maxRequestBytes: options.settings.maxRequestSize,
       sequenceHeaders: sequenceHeadersOf(options.settings),
@@ -71,11 +78,12 @@ export function settingsOf(
   atStartup: boolean,
   { settings, warn, gpuCount = 0 }: Pick<ManagerOptions, 'settings' | 'warn' | 'gpuCount'>,
 ): ModelSettings {
-  if (prepared.runtime !== 'node') {
-    throw new ServeError('INVALID_MODEL', `Model ${name}: runtime ${prepared.runtime} is not supported yet`)
+  if (prepared.runtime === 'LSP') {
+    throw new ServeError('INVALID_MODEL', `Model ${name}: runtime LSP (C++ workers) is not supported`)
   }
   const configured = settings.models[name]?.[prepared.version] ?? {}
-  const resolved = resolveModelSettings(request, prepared.modelConfig, configured, settings, gpuCount)
+  const { modelConfig, runtime } = prepared
+  const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
   const { minWorkers, maxWorkers } = firstWorkers(request, resolved.settings, settings, gpuCount, atStartup)
   const fit = workersThatFit(resolved.settings, gpuCount, name)

@@ -52,6 +52,13 @@ export class ConfigReader {
     return undefined
   }
 
+  text(key: string): string | undefined {
+    const value = this.#config[key]
+    if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
+    this.#warn(key, 'a text')
+    return undefined
+  }
+
   word<W extends string>(key: string, words: readonly W[]): W | undefined {
     const value = this.#config[key]
     if (value === undefined || value === null) return undefined

@@ -44,7 +44,7 @@ export function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, strin
     deviceIds: settings.deviceIds,
     continuousBatching: settings.continuousBatching,
     useJobTicket: settings.useJobTicket,
-    useVenv: false,
+    useVenv: settings.useVenv,
     stateful: settings.sequenceBatching,
     sequenceMaxIdleMSec: settings.sequenceMaxIdleMSec,
     sequenceTimeoutMSec: settings.sequenceTimeoutMSec,

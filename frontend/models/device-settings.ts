@@ -29,16 +29,20 @@ function deviceIds(reader: ConfigReader, gpuCount: number): number[] | undefined
   return ids?.length === 0 ? undefined : ids
 }
 
-/** Rank groups (spec 2.4). Of torchrun's parameters those count that mean something on one machine. */
+/**
+ * Rank groups (spec 2.4). Of torchrun's parameters those count for our own workers that mean something on one machine.
+ * @param node the workers are ours; else torchrun itself gets them
+ */
 export function parallelism(
   reader: ConfigReader,
+  node: boolean,
 ): Pick<ModelSettings, 'parallelType' | 'parallelLevel' | 'ompThreads'> {
   const type = reader.word('parallelType', PARALLEL_TYPES)
   const ownLevel = reader.integer('parallelLevel', 0) ?? 0
   const torchrun = reader.section('torchrun')
   const level = torchrun === undefined ? ownLevel : (torchrun.integer('nproc-per-node', 1) ?? 1)
   const ompThreads = torchrun?.integer('OMP_NUMBER_THREADS', 1)
-  for (const warning of torchrun === undefined ? [] : torchrunWarnings(torchrun)) {
+  for (const warning of torchrun === undefined ? [] : torchrunWarnings(torchrun, node)) {
     reader.warnings.push(`torchrun.${warning}`)
   }
   return type === undefined || level === 0
@@ -46,7 +50,8 @@ export function parallelism(
     : { parallelType: type, parallelLevel: level, ompThreads }
 }
 
-function torchrunWarnings(torchrun: ConfigReader): string[] {
+function torchrunWarnings(torchrun: ConfigReader, node: boolean): string[] {
+  if (!node) return torchrun.warnings
   for (const key of TORCHRUN_ONLY) torchrun.inert(key, ONE_MACHINE)
   const nodes = torchrun.integer('nnodes', 1) ?? 1
   return nodes > 1 ? [...torchrun.warnings, `nnodes has no effect here: ${ONE_MACHINE}`] : torchrun.warnings

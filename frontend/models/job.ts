@@ -128,6 +128,11 @@ export class Job implements Limited {
     return this.outcome !== undefined
   }
 
+  /** performance.now() when the worker last gave a sign while somebody waited: its last response, or that it got the job. */
+  get lastSign(): number {
+    return this.firstResponseAt === undefined ? (this.startedAt ?? this.createdAt) : this.#lastResponse
+  }
+
   /** A queue has taken the job. */
   queued(holder: JobHolder, limits: JobLimits): void {
     this.#holder = holder

@@ -18,7 +18,7 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from './operations.ts'
-import { done, startFailure } from './operation-results.ts'
+import { done, startFailure, workerBounds } from './operation-rules.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
@@ -148,11 +148,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     this.#checkOpen()
     const { modelName, modelVersion, synchronous } = request
     const model = this.#registry.get(modelName, modelVersion)
-    const min = request.minWorker ?? 1
-    const max = request.maxWorker ?? min
-    if (min < 0) throw new ServeError('INTERNAL', 'min_worker cannot be negative.')
-    if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
-    const fit = this.#workersThatFit(model.settings, model.name)
+    const { min, max } = workerBounds(request)
+    const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
     scaled.catch(() => undefined) // somebody looks at it, but only after the snapshot
     await this.#changed()
@@ -179,8 +176,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
     const model = this.#registry.remove(modelName, modelVersion)
-    await this.#changed()
-    await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
+    await this.remove(model)
     return done(`Model "${modelName}" unregistered`)
   }
 
@@ -221,6 +217,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       .map((model) => model.name)
   }
 
+  /** Calls off what is being downloaded and installed, and lets no model come any more. */
+  callOff(): void {
+    this.#draining = true
+    this.#stopping.abort()
+  }
+
   /** Refuses new jobs from now on. */
   beginDrain(): void {
     this.#draining = true
@@ -228,8 +230,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
-    this.#draining = true
-    this.#stopping.abort()
+    this.callOff()
     const models = this.#registry.all()
     await Promise.all(models.map((model) => model.drain(graceMs)))
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -238,6 +239,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   /** Ends everything at once: the process is about to exit. */
   kill(): void {
+    this.#stopping.abort()
     for (const model of this.#registry.all()) model.kill()
   }
 
@@ -255,6 +257,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       this.#checkOpen()
       const known = this.#registry.has(name, prepared.version)
       if (!replaces) this.#registry.checkFree(name, prepared.version)
+      await this.#options.installDependencies?.(located, signal)
+      this.#checkOpen()
       const model = buildModel(request, located, origin, this.#options)
       if (!known) this.#registry.add(model)
       if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
@@ -280,10 +284,6 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   /** @throws ServeError SHUTTING_DOWN */
   #checkOpen(): void {
     if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-  }
-
-  #workersThatFit(settings: Model['settings'], name: string): number {
-    return workersThatFit(settings, this.#options.gpuCount ?? 0, name)
   }
 
   async #dispose(model: Model, graceMs: number): Promise<void> {

@@ -1,9 +1,4 @@
-import type { Settings, VersionSettings } from '../config/settings.ts'
 import type { JobTimeouts } from './job.ts'
-import { ConfigReader } from './config-reader.ts'
-import { deviceSettings, parallelism } from './device-settings.ts'
-import { schedulingSettings } from './scheduling-settings.ts'
-import type { RegisterRequest } from './operations.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
 export type DeviceType = 'cpu' | 'gpu'
@@ -40,99 +35,11 @@ export interface ModelSettings {
   sequenceTimeoutMSec: number
   maxNumSequence: number
   maxSequenceJobQueueSize: number
+  /** Whether a Python model has a virtual environment of its own. */
+  useVenv: boolean
   timeouts: JobTimeouts
-  /** Ours: milliseconds that a cancelled handler may go on. Key cancelGraceMs. */
-  cancelGraceMs: number
+  /** Ours: milliseconds that a cancelled handler may go on; undefined: as long as it gives signs. Key cancelGraceMs. */
+  cancelGraceMs: number | undefined
   /** Ours: bytes of one stream under way. Key streamWindowSize. */
   streamWindowSize: number
-}
-
-const MAX_TIMER_SECONDS = 2_147_483
-
-/**
- * Puts together what the register call, model-config.yaml, the `models` key and the defaults say, in this order of
- * precedence. (TorchServe lets the yaml file win over the call, even with values that it does not contain: spec 9, row 18.)
- */
-export function resolveModelSettings(
-  request: Partial<RegisterRequest>,
-  yaml: Record<string, unknown>,
-  configured: VersionSettings,
-  settings: Settings,
-  gpuCount = 0,
-): { settings: ModelSettings; warnings: string[] } {
-  const reader = new ConfigReader(yaml)
-  const responseTimeout = atMostTimer(
-    request.responseTimeout ??
-      reader.number('responseTimeout', { above: 0 }) ??
-      configured.responseTimeout ??
-      settings.defaultResponseTimeout,
-  )
-  const clientTimeoutInMills = reader.integer('clientTimeoutInMills', 0) ?? 0
-  const parallel = parallelism(reader)
-  const batchSize = request.batchSize ?? reader.raised('batchSize', 1) ?? configured.batchSize ?? 1
-  const resolved: ModelSettings = {
-    ...workers(request, reader, configured),
-    batchSize,
-    maxBatchDelay:
-      request.maxBatchDelay ?? reader.integer('maxBatchDelay', 0) ?? configured.maxBatchDelay ?? 100,
-    responseTimeout,
-    startupTimeout: atMostTimer(
-      request.startupTimeout ??
-        reader.number('startupTimeout', { above: 0 }) ??
-        configured.startupTimeout ??
-        settings.defaultStartupTimeout,
-    ),
-    maxRetryTimeoutInSec: reader.integer('maxRetryTimeoutInSec', 0) ?? 300,
-    clientTimeoutInMills,
-    jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
-    ...parallel,
-    ...deviceSettings(reader, gpuCount),
-    ...schedulingSettings(reader, batchSize, parallel),
-    ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
-    timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
-    cancelGraceMs: reader.integer('cancelGraceMs', 0) ?? settings.cancelGraceMs,
-    streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
-  }
-  reader.inert('useVenv', 'there are no Python workers yet')
-  return { settings: resolved, warnings: reader.warnings }
-}
-
-function workers(
-  request: Partial<RegisterRequest>,
-  reader: ConfigReader,
-  configured: VersionSettings,
-): { minWorkers: number; maxWorkers: number } {
-  if (request.initialWorkers !== undefined) {
-    const { initialWorkers: count, maxWorkers = count } = request
-    return { minWorkers: count, maxWorkers }
-  }
-  const min = reader.raised('minWorkers', 1) ?? configured.minWorkers ?? 0
-  const max = reader.integer('maxWorkers', 0) ?? configured.maxWorkers ?? min
-  if (max >= min) return { minWorkers: min, maxWorkers: max }
-  reader.warnings.push(`maxWorkers ${max} is less than minWorkers ${min}: both are ${min}`)
-  return { minWorkers: min, maxWorkers: min }
-}
-
-/** Longer timers go off at once in Node, so a limit beyond 24 days is 24 days. */
-function atMostTimer(seconds: number): number {
-  return Math.min(seconds, MAX_TIMER_SECONDS)
-}
-
-/** All in seconds in the file, in milliseconds for jobs. responseTimeout stands for first response and gap. */
-function timeouts(
-  reader: ConfigReader,
-  responseTimeout: number,
-  clientTimeout: number,
-  settings: Settings,
-): JobTimeouts {
-  const seconds = (key: string, otherwise: number) =>
-    atMostTimer(reader.number(key, { from: 0 }) ?? otherwise) * 1000
-  return {
-    queue: seconds('queueTimeout', settings.defaultQueueTimeout),
-    firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
-    gap: seconds('gapTimeout', settings.defaultGapTimeout ?? responseTimeout),
-    ...(clientTimeout > 0
-      ? { total: Math.min(clientTimeout, MAX_TIMER_SECONDS * 1000), totalKey: 'clientTimeoutInMills' }
-      : { total: seconds('requestTimeout', settings.defaultRequestTimeout) }),
-  }
 }

@@ -22,6 +22,8 @@ export interface ModelOptions {
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
+  /** Of its requests; default: none. */
+  envelope?: string
   workflowNode?: WorkflowNodeKind
   /** Bytes of one request body: max_request_size. */
   maxRequestBytes: number
@@ -44,6 +46,7 @@ export class Model {
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
+  readonly envelope: string | undefined
   /** Undefined: an ordinary model. */
   readonly workflowNode: WorkflowNodeKind | undefined
   readonly queue: Scheduler
@@ -69,6 +72,7 @@ export class Model {
     this.#slots = options.settings.maxConcurrency
     this.metrics = options.metrics
     this.loadedAtStartup = options.loadedAtStartup
+    this.envelope = options.envelope
     this.workflowNode = options.workflowNode
     this.#maxRequestBytes = options.maxRequestBytes
     this.minWorkers = options.settings.minWorkers

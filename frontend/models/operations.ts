@@ -42,7 +42,7 @@ export interface ModelStatus {
   dialects: readonly Dialect[] | undefined
   /** The whole model-config.yaml. */
   config: Readonly<Record<string, unknown>>
-  /** The envelope of TorchServe that the manifest names. */
+  /** The envelope of its requests (docs/envelopes.md); undefined: none. */
   envelope?: string
 }
 

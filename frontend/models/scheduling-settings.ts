@@ -20,16 +20,20 @@ const DEFAULT_IDLE_MS = 60_000
 /** A longer timer of Node goes off at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** Which of the modes of spec 7 a model is in. @throws ServeError INVALID_MODEL for modes that exclude each other */
+/**
+ * Which of the modes of spec 7 a model is in.
+ * @param parallel ranks of which each chooses its own steps; undefined: the steps of all come from here
+ * @throws ServeError INVALID_MODEL for modes that exclude each other
+ */
 export function schedulingSettings(
   reader: ConfigReader,
   batchSize: number,
-  parallel: { parallelType: ParallelType; parallelLevel: number },
+  parallel: { parallelType: ParallelType; parallelLevel: number } | undefined,
 ): SchedulingSettings {
   const asyncCommunication = reader.boolean('asyncCommunication') ?? false
   const continuousBatching = reader.boolean('continuousBatching') ?? false
   const sequences = sequenceSettings(reader)
-  if (continuousBatching) checkRanks(parallel)
+  if (continuousBatching && parallel !== undefined) checkRanks(parallel)
   return {
     asyncCommunication,
     maxConcurrency: continuousBatching

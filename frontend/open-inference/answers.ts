@@ -52,8 +52,15 @@ export function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts):
 export function jsonAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
   if (head.status >= 400) throw rejected(head, body)
   const value = jsonObject(body)
-  if (value !== undefined) return complete(checked(() => responseFrom(value)), facts)
-  throw new ServeError('INVALID_OUTPUT', "The handler's answer is no inference response: it is no JSON object")
+  if (value !== undefined)
+    return complete(
+      checked(() => responseFrom(value)),
+      facts,
+    )
+  throw new ServeError(
+    'INVALID_OUTPUT',
+    "The handler's answer is no inference response: it is no JSON object",
+  )
 }
 
 /** What a handler of TorchServe's kind said is an error. */

@@ -15,7 +15,8 @@ interface Exit {
   signal: string | undefined
   spawnError: string | undefined
   stderr: readonly string[]
-  protocolError: ServeError | undefined
+  /** Why we ended it, if we did. */
+  fault: ServeError | undefined
 }
 
 /** Turns exit codes and signals into words. */
@@ -29,8 +30,9 @@ export function describeExit(exit: Exit): ExitCause {
   }
 }
 
-function words({ exitCode, signal, spawnError, protocolError }: Exit): string {
-  if (protocolError !== undefined) return `The worker broke the protocol: ${protocolError.message}`
+function words({ exitCode, signal, spawnError, fault }: Exit): string {
+  if (fault?.code === 'PROTOCOL') return `The worker broke the protocol: ${fault.message}`
+  if (fault !== undefined) return fault.message
   if (spawnError !== undefined) return `The process could not be started: ${spawnError}`
   if (signal !== undefined) return `The process was killed by ${signal}`
   return `The process exited with code ${exitCode}`

@@ -10,6 +10,8 @@ export interface InFlightLink {
   cancel(entry: InFlight, reason: CancelReason): void
   credit(id: number, bytes: number): void
   input(entry: InFlight, data: Uint8Array | undefined, last: boolean): void
+  /** A response came for a job that has ended. */
+  discarded(batch: Batch): void
 }
 
 /** Requests that were sent together take one slot of their worker until the last of them has finished. */
@@ -17,8 +19,11 @@ export class Batch {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
   unfinished: number
-  /** Runs when nobody waits for any of the requests and the handler has not returned. */
+  /** Run when nobody waits for any of the requests and the handler has not returned. */
   graceTimer: NodeJS.Timeout | undefined
+  silenceTimer: NodeJS.Timeout | undefined
+  /** Responses to requests that had ended. */
+  discarded = 0
 
   constructor(jobs: readonly Job[], watcher: RunWatcher | undefined) {
     this.jobs = jobs
@@ -29,6 +34,11 @@ export class Batch {
   /** Whether somebody waits for one of its requests. */
   get wanted(): boolean {
     return this.jobs.some((job) => !job.ended)
+  }
+
+  stopTimers(): void {
+    if (this.graceTimer !== undefined) clearTimeout(this.graceTimer)
+    if (this.silenceTimer !== undefined) clearTimeout(this.silenceTimer)
   }
 }
 
@@ -58,6 +68,7 @@ export class InFlight implements JobHolder, InputPort {
   /** An answer came. True when it was the last. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
+    if (last && this.job.ended) this.#link.discarded(this.batch)
     const room = this.#answer(message, last)
     if (!last) this.#took(message.body.byteLength, room)
     return last
@@ -72,7 +83,10 @@ export class InFlight implements JobHolder, InputPort {
   }
 
   #took(bytes: number, room: boolean): void {
-    if (this.job.ended) return
+    if (this.job.ended) {
+      this.#link.discarded(this.batch)
+      return
+    }
     this.#owed += itemCost(bytes)
     if (!room) this.#blocked = true
     this.#giveCredit()

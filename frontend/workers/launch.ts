@@ -1,7 +1,7 @@
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
+import { inheritedEnv } from '../config/inherited-env.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { REQUEST_OVERHEAD_BYTES } from '../models/request-limits.ts'
@@ -44,26 +44,24 @@ export function rankOptions(model: Model, start: Start, context: LaunchContext):
     const socketPath = join(context.socketDir, `${start.serial}.${rank}`)
     return {
       rank,
-      args: [
-        WORKER_MAIN,
-        '--sock-type',
-        'unix',
-        '--sock-name',
-        socketPath,
-        '--max-frame-bytes',
-        String(toWorker),
-      ],
-      env: { ...env, ...rankEnv(rank, size, start, context), ...threadEnv(model) },
-      cwd: model.prepared.modelDir,
+      commandLine: {
+        command: process.execPath,
+        args: [
+          WORKER_MAIN,
+          '--sock-type',
+          'unix',
+          '--sock-name',
+          socketPath,
+          '--max-frame-bytes',
+          String(toWorker),
+        ],
+        env: { ...env, ...rankEnv(rank, size, start, context), ...threadEnv(model) },
+        cwd: model.prepared.modelDir,
+      },
       socketPath,
       maxFrameBytes: settings.maxResponseSize + FRAME_OVERHEAD_BYTES,
     }
   })
-}
-
-/** What a process that was killed could not remove itself. */
-export function removeSockets(ranks: readonly RankOptions[]): void {
-  for (const { socketPath } of ranks) rmSync(socketPath, { force: true })
 }
 
 export function loadMessage(model: Model, devices: readonly number[], context: LaunchContext): LoadMessage {
@@ -87,7 +85,7 @@ export function loadMessage(model: Model, devices: readonly number[], context: L
     sequenceHeaders: { ...model.sequenceHeaders },
     metrics: context.metrics,
     limitMaxImagePixels: settings.limitMaxImagePixels,
-    envelope: settings.serviceEnvelope,
+    envelope: model.envelope,
   }
 }
 
@@ -111,19 +109,11 @@ function rankEnv(
 }
 
 /** A library that takes the first GPU it sees takes the worker's own; on CPU nothing is hidden. */
-function deviceEnv(devices: readonly number[], gpus: readonly string[]): Record<string, string> {
+export function deviceEnv(devices: readonly number[], gpus: readonly string[]): Record<string, string> {
   if (devices.length === 0) return {}
   return { CUDA_VISIBLE_DEVICES: devices.map((id) => gpus[id]!).join(',') }
 }
 
-function threadEnv({ settings }: Model): Record<string, string> {
+export function threadEnv({ settings }: Model): Record<string, string> {
   return settings.ompThreads === undefined ? {} : { OMP_NUM_THREADS: String(settings.ompThreads) }
-}
-
-function inheritedEnv(blacklist: RegExp | undefined): Record<string, string> {
-  const env: Record<string, string> = {}
-  for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && !blacklist?.test(name)) env[name] = value
-  }
-  return env
 }

@@ -1,20 +1,11 @@
+import { rmSync } from 'node:fs'
 import type { Dialect } from '../../protocol/dialects.ts'
 import { ServeError } from '../../protocol/errors.ts'
-import type { FromWorker, LoadMessage, PredictMessage, ToWorker } from '../../protocol/messages.ts'
+import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import { RankProcess, type RankOptions } from './rank-process.ts'
-
-export interface RankGroupEvents {
-  /** Every rank is connected; the handlers are being loaded. */
-  onConnected(): void
-  /** Rank 0 has loaded its handler, which speaks these dialects. */
-  onDialects(dialects: readonly Dialect[]): void
-  onMessage(rank: number, message: FromWorker): void
-  onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
-  onOutput(rank: number, stream: 'stdout' | 'stderr', line: string): void
-  /** Once, when the first process of the group has ended; the others are being killed then. */
-  onDeath(rank: number, cause: ExitCause): void
-}
+import { withinTime } from './time-limit.ts'
+import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
 export interface RankGroupOptions {
   ranks: RankOptions[]
@@ -25,19 +16,19 @@ export interface RankGroupOptions {
   startupTimeoutMs: number
 }
 
-/**
- * The processes of one worker, from start to end: one for a plain model, N for a parallel one. They live and die
- * together, and to the outside they are one: requests and cancels go to every rank, answers are taken from rank 0.
- */
-export class RankGroup {
+/** A worker of ours: one process for a plain model, N for a parallel one, and a connection to each. */
+export class RankGroup implements WorkerGroup {
+  readonly answersPings = true
+  readonly hearsCancels = true
   readonly #options: RankGroupOptions
-  readonly #events: RankGroupEvents
+  readonly #events: WorkerGroupEvents
   readonly #ranks: RankProcess[]
   readonly #loading: { resolve: () => void; reject: (error: ServeError) => void }[] = []
+  dialects: readonly Dialect[] = []
   #connected = false
   #dead = false
 
-  constructor(options: RankGroupOptions, events: RankGroupEvents) {
+  constructor(options: RankGroupOptions, events: WorkerGroupEvents) {
     this.#options = options
     this.#events = events
     this.#ranks = options.ranks.map(
@@ -47,49 +38,48 @@ export class RankGroup {
             this.#message(from, message)
           },
           onItem: events.onItem,
-          onOutput: events.onOutput,
+          onOutput: (from, stream, line) => {
+            events.onOutput(stream, line, options.ranks.length > 1 ? `[rank ${from}] ` : '')
+          },
           onExit: (from, cause) => {
             this.#exit(from, cause)
           },
         }),
     )
+    void this.exited().then(() => {
+      for (const { socketPath } of options.ranks) rmSync(socketPath, { force: true })
+    })
   }
 
   get pid(): number {
     return this.#ranks[0]!.pid
   }
 
-  /** Of every rank. */
   get pids(): number[] {
     return this.#ranks.map((rank) => rank.pid)
   }
 
-  /** How many ranks get a request, and have to finish it. */
-  get servingRanks(): number {
+  get finishingRanks(): number {
     return this.#options.requestsToRankZeroOnly ? 1 : this.#ranks.length
   }
 
-  /** Connects to every rank and loads the handler in each. @throws ServeError, the first failure; kill the group then */
   async load(): Promise<void> {
-    const timeout = timeLimit(this.#options.startupTimeoutMs)
-    try {
-      await Promise.race([this.#connectAndLoad(), timeout.expired])
-    } finally {
-      timeout.clear()
-    }
+    const ms = this.#options.startupTimeoutMs
+    await withinTime(
+      this.#connectAndLoad(),
+      ms,
+      `The worker was not loaded within ${ms / 1000} s (startupTimeout)`,
+    )
   }
 
-  /** To every rank that gets requests. */
-  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>): void {
-    for (let rank = 0; rank < this.servingRanks; rank += 1) this.#ranks[rank]!.send(message)
+  send(message: RankMessage): void {
+    for (let rank = 0; rank < this.finishingRanks; rank += 1) this.#ranks[rank]!.send(message)
   }
 
-  /** To the rank that answers. */
-  sendToFirst(message: ToWorker): void {
+  sendToFirst(message: FirstRankMessage): void {
     this.#ranks[0]!.send(message)
   }
 
-  /** Asks every rank to finish and leave; kills what is left after `graceMs`. False when something had to be killed. */
   async stop(graceMs: number): Promise<boolean> {
     this.#dead = true
     let killed = false
@@ -104,7 +94,6 @@ export class RankGroup {
     return !killed
   }
 
-  /** Ends every process at once. */
   kill(): void {
     this.#signal('SIGKILL')
   }
@@ -141,7 +130,7 @@ export class RankGroup {
     if (message.type !== 'loaded') {
       this.#events.onMessage(rank, message)
     } else if (message.error === undefined) {
-      if (rank === 0) this.#events.onDialects(message.dialects ?? [])
+      if (rank === 0) this.dialects = message.dialects ?? []
       this.#loading[rank]?.resolve()
     } else {
       this.#loading[rank]?.reject(ServeError.fromWire(message.error))
@@ -157,31 +146,11 @@ export class RankGroup {
     )
     if (this.#dead) return
     this.#dead = true
-    this.#events.onDeath(rank, { ...cause, reason: message })
+    this.#events.onDeath({ ...cause, reason: message })
     this.kill()
   }
 
   #signal(signal: 'SIGTERM' | 'SIGKILL'): void {
     for (const rank of this.#ranks) rank.kill(signal)
-  }
-}
-
-function timeLimit(ms: number): { expired: Promise<never>; clear: () => void } {
-  let timer: NodeJS.Timeout | undefined
-  const expired = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      reject(
-        new ServeError(
-          'WORKER_START_FAILED',
-          `The worker was not loaded within ${ms / 1000} s (startupTimeout)`,
-        ),
-      )
-    }, ms)
-  })
-  return {
-    expired,
-    clear: () => {
-      clearTimeout(timer)
-    },
   }
 }

@@ -1,35 +1,37 @@
 import { ServeError } from '../../protocol/errors.ts'
-import type {
-  CancelReason,
-  FromWorker,
-  PredictMessage,
-  PredictRequest,
-  ToWorker,
-} from '../../protocol/messages.ts'
+import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../models/job.ts'
 import type { RunWatcher } from '../models/scheduler.ts'
 import { Batch, InFlight, type InFlightLink } from './in-flight.ts'
+import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 
 /** What the requests of a worker need of it. */
 export interface RequestsOptions {
   window: number
-  /** Milliseconds that a cancelled request may go on. */
-  cancelGraceMs: number
+  /** Milliseconds that a cancelled request may go on; undefined: as long as it gives signs. */
+  cancelGraceMs: number | undefined
+  /** Milliseconds without a response after which a cancelled request counts as hung; undefined: never. */
+  silenceMs: number | undefined
   /** Milliseconds that the other ranks may take after rank 0 has answered. */
   rankLagMs: number
   /** Ranks that get every request and have to finish it. */
   ranks: number
-  /** Continuous batching: all requests of the worker share the handler's steps. */
-  sharedSteps: boolean
-  send(message: PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>): void
-  sendToFirst(message: ToWorker): void
+  /** The requests of the worker share the handler's steps or its event loop: whoever is cancelled may have to wait for the others. */
+  shared: boolean
+  send(message: RankMessage): void
+  sendToFirst(message: FirstRankMessage): void
   /** A batch has finished: its slot is free. */
   onFree(): void
   /** The handler failed a request that somebody waits for. */
   onFailure(job: Job, error: ServeError): void
-  /** Work that nobody waits for went on for longer than that. */
-  onDeaf(ms: number): void
+  /** Work that nobody waits for does not end. */
+  onDeaf(why: string): void
+  /** A response was thrown away because its request had ended. */
+  onDiscarded(): void
 }
+
+/** Milliseconds that responses may take that a paused connection held back. */
+const FIRST_SIGN_MS = 1000
 
 /** The unfinished requests of one start of one worker, matched with its answers by their number. */
 export class Requests implements InFlightLink {
@@ -105,13 +107,21 @@ export class Requests implements InFlightLink {
     if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)
   }
 
+  /** A request cannot be answered any more; the handler works on it until its end comes. */
+  broken(id: number, error: ServeError): void {
+    const job = this.#entries.get(id)?.job
+    if (job === undefined || job.ended) return
+    this.#options.onFailure(job, error)
+    job.abort(error, 'failed')
+  }
+
   /** The worker is gone: everything that it had fails. */
   failAll(error: ServeError): void {
     const entries = [...this.#entries.values()]
     this.#entries.clear()
     this.#batches = 0
     for (const entry of entries) {
-      clearTimeout(entry.batch.graceTimer)
+      entry.batch.stopTimers()
       entry.job.fail(error)
       entry.batch.watcher?.released(entry.job)
     }
@@ -121,7 +131,16 @@ export class Requests implements InFlightLink {
     if (!this.#entries.has(entry.id)) return
     this.#options.send({ type: 'cancel', ids: [entry.id], reason })
     // The handler goes on for the others of the batch; only when it works for nobody has it to stop.
-    if (!entry.batch.wanted) this.#expectEnd(entry.batch, this.#options.cancelGraceMs)
+    if (entry.batch.wanted) return
+    const { cancelGraceMs, silenceMs } = this.#options
+    if (cancelGraceMs !== undefined) this.#expectEnd(entry.batch, cancelGraceMs)
+    if (silenceMs !== undefined)
+      this.#expectSigns(entry.batch, silenceMs, performance.now() - entry.job.lastSign)
+  }
+
+  discarded(batch: Batch): void {
+    batch.discarded += 1
+    this.#options.onDiscarded()
   }
 
   input({ id }: InFlight, data: Uint8Array | undefined, last: boolean): void {
@@ -158,9 +177,26 @@ export class Requests implements InFlightLink {
   #expectEnd(batch: Batch, withinMs: number): void {
     batch.graceTimer ??= setTimeout(() => {
       batch.graceTimer = undefined
-      if (this.#options.sharedSteps && this.jobs().length > 0) this.#expectEnd(batch, withinMs)
-      else this.#options.onDeaf(withinMs)
+      if (this.#harmsOthers()) this.#expectEnd(batch, withinMs)
+      else this.#options.onDeaf(`a request that nobody waits for went on for longer than ${withinMs} ms`)
     }, withinMs)
+  }
+
+  /** A client that did not read may have kept the responses back: they get a moment to come. */
+  #expectSigns(batch: Batch, limitMs: number, silentMs: number): void {
+    const seen = batch.discarded
+    batch.silenceTimer ??= setTimeout(
+      () => {
+        batch.silenceTimer = undefined
+        if (batch.discarded > seen || this.#harmsOthers()) this.#expectSigns(batch, limitMs, 0)
+        else this.#options.onDeaf(`a request that nobody waits for gave no sign for ${limitMs} ms`)
+      },
+      Math.max(limitMs - silentMs, FIRST_SIGN_MS),
+    )
+  }
+
+  #harmsOthers(): boolean {
+    return this.#options.shared && this.jobs().length > 0
   }
 
   #finishedBy(entry: InFlight): void {
@@ -170,7 +206,7 @@ export class Requests implements InFlightLink {
     this.#entries.delete(entry.id)
     batch.unfinished -= 1
     if (batch.unfinished === 0) {
-      clearTimeout(batch.graceTimer)
+      batch.stopTimers()
       this.#batches -= 1
     }
     batch.watcher?.released(entry.job)

@@ -8,11 +8,12 @@ import type { JobRunner, RunWatcher } from '../models/scheduler.ts'
 import { Backoff } from './backoff.ts'
 import { Deferred } from './deferred.ts'
 import type { ExitCause } from './exit-cause.ts'
-import { loadMessage, rankOptions, removeSockets, type LaunchContext } from './launch.ts'
+import type { LaunchContext } from './launch.ts'
 import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
-import { RankGroup } from './rank-group.ts'
 import { Requests } from './requests.ts'
+import { createGroup } from './runtimes.ts'
+import type { WorkerGroup } from './worker-group.ts'
 import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-state.ts'
 
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
@@ -26,7 +27,7 @@ export class Worker implements JobRunner {
   readonly #backoff: Backoff
   readonly #liveness: Liveness
   #state: WorkerState = 'starting'
-  #group: RankGroup | undefined
+  #group: WorkerGroup | undefined
   #requests: Requests | undefined
   #starts = 0
   #startTime = new Date()
@@ -131,41 +132,29 @@ export class Worker implements JobRunner {
     this.#startTime = new Date()
     this.#killReason = undefined
     this.#setState('starting')
-    const serial = `${this.id}-${this.#starts}`
-    const start = { workerId: this.id, serial, devices: this.#devices }
-    const ranks = rankOptions(this.#model, start, this.#context)
-    const { settings } = this.#model
-    const group = new RankGroup(
-      {
-        ranks,
-        requestsToRankZeroOnly: settings.parallelType === 'pp',
-        load: loadMessage(this.#model, this.#devices, this.#context),
-        startupTimeoutMs: settings.startupTimeout * 1000,
+    const start = { workerId: this.id, serial: `${this.id}-${this.#starts}`, devices: this.#devices }
+    const group = createGroup(this.#model, start, this.#context, {
+      onConnected: () => {
+        if (this.#state === 'starting') this.#setState('loading')
       },
-      {
-        onConnected: () => {
-          if (this.#state === 'starting') this.#setState('loading')
-        },
-        onDialects: (dialects) => this.#model.speaks(dialects),
-        onMessage: (rank, message) => {
-          this.#receive(rank, message)
-        },
-        onItem: (rank, id, chunk, from, to) => {
-          this.#requests?.receiveItem(rank, id, chunk, from, to)
-        },
-        onOutput: (rank, stream, line) => {
-          this.#output(stream, line, ranks.length > 1 ? `[rank ${rank}] ` : '')
-        },
-        onDeath: (_rank, cause) => {
-          this.#died(group, cause)
-        },
+      onMessage: (rank, message) => {
+        this.#receive(rank, message)
       },
-    )
+      onItem: (rank, id, chunk, from, to) => {
+        this.#requests?.receiveItem(rank, id, chunk, from, to)
+      },
+      onBroken: (id, error) => {
+        this.#requests?.broken(id, error)
+      },
+      onOutput: (stream, line, prefix) => {
+        this.#output(stream, line, prefix)
+      },
+      onDeath: (cause) => {
+        this.#died(group, cause)
+      },
+    })
     this.#group = group
     this.#requests = this.#createRequests(group)
-    void group.exited().then(() => {
-      removeSockets(ranks)
-    })
     try {
       await group.load()
     } catch (error) {
@@ -173,20 +162,24 @@ export class Worker implements JobRunner {
       return
     }
     if (this.#state !== 'loading') return
+    this.#model.speaks(group.dialects)
     this.#backoff.ready(performance.now())
     this.#setState('ready')
     this.#model.metrics.workerLoaded(this.#name, Date.now() - this.#startTime.getTime())
     this.#loaded.resolve()
-    this.#liveness.start()
+    if (group.answersPings) this.#liveness.start()
     this.#events.onFree()
   }
 
-  #createRequests(group: RankGroup): Requests {
+  #createRequests(group: WorkerGroup): Requests {
+    const { settings } = this.#model
+    const { hearsCancels } = group
     return new Requests({
-      window: this.#model.settings.streamWindowSize,
-      cancelGraceMs: this.#model.settings.cancelGraceMs,
-      ranks: group.servingRanks,
-      sharedSteps: this.#model.settings.continuousBatching,
+      window: settings.streamWindowSize,
+      cancelGraceMs: settings.cancelGraceMs,
+      silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
+      shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),
+      ranks: group.finishingRanks,
       send: (message) => {
         group.send(message)
       },
@@ -199,9 +192,12 @@ export class Worker implements JobRunner {
       onFailure: (job, error) => {
         this.#events.log('error', `${job.request.requestId} ${error.code}: ${error.detail ?? error.message}`)
       },
-      rankLagMs: this.#model.settings.responseTimeout * 1000,
-      onDeaf: (ms) => {
-        this.#kill(`Killed: a request that nobody waits for went on for longer than ${ms} ms`)
+      rankLagMs: settings.responseTimeout * 1000,
+      onDeaf: (why) => {
+        this.#kill(`Killed: ${why}`)
+      },
+      onDiscarded: () => {
+        this.#model.metrics.discarded()
       },
     })
   }
@@ -233,7 +229,7 @@ export class Worker implements JobRunner {
     else this.#events.log(stream === 'stderr' ? 'warn' : 'info', `${prefix}${line}`, stream)
   }
 
-  #loadFailed(group: RankGroup, error: ServeError): void {
+  #loadFailed(group: WorkerGroup, error: ServeError): void {
     this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
     this.#events.log('error', `Load failed: ${error.message}${error.detail ? `\n${error.detail}` : ''}`)
@@ -251,7 +247,7 @@ export class Worker implements JobRunner {
   }
 
   /** A process of the group ended unasked. Before the handler is loaded, `load` rejects and the rest happens there. */
-  #died(group: RankGroup, cause: ExitCause): void {
+  #died(group: WorkerGroup, cause: ExitCause): void {
     if (this.#group !== group) return
     this.#lastExit = { ...cause, reason: this.#killReason ?? cause.reason }
     this.#model.metrics.workerLost()

@@ -1,32 +1,39 @@
 import {
   getLlama,
-  LlamaCompletion,
   LlamaLogLevel,
   type Llama,
   type LlamaContext,
-  type LlamaContextSequence,
+  type LlamaEmbeddingContext,
+  type LlamaGrammar,
   type LlamaModel,
+  type Token,
 } from 'node-llama-cpp'
-import { PredictionException, type Logger } from 'torchserve-ts'
-import type { Completion } from './parameters.ts'
-import { Slots } from './slots.ts'
+import { OpenAIError, type Logger } from 'torchserve-ts'
+import { compactGrammar } from './compact-grammar.ts'
+import { generate, type Piece, type Sampling } from './generation.ts'
 import type { LlamaSettings } from './settings.ts'
+import { Slots } from './slots.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
 /** No token of a known model stands for more characters; longer prompts are refused before they are tokenized. */
 const MAX_CHARACTERS_PER_TOKEN = 64
 
-/** One loaded GGUF and its context with several sequences; each completion has a sequence of its own. */
+/** One loaded GGUF and its context with several sequences, which the runtime computes together; each generation has a sequence of its own. */
 export class Engine {
   readonly #llama: Llama
-  readonly #model: LlamaModel
+  readonly #settings: LlamaSettings
   readonly #context: LlamaContext
   readonly #slots: Slots
+  readonly model: LlamaModel
+  #embedding: Promise<LlamaEmbeddingContext> | undefined
+  readonly #oneEmbedding = new Slots(1)
+  #vocabularySize: number | undefined
 
-  private constructor(llama: Llama, model: LlamaModel, context: LlamaContext) {
+  private constructor(llama: Llama, model: LlamaModel, context: LlamaContext, settings: LlamaSettings) {
     this.#llama = llama
-    this.#model = model
+    this.model = model
     this.#context = context
+    this.#settings = settings
     this.#slots = new Slots(context.totalSequences)
   }
 
@@ -45,7 +52,7 @@ export class Engine {
       sequences: settings.sequences,
       threads: settings.threads,
     })
-    const engine = new Engine(llama, model, context)
+    const engine = new Engine(llama, model, context, settings)
     await engine.#warmUp()
     return engine
   }
@@ -55,116 +62,101 @@ export class Engine {
     return this.#context.contextSize
   }
 
+  get vocabularySize(): number {
+    return (this.#vocabularySize ??= [...this.model.iterateAllTokens()].length)
+  }
+
+  /** A text as the beginning of a prompt: with the token that begins a text, if the model wants one. @throws OpenAIError 400 for one that cannot fit */
+  promptTokens(text: string): Token[] {
+    this.checkLength(text.length)
+    const { bos, shouldPrependBosToken } = this.model.tokens
+    if (!shouldPrependBosToken || bos === null) return this.model.tokenize(text)
+    return [bos, ...this.model.tokenize(text, false, 'trimLeadingSpace')]
+  }
+
+  /** @throws OpenAIError 400 when so many characters cannot fit */
+  checkLength(characters: number): void {
+    if (characters > this.contextSize * MAX_CHARACTERS_PER_TOKEN)
+      throw tooLong(`${characters} characters`, this.contextSize)
+  }
+
+  /** Tokens that fit behind a prompt. @throws OpenAIError 400 when there is no room */
+  roomAfter(promptTokens: number): number {
+    const room = this.contextSize - promptTokens - 1
+    if (room > 0) return room
+    throw tooLong(`${promptTokens} tokens`, this.contextSize)
+  }
+
   /**
-   * Continues the prompt. `onText` gets each token's text as whole characters; the next token is not computed before
-   * its promise is kept, so a slow reader slows only its own completion. Waits while all sequences are taken.
-   * @returns the whole text
-   * @throws PredictionException 400 for a prompt that does not fit; the signal's reason once it is aborted
+   * Continues the prompt, which must not be empty. Waits while all sequences are taken.
+   * @throws OpenAIError 400 for a prompt that does not fit; the signal's reason once it is aborted
    */
-  async complete(
-    wanted: Completion,
-    signal: AbortSignal,
-    onText: (text: string) => Promise<void> | undefined,
-  ): Promise<string> {
-    const room = this.#roomAfter(wanted.prompt)
+  async *generate(prompt: readonly Token[], sampling: Sampling, signal: AbortSignal): AsyncGenerator<Piece> {
+    const maxTokens = Math.min(sampling.maxTokens, this.roomAfter(prompt.length))
     await this.#slots.take(signal)
     try {
-      return await this.#run(wanted, Math.min(wanted.maxTokens, room), signal, onText)
+      const sequence = this.#context.getSequence()
+      try {
+        yield* generate(sequence, prompt, { ...sampling, maxTokens }, signal)
+      } finally {
+        await sequence.dispose()
+      }
     } finally {
       this.#slots.giveBack()
     }
   }
 
-  async dispose(): Promise<void> {
-    await this.#context.dispose()
-    await this.#model.dispose()
-    await this.#llama.dispose()
+  /** JSON that fits a schema (none: any object) is all that can be generated under it. */
+  async jsonGrammar(schema?: Record<string, unknown>): Promise<LlamaGrammar> {
+    const llama = this.#llama
+    const { grammar } =
+      schema === undefined
+        ? await llama.getGrammarFor('json')
+        : await llama.createGrammarForJsonSchema(schema as Parameters<Llama['createGrammarForJsonSchema']>[0])
+    return llama.createGrammar({ grammar: compactGrammar(grammar) })
   }
 
-  async #run(
-    wanted: Completion,
-    maxTokens: number,
-    signal: AbortSignal,
-    onText: (text: string) => Promise<void> | undefined,
-  ): Promise<string> {
-    const sequence = this.#context.getSequence()
+  /** The vector of a text, one text at a time; its context is made when it is first asked for. */
+  async embed(tokens: Token[], signal: AbortSignal): Promise<readonly number[]> {
+    if (tokens.length > this.contextSize) throw tooLong(`${tokens.length} tokens`, this.contextSize)
+    await this.#oneEmbedding.take(signal)
     try {
-      const pace = new Pace(signal)
-      pace.governs(sequence)
-      const text = await new LlamaCompletion({ contextSequence: sequence }).generateCompletion(
-        wanted.prompt,
-        {
-          maxTokens,
-          temperature: wanted.temperature,
-          topP: wanted.topP,
-          seed: wanted.seed,
-          customStopTriggers: wanted.stop,
-          contextShiftSize: 1,
-          signal,
-          onTextChunk: (chunk) => {
-            if (chunk !== '') pace.waitFor(onText(chunk))
-          },
-        },
-      )
-      await pace.ready()
-      return text
+      const { contextSize, threads } = { contextSize: this.contextSize, threads: this.#settings.threads }
+      this.#embedding ??= this.model.createEmbeddingContext({ contextSize, threads })
+      const { vector } = await (await this.#embedding).getEmbeddingFor(tokens)
+      return vector
     } finally {
-      await sequence.dispose()
+      this.#oneEmbedding.giveBack()
     }
+  }
+
+  async dispose(): Promise<void> {
+    await (await this.#embedding)?.dispose()
+    await this.#context.dispose()
+    await this.model.dispose()
+    await this.#llama.dispose()
   }
 
   /** A first token takes llama.cpp ten times as long as a later one; no client should wait for that. */
   async #warmUp(): Promise<void> {
+    const sampling = {
+      maxTokens: 2,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      seed: 0,
+      stop: [],
+      repeatPenalty: 1,
+    }
     const never = new AbortController().signal
-    const wanted = { prompt: 'The', temperature: 0, topP: 1, seed: 0, stop: [], maxTokens: 2, stream: false }
-    await this.complete(wanted, never, () => undefined)
-  }
-
-  /** Tokens that fit behind the prompt. */
-  #roomAfter(prompt: string): number {
-    const size = this.contextSize
-    const tokens =
-      prompt.length > size * MAX_CHARACTERS_PER_TOKEN ? Infinity : this.#model.tokenize(prompt).length
-    const room = size - tokens - 1
-    if (room > 0) return room
-    const length = tokens === Infinity ? `${prompt.length} characters` : `${tokens} tokens`
-    throw new PredictionException(`The prompt of ${length} does not fit the context of ${size} tokens`, 400)
+    for await (const _piece of this.generate(this.promptTokens('The'), sampling, never));
   }
 }
 
-/**
- * Makes generation wait for its reader. The library calls back with each text and goes on at once; it takes its
- * tokens from `sequence.evaluate`, so that is where to hold it.
- */
-class Pace {
-  readonly #signal: AbortSignal
-  #sending: Promise<void> | undefined
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal
-  }
-
-  governs(sequence: LlamaContextSequence): void {
-    const evaluate = sequence.evaluate.bind(sequence)
-    const ready = this.ready.bind(this)
-    sequence.evaluate = async function* (tokens, options) {
-      for await (const token of evaluate(tokens, options)) {
-        yield token
-        await ready()
-      }
-    }
-  }
-
-  waitFor(sending: Promise<void> | undefined): void {
-    this.#sending = sending
-    // Heard in `ready`; until then its failure must not count as unhandled.
-    sending?.catch(() => undefined)
-  }
-
-  async ready(): Promise<void> {
-    await this.#sending
-    this.#signal.throwIfAborted()
-  }
+function tooLong(length: string, contextSize: number): OpenAIError {
+  const message = `The prompt of ${length} does not fit the context of ${contextSize} tokens`
+  return new OpenAIError(message, 400, { code: 'context_length_exceeded' })
 }
 
 function log(logger: Logger, level: LlamaLogLevel, message: string): void {

@@ -2,33 +2,61 @@ import { basename } from 'node:path'
 import {
   BaseHandler,
   sendIntermediatePredictResponse,
+  type ChatChunk,
+  type ChatCompletionRequest,
+  type CompletionChunk,
+  type CompletionRequest,
   type Context,
+  type EmbeddingsRequest,
+  type EmbeddingsResult,
   type HandlerRequest,
   type HandlerResponse,
 } from 'torchserve-ts'
+import { ChatPrompts } from './chat-prompts.ts'
+import { chat } from './chat.ts'
+import { completions } from './completions.ts'
+import { embeddings } from './embeddings.ts'
 import { Engine } from './engine.ts'
 import { readCompletion } from './parameters.ts'
-import { readSettings } from './settings.ts'
+import { readSettings, type LlamaSettings } from './settings.ts'
 
-/** Continues a text with any GGUF model, token by token. Parameters: parameters.ts; configuration: model-config.yaml. */
+/**
+ * Serves any GGUF model: continues a text token by token for TorchServe's clients (parameters.ts), and speaks the OpenAI API. All
+ * requests share one loaded model. Configuration: model-config.yaml.
+ */
 export default class TextCompletion extends BaseHandler {
-  #engine: Engine | undefined
-  #maxTokens = 0
+  #engine!: Engine
+  #settings!: LlamaSettings
+  #prompts!: ChatPrompts
 
   override async initialize(context: Context): Promise<void> {
     const settings = readSettings(context)
     const start = performance.now()
     this.#engine = await Engine.load(settings, context.logger)
-    this.#maxTokens = settings.maxTokens
+    this.#settings = settings
+    this.#prompts = new ChatPrompts(this.#engine, settings.chatTemplate)
     context.logger.info(
       `Loaded ${basename(settings.modelPath)} in ${Math.round(performance.now() - start)} ms: ` +
         `context of ${this.#engine.contextSize} tokens, ${settings.sequences} sequences, ` +
-        `${settings.threads} thread${settings.threads === 1 ? '' : 's'}, gpu ${settings.gpu}`,
+        `${settings.threads} thread${settings.threads === 1 ? '' : 's'}, gpu ${settings.gpu}, ` +
+        `${this.#prompts.source} chat template`,
     )
   }
 
   override handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
     return Promise.all(requests.map((request, index) => this.#answer(request, index, context)))
+  }
+
+  chatCompletions(request: ChatCompletionRequest, context: Context): AsyncIterable<ChatChunk> {
+    return chat(this.#engine, this.#prompts, this.#settings.sampling, request, context.signal)
+  }
+
+  completions(request: CompletionRequest, context: Context): AsyncIterable<CompletionChunk> {
+    return completions(this.#engine, this.#settings.sampling, request, context.signal)
+  }
+
+  embeddings(request: EmbeddingsRequest, context: Context): Promise<EmbeddingsResult> {
+    return embeddings(this.#engine, request, context.signal)
   }
 
   async shutdown(): Promise<void> {
@@ -39,11 +67,17 @@ export default class TextCompletion extends BaseHandler {
   async #answer(request: HandlerRequest, index: number, context: Context): Promise<HandlerResponse> {
     const signal = context.requestSignal(index)
     try {
-      const wanted = readCompletion(request, this.#maxTokens)
+      const wanted = readCompletion(request, this.#settings.sampling)
       context.setResponseContentType(index, 'text/plain; charset=utf-8')
-      const send = wanted.stream ? sender(index, context) : () => undefined
-      const text = await this.#engine!.complete(wanted, signal, send)
-      return wanted.stream ? '' : text
+      const id = { [index]: context.requestIds[index]! }
+      let whole = ''
+      const prompt = this.#engine.promptTokens(wanted.prompt)
+      const sampling = { ...this.#settings.sampling, ...wanted }
+      for await (const { text } of this.#engine.generate(prompt, sampling, signal)) {
+        if (!wanted.stream) whole += text
+        else if (text !== '') await send(text, index, id, context)
+      }
+      return whole
     } catch (error) {
       if (signal.aborted) return ''
       return error instanceof Error ? error : new Error(String(error))
@@ -52,11 +86,8 @@ export default class TextCompletion extends BaseHandler {
 }
 
 /** Sends to one request of the batch; the others get nothing this time. */
-function sender(index: number, context: Context): (text: string) => Promise<void> {
-  const id = { [index]: context.requestIds[index]! }
-  return (text) => {
-    const items: string[] = []
-    items[index] = text
-    return sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
-  }
+function send(text: string, index: number, id: Record<number, string>, context: Context): Promise<void> {
+  const items: string[] = []
+  items[index] = text
+  return sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
 }

@@ -7,9 +7,9 @@ export interface Completion {
   prompt: string
   /** Tokens, at least 1; the context is a limit too. */
   maxTokens: number
-  /** 0 to 2; 0 always takes the likeliest token. Default 0.8. */
+  /** 0 to 2; 0 always takes the likeliest token. */
   temperature: number
-  /** Above 0, up to 1. Default 1. */
+  /** Above 0, up to 1. */
   topP: number
   /** The same seed gives the same text. Default: another one for each request. */
   seed: number
@@ -17,6 +17,13 @@ export interface Completion {
   stop: string[]
   /** Default true; false: the whole text as one answer. */
   stream: boolean
+}
+
+/** What counts when a request does not say it; from model-config.yaml. */
+export interface Defaults {
+  maxTokens: number
+  temperature: number
+  topP: number
 }
 
 type Fields = Record<string, unknown>
@@ -27,14 +34,14 @@ const MAX_STOPS = 16
 const MAX_STOP_LENGTH = 256
 
 /** @throws PredictionException 400 that names the parameter */
-export function readCompletion(request: HandlerRequest, defaultMaxTokens: number): Completion {
+export function readCompletion(request: HandlerRequest, defaults: Defaults): Completion {
   const fields = readFields(request)
   refuseUnknown(fields)
   return {
     prompt: prompt(fields['prompt']),
-    maxTokens: whole(fields, 'max_tokens', defaultMaxTokens, 1, Number.MAX_SAFE_INTEGER),
-    temperature: number(fields, 'temperature', 0.8, 0, 2),
-    topP: topP(fields),
+    maxTokens: whole(fields, 'max_tokens', defaults.maxTokens, 1, Number.MAX_SAFE_INTEGER),
+    temperature: number(fields, 'temperature', defaults.temperature, 0, 2),
+    topP: topP(fields, defaults.topP),
     seed: whole(fields, 'seed', undefined, 0, MAX_SEED),
     stop: stops(fields['stop']),
     stream: flag(fields, 'stream', true),
@@ -53,8 +60,8 @@ function prompt(value: unknown): string {
   throw bad('prompt must be a text that is not empty')
 }
 
-function topP(fields: Fields): number {
-  const value = number(fields, 'top_p', 1, 0, 1)
+function topP(fields: Fields, absent: number): number {
+  const value = number(fields, 'top_p', absent, 0, 1)
   if (value === 0) throw bad('top_p must be above 0')
   return value
 }

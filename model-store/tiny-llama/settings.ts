@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Context } from 'torchserve-ts'
 
@@ -13,8 +13,25 @@ export interface LlamaSettings {
   /** Default 1. */
   threads: number
   gpu: false | 'auto' | 'cuda' | 'vulkan' | 'metal'
-  /** Tokens for a request that does not say how many. Default 128. */
+  /** What counts for requests that do not say it. */
+  sampling: SamplingDefaults
+  /** A Jinja template for chats; undefined: the model's own, or the server's default if it has none. */
+  chatTemplate: string | undefined
+}
+
+export interface SamplingDefaults {
+  /** Default 128. */
   maxTokens: number
+  /** 0 to 2. Default 0.8. */
+  temperature: number
+  /** Above 0, up to 1. Default 1. */
+  topP: number
+  /** 0: all. Default 40. */
+  topK: number
+  /** 0 to 1. Default 0. */
+  minP: number
+  /** Of tokens among the last 64; 1: none. Default 1. */
+  repeatPenalty: number
 }
 
 const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
@@ -30,8 +47,38 @@ export function readSettings(
     sequences: count(config, 'sequences', 4),
     threads: count(config, 'threads', 1),
     gpu: gpu(config['gpu'] ?? false),
-    maxTokens: count(config, 'max_tokens', 128),
+    sampling: {
+      maxTokens: count(config, 'max_tokens', 128),
+      temperature: number(config, 'temperature', 0.8, 0, 2),
+      topP: number(config, 'top_p', 1, Number.MIN_VALUE, 1),
+      topK: number(config, 'top_k', 40, 0, Number.MAX_SAFE_INTEGER),
+      minP: number(config, 'min_p', 0, 0, 1),
+      repeatPenalty: number(config, 'repeat_penalty', 1, Number.MIN_VALUE, 10),
+    },
+    chatTemplate: chatTemplate(context.properties.modelDir, config['chat_template']),
   }
+}
+
+/** The template itself, or a file in the model's folder that holds it. */
+function chatTemplate(modelDir: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || value === '')
+    throw new Error(
+      'handler.chat_template in model-config.yaml must be a Jinja template or the name of a file',
+    )
+  return value.includes('{{') || value.includes('{%') ? value : readFileSync(resolve(modelDir, value), 'utf8')
+}
+
+function number(
+  config: Record<string, unknown>,
+  key: string,
+  absent: number,
+  min: number,
+  max: number,
+): number {
+  const value = config[key] ?? absent
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  throw new Error(`handler.${key} in model-config.yaml must be a number from ${min} to ${max}`)
 }
 
 function weightsPath(

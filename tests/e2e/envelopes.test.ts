@@ -36,6 +36,20 @@ test('service_envelope opens the requests of every route and closes their answer
   ])
 })
 
+test('the manifest names the envelope where the configuration does not', async () => {
+  const modelStore = tempDir()
+  doubling(modelStore)
+  mkdirSync(join(modelStore, 'doubling', 'MAR-INF'))
+  const model = { modelName: 'doubling', modelVersion: '1.0', handler: 'handler.mjs', envelope: 'kserve' }
+  const manifest = JSON.stringify({ runtime: 'node', model })
+  writeFileSync(join(modelStore, 'doubling', 'MAR-INF', 'MANIFEST.json'), manifest)
+  const server = await startServer({ modelStore, models: ['doubling'] })
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ instances: [1, 2] })
+  const answer = await rawRequest(server.ports.inference, '/v1/models/doubling:predict', { headers, body })
+  expect(JSON.parse(answer.body)).toEqual({ predictions: [[2], [4]] })
+})
+
 test('a model does not load in an envelope that nobody knows', async () => {
   const modelStore = tempDir()
   doubling(modelStore)

@@ -41,7 +41,7 @@ test('access_log.log has one line for every answer of REST and of gRPC', async (
   await rawRequest(inference, '/predictions/count', countBody({ id: 'a', n: 3, delay: 1000, stream: true }))
   await rawRequest(server.ports.metrics, '/metrics', { method: 'GET' })
   await rawRequest(inference, '/predictions/echo', { body: 'x'.repeat(2000) })
-  connect(inference, '127.0.0.1').end('garbage\r\n\r\n')
+  connect(inference, '127.0.0.1').resume().end('garbage\r\n\r\n')
 
   const grpc = inferenceClient(server.ports.grpcInference)
   await readAll(grpc.StreamPredictions(countInput({ id: 'b', n: 2, stream: true })))

@@ -300,15 +300,6 @@ dag: {good: [bad], bad: [nosuch]}
     expect((await register('partly', 'dag: {pass: []}')).status).toBe(200)
   })
 
-  test('a Python handler says that it is not served', async () => {
-    const handler = join(store.folder, 'handler.py')
-    writeFileSync(handler, 'def pre(data, context): return data')
-    await store.pack('python', 'dag: {pre: []}', handler)
-    const { status, json: answer } = await server.manage('POST', '/workflows?url=python.war')
-    expect(status).toBe(500)
-    expect(answer.message).toContain('runtime python')
-  })
-
   test('other methods are not allowed', async () => {
     for (const [method, path] of [
       ['PUT', '/workflows'],

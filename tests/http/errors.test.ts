@@ -21,6 +21,7 @@ test.each<[ErrorCode, number, string]>([
   ['CONFLICT', 409, 'ConflictStatusException'],
   ['DEFAULT_VERSION', 403, 'InvalidModelVersionException'],
   ['DOWNLOAD_FAILED', 400, 'DownloadArchiveException'],
+  ['DEPENDENCIES_FAILED', 400, 'ModelException'],
   ['CLEANUP_TIMEOUT', 408, 'RequestTimeoutException'],
   ['HANDLER_FAILED', 503, 'InternalServerException'],
   ['WORKER_LOST', 500, 'InternalServerException'],

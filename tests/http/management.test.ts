@@ -162,7 +162,7 @@ describe('the other routes', () => {
 
   test('tell whether a model is ready', async () => {
     const rig = await startRig(createManagementApp)
-    expect((await ask(rig, '/v1/models/m')).json()).toEqual({ name: 'm', ready: true })
+    expect((await ask(rig, '/v1/models/m')).json()).toMatchObject({ name: 'm', ready: true })
     expect((await ask(rig, '/v1/models/loading')).json()).toEqual({ name: 'loading', ready: false })
     expect((await ask(rig, '/v1/models/none')).status).toBe(404)
   })
@@ -222,7 +222,7 @@ describe('one port for inference and management', () => {
     expect((await ask(rig, '/predictions/m/1')).text).toBe('predicted')
     expect((await ask(rig, '/models/m/invoke')).text).toBe('predicted')
     expect((await ask(rig, '/v1/models/m:predict')).text).toBe('predicted')
-    expect((await ask(rig, '/v1/models/m')).json()).toEqual({ name: 'm', ready: true })
+    expect((await ask(rig, '/v1/models/m')).json()).toMatchObject({ name: 'm', ready: true })
     expect((await ask(rig, '/models/m/1')).json()).toMatchObject([{ modelName: 'm', modelVersion: '1' }])
     expect((await ask(rig, '/models/predict')).json()).toMatchObject([{ modelName: 'predict' }])
     expect((await ask(rig, '/models/m/1', { method: 'PUT' })).status).toBe(202)

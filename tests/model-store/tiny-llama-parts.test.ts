@@ -6,6 +6,8 @@ import { readCompletion } from '../../model-store/tiny-llama/parameters.ts'
 import { readSettings } from '../../model-store/tiny-llama/settings.ts'
 import { Slots } from '../../model-store/tiny-llama/slots.ts'
 
+const DEFAULTS = { maxTokens: 9, temperature: 0.8, topP: 1 }
+
 describe('tiny-llama: parameters', () => {
   const full = {
     prompt: 'Hi',
@@ -20,35 +22,38 @@ describe('tiny-llama: parameters', () => {
 
   test('are the same from JSON, JSON bytes, JSON text, a part `data` and parts by name', () => {
     const json = JSON.stringify(full)
-    expect(readCompletion({ body: full }, 9)).toEqual(read)
-    expect(readCompletion({ body: Buffer.from(json) }, 9)).toEqual(read)
-    expect(readCompletion({ body: json }, 9)).toEqual(read)
-    expect(readCompletion({ data: Buffer.from(json) }, 9)).toEqual(read)
+    expect(readCompletion({ body: full }, DEFAULTS)).toEqual(read)
+    expect(readCompletion({ body: Buffer.from(json) }, DEFAULTS)).toEqual(read)
+    expect(readCompletion({ body: json }, DEFAULTS)).toEqual(read)
+    expect(readCompletion({ data: Buffer.from(json) }, DEFAULTS)).toEqual(read)
     const parts = Object.entries(full).map(([name, value]) => {
       const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
       return [name, Buffer.from(text)] as const
     })
-    expect(readCompletion(Object.fromEntries(parts), 9)).toEqual(read)
+    expect(readCompletion(Object.fromEntries(parts), DEFAULTS)).toEqual(read)
   })
 
   test('may be a plain text: the prompt', () => {
-    expect(readCompletion({ body: 'Once upon' }, 9)).toMatchObject({
+    expect(readCompletion({ body: 'Once upon' }, DEFAULTS)).toMatchObject({
       prompt: 'Once upon',
       maxTokens: 9,
       topP: 1,
     })
-    expect(readCompletion({ data: Buffer.from('Once') }, 9)).toMatchObject({ prompt: 'Once', stream: true })
+    expect(readCompletion({ data: Buffer.from('Once') }, DEFAULTS)).toMatchObject({
+      prompt: 'Once',
+      stream: true,
+    })
   })
 
   test('without a seed get another one each time', () => {
-    const seeds = new Set(Array.from({ length: 20 }, () => readCompletion({ body: 'x' }, 9).seed))
+    const seeds = new Set(Array.from({ length: 20 }, () => readCompletion({ body: 'x' }, DEFAULTS).seed))
     expect(seeds.size).toBeGreaterThan(15)
   })
 
   test('take one stop text as well as a list', () => {
-    expect(readCompletion({ body: { prompt: 'x', stop: 'end' } }, 9).stop).toEqual(['end'])
-    expect(readCompletion({ prompt: 'x', stop: Buffer.from('["a","b"]') }, 9).stop).toEqual(['a', 'b'])
-    expect(readCompletion({ prompt: 'x', stop: Buffer.from('["a') }, 9).stop).toEqual(['["a'])
+    expect(readCompletion({ body: { prompt: 'x', stop: 'end' } }, DEFAULTS).stop).toEqual(['end'])
+    expect(readCompletion({ prompt: 'x', stop: Buffer.from('["a","b"]') }, DEFAULTS).stop).toEqual(['a', 'b'])
+    expect(readCompletion({ prompt: 'x', stop: Buffer.from('["a') }, DEFAULTS).stop).toEqual(['["a'])
   })
 
   test.each([
@@ -74,13 +79,13 @@ describe('tiny-llama: parameters', () => {
     [['x'], 'must be a JSON object'],
     [Buffer.from([0xff, 0xfe]), 'not UTF-8'],
   ])('that are bad are refused with status 400: %j', (body, message) => {
-    const bad = (): unknown => readCompletion({ body }, 9)
+    const bad = (): unknown => readCompletion({ body }, DEFAULTS)
     expect(bad).toThrow(message)
     expect(bad).toThrow(expect.objectContaining({ name: 'PredictionException', code: 400 }))
   })
 
   test('say what to do about JSON that was sent as a form', () => {
-    expect(() => readCompletion({ '{"prompt":"x"}': Buffer.alloc(0) }, 9)).toThrow(
+    expect(() => readCompletion({ '{"prompt":"x"}': Buffer.alloc(0) }, DEFAULTS)).toThrow(
       'content-type: application/json',
     )
   })

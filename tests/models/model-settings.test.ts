@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { resolveModelSettings, type ModelSettings } from '../../frontend/models/model-settings.ts'
+import type { ModelSettings } from '../../frontend/models/model-settings.ts'
+import { resolveModelSettings } from '../../frontend/models/resolve-model-settings.ts'
 import { workersThatFit } from '../../frontend/models/device-settings.ts'
 import type { RegisterRequest } from '../../frontend/models/operations.ts'
 import type { VersionSettings } from '../../frontend/config/settings.ts'

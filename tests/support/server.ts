@@ -93,10 +93,11 @@ export class Server {
     }
   }
 
-  async ready(model: string): Promise<void> {
+  async ready(model: string, withinMs?: number): Promise<void> {
     await this.until(
       () => this.describe(model),
       (versions) => versions[0]!.workers.every((worker) => worker.status === 'READY'),
+      withinMs,
     )
   }
 

@@ -34,6 +34,12 @@ export const COLLECTIONS: readonly Collection[] = [
     data: 'kf_inference_data',
     config: ['service_envelope=kserve', ...PROMETHEUS],
   },
+  {
+    name: 'inference_kf_older',
+    file: 'kf_inference_api_test_collection',
+    data: 'kf_inference_data',
+    config: ['service_envelope=kserve', ...PROMETHEUS],
+  },
   { name: 'https_kf', file: 'kf_https_test_collection', config: 'resources/config_kf.properties' },
   {
     name: 'inference_kfv2',

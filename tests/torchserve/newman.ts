@@ -33,6 +33,7 @@ export async function installNewman(): Promise<void> {
 /**
  * Runs a collection against the server on TorchServe's default ports.
  * @param cwd the folder `test` of a checkout
+ * @throws Error when newman fails, or makes no request
  */
 export async function runCollection(
   { name, file, data }: Collection,
@@ -45,6 +46,7 @@ export async function runCollection(
   await execa(process.execPath, [NEWMAN, 'run', `postman/${file}.json`, ...flags], { cwd, timeout: LIMIT_MS })
   const items = data === undefined ? [] : await readItems(join(cwd, 'postman', `${data}.json`))
   const { run } = JSON.parse(await readFile(report, 'utf8')) as { run: { executions: Execution[] } }
+  if (run.executions.length === 0) throw new Error('newman made no request')
   return run.executions.map((execution) => toResult(name, execution, items[execution.cursor.iteration]))
 }
 

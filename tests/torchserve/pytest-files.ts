@@ -19,3 +19,6 @@ export const PYTEST_FILES: readonly string[] = [
   'test_mnist_template',
   'test_model_config',
 ]
+
+/** Those that are about Python models only. */
+export const PYTHON_PYTEST_FILES: readonly string[] = ['test_model_custom_dependencies']

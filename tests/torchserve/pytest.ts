@@ -4,7 +4,6 @@ import { delimiter, join } from 'node:path'
 import { execa } from 'execa'
 import { REPOSITORY } from './places.ts'
 import type { Result } from './result.ts'
-import { VENV_BIN } from './venv.ts'
 import type { Workspace } from './workspace.ts'
 
 const FILE_LIMIT_MS = 1_200_000
@@ -25,7 +24,7 @@ interface ReportLine {
 export async function generateStubs(space: Workspace): Promise<void> {
   const protos = join(space.checkout, 'frontend/server/src/main/resources/proto')
   await execa(
-    join(VENV_BIN, 'python'),
+    join(space.venvBin, 'python'),
     [
       ...['-m', 'grpc_tools.protoc', `--proto_path=${protos}`, `--proto_path=${join(REPOSITORY, 'proto')}`],
       ...[
@@ -43,12 +42,16 @@ export async function generateStubs(space: Workspace): Promise<void> {
  * Runs one file. What fails runs a second time by itself, because some tests read a log file right after an answer, which a busy
  * machine may not have written; the report says when it took two.
  */
-export async function runPytest(file: string, space: Workspace): Promise<Result[]> {
-  const results = await runOnce(file, [], space)
+export async function runPytest(
+  file: string,
+  space: Workspace,
+  absent: readonly string[],
+): Promise<Result[]> {
+  const results = await runOnce(file, [], space, absent)
   const broken = results.filter(({ outcome, test }) => outcome === 'failed' && test.startsWith('test_'))
   if (broken.length === 0) return results
   const names = broken.map(({ test }) => test)
-  const passed = (await runOnce(file, names, space)).filter(({ outcome }) => outcome === 'passed')
+  const passed = (await runOnce(file, names, space, absent)).filter(({ outcome }) => outcome === 'passed')
   return results.map((result) => {
     const second = passed.find(({ test }) => test === result.test)
     return second === undefined
@@ -58,15 +61,20 @@ export async function runPytest(file: string, space: Workspace): Promise<Result[
 }
 
 /** In a process of its own, with an empty workspace folder. @param tests none: all of the file */
-async function runOnce(file: string, tests: readonly string[], space: Workspace): Promise<Result[]> {
+async function runOnce(
+  file: string,
+  tests: readonly string[],
+  space: Workspace,
+  absent: readonly string[],
+): Promise<Result[]> {
   await clean(space)
   const name = tests.length === 0 ? file : `${file}.again`
   const report = join(space.reports, `${name}.jsonl`)
   const env = {
     ...space.env,
-    PATH: [VENV_BIN, space.env['PATH']].join(delimiter),
     PYTHONPATH: [space.python, join(space.checkout, 'model-archiver'), space.checkout].join(delimiter),
     CONFORMANCE_REPORT: report,
+    CONFORMANCE_ABSENT: absent.join(','),
   }
   const targets = tests.length === 0 ? [`${file}.py`] : tests.map((test) => `${file}.py::${test}`)
   const { exitCode, timedOut } = await execa('python', ['-m', 'pytest', ...FLAGS, ...targets], {

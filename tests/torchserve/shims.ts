@@ -10,7 +10,7 @@ const PYTHON = fileURLToPath(new URL('python/', import.meta.url))
 
 /** Puts `torchserve` and the archivers on the PATH of the tests, and our packaging function into their Python package. */
 export async function makeCommands(space: Workspace): Promise<void> {
-  await command(space, 'torchserve', join(REPOSITORY, 'dist', 'frontend', 'cli.js'))
+  await makeServerCommand(space)
   await command(space, 'torch-model-archiver', await bundle(space, 'torch-model-archiver'))
   await command(
     space,
@@ -21,6 +21,11 @@ export async function makeCommands(space: Workspace): Promise<void> {
     join(PYTHON, 'model_packaging.py'),
     join(space.checkout, 'model-archiver', 'model_archiver', 'model_packaging.py'),
   )
+}
+
+/** Only the server is ours: the archivers are TorchServe's. */
+export async function makeServerCommand(space: Workspace): Promise<void> {
+  await command(space, 'torchserve', join(REPOSITORY, 'dist', 'frontend', 'cli.js'))
   await cp(PYTHON, space.python, { recursive: true })
 }
 

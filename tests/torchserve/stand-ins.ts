@@ -1,34 +1,28 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createArchive } from '../../model-archiver/pack.ts'
-import { STAND_INS } from './places.ts'
+import type { Packing } from './packing.ts'
 import { readRecordings, type Recordings } from './recordings.ts'
 import { packWar } from './wars.ts'
-
-/** Models that are more than a network with recorded answers. */
-const HANDLERS: Readonly<Record<string, string>> = {
-  echo_stream: 'echo-stream.ts',
-  cat_dog_classification: 'cat-or-dog.ts',
-  dog_breed_classification: 'dog-breed.ts',
-}
 
 /** Makes the archives that TorchServe's tests name, each once. */
 export class StandIns {
   readonly #recordings: Recordings
   readonly #checkout: string
   readonly #folder: string
+  readonly #packing: Packing
   readonly #made = new Map<string, Promise<string>>()
 
-  private constructor(recordings: Recordings, checkout: string, folder: string) {
+  private constructor(recordings: Recordings, checkout: string, folder: string, packing: Packing) {
     this.#recordings = recordings
     this.#checkout = checkout
     this.#folder = folder
+    this.#packing = packing
   }
 
   /** @param folder gets NAME/answers.json of each network at once, and of `unknown`, which knows none; archives when they are asked for */
-  static async create(checkout: string, folder: string): Promise<StandIns> {
+  static async create(checkout: string, folder: string, packing: Packing): Promise<StandIns> {
     const recordings = await readRecordings(checkout)
-    const standIns = new StandIns(recordings, checkout, folder)
+    const standIns = new StandIns(recordings, checkout, folder, packing)
     for (const [name, answers] of [...recordings.answers, ['unknown', {}] as const]) {
       await mkdir(join(folder, name), { recursive: true })
       await writeFile(standIns.#answers(name), JSON.stringify(answers))
@@ -47,29 +41,18 @@ export class StandIns {
 
   /** @returns the path of NAME.mar */
   archive(name: string): Promise<string> {
-    return this.#once(`${name}.mar`, () => this.#make(name))
+    return this.#once(`${name}.mar`, () => this.#packing.archive(name, this.#answers(name), this.#folder))
   }
 
   /** @returns the path of NAME.war */
   war(name: string): Promise<string> {
-    return this.#once(`${name}.war`, () => packWar(name, this.#checkout, this.#folder))
+    return this.#once(`${name}.war`, () => packWar(name, this.#checkout, this.#folder, this.#packing))
   }
 
   #once(file: string, make: () => Promise<string>): Promise<string> {
     const made = this.#made.get(file) ?? make()
     this.#made.set(file, made)
     return made
-  }
-
-  async #make(modelName: string): Promise<string> {
-    return createArchive({
-      modelName,
-      version: '1.0',
-      handler: join(STAND_INS, HANDLERS[modelName] ?? 'recorded.ts'),
-      extraFiles: [this.#answers(modelName)],
-      exportPath: this.#folder,
-      force: true,
-    })
   }
 
   #answers(name: string): string {

@@ -9,7 +9,7 @@ const FOLDER = join(BUILD, 'venv')
 const DONE = join(FOLDER, 'done')
 
 /** What the tests import, as far as we run them; PyTorch is not among it. */
-const PACKAGES = [
+export const PACKAGES = [
   'pytest==8.4.2',
   'pytest-timeout==2.4.0',
   'requests==2.32.5',
@@ -19,12 +19,20 @@ const PACKAGES = [
   'googleapis-common-protos==1.70.0',
 ]
 
-export const VENV_BIN = join(FOLDER, 'bin')
+/** A Python environment of the harness, made in .build once. */
+export interface Venv {
+  /** Absolute folder of its commands. */
+  readonly bin: string
+  make(): Promise<void>
+}
 
-/** Makes the Python environment of TorchServe's pytest files in .build once. */
-export async function makeVenv(): Promise<void> {
-  if (existsSync(DONE)) return
-  await execa('python3', ['-m', 'venv', '--clear', FOLDER])
-  await execa(join(VENV_BIN, 'python'), ['-m', 'pip', 'install', '--quiet', ...PACKAGES])
-  await writeFile(DONE, '')
+/** For the tests alone: the models are ours. */
+export const TESTS_VENV: Venv = {
+  bin: join(FOLDER, 'bin'),
+  make: async () => {
+    if (existsSync(DONE)) return
+    await execa('python3', ['-m', 'venv', '--clear', FOLDER])
+    await execa(join(FOLDER, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', ...PACKAGES])
+    await writeFile(DONE, '')
+  },
 }

@@ -1,13 +1,12 @@
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { packWorkflow } from '../../model-archiver/pack-workflow.ts'
-import { STAND_INS } from './places.ts'
+import type { Packing } from './packing.ts'
 
 interface War {
   readonly workflowName: string
   /** The graph, or its file in a checkout. */
   readonly spec: string
-  /** In models/workflows. */
+  /** In models/workflows and python-models/workflows. */
   readonly functions: string
 }
 
@@ -34,20 +33,20 @@ dag:
 
 /** The workflow archives that TorchServe's tests name; the public ones cannot be reached, so their graphs are ours. */
 const WARS: Readonly<Record<string, War>> = {
-  densenet_wf: { workflowName: 'densenet', spec: around('densenet161.mar'), functions: 'pass-on.ts' },
+  densenet_wf: { workflowName: 'densenet', spec: around('densenet161.mar'), functions: 'pass-on' },
   'timeout-retry-test': {
     workflowName: 'densenet',
     spec: ALONE.replace('1', '1\n  timeout-ms: 100\n  retry-attempts: 2'),
-    functions: 'slow.ts',
+    functions: 'slow',
   },
-  dog_breed_wf: { workflowName: 'dog_breed_wf', spec: DOG_BREED, functions: 'dog-breed.ts' },
-  custom_python_dep: { workflowName: 'custom_python_dep', spec: ALONE, functions: 'missing-package.ts' },
+  dog_breed_wf: { workflowName: 'dog_breed_wf', spec: DOG_BREED, functions: 'dog-breed' },
+  custom_python_dep: { workflowName: 'custom_python_dep', spec: ALONE, functions: 'missing-package' },
   'loading-memory-error': {
     workflowName: 'loading-memory-error',
     spec: ALONE,
-    functions: 'out-of-memory.ts',
+    functions: 'out-of-memory',
   },
-  smtest: { workflowName: 'smtest', spec: around('mnist.mar'), functions: 'pass-on.ts' },
+  smtest: { workflowName: 'smtest', spec: around('mnist.mar'), functions: 'pass-on' },
 }
 
 export function isWar(name: string): boolean {
@@ -55,14 +54,18 @@ export function isWar(name: string): boolean {
 }
 
 /** Packs NAME.war. @returns its path */
-export async function packWar(name: string, checkout: string, folder: string): Promise<string> {
+export async function packWar(
+  name: string,
+  checkout: string,
+  folder: string,
+  packing: Packing,
+): Promise<string> {
   const { workflowName, spec, functions } = WARS[name]!
   const own = join(folder, name)
   await mkdir(own, { recursive: true })
   const specFile = join(own, 'workflow.yaml')
   await writeFile(specFile, spec.endsWith('.yaml') ? await readFile(join(checkout, spec)) : spec)
-  const handler = join(STAND_INS, 'workflows', functions)
-  const { path } = await packWorkflow({ workflowName, specFile, handler, exportPath: own, force: true })
+  const path = await packing.war(workflowName, specFile, functions, own)
   const war = join(folder, `${name}.war`)
   await copyFile(path, war)
   return war

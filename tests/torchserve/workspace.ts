@@ -30,16 +30,20 @@ export class Workspace {
   /** Short, because sockets are made in it. */
   readonly temp: string
 
-  private constructor(temp: string) {
+  /** Folder of the Python commands. */
+  readonly venvBin: string
+
+  private constructor(temp: string, venvBin: string) {
     this.temp = temp
+    this.venvBin = venvBin
   }
 
   /** @throws Error when `tests` is no checkout of pytorch/serve */
-  static async create(tests: string): Promise<Workspace> {
+  static async create(tests: string, venvBin: string): Promise<Workspace> {
     const source = resolve(tests)
     if (!existsSync(join(source, 'test', 'postman')))
       throw new Error(`${source} is no checkout of pytorch/serve: it has no folder test/postman.`)
-    const space = new Workspace(await mkdtemp(join(tmpdir(), 'ts-')))
+    const space = new Workspace(await mkdtemp(join(tmpdir(), 'ts-')), venvBin)
     await rm(join(BUILD, 'torchserve'), { recursive: true, force: true })
     for (const folder of [space.bin, space.archives, space.reports]) await mkdir(folder, { recursive: true })
     for (const part of PARTS) await copy(join(source, part), join(space.checkout, part))
@@ -51,7 +55,7 @@ export class Workspace {
     const { NODE_OPTIONS: _, ...rest } = process.env
     return {
       ...rest,
-      PATH: [this.bin, process.env['PATH']].join(delimiter),
+      PATH: [this.bin, this.venvBin, process.env['PATH']].join(delimiter),
       TMPDIR: this.temp,
       TEMP: this.temp,
       TS_ALLOW_PRIVATE_URLS: 'true',

@@ -59,6 +59,7 @@ export async function startRig(
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
       maxResponseSize: 100_000,
+      openaiHeartbeatInterval: 0,
       enableModelApi: options.enableModelApi ?? true,
       openInferenceProtocol: options.openInferenceProtocol ?? false,
       openInferenceGzip: true,

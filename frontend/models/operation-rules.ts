@@ -1,6 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
 import type { Model } from './model.ts'
-import type { OperationResult } from './operations.ts'
+import type { OperationResult, ScaleRequest } from './operations.ts'
 
 /** The workers of a model did not start: TorchServe's sentence, with the cause. */
 export function startFailure(model: Model, error: unknown): ServeError {
@@ -14,4 +14,14 @@ export function startFailure(model: Model, error: unknown): ServeError {
 
 export function done(message: string): OperationResult {
   return { state: 'done', message }
+}
+
+/** How many workers a scale call wants. @throws ServeError INTERNAL, INVALID_ARGUMENT with TorchServe's sentences */
+export function workerBounds({ minWorker: min = 1, maxWorker: max = min }: ScaleRequest): {
+  min: number
+  max: number
+} {
+  if (min < 0) throw new ServeError('INTERNAL', 'min_worker cannot be negative.')
+  if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
+  return { min, max }
 }

@@ -1,0 +1,22 @@
+/** No event of a chat is larger; one that is would be kept until it ends. */
+const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
+
+/** The data of each event of a stream of Server-Sent Events; comments and other fields are left out. @throws Error for an event without end */
+export async function* sseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  let data: string[] = []
+  for await (const bytes of body) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r(?!$)/)
+    rest = lines.pop()!
+    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('The provider sent an event that is too large')
+    for (const line of lines) {
+      if (line.startsWith('data:')) data.push(line.slice(line.startsWith('data: ') ? 6 : 5))
+      if (line !== '' || data.length === 0) continue
+      yield data.join('\n')
+      data = []
+    }
+  }
+  if (rest.startsWith('data:')) data.push(rest.slice(5).trimStart())
+  if (data.length > 0) yield data.join('\n')
+}

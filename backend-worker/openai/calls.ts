@@ -1,0 +1,113 @@
+import { type Dialect } from '../../protocol/dialects.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import type { PredictRequest } from '../../protocol/messages.ts'
+import { ChatStream, CompletionStream, type StreamHead } from '../../protocol/openai/chunks.ts'
+import { Collector } from '../../protocol/openai/collect.ts'
+import { embeddingsAnswer } from '../../protocol/openai/embeddings.ts'
+import type {
+  ChatCompletionRequest,
+  Completion,
+  CompletionRequest,
+  EmbeddingsRequest,
+  SamplingOptions,
+} from '../../protocol/openai/types.ts'
+import type { Context, Handler } from '../handler.ts'
+import { isAsyncIterable } from '../iterate.ts'
+import type { NativeCall } from '../native.ts'
+import { chatChunks, completionChunks } from './as-chunks.ts'
+
+type Answer<T> = AsyncIterable<T> | Completion | Promise<Completion>
+
+/** The OpenAI dialects that a handler speaks, by the methods that it has. */
+export function openaiCalls(handler: Handler): [Dialect, NativeCall][] {
+  const calls: [Dialect, NativeCall][] = []
+  if (handler.chatCompletions !== undefined) calls.push(['openai-chat', chatCall(handler)])
+  if (handler.completions !== undefined) calls.push(['openai-completions', completionCall(handler)])
+  if (handler.embeddings !== undefined) calls.push(['openai-embeddings', embeddingsCall(handler)])
+  return calls
+}
+
+function chatCall(handler: Handler): NativeCall {
+  return (request, context) => answerChat(handler, bodyOf(request) as ChatCompletionRequest, context)
+}
+
+function completionCall(handler: Handler): NativeCall {
+  return (request, context) => answerCompletion(handler, bodyOf(request) as CompletionRequest, context)
+}
+
+function embeddingsCall(handler: Handler): NativeCall {
+  return async (request, context) => {
+    const body = bodyOf(request) as EmbeddingsRequest
+    const result = await handler.embeddings!(body, context)
+    return [JSON.stringify(embeddingsAnswer(result, body.model, body.encoding_format ?? 'float'))]
+  }
+}
+
+/** A list with the whole answer, or a stream with one chunk per item. */
+function answerChat(handler: Handler, body: ChatCompletionRequest, context: Context): unknown {
+  const answer = handler.chatCompletions!(body, context)
+  const head = streamHead('chatcmpl', body, context)
+  if (body.stream === true) return streamed(chunksOf(answer, chatChunks), new ChatStream(head))
+  const collector = new Collector(head)
+  return collected(
+    answer,
+    (chunk) => collector.addChat(chunk),
+    () => collector.chat(),
+    head,
+  )
+}
+
+function answerCompletion(handler: Handler, body: CompletionRequest, context: Context): unknown {
+  const answer = handler.completions!(body, context)
+  const head = streamHead('cmpl', body, context)
+  if (body.stream === true) return streamed(chunksOf(answer, completionChunks), new CompletionStream(head))
+  const collector = new Collector(head)
+  return collected(
+    answer,
+    (chunk) => collector.addText(chunk),
+    () => collector.text(),
+    head,
+  )
+}
+
+function streamHead(prefix: string, body: SamplingOptions, context: Context): StreamHead {
+  return {
+    id: `${prefix}-${context.requestIds[0]!}`,
+    created: Math.floor(Date.now() / 1000),
+    model: body.model,
+    includeUsage: body.stream_options?.include_usage === true,
+  }
+}
+
+async function* chunksOf<T>(answer: Answer<T>, parts: (whole: Completion) => T[]): AsyncGenerator<T> {
+  if (isAsyncIterable(answer)) yield* answer as AsyncIterable<T>
+  else yield* parts(await answer)
+}
+
+async function* streamed<T>(
+  chunks: AsyncIterable<T>,
+  stream: { next(chunk: T): T[]; end(): T[] },
+): AsyncGenerator<string[]> {
+  for await (const chunk of chunks) {
+    for (const complete of stream.next(chunk)) yield [JSON.stringify(complete)]
+  }
+  for (const last of stream.end()) yield [JSON.stringify(last)]
+}
+
+async function collected<T>(
+  answer: Answer<T>,
+  add: (chunk: T) => void,
+  whole: () => Completion,
+  { id, created, model }: StreamHead,
+): Promise<string[]> {
+  if (!isAsyncIterable(answer)) return [JSON.stringify({ id, created, model, ...(await answer) })]
+  for await (const chunk of answer as AsyncIterable<T>) add(chunk)
+  return [JSON.stringify(whole())]
+}
+
+/** The frontend has checked it. */
+function bodyOf(request: PredictRequest): unknown {
+  const part = request.parts[0]
+  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI dialect has no body')
+  return JSON.parse(Buffer.from(part.data).toString()) as unknown
+}

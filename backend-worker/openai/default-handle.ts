@@ -1,0 +1,87 @@
+import type {
+  ChatChunk,
+  ChatCompletionRequest,
+  CompletionChunk,
+  CompletionRequest,
+  EmbeddingsRequest,
+} from '../../protocol/openai/types.ts'
+import type { Context, Handler, HandlerRequest, HandlerResponse } from '../handler.ts'
+import { isAsyncIterable } from '../iterate.ts'
+import { sendIntermediatePredictResponse } from '../intermediate.ts'
+import { PredictionException } from '../prediction-exception.ts'
+
+type Fields = Record<string, unknown>
+
+/**
+ * `handle` for a handler that has only methods of the OpenAI API, so that TorchServe's routes reach it too (docs/openai.md): the
+ * body is a request of that API, told apart by `messages`, `prompt` or `input`. The texts are the answer, one item each; embeddings are JSON.
+ */
+export function handleByOpenAI(handler: Handler): Handler['handle'] {
+  return (requests, context) =>
+    Promise.all(requests.map((request, index) => answer(handler, request, index, context)))
+}
+
+async function answer(
+  handler: Handler,
+  request: HandlerRequest,
+  index: number,
+  context: Context,
+): Promise<HandlerResponse> {
+  try {
+    return await texts(handler, fieldsOf(request, context), index, context)
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+async function texts(
+  handler: Handler,
+  fields: Fields,
+  index: number,
+  context: Context,
+): Promise<HandlerResponse> {
+  const chunks = call(handler, fields, context)
+  if (!isAsyncIterable(chunks)) return chunks
+  const id = { [index]: context.requestIds[index]! }
+  const signal = context.requestSignal(index)
+  for await (const chunk of chunks as AsyncIterable<ChatChunk | CompletionChunk>) {
+    if (signal.aborted) return ''
+    const items: string[] = []
+    items[index] = textOf(chunk)
+    if (items[index] !== '') await sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
+  }
+  return ''
+}
+
+function call(handler: Handler, fields: Fields, context: Context): unknown {
+  if (fields['messages'] !== undefined && handler.chatCompletions !== undefined)
+    return handler.chatCompletions(fields as unknown as ChatCompletionRequest, context)
+  if (fields['prompt'] !== undefined && handler.completions !== undefined)
+    return handler.completions(fields as unknown as CompletionRequest, context)
+  if (fields['input'] !== undefined && handler.embeddings !== undefined)
+    return handler.embeddings(fields as unknown as EmbeddingsRequest, context)
+  throw new PredictionException('The body must be JSON with messages, prompt or input', 400)
+}
+
+function fieldsOf(request: HandlerRequest, context: Context): Fields {
+  const body = request['data'] ?? request['body']
+  const value = body instanceof Uint8Array ? parsed(body) : body
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new PredictionException('The body must be a JSON object', 400)
+  }
+  return { model: context.modelName, ...(value as Fields) }
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString())
+  } catch {
+    throw new PredictionException('The body must be a JSON object', 400)
+  }
+}
+
+function textOf({ choices }: ChatChunk | CompletionChunk): string {
+  const first = choices.find(({ index }) => index === 0)
+  if (first === undefined) return ''
+  return 'text' in first ? first.text : (first.delta.content ?? '')
+}

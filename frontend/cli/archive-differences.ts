@@ -1,0 +1,24 @@
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import type { ModelSettings } from '../models/model-settings.ts'
+
+/** Where this archive meets a deliberate difference of docs/torchserve-compatibility.md, a sentence each. */
+export function archiveDifferences(prepared: PreparedModel, own: ModelSettings): string[] {
+  const { modelConfig: config } = prepared
+  const found: (string | false)[] = [
+    'minWorkers' in config &&
+      !('maxWorkers' in config) &&
+      `minWorkers counts without maxWorkers: both are ${own.minWorkers}; TorchServe ignores it.`,
+    config['maxBatchDelay'] === 0 &&
+      'maxBatchDelay 0 waits for no further request; TorchServe waits for 100 ms.',
+    ['minWorkers', 'responseTimeout', 'startupTimeout'].some((key) => key in config) &&
+      'Workers and timeouts of a register call win over model-config.yaml; with TorchServe the file wins.',
+    Object.keys(config).length > 0 &&
+      !('responseTimeout' in config) &&
+      own.responseTimeout !== 120 &&
+      `responseTimeout is ${own.responseTimeout} s, as default_response_timeout says; TorchServe takes 120 s for a model with a model-config.yaml.`,
+    own.asyncCommunication &&
+      'Asynchronous requests have time limits, and an error or a crash of the worker reaches exactly the requests that it had.',
+    own.parallelLevel > 0 && own.deviceType === 'cpu' && 'The ranks share the CPUs of this machine.',
+  ]
+  return found.filter((line) => line !== false)
+}

@@ -1,0 +1,125 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
+import { inside } from '../../model-archiver/handler-entry.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import { loadSettings } from '../config/load-settings.ts'
+import type { Settings } from '../config/settings.ts'
+import { settingsOf } from '../models/build-model.ts'
+import type { ModelSettings } from '../models/model-settings.ts'
+import { findGpus } from '../workers/gpus.ts'
+import { ArchiveReport } from './archive-report.ts'
+import { describeFailure } from './describe-failure.ts'
+import { archiveDifferences } from './archive-differences.ts'
+import { checkPython } from './check-python.ts'
+import type { CliFlags } from './flags.ts'
+import type { Output } from './output.ts'
+
+/**
+ * Says of an archive or a model's folder what a server with these settings would run, what would differ from TorchServe, and what is
+ * missing on this machine. It unpacks and reads; it starts, installs and downloads nothing.
+ * @returns the exit status: 0 it runs here, 1 something is missing here or the settings cannot be used, 2 the archive cannot be used
+ */
+export async function checkArchive(file: string, flags: CliFlags, output: Output): Promise<number> {
+  const tempDir = await mkdtemp(join(tmpdir(), 'torchserve-ts-check-'))
+  const report = new ArchiveReport()
+  try {
+    const loaded = await loadSettings(flags)
+    const settings = { ...loaded.settings, tempDir }
+    await checkUnpacked(find(file, settings), settings, report, output)
+  } catch (error) {
+    output.err(`torchserve-ts: ${describeFailure(error)}`)
+    return 1
+  } finally {
+    await rm(tempDir, { recursive: true, force: true })
+  }
+  report.print(output)
+  return report.status
+}
+
+/** A path, or a name in the model store. @throws ServeError MODEL_NOT_FOUND */
+function find(file: string, { modelStore }: Settings): string {
+  const places = [resolve(file), ...(modelStore === undefined ? [] : [join(modelStore, basename(file))])]
+  const found = places.find((place) => existsSync(place))
+  if (found === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found at: ${file}`)
+  return found
+}
+
+async function checkUnpacked(
+  path: string,
+  settings: Settings,
+  report: ArchiveReport,
+  output: Output,
+): Promise<void> {
+  let prepared: PreparedModel
+  try {
+    prepared = await prepareModel(path, {
+      tempDir: settings.tempDir,
+      defaultHandler: settings.defaultServiceHandler,
+    })
+  } catch (error) {
+    report.broken.push(describeFailure(error))
+    return
+  }
+  const { name, version, runtime, manifest } = prepared
+  output.out(
+    `Model ${name}, version ${version}, runtime ${runtime}, handler ${manifest.model.handler ?? 'none'}`,
+  )
+  checkFiles(prepared, report)
+  await checkSettings(path, prepared, settings, report)
+  if (runtime === 'node') checkNode(prepared, report)
+  else if (runtime === 'LSP') report.broken.push('The runtime LSP (C++ workers) is not supported.')
+  else await checkPython(prepared, settings, report)
+}
+
+/** What the manifest names must be there. */
+function checkFiles({ manifest: { model }, modelDir }: PreparedModel, report: ArchiveReport): void {
+  for (const key of ['modelFile', 'serializedFile', 'requirementsFile', 'sourceVocab'] as const) {
+    const file = model[key]
+    if (file === undefined) continue
+    const path = inside(modelDir, file)
+    if (path === undefined || !existsSync(path)) report.broken.push(`${key} ${file} is not in the archive.`)
+  }
+}
+
+async function checkSettings(
+  path: string,
+  prepared: PreparedModel,
+  settings: Settings,
+  report: ArchiveReport,
+): Promise<void> {
+  const gpus = await findGpus(settings.numberOfGpu)
+  const warn = (warning: string): void => void report.differs.push(`${warning}.`)
+  const request = { url: path, synchronous: false }
+  const located = { prepared, name: prepared.name }
+  try {
+    const own = settingsOf(request, located, true, { settings, warn, gpuCount: gpus.length })
+    report.runs.push(workersLine(own))
+    report.differs.push(...archiveDifferences(prepared, own))
+  } catch (error) {
+    report.missing.push(describeFailure(error))
+  }
+}
+
+function workersLine(own: ModelSettings): string {
+  const { minWorkers, batchSize, maxBatchDelay, deviceType, responseTimeout, startupTimeout } = own
+  const ranks = own.parallelLevel > 0 ? ` of ${own.parallelLevel} ranks (${own.parallelType})` : ''
+  const modes = [
+    own.continuousBatching && 'continuous batching',
+    own.sequenceBatching && 'sequence batching',
+    own.asyncCommunication && 'asynchronous',
+    own.useVenv && 'a virtual environment of its own',
+  ].filter((mode) => mode !== false)
+  return (
+    `${minWorkers} ${minWorkers === 1 ? 'worker' : 'workers'}${ranks} on ${deviceType} at start, batchSize ${batchSize}, ` +
+    `maxBatchDelay ${maxBatchDelay} ms, responseTimeout ${responseTimeout} s, startupTimeout ${startupTimeout} s` +
+    (modes.length > 0 ? `, ${modes.join(', ')}` : '')
+  )
+}
+
+function checkNode({ handlerProblem }: PreparedModel, report: ArchiveReport): void {
+  if (handlerProblem !== undefined) report.broken.push(handlerProblem.message)
+  else report.runs.push(`Node.js ${process.versions.node}`)
+}

@@ -1,0 +1,67 @@
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import type { Settings } from '../config/settings.ts'
+import { findPython, type PythonEnvironment } from '../python/environment.ts'
+import { readHandler } from '../python/read-handler.ts'
+import type { ArchiveReport } from './archive-report.ts'
+import { describeFailure } from './describe-failure.ts'
+
+/** What a Python archive needs: an interpreter with TorchServe and PyTorch, its handler, and what that imports. */
+export async function checkPython(
+  prepared: PreparedModel,
+  settings: Settings,
+  report: ArchiveReport,
+): Promise<void> {
+  const { handler, requirementsFile } = prepared.manifest.model
+  if (handler === undefined) report.broken.push('The manifest names no handler.')
+  const installs = requirementsFile !== undefined && settings.installPyDepPerModel
+  if (installs) report.runs.push(`${requirementsFile} is installed with pip when the model is registered`)
+  let environment: PythonEnvironment
+  try {
+    environment = await findPython(settings, prepared)
+  } catch (error) {
+    report.missing.push(describeFailure(error))
+    return
+  }
+  const { python, version, torchserveVersion = '', torch } = environment
+  report.runs.push(
+    `TorchServe’s own worker ${torchserveVersion} on Python ${version} (${python})` +
+      (torch === undefined ? '' : ` with PyTorch ${torch}`),
+  )
+  if (handler !== undefined) await checkHandler(handler, environment, prepared, installs, report)
+}
+
+async function checkHandler(
+  handler: string,
+  environment: PythonEnvironment,
+  { modelDir, manifest }: PreparedModel,
+  installs: boolean,
+  report: ArchiveReport,
+): Promise<void> {
+  const { file, stock, entry, broken, missing } = await readHandler(environment, modelDir, handler)
+  if (file === null)
+    report.broken.push(`Handler ${handler} is neither in the archive nor one of TorchServe’s.`)
+  if (stock) report.runs.push(`TorchServe’s handler ${handler}`)
+  if (!entry) report.broken.push(`Handler ${handler} has neither a class nor the function.`)
+  report.missing.push(...broken.map((problem) => `${problem}: no Python for ${environment.version}.`))
+  const modules = Object.entries(missing)
+  if (modules.length === 0) return
+  const names = modules.map(([module, importer]) => `${module} (imported by ${importer})`).join(', ')
+  if (installs) {
+    report.runs.push(`It is up to ${manifest.model.requirementsFile} to install ${names}`)
+    return
+  }
+  const packages = modules.map(([module]) => PACKAGES[module] ?? module)
+  const hint = manifest.model.requirementsFile === undefined ? '' : ', or set install_py_dep_per_model=true'
+  report.missing.push(
+    `Python packages: ${names}. Install them with: ${environment.python} -m pip install ${packages.join(' ')}${hint}.`,
+  )
+}
+
+/** Where PyPI's name is not that of the module, for what handlers of TorchServe use. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  PIL: 'pillow',
+  yaml: 'pyyaml',
+  cv2: 'opencv-python',
+  sklearn: 'scikit-learn',
+  skimage: 'scikit-image',
+}

@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto'
+import { type AbandonReason, Job, type InputPart } from '../../models/job.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import type { ReplySink } from '../../models/reply-sink.ts'
+import type { EventSource } from '../sse.ts'
+
+/** The jobs of one request that needs several: they are cancelled together. */
+export class JobGroup implements EventSource {
+  readonly #models: ModelOperations
+  readonly #jobs: Job[] = []
+
+  constructor(models: ModelOperations) {
+    this.#models = models
+  }
+
+  /** @throws ServeError, see ModelOperations.submit; the jobs before it are cancelled then */
+  submit(modelName: string, headers: string, parts: InputPart[], sink: ReplySink): Job {
+    const job = new Job({ requestId: randomUUID(), modelName, headers, parts }, sink)
+    try {
+      this.#models.submit(job)
+    } catch (error) {
+      this.cancel('failed')
+      throw error
+    }
+    this.#jobs.push(job)
+    return job
+  }
+
+  cancel(reason: AbandonReason = 'client left'): void {
+    for (const job of this.#jobs) job.cancel(reason)
+  }
+
+  drained(): void {
+    for (const job of this.#jobs) job.drained()
+  }
+}

@@ -1,0 +1,43 @@
+import { delimiter } from 'node:path'
+import { missingInterpreter } from './missing.ts'
+import { probe, type Probe } from './probe.ts'
+
+/** More interpreters than this are asked again. */
+const MAX_KNOWN = 256
+/** What was found and lacks nothing, and what is being looked for. Anything else is asked again: it may be installed by then. */
+const known = new Map<string, Promise<Probe>>()
+
+/**
+ * What the first of these commands that can be run says about itself.
+ * @param home folder where TorchServe's package is looked for first; '' for nowhere
+ * @param packages folder of packages that the workers get beside those of the interpreter
+ * @throws ServeError WORKER_START_FAILED when none can be run
+ */
+export function askOnce(
+  commands: readonly string[],
+  home: string,
+  packages: string | undefined,
+): Promise<Probe> {
+  const key = JSON.stringify([commands, home, packages])
+  const before = known.get(key)
+  if (before !== undefined) return before
+  const asking = ask(commands, home, packages)
+  known.set(key, asking)
+  asking.then(
+    ({ missing }) => missing.length > 0 && known.delete(key),
+    () => known.delete(key),
+  )
+  if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!)
+  return asking
+}
+
+async function ask(commands: readonly string[], home: string, packages: string | undefined): Promise<Probe> {
+  const pythonPath = [process.env['PYTHONPATH'], packages].filter((part) => part).join(delimiter)
+  const failures: string[] = []
+  for (const command of commands) {
+    const found = await probe(command, home, pythonPath)
+    if (!('failure' in found)) return found
+    failures.push(`${command}: ${found.failure}`)
+  }
+  throw missingInterpreter(failures)
+}

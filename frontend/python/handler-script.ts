@@ -1,0 +1,121 @@
+/**
+ * Python that reads a handler's source without running it. Arguments: the model's folder, the handler as the manifest names it, the folder of
+ * TorchServe's package. Prints one JSON object, see {@link HandlerFindings}.
+ *
+ * It follows imports at the top of modules through the archive and TorchServe's own modules; imports in functions, `try` and `if`
+ * may be meant for other machines and stay out.
+ */
+export const HANDLER_SCRIPT = `
+import ast, importlib.util, json, os, sys
+
+MAX_FILES, MAX_BYTES = 500, 4000000
+folder, handler, home = sys.argv[1:4]
+sys.path[:] = [folder] + [path for path in sys.path if path] + [home]
+name, _, function = handler.partition(":")
+module = name.replace("\\\\", "/").split("/")[-1]
+module = module[:-3] if module.endswith(".py") else module
+found = {"file": None, "stock": False, "entry": True, "broken": [], "missing": {}}
+
+def spec(name):
+    try:
+        return importlib.util.find_spec(name)
+    except Exception:
+        return None
+
+def followed(path):
+    inside = lambda root: os.path.realpath(path).startswith(os.path.realpath(root) + os.sep)
+    return path.endswith(".py") and (inside(folder) or inside(os.path.join(home, "ts")))
+
+def shown(path):
+    real = os.path.realpath(path)
+    root = folder if real.startswith(os.path.realpath(folder) + os.sep) else home
+    return os.path.relpath(real, os.path.realpath(root))
+
+def parse(path):
+    try:
+        if os.path.getsize(path) > MAX_BYTES:
+            return None
+        with open(path, "rb") as file:
+            return ast.parse(file.read(), path)
+    except (SyntaxError, ValueError) as error:
+        found["broken"].append("%s: %s (line %s)" % (shown(path), getattr(error, "msg", error), getattr(error, "lineno", "?")))
+    except OSError:
+        pass
+    return None
+
+def imported(tree, package):
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join(above + ([node.module] if node.module else []))
+            if base:
+                yield base
+
+def locate(name):
+    # Only source of the archive and of TorchServe is followed; find_spec of a dotted name would import what is above it.
+    for root in (folder, home):
+        path = os.path.join(root, *name.split("."))
+        for file in (path + ".py", os.path.join(path, "__init__.py")):
+            if os.path.isfile(file) and followed(file):
+                return file
+    return None
+
+def walk(start, package):
+    todo, seen = [(start, package)], set()
+    while todo and len(seen) < MAX_FILES:
+        path, package = todo.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        tree = parse(path)
+        for name in imported(tree, package) if tree else []:
+            file = locate(name)
+            inner = name if file and file.endswith("__init__.py") else name.rpartition(".")[0]
+            if file:
+                todo.append((file, inner))
+            elif spec(name.split(".")[0]) is None:
+                found["missing"].setdefault(name.split(".")[0], shown(path))
+
+def has_entry(tree, wanted):
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.If, ast.Try, ast.With)):
+            return True
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == wanted:
+            return True
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(not isinstance(each, ast.Name) or each.id == wanted for each in targets):
+                return True
+        if isinstance(node, ast.ImportFrom) and any((each.asname or each.name) in ("*", wanted) for each in node.names):
+            return True
+    return False
+
+own = spec(module)
+stock = os.path.join(home, "ts", "torch_handler", module + ".py")
+if own is not None and own.origin and own.origin not in ("built-in", "frozen"):
+    found["file"] = own.origin
+    walk(own.origin, "")
+    tree = parse(own.origin) if not found["broken"] else None
+    found["entry"] = tree is None or has_entry(tree, function or "handle")
+elif os.path.isfile(stock):
+    found["file"], found["stock"] = stock, True
+    walk(stock, "ts.torch_handler")
+print("\\n" + json.dumps(found))
+`
+
+/** What reading a handler showed. */
+export interface HandlerFindings {
+  /** The file; null: neither the archive nor TorchServe has it. */
+  readonly file: string | null
+  /** Whether it is one of TorchServe's own. */
+  readonly stock: boolean
+  /** Whether there may be a class or the function. */
+  readonly entry: boolean
+  /** Files that are no Python for this interpreter. */
+  readonly broken: readonly string[]
+  /** Top-level modules that are nowhere, and the file that imports each. */
+  readonly missing: Readonly<Record<string, string>>
+}

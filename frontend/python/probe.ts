@@ -1,0 +1,122 @@
+import { tmpdir } from 'node:os'
+import { execa } from 'execa'
+
+/** Starting an interpreter takes milliseconds; from a cold network disk it may take longer. */
+const PROBE_LIMIT_MS = 60_000
+
+/** The Python packages that TorchServe's worker cannot start without, by what is imported. */
+const NEEDED = ['ts', 'torch', 'yaml', 'psutil'] as const
+export type NeededModule = (typeof NEEDED)[number]
+
+/** What an interpreter says about itself. */
+export interface Probe {
+  /** Absolute path of the interpreter. */
+  readonly python: string
+  readonly version: string
+  /** The folder that holds the package `ts`; null: there is none, or it is not TorchServe's. */
+  readonly torchserve: string | null
+  readonly torchserveVersion: string | null
+  /** Null when PyTorch is missing, or does not say its version. */
+  readonly torch: string | null
+  /** What of the worker's needs is not there. */
+  readonly missing: readonly NeededModule[]
+}
+
+/** Why an interpreter could not be asked. */
+export interface ProbeFailure {
+  readonly failure: string
+}
+
+/** Looks modules up without importing them: importing PyTorch would take seconds. */
+const SCRIPT = `
+import importlib.util, json, os, sys
+from importlib import metadata
+
+sys.path[:] = [folder for folder in sys.path if folder]
+home = sys.argv[1]
+if home:
+    sys.path.insert(0, home)
+
+def spec(name):
+    try:
+        found = importlib.util.find_spec(name)
+        return found if found and found.origin else None # a folder that only has the name is none
+    except Exception:
+        return None
+
+def version(name):
+    try:
+        return metadata.version(name)
+    except Exception:
+        return None
+
+def worker_home():
+    found = spec("ts")
+    for folder in (found and found.submodule_search_locations) or []:
+        if os.path.isfile(os.path.join(folder, "model_service_worker.py")):
+            return os.path.dirname(os.path.abspath(folder))
+    return None
+
+def worker_version(folder):
+    try:
+        with open(os.path.join(folder, "ts", "version.txt")) as file:
+            return file.read().strip()
+    except Exception:
+        return None
+
+torchserve = worker_home()
+missing = [name for name in ${JSON.stringify(NEEDED)} if spec(name) is None]
+if torchserve is None and "ts" not in missing:
+    missing.insert(0, "ts")
+print("\\n" + json.dumps({
+    "python": sys.executable,
+    "version": ".".join(str(part) for part in sys.version_info[:3]),
+    "torchserve": torchserve,
+    "torchserveVersion": torchserve and worker_version(torchserve),
+    "torch": version("torch") if spec("torch") else None,
+    "missing": missing,
+}))
+`
+
+/**
+ * Asks an interpreter what it is and has. Nothing is imported beyond its standard library. Never rejects.
+ * @param python a command or an absolute path
+ * @param home where `ts` is looked for first; '' for nowhere
+ * @param pythonPath PYTHONPATH as a worker will have it
+ */
+export async function probe(
+  python: string,
+  home: string,
+  pythonPath: string | undefined,
+): Promise<Probe | ProbeFailure> {
+  const result = await execa(python, ['-c', SCRIPT, home], {
+    env: { PYTHONPATH: pythonPath, PYTHONDONTWRITEBYTECODE: '1' },
+    cwd: tmpdir(),
+    reject: false,
+    timeout: PROBE_LIMIT_MS,
+    forceKillAfterDelay: 1000,
+    stdin: 'ignore',
+  })
+  if (result.timedOut) return { failure: `it did not answer within ${PROBE_LIMIT_MS / 1000} s` }
+  if (result.failed) return { failure: lastLine(result.stderr) ?? whyFailed(result) }
+  return parse(result.stdout)
+}
+
+function whyFailed({ code, exitCode }: { code?: string; exitCode?: number }): string {
+  if (code === 'ENOENT') return 'there is no such command'
+  return exitCode === undefined
+    ? `it cannot be run (${code ?? 'killed'})`
+    : `it ended with exit code ${exitCode}`
+}
+
+function parse(stdout: string): Probe | ProbeFailure {
+  try {
+    return JSON.parse(lastLine(stdout) ?? '') as Probe
+  } catch {
+    return { failure: 'it does not answer as a Python does' }
+  }
+}
+
+function lastLine(text: string): string | undefined {
+  return text.trimEnd().split('\n').at(-1)?.trim() || undefined
+}

@@ -1,0 +1,78 @@
+import { join } from 'node:path'
+import { ConfigReader } from '../../models/config-reader.ts'
+import type { Model } from '../../models/model.ts'
+import { defaultMetricsConfig } from '../../package-info.ts'
+import type { PythonEnvironment } from '../../python/environment.ts'
+import { inheritedEnv } from '../../config/inherited-env.ts'
+import { deviceEnv, type LaunchContext, type Start, threadEnv } from '../launch.ts'
+import type { CommandLine } from '../worker-process.ts'
+import { pythonVariables } from './environment-variables.ts'
+
+/** Where the worker of TorchServe stands in its package. */
+const WORKER = join('ts', 'model_service_worker.py')
+
+/** What starts one worker of TorchServe, and where its ranks listen. */
+export interface PythonLaunch {
+  readonly commandLine: CommandLine
+  readonly socketPaths: readonly string[]
+}
+
+/** Whether torchrun starts the ranks; `custom` leaves that to the handler (spec 2.4). */
+export function usesTorchrun({ settings }: Model): boolean {
+  return settings.parallelLevel > 0 && settings.parallelType !== 'custom'
+}
+
+/** The command line of spec 4.6. */
+export function pythonLaunch(
+  model: Model,
+  start: Start,
+  context: LaunchContext,
+  python: PythonEnvironment,
+): PythonLaunch {
+  const { settings } = context
+  const ranks = usesTorchrun(model) ? model.settings.parallelLevel : 1
+  const socketPaths = Array.from({ length: ranks }, (_, rank) =>
+    join(context.socketDir, `.ts.sock.${start.workerId + rank}`),
+  )
+  return {
+    commandLine: {
+      command: python.python,
+      args: [
+        ...(usesTorchrun(model) ? torchrun(model, start, context) : []),
+        join(python.torchserve, WORKER),
+        ...['--sock-type', 'unix', '--sock-name', socketPaths[0]!],
+        ...['--metrics-config', settings.metricsConfig ?? defaultMetricsConfig],
+        ...(model.settings.asyncCommunication ? ['--async'] : []),
+      ],
+      env: {
+        ...inheritedEnv(settings.blacklistEnvVars),
+        ...pythonVariables(model, settings, python),
+        ...(model.settings.parallelLevel > 0 ? deviceEnv(start.devices, context.gpus) : {}),
+        ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO', OMP_NUM_THREADS: '1' } : {}),
+        ...threadEnv(model),
+      },
+      cwd: model.prepared.modelDir,
+    },
+    socketPaths,
+  }
+}
+
+/**
+ * `torchrun` of this Python. Its own restarts are off, for the whole worker is started again; and without an endpoint each group meets
+ * at a port of its own, so that no two groups depend on each other.
+ */
+function torchrun(model: Model, { workerId }: Start, { settings }: LaunchContext): string[] {
+  const reader = new ConfigReader(model.prepared.modelConfig).section('torchrun') ?? new ConfigReader({})
+  const backend = reader.text('rdzv-backend') ?? 'c10d'
+  const endpoint = reader.text('rdzv-endpoint') ?? (backend === 'c10d' ? 'localhost:0' : undefined)
+  return [
+    ...['-m', 'torch.distributed.run'],
+    ...['--nnodes', String(reader.integer('nnodes', 1) ?? 1)],
+    ...['--nproc-per-node', String(model.settings.parallelLevel)],
+    ...['--log-dir', join(settings.logLocation, 'torchelastic_ts')],
+    ...['--rdzv-backend', backend],
+    ...(endpoint === undefined ? [] : ['--rdzv-endpoint', endpoint]),
+    ...['--rdzv-id', `${model.name}_${workerId}`],
+    ...['--max-restarts', '0'],
+  ]
+}

@@ -1,0 +1,203 @@
+import { existsSync, rmSync } from 'node:fs'
+import { ServeError } from '../../../protocol/errors.ts'
+import { encodeLoad, type OtfLoad } from '../../../protocol/otf/encode.ts'
+import type { ExitCause } from '../exit-cause.ts'
+import { withinTime } from '../time-limit.ts'
+import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from '../worker-group.ts'
+import { loadError, startError } from './load-error.ts'
+import type { PythonLaunch } from './command-line.ts'
+import { Connection, type LoadReply } from './connection.ts'
+import { PythonProcess } from './python-process.ts'
+import { Session, type SessionOptions } from './session.ts'
+
+export interface PythonGroupOptions extends SessionOptions {
+  /** Finds the Python; may take its time. @throws ServeError */
+  launch(): Promise<PythonLaunch>
+  load: OtfLoad
+  /** Ranks that torchrun starts; 0: there is no torchrun. */
+  torchrunRanks: number
+  /** `pp`: the ranks pass data among themselves (spec 2.4). */
+  requestsToRankZeroOnly: boolean
+  /** The worker has threads and an event loop (asyncCommunication), and does not leave by itself. */
+  async: boolean
+  /** Milliseconds from LOAD to its reply. */
+  startupTimeoutMs: number
+}
+
+/** Milliseconds from the start of the process to `Torch worker started.` of every rank (spec 4.8). */
+const START_LIMIT_MS = 120_000
+/** Milliseconds that a worker may take to leave when its connection has ended; torchrun looks after its ranks every few seconds. */
+const LEAVE_LIMIT_MS = 1000
+const TORCHRUN_LEAVE_LIMIT_MS = 10_000
+/** How often it is looked whether the main thread of an async worker lives. */
+const PROBE_MS = 1000
+
+/** A worker of TorchServe: a Python process, or several that torchrun starts, with a connection to each. */
+export class PythonGroup implements WorkerGroup {
+  readonly finishingRanks = 1
+  readonly answersPings = false
+  readonly hearsCancels = false
+  /** TorchServe's workers know only `handle`. */
+  readonly dialects = []
+  readonly #options: PythonGroupOptions
+  readonly #events: WorkerGroupEvents
+  readonly #session: Session
+  #process: PythonProcess | undefined
+  #connections: Connection[] = []
+  #socketPaths: readonly string[] = []
+  /** Its end is wanted, or known already. */
+  #leaving = false
+  #killed = false
+  #probe: NodeJS.Timeout | undefined
+
+  constructor(options: PythonGroupOptions, events: WorkerGroupEvents) {
+    this.#options = options
+    this.#events = events
+    this.#session = new Session(
+      options,
+      {
+        write: (frame) => {
+          this.#write(frame)
+        },
+        listen: (on) => {
+          this.#connections[0]?.listen(on)
+        },
+      },
+      events,
+    )
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1
+  }
+
+  get pids(): number[] {
+    return this.#process?.pids ?? []
+  }
+
+  async load(): Promise<void> {
+    const launch = await this.#options.launch()
+    if (this.#leaving || this.#killed) throw new ServeError('WORKER_START_FAILED', 'The worker was stopped')
+    const started = this.#start(launch)
+    await withinTime(started, START_LIMIT_MS, `The worker did not start within ${START_LIMIT_MS / 1000} s`)
+    this.#connections = launch.socketPaths.map((path) => this.#connect(path))
+    await Promise.all(this.#connections.map((connection) => connection.connected))
+    this.#events.onConnected()
+    const ms = this.#options.startupTimeoutMs
+    const message = `The worker was not loaded within ${ms / 1000} s (startupTimeout)`
+    await withinTime(this.#loadRanks(), ms, message)
+    this.#connections[0]!.answerTo(this.#session)
+    if (this.#options.async) this.#watchMainThread()
+  }
+
+  send(message: RankMessage | FirstRankMessage): void {
+    this.#session.send(message)
+  }
+
+  sendToFirst(message: FirstRankMessage): void {
+    this.#session.send(message)
+  }
+
+  async stop(graceMs: number): Promise<boolean> {
+    this.#leaving = true
+    let killed = false
+    const timer = setTimeout(() => {
+      killed = true
+      this.kill()
+    }, graceMs)
+    await Promise.race([this.#session.unwanted(), this.exited()])
+    const limit = this.#disconnect()
+    await this.exited()
+    clearTimeout(timer)
+    clearTimeout(limit)
+    return !killed
+  }
+
+  kill(): void {
+    this.#killed = true
+    this.#process?.kill()
+  }
+
+  async exited(): Promise<void> {
+    await this.#process?.exited
+  }
+
+  #start({ commandLine, socketPaths }: PythonLaunch): Promise<void> {
+    this.#socketPaths = socketPaths
+    this.#process = new PythonProcess(commandLine, this.#options.torchrunRanks, {
+      onLine: (stream, line) => {
+        this.#events.onOutput(stream, line, '')
+      },
+      onExit: (cause) => {
+        this.#exit(cause)
+      },
+    })
+    return this.#process.started
+  }
+
+  #connect(socketPath: string): Connection {
+    return new Connection(socketPath, this.#options.maxResponseBytes, {
+      onClose: (fault) => {
+        if (this.#leaving) return
+        this.#process!.fault = fault
+        if (fault === undefined) this.#process!.endSoon()
+        else this.#process!.kill()
+      },
+    })
+  }
+
+  /** The first rank that cannot load fails the worker. */
+  async #loadRanks(): Promise<void> {
+    const frame = encodeLoad(this.#options.load)
+    let refusal: LoadReply | undefined
+    const died = this.#process!.exited.then((cause) => {
+      throw refusal === undefined ? startError(cause) : loadError(refusal, cause)
+    })
+    const loaded = this.#connections.map(async (connection) => {
+      const reply = await connection.load(frame)
+      if (reply.code === 200) return
+      // It has written why, and leaves.
+      refusal ??= reply
+      this.#process!.endSoon()
+      await died
+    })
+    await Promise.race([Promise.all(loaded), died])
+  }
+
+  #write(frame: Buffer): void {
+    if (this.#options.requestsToRankZeroOnly) this.#connections[0]!.write(frame)
+    else for (const connection of this.#connections) connection.write(frame)
+  }
+
+  /** Ranks leave when their connection ends; one that still works, for nobody, is ended. */
+  #disconnect(): NodeJS.Timeout | undefined {
+    const connected = this.#connections.length > 0
+    for (const connection of this.#connections) connection.close()
+    if (!connected || this.#options.async) this.#process?.terminate()
+    const limit = this.#options.torchrunRanks > 0 ? TORCHRUN_LEAVE_LIMIT_MS : LEAVE_LIMIT_MS
+    return setTimeout(() => this.#process?.kill(), limit)
+  }
+
+  /**
+   * An async worker whose handler calls sys.exit, or whose threads fail, goes on as a process without a main thread that holds its
+   * connection open and never answers. All that can be seen from here: its main thread removes the socket's file at its end.
+   */
+  #watchMainThread(): void {
+    this.#probe = setInterval(() => {
+      if (existsSync(this.#socketPaths[0]!)) return
+      clearInterval(this.#probe)
+      this.#process!.fault = new ServeError('WORKER_LOST', 'The main thread of the worker has ended')
+      this.#process!.kill()
+    }, PROBE_MS)
+    this.#probe.unref()
+  }
+
+  #exit(cause: ExitCause): void {
+    clearInterval(this.#probe)
+    for (const connection of this.#connections) connection.close()
+    for (const path of this.#socketPaths) rmSync(path, { force: true })
+    if (this.#leaving) return
+    this.#leaving = true
+    this.#events.onDeath(cause)
+  }
+}

@@ -1,0 +1,112 @@
+import { ServeError } from '../../../protocol/errors.ts'
+import type { ExitCause } from '../exit-cause.ts'
+import { type CommandLine, type ProcessEvents, WorkerProcess } from '../worker-process.ts'
+import { startError } from './load-error.ts'
+
+/** A rank says these when it listens (spec 4.7); behind the second one it waits for a connection. */
+const PID = /^(?:INFO > )?\[PID\](\d+)$/
+const STARTED = 'Torch worker started.'
+/** Python may take seconds to end when it has loaded PyTorch. */
+const EXIT_CODE_LAG_MS = 250
+/** Milliseconds that torchrun may take to end the ranks that have not said who they are. */
+const TORCHRUN_LAG_MS = 2000
+
+/** The process that was started for a worker of TorchServe: its only rank, or torchrun with one process for each rank. */
+export class PythonProcess {
+  readonly #process: WorkerProcess
+  readonly #ranks: number
+  readonly #pids: number[] = []
+  #startedRanks = 0
+  #resolveStarted!: () => void
+  #rejectStarted!: (error: ServeError) => void
+  /** Resolves when every rank listens; rejects when the process ended before. */
+  readonly started: Promise<void>
+
+  /** @param ranks 0: the process is the worker; else torchrun starts that many */
+  constructor(commandLine: CommandLine, ranks: number, events: ProcessEvents) {
+    this.#ranks = ranks
+    this.started = new Promise((resolve, reject) => {
+      this.#resolveStarted = resolve
+      this.#rejectStarted = reject
+    })
+    this.started.catch(() => undefined)
+    const onLine: ProcessEvents['onLine'] = (stream, line) => {
+      if (this.#startedRanks < Math.max(1, ranks)) this.#look(line)
+      events.onLine(stream, line)
+    }
+    const onExit = (cause: ExitCause): void => {
+      this.#rejectStarted(startError(cause))
+      events.onExit(cause)
+    }
+    // It writes its log, errors included, to stdout.
+    this.#process = new WorkerProcess(commandLine, { onLine, onExit }, ['stdout', 'stderr'])
+  }
+
+  /** Of the first rank that said it; before, of the process. */
+  get pid(): number {
+    return this.#pids[0] ?? this.#process.pid
+  }
+
+  get pids(): number[] {
+    return this.#pids.length > 0 ? [...this.#pids] : [this.#process.pid]
+  }
+
+  get exited(): Promise<ExitCause> {
+    return this.#process.exited
+  }
+
+  /** Why it is going to end. */
+  set fault(error: ServeError | undefined) {
+    this.#process.fault ??= error
+  }
+
+  /** A rank's socket is gone: without it the worker is of no use. A moment to hear its exit code, for its requests wait. */
+  endSoon(): void {
+    const fault = new ServeError('WORKER_LOST', 'The worker closed its connection')
+    if (this.#ranks === 0) this.#process.endSoon(EXIT_CODE_LAG_MS, fault)
+    else {
+      this.fault = fault
+      this.kill()
+    }
+  }
+
+  terminate(): void {
+    this.#process.kill('SIGTERM')
+  }
+
+  /** torchrun's ranks are in sessions of their own: they would outlive it. */
+  kill(): void {
+    if (this.#ranks > 0 && this.#pids.length < this.#ranks) this.#terminateThenKill()
+    else {
+      for (const pid of this.#ranks > 0 ? this.#pids : []) killQuietly(pid)
+      this.#process.kill('SIGKILL')
+    }
+  }
+
+  #terminateThenKill(): void {
+    this.terminate()
+    const timer = setTimeout(() => {
+      for (const pid of this.#pids) killQuietly(pid)
+      this.#process.kill('SIGKILL')
+    }, TORCHRUN_LAG_MS)
+    void this.exited.then(() => {
+      clearTimeout(timer)
+    })
+  }
+
+  #look(line: string): void {
+    const pid = PID.exec(line)?.[1]
+    if (pid !== undefined) this.#pids.push(Number(pid))
+    if (!line.endsWith(STARTED)) return
+    this.#startedRanks += 1
+    if (this.#startedRanks === Math.max(1, this.#ranks)) this.#resolveStarted()
+  }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
+}

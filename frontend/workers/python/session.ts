@@ -1,0 +1,198 @@
+import { ServeError } from '../../../protocol/errors.ts'
+import type { PredictMessage, ResponseMessage } from '../../../protocol/messages.ts'
+import type { OtfAnswer, OtfReplyEvents } from '../../../protocol/otf/reply-decoder.ts'
+import type { FirstRankMessage, RankMessage, WorkerGroupEvents } from '../worker-group.ts'
+import { answerError } from './answer-error.ts'
+import { Batches, type Delivery, type DeliveryLink } from './delivery.ts'
+import { OpenRequest } from './open-request.ts'
+import { Steps } from './steps.ts'
+
+export interface SessionOptions {
+  continuousBatching: boolean
+  /** Bytes of one body: max_response_size. */
+  maxResponseBytes: number
+  /** Bytes beyond its window that a stream may have under way while others of the worker go on. */
+  maxUnsentBytes: number
+}
+
+export type SessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'onItem' | 'onBroken'>
+
+/**
+ * The requests of one worker of TorchServe, from their messages to its frames and from its replies back to messages. Answers find
+ * their request by its id, never by their place.
+ *
+ * That protocol has neither a cancel nor credit. A cancelled request is missing in the next step of continuous batching; else its
+ * frames go on and are thrown away (requests.ts). When the readers of all requests are too slow the worker is made to wait; when
+ * only some are, those that pile up too much fail, for the others must not wait for them.
+ */
+export class Session implements OtfReplyEvents {
+  readonly #options: SessionOptions
+  readonly #events: SessionEvents
+  readonly #delivery: Delivery
+  readonly #byName = new Map<string, OpenRequest>()
+  readonly #byId = new Map<number, OpenRequest>()
+  /** How many requests somebody waits for, and those of them whose window is overdrawn. */
+  #wanted = 0
+  readonly #overdrawn = new Set<OpenRequest>()
+  #held = false
+  #onUnwanted: (() => void) | undefined
+
+  constructor(options: SessionOptions, link: Omit<DeliveryLink, 'drop'>, events: SessionEvents) {
+    this.#options = options
+    this.#events = events
+    const own: DeliveryLink = {
+      write: (frame) => {
+        link.write(frame)
+      },
+      listen: (on) => {
+        link.listen(on)
+      },
+      drop: (request) => {
+        this.#fail(request, new ServeError('CANCELLED', 'The request was cancelled'))
+      },
+    }
+    this.#delivery = options.continuousBatching ? new Steps(own) : new Batches(own)
+  }
+
+  send(message: RankMessage | FirstRankMessage): void {
+    switch (message.type) {
+      case 'predict':
+        this.#predict(message)
+        break
+      case 'cancel':
+        for (const id of message.ids) this.#cancel(id)
+        break
+      case 'credit':
+        this.#credit(message.id, message.bytes)
+        break
+      case 'ping': // There is no such thing.
+    }
+  }
+
+  /** Resolves when nobody waits for any request. */
+  unwanted(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#wanted === 0) resolve()
+      else this.#onUnwanted = resolve
+    })
+  }
+
+  onItem(requestId: string, chunk: Buffer, from: number, to: number): void {
+    const request = this.#byName.get(requestId)
+    if (request === undefined) return
+    this.#events.onItem(0, request.id, chunk, from, to)
+    this.#took(request, to - from)
+  }
+
+  onAnswer(answer: OtfAnswer, chunk: Buffer, from: number, to: number): void {
+    const request = this.#byName.get(answer.requestId)
+    if (request === undefined) return
+    const more = answer.streamNext === 'true'
+    if (!more) this.#end(request)
+    this.#events.onMessage(0, responseMessage(request.id, answer, chunk.subarray(from, to)))
+    if (more) this.#took(request, to - from)
+  }
+
+  onTooLarge(answer: OtfAnswer, bytes: number): void {
+    const request = this.#byName.get(answer.requestId)
+    if (request === undefined) return
+    const message = `A response of ${bytes} bytes is larger than max_response_size (${this.#options.maxResponseBytes})`
+    const error = new ServeError('RESPONSE_TOO_LARGE', message)
+    if (answer.streamNext === 'true') this.#events.onBroken(request.id, error)
+    else this.#fail(request, error)
+  }
+
+  onFailed(requestId: string, code: number, message: string): void {
+    const request = this.#byName.get(requestId)
+    if (request !== undefined) this.#fail(request, answerError(code, message))
+  }
+
+  onEnd(): void {
+    this.#delivery.replied()
+  }
+
+  #predict({ action, requests }: PredictMessage): void {
+    const opened = requests.map((request) => {
+      const open = new OpenRequest(request, this.#freeName(request.requestId), action === 'describe')
+      this.#byName.set(open.requestId, open)
+      this.#byId.set(open.id, open)
+      return open
+    })
+    this.#wanted += opened.length
+    this.#hold()
+    this.#delivery.add(opened)
+  }
+
+  /** A workflow that tries again may send an id that is still open. */
+  #freeName(requestId: string): string {
+    let name = requestId
+    for (let i = 2; this.#byName.has(name); i += 1) name = `${requestId}#${i}`
+    return name
+  }
+
+  #cancel(id: number): void {
+    const request = this.#byId.get(id)
+    if (request === undefined || request.cancelled) return
+    request.cancelled = true
+    this.#unwanted(request)
+    this.#delivery.cancelled(request)
+  }
+
+  #credit(id: number, bytes: number): void {
+    const request = this.#byId.get(id)
+    if (request === undefined) return
+    request.paid(bytes)
+    if (request.overdraft <= 0 && this.#overdrawn.delete(request)) this.#hold()
+  }
+
+  #took(request: OpenRequest, bytes: number): void {
+    if (request.cancelled) return
+    request.took(bytes)
+    if (request.overdraft <= 0) return
+    this.#overdrawn.add(request)
+    this.#hold()
+    if (this.#held || request.overdraft <= this.#options.maxUnsentBytes) return
+    const message = 'The client reads too slowly, and other requests of this worker must not wait for it'
+    this.#events.onBroken(request.id, new ServeError('SEND_OVERFLOW', message))
+  }
+
+  #fail(request: OpenRequest, error: ServeError): void {
+    this.#end(request)
+    this.#events.onMessage(0, { type: 'failure', id: request.id, error: error.toWire() })
+  }
+
+  #end(request: OpenRequest): void {
+    this.#byName.delete(request.requestId)
+    this.#byId.delete(request.id)
+    if (!request.cancelled) this.#unwanted(request)
+    this.#delivery.ended(request)
+  }
+
+  #unwanted(request: OpenRequest): void {
+    this.#wanted -= 1
+    this.#overdrawn.delete(request)
+    this.#hold()
+    if (this.#wanted === 0) this.#onUnwanted?.()
+  }
+
+  #hold(): void {
+    const held = this.#wanted > 0 && this.#overdrawn.size === this.#wanted
+    if (held === this.#held) return
+    this.#held = held
+    this.#delivery.hold(held)
+  }
+}
+
+function responseMessage(id: number, answer: OtfAnswer, body: Buffer): ResponseMessage {
+  const { streamNext, contentType, status, reason, headers } = answer
+  return {
+    type: 'response',
+    id,
+    body,
+    ts_stream_next: streamNext === 'true' || streamNext === 'false' ? streamNext : undefined,
+    contentType: contentType === '' ? undefined : contentType,
+    status,
+    reason: reason === '' ? undefined : reason,
+    headers,
+  }
+}

@@ -1,0 +1,91 @@
+import { encodePredict } from '../../../protocol/otf/encode.ts'
+import type { Delivery, DeliveryLink } from './delivery.ts'
+import type { OpenRequest } from './open-request.ts'
+
+/**
+ * Continuous batching (spec 7.3): one message per step, with all requests that have not ended; the input of each is sent in its first
+ * step only. New ones join at the next step, and who was cancelled is missing in it: that is how the handler hears of it.
+ */
+export class Steps implements Delivery {
+  readonly #link: DeliveryLink
+  #waiting: OpenRequest[] = []
+  /** In the order in which they joined. */
+  readonly #running = new Set<OpenRequest>()
+  #stepping = false
+  #held = false
+  #woken = false
+
+  constructor(link: DeliveryLink) {
+    this.#link = link
+  }
+
+  add(requests: readonly OpenRequest[]): void {
+    this.#waiting.push(...requests)
+    this.#wake()
+  }
+
+  cancelled(request: OpenRequest): void {
+    if (!this.#running.has(request)) {
+      this.#waiting = this.#waiting.filter((waiting) => waiting !== request)
+      this.#link.drop(request)
+    }
+    this.#wake()
+  }
+
+  ended(request: OpenRequest): void {
+    this.#running.delete(request)
+  }
+
+  replied(): void {
+    this.#stepping = false
+    this.#step()
+  }
+
+  hold(held: boolean): void {
+    this.#held = held
+    this.#wake()
+  }
+
+  /** What comes in one turn of the event loop shares the step. */
+  #wake(): void {
+    if (this.#stepping || this.#woken) return
+    this.#woken = true
+    setImmediate(() => {
+      this.#woken = false
+      this.#step()
+    })
+  }
+
+  #step(): void {
+    if (this.#stepping) return
+    this.#leave()
+    this.#join()
+    if (this.#held || this.#running.size === 0) return
+    this.#stepping = true
+    const members = [...this.#running]
+    this.#link.write(encodePredict(members))
+    for (const member of members) member.sent()
+  }
+
+  #leave(): void {
+    for (const request of this.#running) {
+      if (!request.cancelled) continue
+      this.#running.delete(request)
+      this.#link.drop(request)
+    }
+  }
+
+  /** In their order; a question about the model waits until nobody else runs, and others wait for it. */
+  #join(): void {
+    const [first] = this.#running
+    if (first?.alone === true) return
+    let joined = 0
+    for (const request of this.#waiting) {
+      if (request.alone && this.#running.size > 0) break
+      this.#running.add(request)
+      joined += 1
+      if (request.alone) break
+    }
+    if (joined > 0) this.#waiting = this.#waiting.slice(joined)
+  }
+}

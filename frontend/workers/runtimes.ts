@@ -1,0 +1,79 @@
+import { ServeError } from '../../protocol/errors.ts'
+import type { Model } from '../models/model.ts'
+import { findPython } from '../python/environment.ts'
+import { loadMessage, rankOptions, type LaunchContext, type Start } from './launch.ts'
+import { pythonLaunch, usesTorchrun } from './python/command-line.ts'
+import { PythonGroup } from './python/python-group.ts'
+import { RankGroup } from './rank-group.ts'
+import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
+
+type CreateGroup = (
+  model: Model,
+  start: Start,
+  context: LaunchContext,
+  events: WorkerGroupEvents,
+) => WorkerGroup
+
+const KINDS: Readonly<Record<Model['prepared']['runtime'], CreateGroup>> = {
+  node: nodeGroup,
+  python: pythonGroup,
+  python3: pythonGroup,
+  LSP: () => {
+    throw new ServeError('INVALID_MODEL', 'C++ workers (runtime LSP) are not supported')
+  },
+}
+
+/** The processes of one start of a worker, of the kind that the model's runtime says. */
+export const createGroup: CreateGroup = (model, start, context, events) =>
+  KINDS[model.prepared.runtime](model, start, context, events)
+
+function nodeGroup(
+  model: Model,
+  start: Start,
+  context: LaunchContext,
+  events: WorkerGroupEvents,
+): WorkerGroup {
+  const { settings } = model
+  return new RankGroup(
+    {
+      ranks: rankOptions(model, start, context),
+      requestsToRankZeroOnly: settings.parallelType === 'pp',
+      load: loadMessage(model, start.devices, context),
+      startupTimeoutMs: settings.startupTimeout * 1000,
+    },
+    events,
+  )
+}
+
+function pythonGroup(
+  model: Model,
+  start: Start,
+  context: LaunchContext,
+  events: WorkerGroupEvents,
+): WorkerGroup {
+  const { settings, prepared } = model
+  const { maxResponseSize, serviceEnvelope, limitMaxImagePixels } = context.settings
+  const { handler, envelope = '' } = prepared.manifest.model
+  return new PythonGroup(
+    {
+      launch: async () => pythonLaunch(model, start, context, await findPython(context.settings, prepared)),
+      load: {
+        modelName: model.name,
+        modelDir: prepared.modelDir,
+        batchSize: settings.batchSize,
+        handler: handler ?? prepared.modelDir,
+        gpuId: start.devices[0] ?? -1,
+        envelope: serviceEnvelope ?? envelope,
+        limitMaxImagePixels,
+      },
+      torchrunRanks: usesTorchrun(model) ? settings.parallelLevel : 0,
+      requestsToRankZeroOnly: settings.parallelType === 'pp',
+      async: settings.asyncCommunication,
+      startupTimeoutMs: settings.startupTimeout * 1000,
+      continuousBatching: settings.continuousBatching,
+      maxResponseBytes: maxResponseSize,
+      maxUnsentBytes: Math.max(maxResponseSize, 4 * settings.streamWindowSize),
+    },
+    events,
+  )
+}

@@ -1,0 +1,16 @@
+import { ServeError } from '../../protocol/errors.ts'
+
+/** Waits for something that belongs to the start of a worker. @throws ServeError WORKER_START_FAILED with `message` after `ms` */
+export async function withinTime<T>(work: Promise<T>, ms: number, message: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const expired = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new ServeError('WORKER_START_FAILED', message))
+    }, ms)
+  })
+  try {
+    return await Promise.race([work, expired])
+  } finally {
+    clearTimeout(timer)
+  }
+}

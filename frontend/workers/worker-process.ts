@@ -1,0 +1,130 @@
+import { execa, type ResultPromise } from 'execa'
+import type { ServeError } from '../../protocol/errors.ts'
+import { isMetricLine } from '../metrics/metric-line.ts'
+import { describeExit, type ExitCause } from './exit-cause.ts'
+import { readLines } from './lines.ts'
+import type { WorkerOutput } from './worker-state.ts'
+
+export interface CommandLine {
+  /** Path, or name on PATH. */
+  readonly command: string
+  readonly args: readonly string[]
+  /** The whole environment. */
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string
+}
+
+export interface ProcessEvents {
+  onLine(stream: WorkerOutput, line: string): void
+  /** Once, when the process has ended, whatever the reason. */
+  onExit(cause: ExitCause): void
+}
+
+/** Last lines of output that are kept to explain a death. */
+const KEPT_LINES = 20
+/** How long the output and the exit of a process may lag behind its socket. */
+const EXIT_LAG_MS = 1000
+
+/** One process of a worker: its output in lines, and how it ended. */
+export class WorkerProcess {
+  readonly #process: ResultPromise<ProcessOptions>
+  readonly #kept: string[] = []
+  readonly #events: ProcessEvents
+  /** Why it is going to be ended. */
+  fault: ServeError | undefined
+  /** Resolves when the process has ended. */
+  readonly exited: Promise<ExitCause>
+
+  /** @param explains outputs that tell why a process died */
+  constructor(
+    { command, args, env, cwd }: CommandLine,
+    events: ProcessEvents,
+    explains: readonly WorkerOutput[] = ['stderr'],
+  ) {
+    this.#events = events
+    this.#process = execa(command, args, processOptions(env, cwd))
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const keep = explains.includes(stream)
+      readLines(this.#process[stream], (line) => {
+        if (keep && !isMetricLine(line) && this.#kept.push(line) > KEPT_LINES) this.#kept.shift()
+        events.onLine(stream, line)
+      })
+    }
+    this.exited = this.#watch()
+    this.#letPipesGo()
+  }
+
+  /** -1: it could not be started. */
+  get pid(): number {
+    return this.#process.pid ?? -1
+  }
+
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    this.#process.kill(signal)
+  }
+
+  /** Without its socket a process is of no use: it is about to leave, or made to. @param fault what is said when it is made to */
+  endSoon(withinMs = EXIT_LAG_MS, fault?: ServeError): void {
+    const timer = setTimeout(() => {
+      this.fault ??= fault
+      this.kill('SIGKILL')
+    }, withinMs)
+    void this.exited.then(() => {
+      clearTimeout(timer)
+    })
+  }
+
+  /** A process that the handler started may hold our pipes open: the worker's end must not wait for its end. */
+  #letPipesGo(): void {
+    const { stdout, stderr } = this.#process
+    this.#process.once('exit', () => {
+      const timer = setTimeout(() => {
+        stdout.destroy()
+        stderr.destroy()
+      }, EXIT_LAG_MS)
+      void this.exited.then(() => {
+        clearTimeout(timer)
+      })
+    })
+  }
+
+  async #watch(): Promise<ExitCause> {
+    const { exitCode, signal, originalMessage } = await this.#process
+    const cause = describeExit({
+      exitCode,
+      signal,
+      spawnError: exitCode === undefined && signal === undefined ? originalMessage : undefined,
+      stderr: this.#kept,
+      fault: this.fault,
+    })
+    this.#events.onExit(cause)
+    return cause
+  }
+}
+
+interface ProcessOptions {
+  env: Record<string, string>
+  extendEnv: false
+  cwd: string
+  stdin: 'pipe'
+  stdout: 'pipe'
+  stderr: 'pipe'
+  buffer: false
+  reject: false
+  forceKillAfterDelay: false
+}
+
+/** stdin stays open: a worker of ours leaves when it ends, so none outlives its frontend. */
+function processOptions(env: Readonly<Record<string, string>>, cwd: string): ProcessOptions {
+  return {
+    env,
+    extendEnv: false,
+    cwd,
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    buffer: false,
+    reject: false,
+    forceKillAfterDelay: false,
+  }
+}

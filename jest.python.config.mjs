@@ -1,0 +1,12 @@
+import base from './jest.config.mjs'
+
+// The tests of Python models with the real PyTorch (tests/support/python/test-python.ts).
+process.env.TEST_PYTHON = 'torch'
+
+/** `npm run test:python`: docs/python-models.md. */
+export default {
+  ...base,
+  testMatch: ['**/tests/python/**/*.test.ts', '**/tests/torch/**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/'],
+  testTimeout: 120_000,
+}

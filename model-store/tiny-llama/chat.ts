@@ -1,0 +1,102 @@
+import type { LlamaGrammar } from 'node-llama-cpp'
+import type { ChatChunk, ChatCompletionRequest, ResponseFormat, TokenLogprob } from 'torchserve-ts'
+import type { ChatPrompt, ChatPrompts } from './chat-prompts.ts'
+import { ChoiceReader } from './choice-reader.ts'
+import type { Engine } from './engine.ts'
+import type { Piece, Sampling } from './generation.ts'
+import { merge } from './merge.ts'
+import { samplingOf } from './sampling.ts'
+import type { SamplingDefaults } from './settings.ts'
+import { callBeginning, callGrammar, grammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
+
+/** The chunks of a chat completion; its choices are generated at the same time. */
+export async function* chat(
+  engine: Engine,
+  prompts: ChatPrompts,
+  defaults: SamplingDefaults,
+  request: ChatCompletionRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ChatChunk> {
+  const use = toolUse(request)
+  const prompt = promptOf(prompts, request, use)
+  const beginning = callBeginning(use)
+  const tokens =
+    beginning === '' ? prompt.tokens : [...prompt.tokens, ...engine.model.tokenize(` ${beginning}`)]
+  engine.roomAfter(tokens.length)
+  const rules = await grammarOf(engine, request, use)
+  const counts: number[] = []
+  const choices = Array.from({ length: request.n ?? 1 }, (_, index) => {
+    const sampling = chatSampling(request, defaults, prompt, rules, index)
+    const pieces = engine.generate(tokens, sampling, signal)
+    return choice(index, pieces, new ChoiceReader(use, beginning), counts)
+  })
+  yield* merge(choices)
+  const completion = counts.reduce((sum, count) => sum + count, 0)
+  yield { choices: [], usage: usageOf(tokens.length, completion) }
+}
+
+export function usageOf(prompt: number, completion: number) {
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion }
+}
+
+function promptOf(prompts: ChatPrompts, { messages }: ChatCompletionRequest, { tools }: ToolUse): ChatPrompt {
+  const prompt = prompts.render(messages, tools)
+  return prompt.toolsTold || tools.length === 0 ? prompt : prompts.render(withToolsTold(messages, tools), [])
+}
+
+async function grammarOf(
+  engine: Engine,
+  { response_format: format }: ChatCompletionRequest,
+  { tools, forced }: ToolUse,
+): Promise<LlamaGrammar | undefined> {
+  if (forced) return callGrammar(engine, tools)
+  if (format == null || format.type === 'text') return undefined
+  return grammar(engine, schemaOf(format), 'response_format')
+}
+
+function schemaOf(format: ResponseFormat): Record<string, unknown> | undefined {
+  return format.type === 'json_schema' ? format.json_schema.schema : undefined
+}
+
+function chatSampling(
+  request: ChatCompletionRequest,
+  defaults: SamplingDefaults,
+  prompt: ChatPrompt,
+  rules: LlamaGrammar | undefined,
+  index: number,
+): Sampling {
+  const sampling = samplingOf(request, defaults, index)
+  return {
+    ...sampling,
+    maxTokens: request.max_completion_tokens ?? sampling.maxTokens,
+    stop: [...sampling.stop, ...prompt.stops],
+    ...(rules !== undefined && { grammar: rules }),
+    ...(request.logprobs === true && { topLogprobs: request.top_logprobs ?? 0 }),
+  }
+}
+
+async function* choice(
+  index: number,
+  pieces: AsyncGenerator<Piece>,
+  reader: ChoiceReader,
+  counts: number[],
+): AsyncGenerator<ChatChunk> {
+  let logprobs: TokenLogprob[] = []
+  for await (const { text, tokens, logprob, finish } of pieces) {
+    counts[index] = tokens
+    if (logprob !== undefined) logprobs.push(logprob)
+    const deltas = finish === undefined ? reader.push(text) : reader.end(text)
+    for (const delta of deltas) {
+      yield {
+        choices: [
+          { index, delta, logprobs: logprobs.length > 0 ? { content: logprobs, refusal: null } : null },
+        ],
+      }
+      logprobs = []
+    }
+    if (finish === undefined) continue
+    const reason = finish === 'stop' && reader.called ? 'tool_calls' : finish
+    const last = logprobs.length > 0 ? { content: logprobs, refusal: null } : null
+    yield { choices: [{ index, delta: {}, logprobs: last, finish_reason: reason }] }
+  }
+}

@@ -1,0 +1,146 @@
+import {
+  TokenBias,
+  type LlamaContextSequence,
+  type LlamaGrammar,
+  LlamaGrammarEvaluationState,
+  type LlamaModel,
+  type SequenceEvaluateOptions,
+  type Token,
+} from 'node-llama-cpp'
+import { StopFilter } from 'torchserve-ts'
+import { tokenLogprob, type TokenLogprob } from './logprobs.ts'
+import { TokenText } from './token-text.ts'
+
+/** How a text is to be generated. */
+export interface Sampling {
+  /** Tokens, at least 1; the context is a limit too. */
+  maxTokens: number
+  /** 0 always takes the likeliest token. */
+  temperature: number
+  topP: number
+  /** 0: all. */
+  topK: number
+  minP: number
+  seed: number
+  /** The text ends before the first of these. */
+  stop: readonly string[]
+  /** Of tokens among the last 64; 1: none. */
+  repeatPenalty: number
+  frequencyPenalty?: number
+  presencePenalty?: number
+  /** What is added to the logit of a token, by its id; -100 or less: never. */
+  logitBias?: ReadonlyMap<number, number>
+  grammar?: LlamaGrammar
+  /** Tokens to tell beside the one taken, 0 or more. Undefined: no log probabilities. */
+  topLogprobs?: number
+}
+
+/** What one step of a generation brought. */
+export interface Piece {
+  /** May be empty: while characters are incomplete, or a stop may have begun. */
+  text: string
+  /** Tokens so far. */
+  tokens: number
+  logprob?: TokenLogprob
+  /** On the last piece only. */
+  finish?: 'stop' | 'length'
+}
+
+/** A prompt is computed in pieces of so many tokens, and between two of them it is looked whether anybody still waits. */
+const PREFILL_TOKENS = 128
+const PENALTY_TOKENS = 64
+const NEVER = -100
+
+/**
+ * Continues a prompt token by token in a fresh sequence. The next token is computed when the next piece is asked for, so a slow reader
+ * slows only this.
+ * @throws the signal's reason once it is aborted
+ */
+export async function* generate(
+  sequence: LlamaContextSequence,
+  prompt: readonly Token[],
+  sampling: Sampling,
+  signal: AbortSignal,
+): AsyncGenerator<Piece> {
+  const rest = await prefill(sequence, prompt, signal)
+  const text = new TokenText(sequence.model)
+  const filter = new StopFilter(sampling.stop)
+  const generated: Token[] = []
+  const wanted = { probabilities: sampling.topLogprobs !== undefined } as { probabilities: true }
+  const options = evaluateOptions(sequence.model, sampling, generated)
+  for await (const { token, probabilities } of sequence.evaluateWithMetadata(rest, wanted, options)) {
+    signal.throwIfAborted()
+    generated.push(token)
+    const ready = filter.push(text.push(token))
+    const piece: Piece = { text: ready, tokens: generated.length }
+    if (probabilities !== undefined)
+      piece.logprob = tokenLogprob(sequence.model, token, probabilities, sampling.topLogprobs!)
+    if (filter.stopped) {
+      yield { ...piece, finish: 'stop' }
+      return
+    }
+    if (generated.length >= sampling.maxTokens) {
+      yield { ...piece, text: ready + filter.push(text.end()) + filter.flush(), finish: 'length' }
+      return
+    }
+    yield piece
+    signal.throwIfAborted()
+  }
+  yield { text: filter.push(text.end()) + filter.flush(), tokens: generated.length, finish: 'stop' }
+}
+
+/** Computes the prompt but for its end. */
+async function prefill(
+  sequence: LlamaContextSequence,
+  prompt: readonly Token[],
+  signal: AbortSignal,
+): Promise<Token[]> {
+  let from = 0
+  for (; prompt.length - from > PREFILL_TOKENS; from += PREFILL_TOKENS) {
+    signal.throwIfAborted()
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, from + PREFILL_TOKENS))
+  }
+  signal.throwIfAborted()
+  return prompt.slice(from)
+}
+
+function evaluateOptions(
+  model: LlamaModel,
+  sampling: Sampling,
+  generated: readonly Token[],
+): SequenceEvaluateOptions {
+  const { temperature, topP, topK, minP, seed, grammar, logitBias } = sampling
+  return {
+    temperature,
+    topP,
+    topK,
+    minP,
+    seed,
+    repeatPenalty: penalty(model, sampling, generated),
+    tokenBias: logitBias && bias(model, logitBias),
+    grammarEvaluationState: grammar && new LlamaGrammarEvaluationState({ model, grammar }),
+  }
+}
+
+/** A grammar decides by itself what may be repeated. */
+function penalty(
+  model: LlamaModel,
+  { repeatPenalty, frequencyPenalty = 0, presencePenalty = 0, grammar }: Sampling,
+  generated: readonly Token[],
+): SequenceEvaluateOptions['repeatPenalty'] {
+  if (grammar !== undefined || (repeatPenalty === 1 && frequencyPenalty === 0 && presencePenalty === 0))
+    return undefined
+  return {
+    penalty: repeatPenalty,
+    frequencyPenalty,
+    presencePenalty,
+    maxPunishTokens: PENALTY_TOKENS,
+    punishTokens: () => generated.slice(-PENALTY_TOKENS).filter((token) => token !== model.tokens.nl),
+  }
+}
+
+function bias(model: LlamaModel, biases: ReadonlyMap<number, number>): TokenBias {
+  const made = new TokenBias(model.tokenizer)
+  for (const [token, logit] of biases) made.set(token as Token, logit <= NEVER ? 'never' : { logit })
+  return made
+}

@@ -1,0 +1,71 @@
+import type { LlamaGrammar } from 'node-llama-cpp'
+import {
+  messageText,
+  OpenAIError,
+  type ChatCompletionRequest,
+  type ChatMessage,
+  type Tool,
+} from 'torchserve-ts'
+import type { Engine } from './engine.ts'
+
+const NO_ARGUMENTS = { type: 'object', properties: {} }
+
+/** What a request wants of the tools. */
+export interface ToolUse {
+  tools: readonly Tool[]
+  /** The answer must be a call of one of them. */
+  forced: boolean
+}
+
+/** @throws OpenAIError 400 when the chosen tool is none of the request's */
+export function toolUse({ tools, tool_choice: choice }: ChatCompletionRequest): ToolUse {
+  const given = tools ?? []
+  if (choice === 'none' || given.length === 0) return { tools: [], forced: false }
+  if (choice == null || choice === 'auto') return { tools: given, forced: false }
+  if (choice === 'required') return { tools: given, forced: true }
+  const name = choice.function?.name
+  const chosen = given.filter((tool) => tool.function.name === name)
+  if (chosen.length === 0)
+    throw new OpenAIError(`tool_choice names no tool of the request: ${name}`, 400, { param: 'tool_choice' })
+  return { tools: chosen, forced: true }
+}
+
+/** The messages with the tools in the system message, for templates that know nothing of tools (docs/openai.md). */
+export function withToolsTold(messages: readonly ChatMessage[], tools: readonly Tool[]): ChatMessage[] {
+  const how = 'To call a function, answer only {"name": ..., "arguments": {...}}. Functions:'
+  const told = [how, ...tools.map(({ function: tool }) => JSON.stringify(tool))].join('\n')
+  const [first, ...others] = messages
+  if (first?.role !== 'system' && first?.role !== 'developer')
+    return [{ role: 'system', content: told }, ...messages]
+  return [{ ...first, content: `${messageText(first)}\n\n${told}` }, ...others]
+}
+
+/** How the answer begins when there is only one tool that it can call: the model writes nothing but the arguments. */
+export function callBeginning({ tools, forced }: ToolUse): string {
+  const name = tools[0]?.function.name
+  return forced && tools.length === 1 ? `{"name": ${JSON.stringify(name)}, "arguments": ` : ''
+}
+
+/** Only a call of one of the tools (of a single one: its arguments) can be generated under it. @throws OpenAIError 400 for a schema that the runtime does not know */
+export function callGrammar(engine: Engine, tools: readonly Tool[]): Promise<LlamaGrammar> {
+  if (tools.length === 1) return grammar(engine, tools[0]!.function.parameters ?? NO_ARGUMENTS, 'tools')
+  const calls = tools.map(({ function: { name, parameters } }) => ({
+    type: 'object',
+    properties: { name: { const: name }, arguments: parameters ?? NO_ARGUMENTS },
+    required: ['name', 'arguments'],
+  }))
+  return grammar(engine, { oneOf: calls }, 'tools')
+}
+
+export async function grammar(
+  engine: Engine,
+  schema: Record<string, unknown> | undefined,
+  param: string,
+): Promise<LlamaGrammar> {
+  try {
+    return await engine.jsonGrammar(schema)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new OpenAIError(`The runtime cannot follow this JSON schema: ${why}`, 400, { param })
+  }
+}

@@ -1,0 +1,119 @@
+import type { ChatChunk, ChatChoiceChunk, Chunk, CompletionChunk, Usage } from './types.ts'
+
+/** What all chunks of one stream share. */
+export interface StreamHead {
+  id: string
+  /** Seconds since the epoch. */
+  created: number
+  model: string
+  /** stream_options.include_usage */
+  includeUsage: boolean
+}
+
+type Kind = 'chat.completion.chunk' | 'text_completion'
+
+/**
+ * Makes a stream as clients expect it (spec 5.4) out of what a handler yields: same id, time and model in every chunk, the role in the first
+ * delta of each choice, `finish_reason` null until the end and then exactly once, usage in one chunk without choices at the end and
+ * only if asked for. Chunks that are complete already come out as they are.
+ */
+abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: string | null }>> {
+  protected readonly seen = new Map<number, { finished: boolean }>()
+  readonly #head: StreamHead
+  readonly #kind: Kind
+  #usage: Usage | undefined
+
+  constructor(kind: Kind, head: StreamHead) {
+    this.#kind = kind
+    this.#head = head
+  }
+
+  /** The chunks to send for one that the handler made; often it alone. */
+  next(chunk: T): T[] {
+    if (chunk.usage != null) this.#usage = chunk.usage
+    if (chunk.choices.length === 0) return []
+    const choices = chunk.choices.filter((choice) => this.seen.get(choice.index)?.finished !== true)
+    if (choices.length === 0) return []
+    const made = choices.flatMap((choice) => this.complete(choice))
+    for (const choice of choices) this.seen.set(choice.index, { finished: choice.finish_reason != null })
+    const more = { ...chunk, usage: undefined }
+    return this.#group(made).map((group) => this.#chunk(group, more))
+  }
+
+  /** What is left to send at the end: finishes that were not said, and the usage. */
+  end(): T[] {
+    const open = [...this.seen].filter(([, { finished }]) => !finished)
+    const last = open.map(([index]) => this.#chunk([this.finish(index)]))
+    if (this.#head.includeUsage && this.#usage !== undefined) {
+      last.push({ ...this.#chunk([]), usage: this.#usage })
+    }
+    return last
+  }
+
+  /** A choice of the handler with everything that belongs to it; more than one where the role goes ahead. */
+  protected abstract complete(choice: T['choices'][number]): T['choices'][number][]
+  protected abstract finish(index: number): T['choices'][number]
+
+  /** Two entries for the same choice are two chunks. */
+  #group(choices: T['choices'][number][]): T['choices'][number][][] {
+    const groups: T['choices'][number][][] = []
+    for (const choice of choices) {
+      const group = groups.find((some) => some.every(({ index }) => index !== choice.index))
+      if (group === undefined) groups.push([choice])
+      else group.push(choice)
+    }
+    return groups
+  }
+
+  #chunk(choices: T['choices'], more: Record<string, unknown> = {}): T {
+    const { id, created, model, includeUsage } = this.#head
+    const own = { id, object: this.#kind, created, model, ...more, choices }
+    return { ...own, usage: includeUsage ? null : undefined } as unknown as T
+  }
+}
+
+/** The stream of a chat completion. */
+export class ChatStream extends ChunkStream<ChatChunk> {
+  constructor(head: StreamHead) {
+    super('chat.completion.chunk', head)
+  }
+
+  protected complete(choice: ChatChoiceChunk): ChatChoiceChunk[] {
+    const whole = {
+      ...choice,
+      logprobs: choice.logprobs ?? null,
+      finish_reason: choice.finish_reason ?? null,
+    }
+    if (this.seen.has(choice.index) || choice.delta.role !== undefined) return [whole]
+    const delta =
+      choice.delta.tool_calls === undefined
+        ? { role: 'assistant', content: '' }
+        : { role: 'assistant', content: null }
+    const first = { index: choice.index, delta, logprobs: null, finish_reason: null }
+    return isEmpty(choice) ? [first] : [first, whole]
+  }
+
+  protected finish(index: number): ChatChoiceChunk {
+    return { index, delta: {}, logprobs: null, finish_reason: 'stop' }
+  }
+}
+
+/** The stream of a legacy completion. */
+export class CompletionStream extends ChunkStream<CompletionChunk> {
+  constructor(head: StreamHead) {
+    super('text_completion', head)
+  }
+
+  protected complete(choice: CompletionChunk['choices'][number]): CompletionChunk['choices'] {
+    return [{ ...choice, logprobs: choice.logprobs ?? null, finish_reason: choice.finish_reason ?? null }]
+  }
+
+  protected finish(index: number): CompletionChunk['choices'][number] {
+    return { index, text: '', logprobs: null, finish_reason: 'stop' }
+  }
+}
+
+function isEmpty({ delta, finish_reason: finish, logprobs }: ChatChoiceChunk): boolean {
+  const { content, ...more } = delta
+  return (content ?? '') === '' && finish == null && logprobs == null && Object.keys(more).length === 0
+}

@@ -1,0 +1,150 @@
+import { ServeError } from '../errors.ts'
+import type { StreamHead } from './chunks.ts'
+import type {
+  ChatChunk,
+  ChatChoiceChunk,
+  ChatLogprobs,
+  Completion,
+  CompletionChunk,
+  CompletionLogprobs,
+  FinishReason,
+  ToolCall,
+  ToolCallDelta,
+  Usage,
+} from './types.ts'
+
+/** No client takes more choices or tool calls than that (spec 5.8). */
+const MAX_INDEX = 128
+
+interface Collected {
+  text: string[]
+  refusal: string[]
+  calls: ToolCall[]
+  chatLogprobs: ChatLogprobs | undefined
+  logprobs: CompletionLogprobs | undefined
+  finish: FinishReason | undefined
+}
+
+/** Joins the chunks of a stream into the answer that a client without `stream` gets (spec 5.3). */
+export class Collector {
+  readonly #head: StreamHead
+  readonly #choices: Collected[] = []
+  #usage: Usage | undefined
+  #fingerprint: unknown
+
+  constructor(head: StreamHead) {
+    this.#head = head
+  }
+
+  addChat(chunk: ChatChunk): void {
+    this.#common(chunk)
+    for (const choice of chunk.choices) this.#addDelta(this.#choice(choice.index), choice)
+  }
+
+  addText(chunk: CompletionChunk): void {
+    this.#common(chunk)
+    for (const { index, text, logprobs, finish_reason: finish } of chunk.choices) {
+      const choice = this.#choice(index)
+      choice.text.push(text)
+      choice.finish = finish ?? choice.finish
+      if (logprobs != null) choice.logprobs = joinLogprobs(choice.logprobs, logprobs)
+    }
+  }
+
+  chat(): Completion {
+    return this.#completion('chat.completion', (choice, index) => ({
+      index,
+      message: message(choice),
+      logprobs: choice.chatLogprobs ?? null,
+      finish_reason: choice.finish ?? 'stop',
+    }))
+  }
+
+  text(): Completion {
+    return this.#completion('text_completion', (choice, index) => ({
+      index,
+      text: choice.text.join(''),
+      logprobs: choice.logprobs ?? null,
+      finish_reason: choice.finish ?? 'stop',
+    }))
+  }
+
+  #completion(
+    object: string,
+    choiceOf: (choice: Collected, index: number) => Record<string, unknown>,
+  ): Completion {
+    const { id, created, model } = this.#head
+    const whole: Completion = { id, object, created, model, choices: this.#choices.map(choiceOf) }
+    if (this.#usage !== undefined) whole.usage = this.#usage
+    if (this.#fingerprint !== undefined) whole['system_fingerprint'] = this.#fingerprint
+    return whole
+  }
+
+  #common(chunk: ChatChunk | CompletionChunk): void {
+    if (chunk.usage != null) this.#usage = chunk.usage
+    this.#fingerprint ??= chunk['system_fingerprint']
+  }
+
+  #addDelta(choice: Collected, { delta, logprobs, finish_reason: finish }: ChatChoiceChunk): void {
+    if (delta.content != null) choice.text.push(delta.content)
+    if (delta.refusal != null) choice.refusal.push(delta.refusal)
+    for (const call of delta.tool_calls ?? []) addCall(choice.calls, call)
+    if (logprobs?.content != null) {
+      const content = [...(choice.chatLogprobs?.content ?? []), ...logprobs.content]
+      choice.chatLogprobs = { content, refusal: null }
+    }
+    choice.finish = finish ?? choice.finish
+  }
+
+  #choice(given: number): Collected {
+    const index = checkedIndex(given)
+    while (this.#choices.length <= index) {
+      this.#choices.push({
+        text: [],
+        refusal: [],
+        calls: [],
+        chatLogprobs: undefined,
+        logprobs: undefined,
+        finish: undefined,
+      })
+    }
+    return this.#choices[index]!
+  }
+}
+
+function message({ text, refusal, calls }: Collected): Record<string, unknown> {
+  const content = text.join('')
+  return {
+    role: 'assistant',
+    content: content === '' && (calls.length > 0 || refusal.length > 0) ? null : content,
+    refusal: refusal.length > 0 ? refusal.join('') : null,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }
+}
+
+function addCall(calls: ToolCall[], { index: given, id, function: piece }: ToolCallDelta): void {
+  const index = checkedIndex(given)
+  while (calls.length <= index) {
+    calls.push({ id: '', type: 'function', function: { name: '', arguments: '' } })
+  }
+  const call = calls[index]!
+  if (id !== undefined) call.id = id
+  if (piece?.name !== undefined) call.function.name += piece.name
+  call.function.arguments += piece?.arguments ?? ''
+}
+
+function checkedIndex(index: number): number {
+  if (Number.isInteger(index) && index >= 0 && index < MAX_INDEX) return index
+  throw new ServeError('INVALID_OUTPUT', `A choice or tool call cannot have the index ${String(index)}`)
+}
+
+function joinLogprobs(before: CompletionLogprobs | undefined, more: CompletionLogprobs): CompletionLogprobs {
+  if (before === undefined) return more
+  const tops = before.top_logprobs ?? more.top_logprobs
+  return {
+    tokens: [...before.tokens, ...more.tokens],
+    token_logprobs: [...before.token_logprobs, ...more.token_logprobs],
+    top_logprobs: tops === null ? null : [...(before.top_logprobs ?? []), ...(more.top_logprobs ?? [])],
+    text_offset: [...before.text_offset, ...more.text_offset],
+  }
+}

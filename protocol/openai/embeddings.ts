@@ -1,0 +1,29 @@
+import type { EmbeddingsResult } from './types.ts'
+
+type Vector = readonly number[] | Float32Array
+
+/** The answer to /v1/embeddings (spec 5.6). Clients ask for base64 unless told otherwise: little-endian float32. */
+export function embeddingsAnswer(
+  result: EmbeddingsResult,
+  model: string,
+  format: 'float' | 'base64',
+): Record<string, unknown> {
+  if ('object' in result) return result
+  const tokens = result.usage?.prompt_tokens
+  return {
+    object: 'list',
+    data: result.embeddings.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: format === 'base64' ? base64(vector) : [...vector],
+    })),
+    model,
+    ...(tokens !== undefined && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+  }
+}
+
+function base64(vector: Vector): string {
+  const bytes = Buffer.allocUnsafe(vector.length * 4)
+  vector.forEach((value, i) => bytes.writeFloatLE(value, i * 4))
+  return bytes.toString('base64')
+}

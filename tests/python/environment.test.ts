@@ -1,0 +1,100 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { findPython } from '../../frontend/python/environment.ts'
+import { describePython } from '../support/python/test-python.ts'
+import { tempDir } from '../support/temp.ts'
+
+/** A command that prints `text` whatever it is asked. */
+function fakePython(text: string, status = 0): string {
+  const path = join(tempDir(), 'python')
+  writeFileSync(path, `#!/bin/sh\ncat <<'END'\n${text}\nEND\nexit ${status}\n`)
+  chmodSync(path, 0o755)
+  return path
+}
+
+const answer = {
+  python: '/opt/my python',
+  version: '3.12.1',
+  torchserve: '/opt/lib',
+  torchserveVersion: '0.12.0',
+  torch: '2.4.0',
+  missing: [] as string[],
+}
+
+async function failure(python: string): Promise<string> {
+  return findPython({ python, modelServerHome: undefined }).then(
+    () => 'it was found',
+    (error: unknown) => `${String((error as { code?: string }).code)}: ${(error as Error).message}`,
+  )
+}
+
+test('what is missing is said with the command that installs it', async () => {
+  const missing = { ...answer, torchserve: null, torch: null, missing: ['ts', 'torch', 'yaml'] }
+  expect(await failure(fakePython(JSON.stringify(missing)))).toBe(
+    "WORKER_START_FAILED: Python 3.12.1 at /opt/my python lacks what TorchServe's worker needs: torchserve, torch, pyyaml. " +
+      'Install it with: "/opt/my python" -m pip install torchserve torch pyyaml ' +
+      '(or name another Python in config.properties, key python).',
+  )
+})
+
+test.each([
+  [
+    'there is none',
+    () => '/nowhere/python',
+    /No Python was found .*\/nowhere\/python: there is no such command.*python=/,
+  ],
+  ['it does not speak', () => fakePython('I am no Python'), /does not answer as a Python does/],
+  ['it fails', () => fakePython('', 3), /No Python was found .*exit code 3/],
+])('one error says what to do when %s', async (_name, python, message) => {
+  expect(await failure(python())).toMatch(message)
+})
+
+test('an interpreter is asked once, and again after a failure', async () => {
+  const folder = tempDir()
+  const counter = join(folder, 'asked')
+  const python = join(folder, 'python')
+  const write = (text: string): void => {
+    writeFileSync(python, `#!/bin/sh\necho x >> ${counter}\ncat <<'END'\n${text}\nEND\n`)
+    chmodSync(python, 0o755)
+  }
+  const settings = { python, modelServerHome: undefined }
+  write('nothing')
+  await expect(findPython(settings)).rejects.toThrow('does not answer')
+  write(JSON.stringify(answer))
+  const [first, second] = await Promise.all([findPython(settings), findPython(settings)])
+  expect(second).toEqual(first)
+  expect(await findPython(settings)).toEqual(first)
+  expect(readFileSync(counter, 'utf8')).toBe('x\nx\n')
+})
+
+await describePython('with a real Python', ({ python, realTorch }) => {
+  const settings = { python, modelServerHome: undefined }
+
+  test('TorchServe and its version are found without importing anything', async () => {
+    const found = await findPython(settings)
+    expect(found.python).toBe(python)
+    expect(found.version).toMatch(/^3\.\d+\.\d+$/)
+    expect(found.torchserveVersion).toBe('0.12.0')
+    expect(found.torch === undefined).toBe(!realTorch)
+    expect(found.packages).toBeUndefined()
+  })
+
+  test('model_server_home comes before what is installed', async () => {
+    const home = tempDir()
+    mkdirSync(join(home, 'ts'))
+    for (const file of ['__init__.py', 'model_service_worker.py']) writeFileSync(join(home, 'ts', file), '')
+    writeFileSync(join(home, 'ts', 'version.txt'), '9.9.9\n')
+    const found = await findPython({ python, modelServerHome: home })
+    expect(found).toMatchObject({ torchserve: home, torchserveVersion: '9.9.9' })
+  })
+
+  test('a folder that only has the name ts is not TorchServe', async () => {
+    const home = tempDir()
+    mkdirSync(join(home, 'ts'))
+    writeFileSync(join(home, 'ts', '__init__.py'), '')
+    await expect(findPython({ python, modelServerHome: home })).rejects.toThrow(
+      /needs: torchserve\. Install it with: .* -m pip install torchserve /,
+    )
+  })
+})

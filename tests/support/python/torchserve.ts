@@ -1,0 +1,147 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { execa } from 'execa'
+import { rawRequest } from '../raw-http.ts'
+import type { InferencePorts } from './exchanges.ts'
+import type { TestPython } from './environments.ts'
+
+const START_LIMIT_MS = 180_000
+const NAMES = ['inference', 'management', 'metrics', 'grpcInference', 'grpcManagement'] as const
+
+/** Whether TorchServe's own server can run here: it is written in Java. */
+export async function hasJava(): Promise<boolean> {
+  const { failed } = await execa('java', ['-version'], { reject: false, stdin: 'ignore' })
+  return !failed
+}
+
+/** TorchServe itself, with all models of a store, on free ports. */
+export class TorchServe {
+  readonly ports: InferencePorts
+  readonly #child: ChildProcess
+  readonly #output: string[]
+
+  private constructor(child: ChildProcess, ports: InferencePorts, output: string[]) {
+    this.#child = child
+    this.ports = ports
+    this.#output = output
+  }
+
+  /**
+   * @param folder for its configuration, logs and temporary files; short, for sockets lie below it
+   * @param models names that must be ready
+   */
+  static async start(
+    { python, bin }: TestPython,
+    store: string,
+    folder: string,
+    models: readonly string[],
+  ): Promise<TorchServe> {
+    const ports = await freePorts()
+    const config = join(folder, 'config.properties')
+    mkdirSync(join(folder, 'tmp'), { recursive: true })
+    writeFileSync(config, configuration(ports))
+    const child = spawn(
+      join(bin, 'torchserve'),
+      [
+        ...['--start', '--foreground', '--ncs', '--ts-config', config, '--model-store', store],
+        ...['--models', 'all', '--disable-token-auth', '--enable-model-api'],
+      ],
+      {
+        cwd: folder,
+        // The command itself takes the Python from PATH.
+        env: {
+          ...process.env,
+          NODE_OPTIONS: '',
+          PATH: [join(python, '..'), process.env['PATH']].join(delimiter),
+          LOG_LOCATION: join(folder, 'logs'),
+          METRICS_LOCATION: join(folder, 'logs'),
+          TEMP: join(folder, 'tmp'),
+          TMPDIR: join(folder, 'tmp'),
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+      },
+    )
+    const output: string[] = []
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (text: Buffer) => {
+        output.push(text.toString())
+        if (output.length > 500) output.shift()
+      })
+    const server = new TorchServe(child, ports, output)
+    try {
+      for (const model of models) await server.#ready(model)
+    } catch (error) {
+      await server.stop()
+      throw error
+    }
+    return server
+  }
+
+  /** Of the command; the server and its workers descend from it. */
+  get pid(): number {
+    return this.#child.pid!
+  }
+
+  /** Ends it with its workers. */
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const exit = once(this.#child, 'exit')
+    process.kill(-this.#child.pid!, 'SIGKILL')
+    await exit
+  }
+
+  async #ready(model: string): Promise<void> {
+    const end = performance.now() + START_LIMIT_MS
+    for (;;) {
+      if (await this.#isReady(model)) return
+      if (performance.now() > end || this.#child.exitCode !== null)
+        throw new Error(`TorchServe did not load ${model}:\n${this.#output.join('')}`)
+      await wait(200)
+    }
+  }
+
+  async #isReady(model: string): Promise<boolean> {
+    const { status, body } = await rawRequest(this.ports.management, `/models/${model}`, { method: 'GET' })
+    if (status !== 200) return false
+    const [description] = JSON.parse(body) as { workers: { status: string }[] }[]
+    return (
+      description!.workers.length > 0 && description!.workers.every((worker) => worker.status === 'READY')
+    )
+  }
+}
+
+function configuration(ports: Record<(typeof NAMES)[number], number>): string {
+  return [
+    `inference_address=http://127.0.0.1:${ports.inference}`,
+    `management_address=http://127.0.0.1:${ports.management}`,
+    `metrics_address=http://127.0.0.1:${ports.metrics}`,
+    `grpc_inference_port=${ports.grpcInference}`,
+    `grpc_management_port=${ports.grpcManagement}`,
+    'default_workers_per_model=1',
+    'disable_system_metrics=true',
+    'install_py_dep_per_model=true',
+    '',
+  ].join('\n')
+}
+
+/** They may be taken before TorchServe takes them; nothing else can be told to it. */
+async function freePorts(): Promise<Record<(typeof NAMES)[number], number>> {
+  const servers = await Promise.all(
+    NAMES.map(async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  return Object.fromEntries(NAMES.map((name, i) => [name, ports[i]])) as Record<
+    (typeof NAMES)[number],
+    number
+  >
+}
