@@ -56,7 +56,7 @@ class TensorAdapter {
     return [undefined]
   }
 
-  async *#predictEach(payloads: AsyncIterable<InferenceRequest>, context: Context): AsyncGenerator<unknown> {
+  async *#predictEach(payloads: AsyncIterable<InferenceRequest>, context: Context): AsyncGenerator {
     for await (const payload of payloads) yield await this.#handler.predict!(payload, context)
   }
 

@@ -50,7 +50,7 @@ export function loadInferenceV2(kind: InferenceV2Kind): LoadedService & StreamEn
   })
   const stream = service.definition['ModelStreamInfer']! as MethodDefinition<object, object>
   const definition = { ...service.definition, ModelStreamInfer: { ...stream, responseSerialize: asItIs } }
-  return { ...service, definition: definition as ServiceDefinition, encodeStreamed: stream.responseSerialize }
+  return { ...service, definition: definition, encodeStreamed: stream.responseSerialize }
 }
 
 interface StreamEncoder {

@@ -96,7 +96,7 @@ async function stream(
 function next(duplex: GrpcDuplex<Message, Message>): Promise<Message> {
   return new Promise((resolve, reject) => {
     duplex.once('data', (got) => resolve(got as Message))
-    duplex.once('error', (error) => reject(error as Error))
+    duplex.once('error', (error) => reject(error))
     duplex.resume()
   })
 }
@@ -164,7 +164,7 @@ describe('REST', () => {
     const headers = { 'accept-encoding': 'gzip' }
     const response = await fetch(url, { method: 'POST', body, headers, signal: controller.signal })
     const { value } = await response.body!.getReader().read()
-    expect(Buffer.from(value!).toString()).toMatch(/^data: .*"data":\["one "\].*\n\n$/)
+    expect(Buffer.from(value).toString()).toMatch(/^data: .*"data":\["one "\].*\n\n$/)
     expect(
       await server.until(
         () => server.metric('torchserve_ts_open_streams'),

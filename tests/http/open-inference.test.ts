@@ -262,12 +262,12 @@ describe('infer_stream', () => {
     expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(answer.headers.get('content-encoding')).toBeNull()
     const reader = answer.body!.getReader()
-    const first = Buffer.from((await reader.read()).value!).toString()
+    const first = Buffer.from((await reader.read()).value).toString()
     expect(first).toMatch(
       /^data: \{"model_name":"m","model_version":"1.0","id":"i","outputs":\[.*"data":\["one "\]\}\]\}\n\n$/,
     )
     item(job, 'two')
-    expect(Buffer.from((await reader.read()).value!).toString()).toContain('"data":["two"]')
+    expect(Buffer.from((await reader.read()).value).toString()).toContain('"data":["two"]')
     job.respond({ status: 200, headers: {}, body: Buffer.alloc(0), more: false })
     expect((await reader.read()).done).toBe(true)
   })
