@@ -42,7 +42,15 @@ const rooms = {
     './frontend/config',
     './frontend/python',
   ],
+  './frontend/open-inference': [
+    './protocol/dialects.ts',
+    './protocol/errors.ts',
+    './protocol/tensors',
+    './frontend/models',
+  ],
   './frontend/http': [
+    './protocol/tensors',
+    './frontend/open-inference',
     './protocol/errors.ts',
     './protocol/dialects.ts',
     './protocol/openai',
@@ -55,6 +63,8 @@ const rooms = {
     './frontend/auth',
   ],
   './frontend/grpc': [
+    './protocol/tensors',
+    './frontend/open-inference',
     './protocol/errors.ts',
     './protocol/dialects.ts',
     './protocol/header-lines.ts',

@@ -15,6 +15,12 @@ import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
 
+/** The further inputs of a request whose client sends several; for adapters of this package. */
+export const INPUTS = Symbol('inputs')
+export interface WithInputs {
+  [INPUTS]?(): AsyncIterable<Uint8Array> | undefined
+}
+
 /** What one call of the handler sees: the model, and its batch (none in `initialize`: a batch without requests). */
 export class HandlerContext implements Context {
   stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
@@ -138,6 +144,10 @@ export class HandlerContext implements Context {
     code: number,
   ): Promise<void> {
     return sendToBatch(this.#batch, ret, requestIds, message, code)
+  }
+
+  [INPUTS](): AsyncIterable<Uint8Array> | undefined {
+    return this.#batch.streams[0]?.inputs
   }
 
   #head(index: number): ResponseHead {

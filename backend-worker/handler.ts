@@ -16,7 +16,8 @@ export type { MetricKind }
  *
  * A handler module exports one of
  * - a class with `handle` (extend {@link BaseHandler} or not), as its default export or its only class,
- * - a function `handle(requests, context)`, as its default export or by that name; it may be `async *`.
+ * - a function `handle(requests, context)`, as its default export or by that name; it may be `async *`,
+ * - a class with `predict` or `predictStream`, or functions of these names: a handler of the Open Inference Protocol (InferenceHandler).
  */
 
 /** One request of a batch: part name -> value. JSON and text parts are decoded, everything else is a Buffer. */

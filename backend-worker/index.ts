@@ -14,6 +14,7 @@
  * }
  * ```
  */
+export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../protocol/tensors/half.ts'
 export { BaseHandler } from './handler.ts'
 export type {
   Context,
@@ -52,3 +53,21 @@ export { StopFilter } from '../protocol/openai/stop-filter.ts'
 export { OpenAIRuntime } from './openai-runtime/handler.ts'
 export { OpenAIError } from './openai/error.ts'
 export { PredictionException } from './prediction-exception.ts'
+export {
+  ArrayCodec,
+  Base64Codec,
+  DatetimeCodec,
+  decodeInput,
+  type NumberArray,
+  StringCodec,
+  toNested,
+} from './open-inference/codecs.ts'
+export type {
+  Datatype,
+  InferenceHandler,
+  InferenceRequest,
+  InferenceResponse,
+  InputTensor,
+  OutputTensor,
+  TensorData,
+} from './open-inference/types.ts'

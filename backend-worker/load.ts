@@ -7,6 +7,7 @@ import type { Handler } from './handler.ts'
 import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
 import { type Model, modelFrom, type Rank } from './model.ts'
+import { tensorDialects } from './open-inference/handler.ts'
 import type { Outlet } from './outlet.ts'
 import { Service } from './service.ts'
 
@@ -22,7 +23,9 @@ export interface LoadedModel {
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<LoadedModel> {
   try {
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
-    const handler = load.envelope === undefined ? loaded : inEnvelope(loaded, load.envelope)
+    // Tensors come in no envelope, also where the server has one for all models.
+    const isPlain = load.envelope === undefined || tensorDialects(loaded).length > 0
+    const handler = isPlain ? loaded : inEnvelope(loaded, load.envelope!)
     return await startService(handler, modelFrom(load, rank, outlet), outlet)
   } catch (thrown) {
     throw loadError(thrown)

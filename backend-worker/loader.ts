@@ -62,9 +62,9 @@ function namedHandler(path: string, exports: Exports, entry: string): Handler {
 function onlyHandler(path: string, exports: Exports): Handler {
   const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
   if (handler !== undefined) return handler
-  if (isHandler(hooksOf(exports))) return complete(hooksOf(exports) as Handler)
   const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
   if (classes.length === 1) return asHandler(classes[0])!
+  if (classes.length === 0 && isHandler(hooksOf(exports))) return complete(hooksOf(exports) as Handler)
   throw invalid(
     classes.length === 0
       ? `The handler ${path} exports no handler: a class with handle, or a function called handle`

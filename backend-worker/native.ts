@@ -3,6 +3,7 @@ import type { PredictRequest } from '../protocol/messages.ts'
 import type { Context, Handler } from './handler.ts'
 import { openaiCalls } from './openai/calls.ts'
 import { handleByOpenAI } from './openai/default-handle.ts'
+import { handleTensors, isInferenceHandler, tensorDialects } from './open-inference/handler.ts'
 
 /**
  * Answers one request of a dialect that the handler speaks itself: like `handle` with a batch of one. Its parts arrive as they
@@ -18,9 +19,20 @@ export function nativeCalls(handler: Handler): NativeCalls {
 }
 
 /** Any of these makes an object a handler. */
-export const NATIVE_METHODS = ['chatCompletions', 'completions', 'embeddings'] as const
+export const NATIVE_METHODS = [
+  'chatCompletions',
+  'completions',
+  'embeddings',
+  'predict',
+  'predictStream',
+] as const
 
 /** `handle` in terms of what a handler without one speaks. */
 export function defaultHandle(handler: Handler): Handler['handle'] {
-  return handleByOpenAI(handler)
+  return isInferenceHandler(handler) ? handleTensors(handler) : handleByOpenAI(handler)
+}
+
+/** What the worker announces. The Open Inference Protocol needs no calls of its own: it comes to `handle`, so that it may come in batches. */
+export function dialectsOf(handler: Handler, native: NativeCalls): Dialect[] {
+  return [...tensorDialects(handler), ...native.keys()]
 }

@@ -8,6 +8,7 @@ import {
   type StreamNext,
 } from '../protocol/messages.ts'
 import { isExplain } from './explain.ts'
+import { InputQueue } from './input-queue.ts'
 import { markOwn } from './own-errors.ts'
 import type { Outlet } from './outlet.ts'
 import { RequestCancelledError } from './request-cancelled-error.ts'
@@ -37,6 +38,8 @@ export class ResponseStream {
   readonly id: number
   readonly requestId: string
   readonly deadline: number | undefined
+  /** Further inputs; undefined: the client sent all at once. */
+  readonly inputs: InputQueue | undefined
   readonly #headerLines: string
   readonly #outlet: Outlet
   readonly #limits: StreamLimits
@@ -64,6 +67,10 @@ export class ResponseStream {
     this.#outlet = outlet
     this.#limits = limits
     this.#owner = owner
+    this.inputs =
+      request.moreInputs === true
+        ? new InputQueue(() => outlet.send({ type: 'taken', id: request.id, inputs: 1 }))
+        : undefined
   }
 
   /** Whether the request is to be explained instead of predicted. */
@@ -138,6 +145,7 @@ export class ResponseStream {
     this.#waiting = undefined
     this.#waitingBytes = 0
     this.#controller?.abort(reason)
+    this.inputs?.fail(reason)
     this.#wakeUp()
     this.#owner.streamGone(this)
     if (this.#end !== undefined) this.#sendEnd()

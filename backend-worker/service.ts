@@ -1,12 +1,12 @@
 import { type Dialect, dialectOf } from '../protocol/dialects.ts'
-import type { CancelReason, PredictMessage, PredictRequest } from '../protocol/messages.ts'
+import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import { isExplain } from './explain.ts'
 import type { Handler, HandlerRequest } from './handler.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
 import type { Model } from './model.ts'
-import { nativeCalls, type NativeCall, type NativeCalls } from './native.ts'
+import { dialectsOf, nativeCalls, type NativeCall, type NativeCalls } from './native.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { decodeRequest } from './input.ts'
 import type { ResponseStream } from './response-stream.ts'
@@ -40,7 +40,7 @@ export class Service implements BatchHost {
   }
 
   get dialects(): Dialect[] {
-    return [...this.#native.keys()]
+    return dialectsOf(this.#handler, this.#native)
   }
 
   /** Whether the number belongs to a request that has not had its end. */
@@ -87,6 +87,13 @@ export class Service implements BatchHost {
   credit(id: number, bytes: number): void {
     this.#streams.get(id)?.credit(bytes)
     this.#steps?.wake()
+  }
+
+  /** A further input of a request, or their end. */
+  input({ id, data, last }: InputMessage): void {
+    const inputs = this.#streams.get(id)?.inputs
+    if (data !== undefined) inputs?.push(data)
+    if (last) inputs?.end()
   }
 
   /** Resolves when no request is open. */

@@ -80,6 +80,9 @@ export class Session {
       case 'predict':
         this.#predict(message)
         return
+      case 'input':
+        this.#loaded?.service.input(message)
+        return
       case 'cancel':
         this.#loaded?.service.cancel(message.ids, message.reason)
         return

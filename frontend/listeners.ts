@@ -54,11 +54,17 @@ export class Listeners {
     if (settings.enableMetricsApi) {
       await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps))
     }
-    const { inference, management } = await this.#grpc.listen(await grpcCredentials(settings))
+    const { inference, management, openInference, triton } = await this.#grpc.listen(
+      await grpcCredentials(settings),
+    )
     this.listening.push(
       { name: 'Inference gRPC API', address: hostAndPort(inference) },
       { name: 'Management gRPC API', address: hostAndPort(management) },
     )
+    if (openInference !== undefined)
+      this.listening.push({ name: 'Open Inference gRPC API', address: hostAndPort(openInference) })
+    if (triton !== undefined)
+      this.listening.push({ name: 'Open Inference gRPC API (Triton)', address: hostAndPort(triton) })
   }
 
   /** New requests are refused from now on; running ones go on. */

@@ -10,6 +10,7 @@ import { readManifest } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { conventionalHandler, modelFolder } from './model-folder.ts'
 import { readModelConfig } from './model-config.ts'
+import { implementationHandler, type ModelSettingsFile, readModelSettings } from './model-settings.ts'
 import { defaultModelName } from './model-name.ts'
 import { packageRoot } from './package-root.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
@@ -85,7 +86,8 @@ async function prepareIn(
   const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
   if (folder === undefined) await unpackArchive(location, unpacked, options.limits)
   const modelDir = folder ?? unpacked
-  const manifest = fillManifest(await readManifest(modelDir), modelDir, location, options)
+  const settings = await readModelSettings(modelDir)
+  const manifest = fillManifest(await readManifest(modelDir), settings, modelDir, location, options)
   const { modelName, modelVersion, handler, configFile } = manifest.model
   const node = manifest.runtime === 'node'
   const script = node ? handlerScript(manifest, modelDir) : undefined
@@ -94,6 +96,7 @@ async function prepareIn(
     script === undefined ? Promise.resolve(undefined) : importable(script, modelDir, unpacked),
     readModelConfig(modelDir, configFile),
   )
+  const config = { ...settings?.config, ...modelConfig }
   return {
     manifest,
     name: modelName,
@@ -103,7 +106,7 @@ async function prepareIn(
     handlerPath,
     handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,
     handlerEntry: handler === undefined ? undefined : parseHandlerEntry(handler).export,
-    modelConfig,
+    modelConfig: config,
     workDir: workspace.root,
     dispose: workspace.dispose,
   }
@@ -111,15 +114,23 @@ async function prepareIn(
 
 function fillManifest(
   found: Manifest | undefined,
+  settings: ModelSettingsFile | undefined,
   modelDir: string,
   location: string,
   options: PrepareOptions,
 ): Manifest {
   const handler =
-    options.handlerOverride ?? found?.model.handler ?? options.defaultHandler ?? conventionalHandler(modelDir)
+    options.handlerOverride ??
+    found?.model.handler ??
+    (settings?.implementation && implementationHandler(modelDir, settings.implementation)) ??
+    options.defaultHandler ??
+    conventionalHandler(modelDir)
   const runtime =
     options.runtimeOverride === undefined ? found?.runtime : checkRuntime(options.runtimeOverride)
-  const unnamed = { modelName: options.defaultName ?? defaultModelName(location), modelVersion: '1.0' }
+  const unnamed = {
+    modelName: options.defaultName ?? settings?.name ?? defaultModelName(location),
+    modelVersion: settings?.version ?? '1.0',
+  }
   return {
     ...found,
     runtime: runtime ?? guessRuntime(modelDir, handler),

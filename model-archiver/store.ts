@@ -5,6 +5,7 @@ import { ServeError } from '../protocol/errors.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import { conventionalHandler, modelFolder } from './model-folder.ts'
 import { ARCHIVE_SUFFIX } from './model-name.ts'
+import { MODEL_SETTINGS } from './model-settings.ts'
 
 export interface StoredModel {
   /** Name of the file or folder in the store. */
@@ -59,7 +60,9 @@ async function isModel(path: string): Promise<boolean> {
   const folder = await modelFolder(path).catch(() => undefined)
   return (
     folder !== undefined &&
-    (existsSync(join(folder, MANIFEST_PATH)) || conventionalHandler(folder) !== undefined)
+    (existsSync(join(folder, MANIFEST_PATH)) ||
+      existsSync(join(folder, MODEL_SETTINGS)) ||
+      conventionalHandler(folder) !== undefined)
   )
 }
 

@@ -4,7 +4,14 @@ import { splitHeaders } from './header-lines.ts'
  * Beyond TorchServe's `handle`, a handler may speak these natively: the worker lists them in `loaded`, and a request for one of them
  * carries the header DIALECT_HEADER with its name. What a handler does not speak the frontend maps to what it does.
  */
-export const DIALECTS = ['open-inference', 'openai-chat', 'openai-completions', 'openai-embeddings'] as const
+export const DIALECTS = [
+  'open-inference',
+  /** Several messages of tensors for one request (predictStream). */
+  'open-inference-stream',
+  'openai-chat',
+  'openai-completions',
+  'openai-embeddings',
+] as const
 
 export type Dialect = (typeof DIALECTS)[number]
 

@@ -8,6 +8,7 @@ export const ERROR_CODES = [
   // the request
   'INVALID_ARGUMENT', // a parameter, body or header is missing or malformed
   'MALFORMED_BODY', // multipart or JSON that cannot be parsed
+  'INVALID_TENSOR', // a request of the Open Inference Protocol can be read, but its tensors do not fit
   'PAYLOAD_TOO_LARGE', // the request is larger than max_request_size
   'ROUTE_NOT_FOUND',
   'METHOD_NOT_ALLOWED',
@@ -17,6 +18,7 @@ export const ERROR_CODES = [
   // models
   'MODEL_NOT_FOUND',
   'VERSION_NOT_FOUND',
+  'MODEL_NOT_READY', // none of its workers has loaded it yet
   'CONFLICT', // name and version are registered already
   'DEFAULT_VERSION', // the default version cannot be removed while others exist
   'INVALID_MODEL', // the manifest or the model-config cannot be used

@@ -8,7 +8,7 @@ import type { WireError } from './errors.ts'
  */
 
 /** Raised whenever a message changes in a way that an older peer cannot read. */
-export const PROTOCOL_VERSION = 2
+export const PROTOCOL_VERSION = 3
 
 /** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -34,6 +34,8 @@ export interface PredictRequest {
   window: number
   /** Milliseconds since the epoch after which nobody waits for the answer. */
   deadline?: number
+  /** Further inputs follow, each in an `input` message. */
+  moreInputs?: boolean
 }
 
 /** Everything that a worker must know to load its handler. */
@@ -102,6 +104,15 @@ export interface CreditMessage {
   bytes: number
 }
 
+/** A further input of a request with `moreInputs`; the worker says `taken` when its handler has asked for it. */
+export interface InputMessage {
+  type: 'input'
+  id: number
+  /** Absent: there is none, the last one came before. */
+  data?: Uint8Array
+  last: boolean
+}
+
 export interface PingMessage {
   type: 'ping'
   nonce: number
@@ -113,7 +124,7 @@ export interface UnloadMessage {
 }
 
 export type ToWorker =
-  LoadMessage | PredictMessage | CancelMessage | CreditMessage | PingMessage | UnloadMessage
+  LoadMessage | PredictMessage | InputMessage | CancelMessage | CreditMessage | PingMessage | UnloadMessage
 
 /** The worker's hello, first message on every connection. */
 export interface ReadyMessage {
@@ -153,6 +164,13 @@ export interface FailureMessage {
   type: 'failure'
   id: number
   error: WireError
+}
+
+/** The handler has asked for this many `input` messages: as many more may be sent. */
+export interface TakenMessage {
+  type: 'taken'
+  id: number
+  inputs: number
 }
 
 /** From ranks other than 0: these requests have run to their end here. */
@@ -205,6 +223,7 @@ export type FromWorker =
   | ResponseMessage
   | FailureMessage
   | FinishedMessage
+  | TakenMessage
   | LogMessage
   | MetricMessage
   | PongMessage

@@ -37,7 +37,7 @@ const MAX_UINT32 = 0xffffffff
 export function predictRoom(message: PredictMessage): number | undefined {
   let room = MESSAGE_BYTES
   for (const request of message.requests) {
-    if (request.window > MAX_UINT32) return undefined
+    if (request.window > MAX_UINT32 || request.moreInputs === true) return undefined
     room += REQUEST_BYTES + textRoom(request.requestId) + textRoom(request.headers)
     for (const part of request.parts) {
       room += PART_BYTES + textRoom(part.name) + textRoom(part.contentType ?? '') + part.data.length

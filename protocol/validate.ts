@@ -62,6 +62,7 @@ const request = shape({
   parts: list(part),
   window: count,
   deadline: optional(finite),
+  moreInputs: optional(flag),
 })
 
 const metricKind = oneOf('counter', 'gauge', 'histogram')
@@ -81,6 +82,7 @@ const fromWorker: Record<FromWorker['type'], Check> = {
   }),
   failure: shape({ id: uint32, error: wireError }),
   finished: shape({ ids: uint32s }),
+  taken: shape({ id: uint32, inputs: count }),
   log: shape({
     level: oneOf('debug', 'info', 'warn', 'error'),
     message: text,
@@ -119,6 +121,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     envelope: optional(text),
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
+  input: shape({ id: uint32, data: optional(bytes), last: flag }),
   cancel: shape({
     ids: uint32s,
     reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed'),

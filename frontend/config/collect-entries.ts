@@ -7,6 +7,8 @@ import { oneLine, type Entry, type Environment } from './properties.ts'
 
 /** Where keys come from, besides the defaults. */
 export interface Sources {
+  /** What MLServer's settings mean here; all others win. Default: nothing. */
+  readonly mlserver?: readonly Entry[]
   readonly file: readonly Entry[]
   readonly flags: readonly Entry[]
   readonly env: Environment
@@ -17,7 +19,7 @@ const FILE_KEYS = new Map(SPECS.filter((spec) => spec.from === 'file').map((spec
 const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
 
 /**
- * The entry that counts for each key. Variables that always count (LOG_LOCATION, TEMP) give way to the file, the file to the flags,
+ * The entry that counts for each key. Variables that always count (LOG_LOCATION, TEMP) give way to MLServer's settings, these to the file, the file to the flags,
  * the flags to TS_<KEY> variables where `enable_envvars_config` is true. Empty text counts as unset.
  * Keys that do nothing end as warnings.
  * @throws ServeError CONFIG for a key that looks like a slip of the pen
@@ -29,6 +31,7 @@ export function collectEntries(sources: Sources, warnings: string[]): Map<string
     else entries.delete(entry.name)
   }
   for (const spec of SPECS) if (spec.from === 'environment') fromEnv(sources.env, spec.env, spec.name, add)
+  sources.mlserver?.forEach(add)
   for (const entry of sources.file) if (isKnown(entry, warnings)) add(entry)
   sources.flags.forEach(add)
   addOverrides(sources.env, entries, add)

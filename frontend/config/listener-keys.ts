@@ -11,6 +11,7 @@ import {
   word,
 } from './value-types.ts'
 
+const OURS = { ours: true } as const
 const INT_MAX = 2_147_483_647
 
 /** Keys of where and how the server listens. */
@@ -57,6 +58,32 @@ export const LISTENER_KEYS = {
     PORT,
     '7071',
     'Port of the gRPC management API; 0 takes any free one.',
+  ),
+  openInferenceGrpcAddress: key(
+    'open_inference_grpc_address',
+    HOST,
+    '127.0.0.1',
+    'Host or IP of the two gRPC listeners of the Open Inference Protocol.',
+    OURS,
+  ),
+  openInferenceGrpcPort: optional(
+    'open_inference_grpc_port',
+    PORT,
+    'Port of `inference.GRPCInferenceService` with the streams of MLServer and Seldon Core; 0 takes any free one. Unset: not opened.',
+    OURS,
+  ),
+  tritonGrpcPort: optional(
+    'triton_grpc_port',
+    PORT,
+    'Port of the same service with the streams of Triton. Unset: not opened.',
+    OURS,
+  ),
+  openInferenceGzip: key(
+    'open_inference_gzip',
+    BOOLEAN,
+    'true',
+    'Whether whole answers of the Open Inference Protocol are compressed for clients that take gzip; streams never are.',
+    OURS,
   ),
   grpcInferenceMaxConnectionAgeMs: optional(
     'grpc_inference_max_connection_age_ms',

@@ -5,6 +5,7 @@ import { ServeError } from '../../protocol/errors.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { KEYS } from './keys.ts'
 import { readLogConfig } from './log-config.ts'
+import { readMlserverSettings } from './mlserver-settings.ts'
 import { parseProperties, type Entry, type Environment } from './properties.ts'
 import type { Settings } from './settings.ts'
 import { listSnapshots, snapshotFolder } from './snapshot-store.ts'
@@ -38,7 +39,15 @@ export async function loadSettings(
   const warnings: string[] = []
   const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, warnings)
   const file = await readConfigFile(flags, env, logEntries, warnings)
-  const loaded = buildSettings({ file, flags: [...flagEntries(flags), ...logEntries], env })
+  const store = flags.modelStore ?? file.findLast(({ name }) => name === KEYS.modelStore.name)?.text
+  const mlserver = await readMlserverSettings(store || undefined, env)
+  warnings.push(...mlserver.warnings)
+  const loaded = buildSettings({
+    mlserver: mlserver.entries,
+    file,
+    flags: [...flagEntries(flags), ...logEntries],
+    env,
+  })
   if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
     warnings.push(`--models is ignored: ${loaded.origins.modelSnapshot} says which models are loaded`)
   }

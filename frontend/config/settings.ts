@@ -17,6 +17,14 @@ export interface Settings {
   readonly grpcInferencePort: number
   /** Default 7071; 0 takes any free port. */
   readonly grpcManagementPort: number
+  /** Ours: host of the two listeners of the Open Inference Protocol. Key open_inference_grpc_address, default 127.0.0.1. */
+  readonly openInferenceGrpcAddress: string
+  /** Ours: port with MLServer's streams; undefined: not opened. Key open_inference_grpc_port. */
+  readonly openInferenceGrpcPort: number | undefined
+  /** Ours: port with Triton's streams; undefined: not opened. Key triton_grpc_port. */
+  readonly tritonGrpcPort: number | undefined
+  /** Ours: whether whole answers of the protocol are compressed for clients that take gzip. Key open_inference_gzip, default true. */
+  readonly openInferenceGzip: boolean
   /** Milliseconds that a gRPC connection may live, and that its calls then still get; undefined: for ever. */
   readonly grpcInferenceMaxConnectionAgeMs: number | undefined
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined

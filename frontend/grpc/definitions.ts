@@ -39,6 +39,24 @@ export function loadOpenInference(): LoadedService {
   return load('open_inference_grpc.proto', OPEN_INFERENCE, { longs: String, arrays: true })
 }
 
+/** Which of the two peers' services (spec 2.4). */
+export type InferenceV2Kind = 'mlserver' | 'triton'
+
+/** `inference.GRPCInferenceService`: 64-bit integers are texts, absent lists are empty; what streams is encoded already. */
+export function loadInferenceV2(kind: InferenceV2Kind): LoadedService & StreamEncoder {
+  const service = load(`inference/${kind}.proto`, 'inference.GRPCInferenceService', {
+    longs: String,
+    arrays: true,
+  })
+  const stream = service.definition['ModelStreamInfer']! as MethodDefinition<object, object>
+  const definition = { ...service.definition, ModelStreamInfer: { ...stream, responseSerialize: asItIs } }
+  return { ...service, definition: definition, encodeStreamed: stream.responseSerialize }
+}
+
+interface StreamEncoder {
+  readonly encodeStreamed: (message: object) => Buffer
+}
+
 function load(file: string, name: string, options: Options = {}): LoadedService {
   const definitions = loadSync(file, { keepCase: true, includeDirs: [protoDir], ...options })
   return {

@@ -15,6 +15,7 @@ type StatusTable = Readonly<Record<ErrorCode, Status>>
 const INFERENCE_STATUS: StatusTable = {
   INVALID_ARGUMENT: Status.INTERNAL,
   MALFORMED_BODY: Status.INVALID_ARGUMENT,
+  INVALID_TENSOR: Status.INVALID_ARGUMENT,
   PAYLOAD_TOO_LARGE: Status.RESOURCE_EXHAUSTED,
   ROUTE_NOT_FOUND: Status.UNIMPLEMENTED,
   METHOD_NOT_ALLOWED: Status.UNIMPLEMENTED,
@@ -23,6 +24,7 @@ const INFERENCE_STATUS: StatusTable = {
   API_DISABLED: Status.PERMISSION_DENIED,
   MODEL_NOT_FOUND: Status.INTERNAL,
   VERSION_NOT_FOUND: Status.INTERNAL,
+  MODEL_NOT_READY: Status.UNAVAILABLE,
   CONFLICT: Status.UNKNOWN,
   DEFAULT_VERSION: Status.UNKNOWN,
   INVALID_MODEL: Status.INVALID_ARGUMENT,
@@ -110,7 +112,7 @@ function describe(error: ServeError, className: string): string {
 }
 
 /** Without lone surrogates, on which grpc-js throws, and short enough for a trailer. */
-function printable(message: string): string {
+export function printable(message: string): string {
   const cut =
     message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS)}...` : message
   return Buffer.from(cut).toString()
@@ -132,7 +134,7 @@ const FROM_HTTP: Readonly<Record<number, Status>> = {
 }
 
 /** The status for an HTTP status that a handler chose (spec 3.3). */
-function fromHttpStatus(status: number): Status {
+export function fromHttpStatus(status: number): Status {
   const named = FROM_HTTP[status]
   if (named !== undefined) return named
   if (status >= 400 && status < 500) return Status.FAILED_PRECONDITION

@@ -15,6 +15,7 @@ const UNAVAILABLE = `${HTTP}.ServiceUnavailableException`
 export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   INVALID_ARGUMENT: BAD_REQUEST,
   MALFORMED_BODY: BAD_REQUEST,
+  INVALID_TENSOR: BAD_REQUEST,
   PAYLOAD_TOO_LARGE: BAD_REQUEST,
   ROUTE_NOT_FOUND: `${HTTP}.ResourceNotFoundException`,
   METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED,
@@ -23,6 +24,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   API_DISABLED: METHOD_NOT_ALLOWED,
   MODEL_NOT_FOUND: `${ARCHIVE}.model.ModelNotFoundException`,
   VERSION_NOT_FOUND: `${ARCHIVE}.model.ModelVersionNotFoundException`,
+  MODEL_NOT_READY: UNAVAILABLE,
   CONFLICT: `${HTTP}.ConflictStatusException`,
   DEFAULT_VERSION: `${HTTP}.InvalidModelVersionException`,
   INVALID_MODEL: INVALID_MODEL,

@@ -5,11 +5,18 @@ import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import { isServerReady } from '../models/readiness.ts'
 import type { SequenceSettings } from '../models/sequence-headers.ts'
-import { loadOpenInference, loadServices, type LoadedService } from './definitions.ts'
+import {
+  type InferenceV2Kind,
+  loadInferenceV2,
+  loadOpenInference,
+  loadServices,
+  type LoadedService,
+} from './definitions.ts'
 import { accessLogged } from './access-log.ts'
 import type { WorkflowOperations } from '../workflows/operations.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
+import { inferenceV2Service } from './inference-v2/service.ts'
 import { InferenceService } from './inference.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
 import type { GrpcLog } from './log.ts'
@@ -24,6 +31,9 @@ export type GrpcSettings = Pick<
   | 'grpcInferencePort'
   | 'grpcManagementAddress'
   | 'grpcManagementPort'
+  | 'openInferenceGrpcAddress'
+  | 'openInferenceGrpcPort'
+  | 'tritonGrpcPort'
   | 'grpcInferenceMaxConnectionAgeMs'
   | 'grpcInferenceMaxConnectionAgeGraceMs'
   | 'grpcManagementMaxConnectionAgeMs'
@@ -49,6 +59,9 @@ export interface GrpcDeps {
 export interface GrpcAddresses {
   inference: BoundAddress
   management: BoundAddress
+  /** Open Inference with MLServer's streams, and with Triton's; undefined: not opened. */
+  openInference?: BoundAddress
+  triton?: BoundAddress
 }
 
 /** An idle connection is asked for a sign of life after this time, as grpc-java does: long streams may stay silent. */
@@ -64,6 +77,8 @@ export class GrpcServers {
   readonly #settings: GrpcSettings
   readonly #inference: GrpcListener
   readonly #management: GrpcListener
+  readonly #openInference: GrpcListener | undefined
+  readonly #triton: GrpcListener | undefined
   readonly #health: HealthService[] = []
 
   constructor(deps: GrpcDeps) {
@@ -95,6 +110,29 @@ export class GrpcServers {
     this.#serve(this.#management, [[services.management, managementService(deps)]], services, () =>
       Promise.resolve(true),
     )
+    this.#openInference = this.#openV2(deps, 'mlserver', settings.openInferenceGrpcPort, services)
+    this.#triton = this.#openV2(deps, 'triton', settings.tritonGrpcPort, services)
+  }
+
+  /** The Open Inference Protocol in its own package, with the streams of one of its peers; undefined: without a port. */
+  #openV2(
+    deps: GrpcDeps,
+    shape: InferenceV2Kind,
+    port: number | undefined,
+    common: ReturnType<typeof loadServices>,
+  ): GrpcListener | undefined {
+    if (port === undefined) return undefined
+    const mlserver = loadInferenceV2('mlserver')
+    const triton = loadInferenceV2('triton')
+    const encode = { mlserver: mlserver.encodeStreamed, triton: triton.encodeStreamed }
+    const listener = new GrpcListener(`gRPC Open Inference (${shape})`, {
+      ...serverOptions(deps.settings),
+      interceptors: accessLogged(deps.accessLog),
+    })
+    const service = shape === 'mlserver' ? mlserver : triton
+    const implementation = inferenceV2Service(deps, { shape, encode })
+    this.#serve(listener, [[service, implementation]], common, () => isServerReady(deps.models))
+    return listener
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; then neither listens. */
@@ -104,23 +142,35 @@ export class GrpcServers {
     try {
       const inference = await this.#inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
       const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort, tls)
-      return { inference, management }
+      return { inference, management, ...(await this.#listenV2(tls)) }
     } catch (error) {
       this.forceShutdown()
       throw error
     }
   }
 
+  async #listenV2(tls: GrpcTls | undefined): Promise<Partial<GrpcAddresses>> {
+    const { openInferenceGrpcAddress: host, openInferenceGrpcPort, tritonGrpcPort } = this.#settings
+    return {
+      openInference: await this.#openInference?.listen(host, openInferenceGrpcPort!, tls),
+      triton: await this.#triton?.listen(host, tritonGrpcPort!, tls),
+    }
+  }
+
   /** No new calls; resolves when the running ones have ended. `forceShutdown` cuts it short. */
   async drain(): Promise<void> {
     for (const health of this.#health) health.close()
-    await Promise.all([this.#inference.drain(), this.#management.drain()])
+    await Promise.all(this.#listeners().map((listener) => listener.drain()))
   }
 
   /** Breaks every connection now; running jobs are cancelled. */
   forceShutdown(): void {
-    this.#inference.forceShutdown()
-    this.#management.forceShutdown()
+    for (const listener of this.#listeners()) listener.forceShutdown()
+  }
+
+  #listeners(): GrpcListener[] {
+    const all = [this.#inference, this.#management, this.#openInference, this.#triton]
+    return all.filter((listener) => listener !== undefined)
   }
 
   /** Adds services to a listener, and health and reflection for them. */

@@ -7,7 +7,6 @@ import { handleInference } from './inference.ts'
 import { handleOpenAI } from './openai/handle.ts'
 import { admission, createKoa, methodNotAllowed } from './koa-app.ts'
 import { managementRouter, tokenRouter } from './management.ts'
-import { openInference } from './open-inference.ts'
 import { timed } from './answered.ts'
 import { workflowRouter } from './workflow-routes.ts'
 import { createState, type RestDeps, type RestState } from './rest-state.ts'
@@ -27,7 +26,6 @@ export function createInferenceApp(deps: RestDeps): RestApp {
   const state = createState(deps)
   const koa = createKoa(state)
   koa.use(apiDescription(state, 'inference'))
-  if (state.settings.openInferenceProtocol) koa.use(openInference(state))
   koa.use(admission(state, 'inference'))
   return inferenceFirst(state, koa)
 }
@@ -67,7 +65,6 @@ function managementKoa(state: RestState, kind: ListenerKind): Koa {
   const koa = createKoa(state)
   const token = tokenRouter(state)
   koa.use(apiDescription(state, kind))
-  if (kind === 'shared' && state.settings.openInferenceProtocol) koa.use(openInference(state))
   koa.use(admission(state, undefined)).use(token.routes()).use(admission(state, 'management'))
   for (const router of MANAGEMENT_ROUTERS) koa.use(router(state).routes())
   koa.use(wrongMethod)

@@ -15,6 +15,7 @@ const notAllowed = answer(405, 'MethodNotAllowedException')
 const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
   MALFORMED_BODY: answer(500, 'ErrorDataDecoderException'),
+  INVALID_TENSOR: answer(400, 'BadRequestException'),
   PAYLOAD_TOO_LARGE: answer(413, ''),
   ROUTE_NOT_FOUND: answer(404, 'ResourceNotFoundException'),
   METHOD_NOT_ALLOWED: notAllowed,
@@ -23,6 +24,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   API_DISABLED: notAllowed,
   MODEL_NOT_FOUND: answer(404, 'ModelNotFoundException'),
   VERSION_NOT_FOUND: answer(404, 'ModelVersionNotFoundException'),
+  MODEL_NOT_READY: unavailable,
   CONFLICT: answer(409, 'ConflictStatusException'),
   DEFAULT_VERSION: answer(403, 'InvalidModelVersionException'),
   INVALID_MODEL: answer(400, 'InvalidModelException'),

@@ -6,6 +6,7 @@ import { admit } from './admit.ts'
 import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
 import { readParts } from './body.ts'
 import { inferenceTarget, type InferenceRoute } from './inference-route.ts'
+import { handleOpenInference } from './open-inference/handle.ts'
 import { handlerHeaders } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { sendError } from './send-error.ts'
@@ -25,6 +26,7 @@ export function handleInference(state: RestState, req: IncomingMessage, res: Ser
       ping(state, res, requestId)
       return true
     }
+    if (segments[0] === 'v2' && handleOpenInference(state, res, segments)) return true
     if (route === undefined) return false
     admit(state, req, 'inference')
     if (req.method === 'OPTIONS') describe(state, res, requestId, route, query)

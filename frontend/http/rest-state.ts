@@ -30,6 +30,7 @@ export type RestSettings = Pick<
   | 'openaiHeartbeatInterval'
   | 'enableModelApi'
   | 'openInferenceProtocol'
+  | 'openInferenceGzip'
   | 'corsAllowedOrigin'
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'

@@ -59,6 +59,7 @@ export function buildModel(
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
       loadedAtStartup: origin.atStartup,
+      envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,
       maxRequestBytes: options.settings.maxRequestSize,
       sequenceHeaders: sequenceHeadersOf(options.settings),

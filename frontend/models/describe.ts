@@ -1,3 +1,4 @@
+import { customizedMetadata } from './collect.ts'
 import type { Model } from './model.ts'
 import type { ModelDescription, WorkerDescription } from './operations.ts'
 
@@ -5,6 +6,23 @@ import type { ModelDescription, WorkerDescription } from './operations.ts'
  * What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8).
  * @param gpuUsage text for each GPU
  */
+/** With `customized` each handler is asked for its metadata; the GPUs are looked at only where a model runs on one. */
+export async function describeModels(
+  models: readonly Model[],
+  customized: boolean,
+  gpuUsage: (() => Promise<ReadonlyMap<number, string>>) | undefined,
+): Promise<ModelDescription[]> {
+  const onGpu = models.some((model) => model.settings.deviceType === 'gpu')
+  const usage = onGpu ? await gpuUsage?.() : undefined
+  return Promise.all(
+    models.map(async (model) =>
+      customized
+        ? { ...describeModel(model, usage), customizedMetadata: await customizedMetadata(model) }
+        : describeModel(model, usage),
+    ),
+  )
+}
+
 export function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): ModelDescription {
   const { settings } = model
   return {

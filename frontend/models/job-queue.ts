@@ -1,6 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
-import { freest, isDescribe, type JobRunner, type Scheduler } from './scheduler.ts'
+import { freest, goesAlone, type JobRunner, type Scheduler } from './scheduler.ts'
 
 export interface JobQueueOptions {
   /** Jobs that may wait. */
@@ -75,10 +75,10 @@ export class JobQueue implements Scheduler {
   take(): Job[] {
     const oldest = this.#oldest()
     if (oldest === undefined || !this.#ready(oldest)) return []
-    if (this.#options.batchSize === 1 || isDescribe(oldest)) return this.#remove([oldest])
+    if (this.#options.batchSize === 1 || goesAlone(oldest)) return this.#remove([oldest])
     const batch: Job[] = []
     for (const job of this.#jobs) {
-      if (isDescribe(job) || batch.push(job) === this.#options.batchSize) break
+      if (goesAlone(job) || batch.push(job) === this.#options.batchSize) break
     }
     return this.#remove(batch)
   }
@@ -116,7 +116,7 @@ export class JobQueue implements Scheduler {
   }
 
   #ready(oldest: Job): boolean {
-    if (this.#jobs.size >= this.#options.batchSize || isDescribe(oldest)) return true
+    if (this.#jobs.size >= this.#options.batchSize || goesAlone(oldest)) return true
     const wait = oldest.createdAt + this.#options.maxBatchDelay - performance.now()
     if (wait <= 0) return true
     this.#timer ??= setTimeout(() => {

@@ -1,6 +1,7 @@
 import { type ErrorCode, ServeError } from '../../protocol/errors.ts'
 import type { Distribution } from '../metrics/distribution.ts'
 import type { Outcome } from '../metrics/tally.ts'
+import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
 
@@ -26,6 +27,10 @@ export interface InferenceRequest {
   action?: 'predict' | 'describe'
   /** Milliseconds since the epoch after which the client no longer waits. */
   deadline?: number
+  /** It shares no batch with others. */
+  alone?: boolean
+  /** Further inputs follow. Only for handlers that take them (dialect open-inference-stream). */
+  feed?: InputFeed
 }
 
 /** One response of the worker to one job. */

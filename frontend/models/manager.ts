@@ -2,8 +2,7 @@ import { rm } from 'node:fs/promises'
 import { ServeError } from '../../protocol/errors.ts'
 import type { ModelSnapshot } from '../config/settings.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
-import { customizedMetadata } from './collect.ts'
-import { describeModel } from './describe.ts'
+import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Job } from './job.ts'
 import { locateAndPrepare } from './located-model.ts'
@@ -19,12 +18,15 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from './operations.ts'
+import { done, startFailure, workerBounds } from './operation-rules.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
+import { Repository, type RepositoryHost } from './repository.ts'
 import { type Restorable, restorable, restoreRequest, snapshotModels } from './snapshot-models.ts'
 
 /** All that can be done to models and with them, whatever protocol asked. */
-export class ModelManager implements ModelOperations, NodeModels {
+export class ModelManager implements ModelOperations, NodeModels, RepositoryHost {
+  readonly repository: Repository
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
   readonly #downloads = new Map<Model, string>()
@@ -33,6 +35,7 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   constructor(options: ManagerOptions) {
     this.#options = options
+    this.repository = new Repository(this, options.settings.modelStore)
   }
 
   submit(job: Job): void {
@@ -73,6 +76,26 @@ export class ModelManager implements ModelOperations, NodeModels {
   async removeNode(model: Model, graceMs: number): Promise<void> {
     this.#registry.discard(model)
     await this.#dispose(model, graceMs)
+  }
+
+  async replace(request: RegisterRequest): Promise<Model> {
+    const model = await this.#create(request, { trusted: false, atStartup: false }, true)
+    const workers = Math.max(1, model.minWorkers)
+    await this.#started(model, model.scale(workers, Math.max(workers, model.maxWorkers)))
+    const old = this.#registry.put(model)
+    if (old !== undefined) await this.#dispose(old, this.#options.settings.unregisterModelTimeout * 1000)
+    await this.#changed()
+    return model
+  }
+
+  async remove(model: Model): Promise<void> {
+    this.#registry.discard(model)
+    await this.#changed()
+    await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
+  }
+
+  registered(): Model[] {
+    return this.#registry.all()
   }
 
   /** Loads a model at start; its workers come up by themselves. */
@@ -125,11 +148,8 @@ export class ModelManager implements ModelOperations, NodeModels {
     this.#checkOpen()
     const { modelName, modelVersion, synchronous } = request
     const model = this.#registry.get(modelName, modelVersion)
-    const min = request.minWorker ?? 1
-    const max = request.maxWorker ?? min
-    if (min < 0) throw new ServeError('INTERNAL', 'min_worker cannot be negative.')
-    if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
-    const fit = this.#workersThatFit(model.settings, model.name)
+    const { min, max } = workerBounds(request)
+    const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
     scaled.catch(() => undefined) // somebody looks at it, but only after the snapshot
     await this.#changed()
@@ -156,8 +176,7 @@ export class ModelManager implements ModelOperations, NodeModels {
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
     const model = this.#registry.remove(modelName, modelVersion)
-    await this.#changed()
-    await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
+    await this.remove(model)
     return done(`Model "${modelName}" unregistered`)
   }
 
@@ -172,15 +191,7 @@ export class ModelManager implements ModelOperations, NodeModels {
       modelVersion === 'all'
         ? this.#registry.versions(modelName)
         : [this.#registry.get(modelName, modelVersion)]
-    const onGpu = models.some((model) => model.settings.deviceType === 'gpu')
-    const usage = onGpu ? await this.#options.gpuUsage?.() : undefined
-    return Promise.all(
-      models.map(async (model) =>
-        customized
-          ? { ...describeModel(model, usage), customizedMetadata: await customizedMetadata(model) }
-          : describeModel(model, usage),
-      ),
-    )
+    return describeModels(models, customized, this.#options.gpuUsage)
   }
 
   health(): 'Healthy' | 'Unhealthy' {
@@ -236,18 +247,20 @@ export class ModelManager implements ModelOperations, NodeModels {
     return this.#options.onChange?.() ?? Promise.resolve()
   }
 
-  async #create(request: RegisterRequest, origin: Origin): Promise<Model> {
+  /** With `replaces` a version of the same name and number stays registered in its place. */
+  async #create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
     const { settings } = this.#options
     const signal = this.#stopping.signal
     const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
     const { prepared, name } = located
     try {
       this.#checkOpen()
-      this.#registry.checkFree(name, prepared.version)
+      const known = this.#registry.has(name, prepared.version)
+      if (!replaces) this.#registry.checkFree(name, prepared.version)
       await this.#options.installDependencies?.(located, signal)
       this.#checkOpen()
       const model = buildModel(request, located, origin, this.#options)
-      this.#registry.add(model)
+      if (!known) this.#registry.add(model)
       if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
       return model
     } catch (error) {
@@ -273,10 +286,6 @@ export class ModelManager implements ModelOperations, NodeModels {
     if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
   }
 
-  #workersThatFit(settings: Model['settings'], name: string): number {
-    return workersThatFit(settings, this.#options.gpuCount ?? 0, name)
-  }
-
   async #dispose(model: Model, graceMs: number): Promise<void> {
     const reason = new ServeError('NO_WORKER', `Model "${model.name}" was unregistered`)
     const downloaded = this.#downloads.get(model)
@@ -287,17 +296,4 @@ export class ModelManager implements ModelOperations, NodeModels {
       if (downloaded !== undefined) await rm(downloaded, { force: true })
     }
   }
-}
-
-function startFailure(model: Model, error: unknown): ServeError {
-  const cause = ServeError.from(error)
-  const message = `Failed to start workers for model ${model.name} version: ${model.version}. ${cause.message}`
-  return new ServeError(cause.code === 'OUT_OF_MEMORY' ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED', message, {
-    cause: error,
-    detail: cause.detail,
-  })
-}
-
-function done(message: string): OperationResult {
-  return { state: 'done', message }
 }

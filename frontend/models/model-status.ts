@@ -5,5 +5,6 @@ import type { ModelStatus } from './operations.ts'
 export function statusOf(model: Model): ModelStatus {
   const { name, version, registeredAt, dialects } = model
   const ready = model.workers.ready > 0
-  return { name, version, registeredAt, ready, dialects, config: model.prepared.modelConfig }
+  const { prepared, envelope } = model
+  return { name, version, registeredAt, ready, dialects, config: prepared.modelConfig, envelope }
 }

@@ -22,6 +22,8 @@ export interface ModelOptions {
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
+  /** Of its requests; default: none. */
+  envelope?: string
   workflowNode?: WorkflowNodeKind
   /** Bytes of one request body: max_request_size. */
   maxRequestBytes: number
@@ -30,6 +32,9 @@ export interface ModelOptions {
 
 /** A model that belongs to a workflow. One that serves the workflow's functions is not listed, as in TorchServe. */
 export type WorkflowNodeKind = 'model' | 'functions'
+
+/** As asyncCommunication gives it. */
+const ASYNC_SLOTS = 100
 
 /** One version of a model: its files, its settings, its queue and its workers. */
 export class Model {
@@ -41,6 +46,7 @@ export class Model {
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
+  readonly envelope: string | undefined
   /** Undefined: an ordinary model. */
   readonly workflowNode: WorkflowNodeKind | undefined
   readonly queue: Scheduler
@@ -49,6 +55,7 @@ export class Model {
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
   #dialects: readonly Dialect[] | undefined
+  #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
   /** Wanted bounds of the number of workers, as scale and describe know them. */
@@ -62,8 +69,10 @@ export class Model {
     this.handlerOverride = options.handlerOverride
     this.prepared = options.prepared
     this.settings = options.settings
+    this.#slots = options.settings.maxConcurrency
     this.metrics = options.metrics
     this.loadedAtStartup = options.loadedAtStartup
+    this.envelope = options.envelope
     this.workflowNode = options.workflowNode
     this.#maxRequestBytes = options.maxRequestBytes
     this.minWorkers = options.settings.minWorkers
@@ -92,6 +101,12 @@ export class Model {
 
   speaks(dialects: readonly Dialect[]): void {
     this.#dialects = dialects
+    this.#slots = this.#slotsFor(dialects)
+  }
+
+  /** Batches that one worker runs at once. */
+  get slots(): number {
+    return this.#slots
   }
 
   /** @throws ServeError PAYLOAD_TOO_LARGE, NO_WORKER, QUEUE_FULL */
@@ -138,6 +153,15 @@ export class Model {
   kill(): void {
     this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
+  }
+
+  /** A handler of the Open Inference Protocol is asynchronous: without a word about it in the model's config it runs many at once. */
+  #slotsFor(dialects: readonly Dialect[]): number {
+    const { modelConfig } = this.prepared
+    const said = ['maxConcurrency', 'asyncCommunication', 'continuousBatching'].some(
+      (key) => key in modelConfig,
+    )
+    return !said && dialects.includes('open-inference') ? ASYNC_SLOTS : this.settings.maxConcurrency
   }
 
   /** TorchServe's sentence, its stray quote included (spec 1.3). */

@@ -6,6 +6,7 @@ import type { Job } from './job.ts'
  * (or rejects with) a ServeError whose message is TorchServe's (spec 1.3).
  */
 export interface ModelOperations {
+  readonly repository: RepositoryOperations
   /**
    * Takes a job for a model. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, QUEUE_FULL,
    * SHUTTING_DOWN; the job has then not been touched.
@@ -41,6 +42,8 @@ export interface ModelStatus {
   dialects: readonly Dialect[] | undefined
   /** The whole model-config.yaml. */
   config: Readonly<Record<string, unknown>>
+  /** The envelope of its requests (docs/envelopes.md); undefined: none. */
+  envelope?: string
 }
 
 export interface RegisterRequest {
@@ -138,4 +141,26 @@ export interface WorkerDescription {
   restarts: number
   /** Ours: why its process ended the last time, with the last lines that it wrote to stderr. */
   lastExit?: { at: string; reason: string; stderr: string[] }
+}
+
+/** The model repository of the Open Inference Protocol (spec 1.1, 3.6). */
+export interface RepositoryOperations {
+  /** Every version that is registered, and what the model store holds beside them. */
+  index(onlyReady?: boolean): Promise<IndexEntry[]>
+  /**
+   * Loads every version that the model store has under this name, or loads again what is registered: the old one goes on until the new one can
+   * answer. Resolves when they are loaded. @throws ServeError MODEL_NOT_FOUND, and what a registration throws
+   */
+  load(modelName: string): Promise<void>
+  /** Unregisters every version. @throws ServeError MODEL_NOT_FOUND */
+  unload(modelName: string): Promise<void>
+}
+
+export interface IndexEntry {
+  name: string
+  /** Empty for what is not loaded. */
+  version: string
+  state: 'READY' | 'LOADING' | 'UNAVAILABLE'
+  /** Why it is not ready; else empty. */
+  reason: string
 }

@@ -21,9 +21,22 @@ export class Registry {
     }
   }
 
+  /** Puts a version in the place of the one that has its name and version; returns that one. */
+  put(model: Model): Model | undefined {
+    const versions = this.#models.get(model.name)
+    const old = versions?.byVersion.get(model.version)
+    if (versions === undefined) this.add(model)
+    else versions.byVersion.set(model.version, model)
+    return old === model ? undefined : old
+  }
+
+  has(name: string, version: string): boolean {
+    return this.#models.get(name)?.byVersion.has(version) ?? false
+  }
+
   /** @throws ServeError CONFLICT when the version is registered already */
   checkFree(name: string, version: string): void {
-    if (this.#models.get(name)?.byVersion.has(version)) {
+    if (this.has(name, version)) {
       throw new ServeError('CONFLICT', `Model version ${version} is already registered for model ${name}`)
     }
   }

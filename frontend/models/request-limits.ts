@@ -13,7 +13,10 @@ export function tooManyParts(): ServeError {
 }
 
 /** A request that does not fit into a frame would end the worker. @throws ServeError PAYLOAD_TOO_LARGE */
-export function checkSize({ parts, headers }: InferenceRequest, maxRequestSize: number): void {
+export function checkSize(
+  { parts, headers }: Pick<InferenceRequest, 'parts' | 'headers'>,
+  maxRequestSize: number,
+): void {
   let bytes = headers.length
   for (const { name, contentType, data } of parts) {
     bytes += data.byteLength + textBytes(name) + PART_OVERHEAD_BYTES

@@ -56,7 +56,12 @@ export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
   return best
 }
 
-/** A describe asks the handler something else than predictions: it shares no batch and belongs to no sequence. */
+/** A describe asks the handler something else than predictions: it belongs to no sequence, and shares no batch. */
 export function isDescribe(job: Job): boolean {
   return job.request.action === 'describe'
+}
+
+/** Whether the job shares no batch with others. */
+export function goesAlone({ request }: Job): boolean {
+  return request.action === 'describe' || request.alone === true
 }

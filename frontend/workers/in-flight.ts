@@ -1,5 +1,6 @@
 import { itemCost, type CancelReason, type ResponseMessage } from '../../protocol/messages.ts'
 import type { AbandonReason, Job, JobHolder } from '../models/job.ts'
+import type { InputPort } from '../models/input-feed.ts'
 import type { RunWatcher } from '../models/scheduler.ts'
 
 /** What an unfinished request needs of the worker that has it. */
@@ -8,6 +9,7 @@ export interface InFlightLink {
   readonly window: number
   cancel(entry: InFlight, reason: CancelReason): void
   credit(id: number, bytes: number): void
+  input(entry: InFlight, data: Uint8Array | undefined, last: boolean): void
   /** A response came for a job that has ended. */
   discarded(batch: Batch): void
 }
@@ -44,7 +46,7 @@ export class Batch {
  * One request that a worker has: finds the way from the answers on its socket to the job, and gives the worker credit
  * as the job's client takes what it sent.
  */
-export class InFlight implements JobHolder {
+export class InFlight implements JobHolder, InputPort {
   readonly id: number
   readonly job: Job
   readonly batch: Batch
@@ -105,6 +107,10 @@ export class InFlight implements JobHolder {
 
   abandon(_job: Job, reason: AbandonReason): void {
     this.#link.cancel(this, reason)
+  }
+
+  input(data: Uint8Array | undefined, last: boolean): void {
+    this.#link.input(this, data, last)
   }
 
   drained(): void {

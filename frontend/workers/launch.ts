@@ -85,7 +85,7 @@ export function loadMessage(model: Model, devices: readonly number[], context: L
     sequenceHeaders: { ...model.sequenceHeaders },
     metrics: context.metrics,
     limitMaxImagePixels: settings.limitMaxImagePixels,
-    envelope: settings.serviceEnvelope ?? model.prepared.manifest.model.envelope,
+    envelope: model.envelope,
   }
 }
 

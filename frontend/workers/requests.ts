@@ -71,6 +71,7 @@ export class Requests implements InFlightLink {
     this.#batches += 1
     // Encoded here and now, so that nothing of the inputs has to be kept.
     this.#options.send({ type: 'predict', action: jobs[0]?.request.action ?? 'predict', requests })
+    if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
   /** An answer from a rank; what comes for a request that has ended is dropped. */
@@ -90,6 +91,9 @@ export class Requests implements InFlightLink {
         this.#finishedByFirst(entry, true)
         break
       }
+      case 'taken':
+        if (rank === 0) this.#entries.get(message.id)?.job.request.feed?.taken(message.inputs)
+        break
       case 'finished':
         for (const id of message.ids) {
           const entry = rank === 0 ? undefined : this.#entries.get(id)
@@ -139,6 +143,11 @@ export class Requests implements InFlightLink {
     this.#options.onDiscarded()
   }
 
+  input({ id }: InFlight, data: Uint8Array | undefined, last: boolean): void {
+    if (!this.#entries.has(id)) return
+    this.#options.send(data === undefined ? { type: 'input', id, last } : { type: 'input', id, data, last })
+  }
+
   credit(id: number, bytes: number): void {
     this.#options.sendToFirst({ type: 'credit', id, bytes })
   }
@@ -149,6 +158,12 @@ export class Requests implements InFlightLink {
     if (entry.unfinishedRanks === 0) return
     if (failed) this.cancel(entry, 'failed')
     else this.#expectEnd(entry.batch, this.#options.rankLagMs)
+  }
+
+  /** Jobs with further inputs go alone. */
+  #connectFeed({ request: { feed } }: Job, id: number): void {
+    const entry = feed && this.#entries.get(id)
+    if (entry !== undefined) feed?.connect(entry)
   }
 
   /** Numbers start again after 2^32 requests. */
@@ -200,7 +215,8 @@ export class Requests implements InFlightLink {
 }
 
 function wireRequest(id: number, job: Job, window: number): PredictRequest {
-  const { requestId, headers, parts, deadline } = job.request
+  const { requestId, headers, parts, deadline, feed } = job.request
+  if (feed !== undefined) return { id, requestId, headers, parts, window, deadline, moreInputs: true }
   return deadline === undefined
     ? { id, requestId, headers, parts, window }
     : { id, requestId, headers, parts, window, deadline }

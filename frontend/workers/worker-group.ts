@@ -5,7 +5,7 @@ import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 /** What every rank with requests gets. */
-export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' }>
+export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>
 /** What only the rank gets that answers. */
 export type FirstRankMessage = Extract<ToWorker, { type: 'credit' | 'ping' }>
 

@@ -74,7 +74,7 @@ export class Worker implements JobRunner {
   /** Batches that it could take now. */
   get freeSlots(): number {
     if (this.#state !== 'ready' || this.#requests === undefined) return 0
-    return this.#model.settings.maxConcurrency - this.#requests.batches
+    return this.#model.slots - this.#requests.batches
   }
 
   /** What it works on and somebody waits for. */

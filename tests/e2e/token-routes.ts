@@ -5,7 +5,6 @@ import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
 import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
 import { MANAGEMENT_ROUTERS } from '../../frontend/http/app.ts'
 import { tokenRouter } from '../../frontend/http/management.ts'
-import { OPEN_INFERENCE_ROUTES } from '../../frontend/http/open-inference.ts'
 import type { RestState } from '../../frontend/http/rest-state.ts'
 import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/grpc/definitions.ts'
 
@@ -44,6 +43,21 @@ const OPENAI_EXAMPLES = [
   '/v2/models/echo/infer/chat/completions',
 ]
 
+/** Every kind of route of the Open Inference Protocol. */
+const OPEN_INFERENCE_EXAMPLES = [
+  '/v2',
+  '/v2/health/live',
+  '/v2/health/ready',
+  '/v2/models',
+  '/v2/models/echo',
+  '/v2/models/echo/ready',
+  '/v2/models/echo/versions/1.0/infer',
+  '/v2/models/echo/infer_stream',
+  '/v2/models/echo/generate',
+  '/v2/models/echo/generate_stream',
+  '/v2/repository/index',
+]
+
 /** First segments that the inference API knows and the examples above do not. */
 export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter((segment) => !(segment in INFERENCE_EXAMPLES))
 
@@ -54,14 +68,19 @@ export function inferenceRoutes(): RestRoute[] {
   const paths = [
     ...Object.values(INFERENCE_EXAMPLES).flat(),
     ...BEYOND_THE_TABLE,
-    ...Object.keys(OPEN_INFERENCE_ROUTES),
+    ...OPEN_INFERENCE_EXAMPLES,
     ...documented('inference').map(({ path }) => path),
   ]
   const routes = unique(paths.filter(isNotOpen)).flatMap((path) =>
     ['POST', 'OPTIONS'].map((method): RestRoute => ({ method, path, needs: 'inference' })),
   )
   const openai = OPENAI_EXAMPLES.map((path): RestRoute => ({ method: 'POST', path, needs: 'inference' }))
-  return [...routes, ...openai, ...OPEN_ROUTES]
+  const manages = ['load', 'unload'].map((what): RestRoute => ({
+    method: 'POST',
+    path: `/v2/repository/models/none/${what}`,
+    needs: 'management',
+  }))
+  return [...routes, ...openai, ...manages, ...OPEN_ROUTES]
 }
 
 /** Every route of the management API, from its routers, and that a path which is none is not told without a token. */

@@ -30,6 +30,7 @@ describe('errors', () => {
   const ROWS: Record<ErrorCode, [Status, string?]> = {
     INVALID_ARGUMENT: [Status.INTERNAL, 'BadRequestException.()'],
     MALFORMED_BODY: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
+    INVALID_TENSOR: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
     PAYLOAD_TOO_LARGE: [Status.RESOURCE_EXHAUSTED, 'org.pytorch.serve.http.BadRequestException'],
     ROUTE_NOT_FOUND: [Status.UNIMPLEMENTED, 'org.pytorch.serve.http.ResourceNotFoundException'],
     METHOD_NOT_ALLOWED: [Status.UNIMPLEMENTED, 'org.pytorch.serve.http.MethodNotAllowedException'],
@@ -38,6 +39,7 @@ describe('errors', () => {
     API_DISABLED: [Status.PERMISSION_DENIED],
     MODEL_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelNotFoundException'],
     VERSION_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelVersionNotFoundException'],
+    MODEL_NOT_READY: [Status.UNAVAILABLE, 'org.pytorch.serve.http.ServiceUnavailableException'],
     CONFLICT: [Status.UNKNOWN, 'org.pytorch.serve.http.ConflictStatusException'],
     DEFAULT_VERSION: [Status.UNKNOWN, 'org.pytorch.serve.http.InvalidModelVersionException'],
     INVALID_MODEL: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.model.InvalidModelException'],

@@ -14,8 +14,10 @@ import type {
   ModelStatus,
   OperationResult,
   RegisterRequest,
+  RepositoryOperations,
   ScaleRequest,
 } from '../../frontend/models/operations.ts'
+import { FakeRepository } from '../support/fake-repository.ts'
 
 const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
@@ -53,6 +55,7 @@ export class Work implements JobHolder {
 
 /** Models for one test: `onWork` is the handler, the operations write down what they were asked. */
 export class FakeModels implements ModelOperations {
+  readonly repository: RepositoryOperations = new FakeRepository()
   onWork: (work: Work) => void = (work) => work.respond('ok')
   healthy = true
   /** Names of models; `loading` has no worker yet. */

@@ -221,6 +221,12 @@ describe('the answer of ModelInfer', () => {
     expect(s!['bytes_contents']).toEqual([Buffer.from('hé')])
   })
 
+  test('is raw where a datatype has no other form', async () => {
+    reply({ outputs: [{ name: 'h', datatype: 'FP16', shape: [2], data: [1, -2] }] })
+    const answer = await infer({ id: 'mine' })
+    expect(answer['raw_output_contents']).toEqual([Buffer.from('003c00c0', 'hex')])
+  })
+
   test('takes from the request what the handler leaves out', async () => {
     reply({ outputs: [] })
     const answer = await infer({ id: 'mine', model_version: '2.0' })

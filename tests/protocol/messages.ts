@@ -37,6 +37,7 @@ const request = fc.record(
     parts: fc.array(part, { maxLength: 4 }),
     window: count,
     deadline: double,
+    moreInputs: fc.constant(true),
   },
   { requiredKeys: ['id', 'requestId', 'headers', 'parts', 'window'], noNullPrototype: true },
 )
@@ -80,6 +81,7 @@ export const fromWorker = {
     ['ts_stream_next', 'contentType', 'status', 'reason', 'headers'],
   ),
   failure: message('failure', { id: uint32, error: wireError }),
+  taken: message('taken', { id: uint32, inputs: count }),
   finished: message('finished', { ids: fc.array(uint32) }),
   log: message(
     'log',
@@ -125,6 +127,7 @@ export const toWorker = {
     action: fc.constantFrom('predict', 'describe'),
     requests: fc.array(request, { maxLength: 4 }),
   }),
+  input: message('input', { id: uint32, data: bytes, last: fc.boolean() }, ['data']),
   cancel: message('cancel', {
     ids: fc.array(uint32),
     reason: fc.constantFrom('client left', 'deadline', 'timeout', 'shutdown', 'failed'),

@@ -70,6 +70,19 @@ export function openInferenceClient(port: number): Client & AnyMethods {
   )
 }
 
+/** `inference.GRPCInferenceService` with the streams of one of the peers. */
+export function inferenceV2Client(
+  port: number,
+  kind: 'mlserver' | 'triton',
+): Client & AnyMethods & V2Streams {
+  const file = `inference/${kind}.proto`
+  return anyClient(file, 'inference', 'GRPCInferenceService', port) as Client & AnyMethods & V2Streams
+}
+
+interface V2Streams {
+  ModelStreamInfer: (...options: unknown[]) => GrpcDuplex<Message, Message>
+}
+
 export function healthClient(port: number): Client & AnyMethods {
   return anyClient('grpc/health/v1/health.proto', 'grpc.health.v1', 'Health', port)
 }

@@ -45,7 +45,15 @@ export class Server {
   readonly process: ChildProcess
   readonly folder: string
   readonly output: string[] = []
-  ports = { inference: 0, management: 0, metrics: 0, grpcInference: 0, grpcManagement: 0 }
+  ports = {
+    inference: 0,
+    management: 0,
+    metrics: 0,
+    grpcInference: 0,
+    grpcManagement: 0,
+    openInference: 0,
+    triton: 0,
+  }
 
   constructor(child: ChildProcess, folder: string) {
     this.process = child
@@ -145,6 +153,8 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     metrics: port(server.output, /Metrics.*https?:\/\/[^:]+:(\d+)/),
     grpcInference: port(server.output, /Inference gRPC.*:(\d+)/),
     grpcManagement: port(server.output, /Management gRPC.*:(\d+)/),
+    openInference: port(server.output, /Open Inference gRPC API listens.*:(\d+)/),
+    triton: port(server.output, /Triton.*:(\d+)/),
   }
   return server
 }

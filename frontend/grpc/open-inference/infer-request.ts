@@ -1,7 +1,10 @@
 import { ServeError } from '../../../protocol/errors.ts'
-import { DATATYPES } from './datatypes.ts'
-import type { InferInputTensor, ModelInferRequest, Parameters } from './messages.ts'
-import { notFinite, rawElements } from './raw-contents.ts'
+import { splitElements } from '../../../protocol/tensors/bytes.ts'
+import { isDatatype } from '../../../protocol/tensors/datatypes.ts'
+import { checkHead, checkSize } from '../../../protocol/tensors/tensor.ts'
+import { numbersJson } from '../../../protocol/tensors/to-json.ts'
+import { CONTENTS } from '../inference-v2/infer-request.ts'
+import type { ModelInferRequest, ParameterMap, TensorMessage } from '../inference-v2/messages.ts'
 
 /**
  * The request as the JSON that the handler gets (spec 3.5), which is the protocol's own: integers keep all their digits, BYTES are base64.
@@ -28,7 +31,7 @@ export function inferRequestJson(request: ModelInferRequest): string {
   return `{${fields.join(',')}}`
 }
 
-function tensorJson(input: InferInputTensor, raw: Buffer | undefined): string {
+function tensorJson(input: TensorMessage, raw: Buffer | undefined): string {
   const data = raw === undefined ? contentsJson(input) : rawElements(input, raw)
   const fields = [
     `"name":${text(input.name)}`,
@@ -41,18 +44,35 @@ function tensorJson(input: InferInputTensor, raw: Buffer | undefined): string {
 }
 
 /** Undefined for a datatype that has no typed contents, as in TorchServe. */
-function contentsJson({ name, datatype = '', contents }: InferInputTensor): string | undefined {
-  const type = DATATYPES.get(datatype)
-  if (type?.field === undefined) return undefined
-  const elements = contents?.[type.field] ?? []
-  if (type.kind === 'bytes') {
-    return (elements as Buffer[]).map((bytes) => `"${bytes.toString('base64')}"`).join(',')
-  }
-  if (type.kind === 'float' && !(elements as number[]).every(Number.isFinite)) throw notFinite(name)
+function contentsJson({ name, datatype, contents }: TensorMessage): string | undefined {
+  const field = isDatatype(datatype) ? CONTENTS[datatype] : undefined
+  if (field === undefined) return undefined
+  const elements: readonly unknown[] = contents?.[field] ?? []
+  if (field === 'bytes_contents') return base64(elements as Buffer[])
+  const isFloat = field === 'fp32_contents' || field === 'fp64_contents'
+  if (isFloat && !elements.every(Number.isFinite)) throw notFinite(name)
   return elements.join(',')
 }
 
-function parametersField(parameters: Parameters | undefined): string[] {
+/** The elements of one raw tensor as the inside of a JSON array. @throws ServeError INVALID_TENSOR when its size does not fit */
+function rawElements({ name = '', datatype, shape }: TensorMessage, data: Buffer): string {
+  const tensor = checkSize({ ...checkHead({ name, datatype, shape: shape.map(Number) }), data })
+  if (datatype === 'BYTES') return base64(splitElements(tensor))
+  const json = numbersJson(tensor)
+  if (json.includes('null')) throw notFinite(name)
+  return json
+}
+
+function base64(elements: readonly Buffer[]): string {
+  return elements.map((element) => `"${element.toString('base64')}"`).join(',')
+}
+
+function notFinite(name = ''): ServeError {
+  const why = 'it holds a number that JSON cannot say (NaN or infinite)'
+  return new ServeError('INVALID_TENSOR', `Tensor ${name} cannot be used: ${why}.`)
+}
+
+function parametersField(parameters: ParameterMap | undefined): string[] {
   const entries = Object.entries(parameters ?? {})
   if (entries.length === 0) return []
   const fields = entries.map(([name, { bool_param, int64_param, string_param }]) => {

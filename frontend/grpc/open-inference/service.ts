@@ -15,12 +15,13 @@ import { submitCall } from '../submit-call.ts'
 import { authorize } from '../token.ts'
 import { inferRequestJson } from './infer-request.ts'
 import { inferResponse } from './infer-response.ts'
-import type { ModelInferRequest, ModelInferResponse, ModelRequest } from './messages.ts'
+import { modelInfer } from '../inference-v2/service.ts'
+import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../inference-v2/messages.ts'
 
 export interface OpenInferenceDeps {
   models: ModelOperations
   authorizer: Authorizer
-  settings: Pick<Settings, 'maxResponseSize'>
+  settings: Pick<Settings, 'maxResponseSize' | 'maxRequestSize' | 'enableModelApi'>
   log: GrpcLog
 }
 
@@ -39,11 +40,27 @@ export function openInferenceService(deps: OpenInferenceDeps): UntypedServiceImp
     }),
     ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => modelMetadata(models, request)),
     ModelInfer: (call: InferCall, respond: sendUnaryData<ModelInferResponse>) => {
+      if (takesTensors(models, call.request)) {
+        modelInfer(deps, call, respond)
+        return
+      }
       const encode = (body: Uint8Array, head: Parameters<typeof inferResponse>[2]): ModelInferResponse =>
         inferResponse(call.request, body, head)
       const target = { rpc: 'ModelInfer', call, respond, encode }
       submitCall(deps, call, new UnaryReply(target, deps.settings.maxResponseSize, deps.log), inferRequest)
     },
+  }
+}
+
+/** Whether the model's handler knows tensors; TorchServe's rules are for those that do not, and for what is not there. */
+function takesTensors(
+  models: ModelOperations,
+  { model_name: name = '', model_version: version }: ModelInferRequest,
+): boolean {
+  try {
+    return models.status(name, version || undefined).dialects?.includes('open-inference') === true
+  } catch {
+    return false
   }
 }
 

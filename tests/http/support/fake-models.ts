@@ -1,3 +1,4 @@
+import type { Dialect } from '../../../protocol/dialects.ts'
 import { ServeError } from '../../../protocol/errors.ts'
 import { type AbandonReason, type Job, type JobHolder, jobLimits } from '../../../frontend/models/job.ts'
 import type {
@@ -8,11 +9,15 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from '../../../frontend/models/operations.ts'
+import { FakeRepository } from '../../support/fake-repository.ts'
 
 const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
 /** Models that a test plays by hand: every job waits until the test answers it. Model `none` is unknown. */
 export class FakeModels implements ModelOperations, JobHolder {
+  readonly repository = new FakeRepository()
+  /** What the handlers speak; model `loading` is not known yet. */
+  dialects: readonly Dialect[] = []
   readonly calls: [string, unknown][] = []
   readonly jobs: Job[] = []
   readonly abandoned: { job: Job; reason: AbandonReason }[] = []
@@ -102,8 +107,11 @@ export class FakeModels implements ModelOperations, JobHolder {
 
   status(name: string, version = '1.0'): ModelStatus {
     if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
+    if (version === '9') {
+      throw new ServeError('VERSION_NOT_FOUND', 'Model version: 9 does not exist for model: m')
+    }
     const native = ['openai-chat', 'openai-completions', 'openai-embeddings'] as const
-    const dialects = name === 'native' ? native : name === 'loading' ? undefined : []
+    const dialects = name === 'native' ? native : name === 'loading' ? undefined : this.dialects
     const config = name === 'body' ? { openai: { input: 'body' } } : {}
     return { name, version, registeredAt: 1_000, ready: dialects !== undefined, dialects, config }
   }

@@ -62,6 +62,7 @@ export async function startRig(
       openaiHeartbeatInterval: 0,
       enableModelApi: options.enableModelApi ?? true,
       openInferenceProtocol: options.openInferenceProtocol ?? false,
+      openInferenceGzip: true,
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,

@@ -1,0 +1,54 @@
+/** The further inputs of a request whose client sends several: what has come waits here until the handler asks for it. */
+export class InputQueue implements AsyncIterable<Uint8Array> {
+  readonly #onTaken: () => void
+  readonly #waiting: Uint8Array[] = []
+  #ended = false
+  #error: Error | undefined
+  #wake: (() => void) | undefined
+
+  /** `onTaken` is called for each input that the handler has asked for. */
+  constructor(onTaken: () => void) {
+    this.#onTaken = onTaken
+  }
+
+  push(data: Uint8Array): void {
+    // A copy: the message lies in a piece of memory that others share.
+    this.#waiting.push(Uint8Array.from(data))
+    this.#wakeUp()
+  }
+
+  /** No further input comes. */
+  end(): void {
+    this.#ended = true
+    this.#wakeUp()
+  }
+
+  /** Nobody waits for the answer: who asks for inputs hears why. */
+  fail(error: Error): void {
+    this.#error ??= error
+    this.#waiting.length = 0
+    this.#wakeUp()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    for (;;) {
+      if (this.#error !== undefined) throw this.#error
+      const next = this.#waiting.shift()
+      if (next !== undefined) {
+        this.#onTaken()
+        yield next
+      } else if (this.#ended) {
+        return
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    }
+  }
+
+  #wakeUp(): void {
+    this.#wake?.()
+    this.#wake = undefined
+  }
+}

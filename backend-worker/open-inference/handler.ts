@@ -1,0 +1,144 @@
+import type { Dialect } from '../../protocol/dialects.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import { decodeRequest, type InferRequest } from '../../protocol/tensors/message.ts'
+import { INPUTS, type WithInputs } from '../context.ts'
+import type { Context, Handler, HandlerRequest } from '../handler.ts'
+import { type Call, callOf, encodeFor } from './call.ts'
+import { joinResponses } from './join.ts'
+import { formOf, mergeRequests, splitResponse } from './merge.ts'
+import { fromHandler, type RawResponse, toHandler } from './messages.ts'
+import type { InferenceHandler, InferenceRequest } from './types.ts'
+
+/** Bytes of a stream that is joined for a client that asked for none. */
+const MAX_JOINED_BYTES = 64 * 1024 * 1024
+
+/** The dialects of handles that were made here. */
+const made = new WeakMap<object, Dialect[]>()
+
+/** `handle` for a handler that has only methods of the Open Inference Protocol. */
+export function handleTensors(handler: InferenceHandler): Handler['handle'] {
+  const adapter = new TensorAdapter(handler)
+  const handle: Handler['handle'] = (requests, context) => adapter.handle(requests, context)
+  const streams = handler.predictStream !== undefined
+  made.set(handle, streams ? ['open-inference', 'open-inference-stream'] : ['open-inference'])
+  return handle
+}
+
+/** What it understands; nothing where `handle` is its own. */
+export function tensorDialects({ handle }: Handler): Dialect[] {
+  return made.get(handle) ?? []
+}
+
+/** Answers batches of requests in terms of `predict` and `predictStream`. */
+class TensorAdapter {
+  readonly #handler: InferenceHandler
+
+  constructor(handler: InferenceHandler) {
+    this.#handler = handler
+  }
+
+  handle(requests: HandlerRequest[], context: Context): Promise<unknown[]> | AsyncIterable<unknown[]> {
+    if (requests.length === 1) {
+      const call = callOf(requests[0]!, 0)
+      if (call.kind === 'stream' || (call.kind === 'plain' && this.#handler.predictStream !== undefined)) {
+        return this.#stream(call, context)
+      }
+    }
+    return this.#answerAll(requests, context)
+  }
+
+  async *#stream(call: Call, context: Context): AsyncGenerator<unknown[], unknown[]> {
+    const payloads = payloadsOf(call, context)
+    const responses = this.#handler.predictStream?.(payloads, context) ?? this.#predictEach(payloads, context)
+    for await (const response of responses) {
+      yield [encodeFor(call, fromHandler(response, call.request), context)]
+    }
+    return [undefined]
+  }
+
+  async *#predictEach(payloads: AsyncIterable<InferenceRequest>, context: Context): AsyncGenerator {
+    for await (const payload of payloads) yield await this.#handler.predict!(payload, context)
+  }
+
+  /** Requests of the same form share a call; each failure is its own request's. */
+  async #answerAll(requests: HandlerRequest[], context: Context): Promise<unknown[]> {
+    const items: unknown[] = requests.map(() => undefined)
+    const groups = new Map<string | number, Call[]>()
+    requests.forEach((parts, index) => {
+      try {
+        const call = callOf(parts, index)
+        const form = this.#handler.predict === undefined ? undefined : formOf(call.request)
+        const group = groups.get(form ?? index)
+        if (group === undefined) groups.set(form ?? index, [call])
+        else group.push(call)
+      } catch (thrown) {
+        items[index] = asError(thrown)
+      }
+    })
+    await Promise.all([...groups.values()].map((group) => this.#answerGroup(group, context, items)))
+    return items
+  }
+
+  async #answerGroup(group: readonly Call[], context: Context, items: unknown[]): Promise<void> {
+    const responses = group.length === 1 ? undefined : await this.#predictTogether(group, context)
+    await Promise.all(
+      group.map(async (call, i) => {
+        try {
+          const response = responses?.[i] ?? (await this.#predictAlone(call.request, context))
+          items[call.index] = encodeFor(call, response, context)
+        } catch (thrown) {
+          items[call.index] = asError(thrown)
+        }
+      }),
+    )
+  }
+
+  /** Undefined: one of them spoils it for the others, or the answer cannot be told apart; then each is predicted alone. */
+  async #predictTogether(group: readonly Call[], context: Context): Promise<RawResponse[] | undefined> {
+    const requests = group.map(({ request }) => request)
+    const merged = mergeRequests(requests)
+    try {
+      const response: unknown = await this.#handler.predict!(toHandler(merged), context)
+      return splitResponse(fromHandler(response, merged), requests)
+    } catch (thrown) {
+      context.logger.warn(
+        `A batch of ${group.length} failed and is predicted one by one: ${asError(thrown).message}`,
+      )
+      return undefined
+    }
+  }
+
+  async #predictAlone(request: InferRequest, context: Context): Promise<RawResponse> {
+    const handler = this.#handler
+    if (handler.predict !== undefined)
+      return fromHandler(await handler.predict(toHandler(request), context), request)
+    const responses: RawResponse[] = []
+    for await (const response of handler.predictStream!(only(toHandler(request)), context)) {
+      responses.push(fromHandler(response, request))
+    }
+    return joinResponses(responses, MAX_JOINED_BYTES)
+  }
+}
+
+/** Whether a value can be made into one: it has `predict` or `predictStream`. */
+export function isInferenceHandler(value: unknown): value is InferenceHandler {
+  if (typeof value !== 'object' || value === null) return false
+  const { predict, predictStream } = value as Record<string, unknown>
+  return typeof predict === 'function' || typeof predictStream === 'function'
+}
+
+async function* payloadsOf({ request }: Call, context: Context): AsyncGenerator<InferenceRequest> {
+  yield toHandler(request)
+  const more = (context as Context & WithInputs)[INPUTS]?.()
+  if (more === undefined) return
+  for await (const message of more) yield toHandler(decodeRequest(message))
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- an async iterable is what predictStream takes
+async function* only(request: InferenceRequest): AsyncGenerator<InferenceRequest> {
+  yield request
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : ServeError.from(thrown)
+}

@@ -1,0 +1,57 @@
+import { ServeError } from '../../protocol/errors.ts'
+import { encodeResponse, type InferRequest } from '../../protocol/tensors/message.ts'
+import { checkHead, isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
+import { dataOf, rawOf } from '../../protocol/tensors/typed.ts'
+import type { InferenceRequest, InferenceResponse } from './types.ts'
+
+/** A request as the handler sees it. */
+export function toHandler({ id, parameters = {}, inputs, outputs }: InferRequest): InferenceRequest {
+  const tensors = inputs.map((input) => {
+    const { name, datatype, shape } = input
+    return { name, datatype, shape, data: dataOf(input), parameters: input.parameters ?? {} }
+  })
+  return { id, parameters, inputs: tensors, outputs }
+}
+
+/** A handler's response with raw outputs. */
+export interface RawResponse extends Omit<InferenceResponse, 'outputs'> {
+  outputs: RawTensor[]
+}
+
+/**
+ * What the handler answered, checked; without outputs that the client did not ask for.
+ * @throws ServeError INVALID_OUTPUT when it is no response, INVALID_TENSOR when an output that the client named is not there
+ */
+export function fromHandler(response: unknown, request: InferRequest): RawResponse {
+  if (!isObject(response) || !Array.isArray(response['outputs'])) {
+    throw new ServeError(
+      'INVALID_OUTPUT',
+      'The handler answered with no inference response: it has no outputs',
+    )
+  }
+  const answered = response as unknown as InferenceResponse
+  const outputs = answered.outputs.map(rawOutput)
+  return { ...answered, outputs: request.outputs === undefined ? outputs : wanted(outputs, request.outputs) }
+}
+
+/** As the frontend gets it. */
+export function encodeRaw({ id, model_name, model_version, parameters, outputs }: RawResponse): Buffer {
+  return encodeResponse({ id, modelName: model_name, modelVersion: model_version, parameters, outputs })
+}
+
+function rawOutput(output: unknown): RawTensor {
+  try {
+    return rawOf(checkHead(output), (output as { data?: unknown }).data)
+  } catch (thrown) {
+    const { message } = ServeError.from(thrown)
+    throw new ServeError('INVALID_OUTPUT', `The handler answered with no inference response: ${message}`)
+  }
+}
+
+function wanted(outputs: RawTensor[], names: NonNullable<InferRequest['outputs']>): RawTensor[] {
+  return names.map(({ name }) => {
+    const output = outputs.find((each) => each.name === name)
+    if (output !== undefined) return output
+    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
+  })
+}

@@ -1,0 +1,49 @@
+import { isUtf8 } from 'node:buffer'
+import { joinElements, splitElements } from '../../protocol/tensors/bytes.ts'
+import { requestFrom, type InferRequest } from '../../protocol/tensors/message.ts'
+import { isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
+import { tensorJson } from '../../protocol/tensors/to-json.ts'
+import type { HandlerRequest } from '../handler.ts'
+import type { RawResponse } from './messages.ts'
+
+/**
+ * What came over one of TorchServe's routes, as a request: a JSON body with `inputs` is one as it stands; of anything else each
+ * part is an input of its name, BYTES `[1]` (JSON that is no text as JSON text). @throws ServeError INVALID_TENSOR
+ */
+export function fromParts(parts: HandlerRequest): InferRequest {
+  const body = parts['body'] ?? parts['data']
+  const json = parsed(body)
+  if (isObject(json) && Array.isArray(json['inputs'])) return requestFrom(json)
+  return { inputs: Object.entries(parts).map(([name, value]) => bytesTensor(name, value)) }
+}
+
+/** A body without a content type may be JSON as well. */
+function parsed(body: unknown): unknown {
+  if (!(body instanceof Uint8Array) || body[0] !== 0x7b) return body
+  try {
+    return JSON.parse(Buffer.from(body).toString()) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function bytesTensor(name: string, value: unknown): RawTensor {
+  const isBytes = value instanceof Uint8Array
+  const element = isBytes || typeof value === 'string' ? value : JSON.stringify(value)
+  const isText = typeof element === 'string' || isUtf8(element)
+  const parameters = isText ? { content_type: 'str' } : undefined
+  return { name, datatype: 'BYTES', shape: [1], parameters, data: joinElements([element]) }
+}
+
+/** A response for a client of TorchServe: the one element of the one output if it is BYTES, else the response as JSON. */
+export function toPlain(response: RawResponse): { body: Uint8Array; contentType?: string } {
+  const [output, ...others] = response.outputs
+  if (output?.datatype === 'BYTES' && others.length === 0) {
+    const elements = splitElements(output)
+    if (elements.length === 1) return { body: elements[0]! }
+  }
+  const { id, model_name, model_version, parameters, outputs } = response
+  const head = JSON.stringify({ model_name, model_version, id, parameters }).slice(0, -1)
+  const json = `${head}${head === '{' ? '' : ','}"outputs":[${outputs.map(tensorJson).join(',')}]}`
+  return { body: Buffer.from(json), contentType: 'application/json' }
+}

@@ -1,0 +1,114 @@
+import { ServeError } from '../../../protocol/errors.ts'
+import { encodeRequest } from '../../../protocol/tensors/message.ts'
+import { Job, type AbandonReason } from '../../models/job.ts'
+import { checkSize } from '../../models/request-limits.ts'
+import type { ReplyHead } from '../../models/reply-sink.ts'
+import type { Answer } from '../../open-inference/answers.ts'
+import { StreamInferSink, type StreamTarget } from '../../open-inference/replies.ts'
+import { logFailure } from '../log.ts'
+import { replyMetadata } from '../reply-metadata.ts'
+import type { InferenceV2Deps, StreamForm } from './deps.ts'
+import { callError } from './errors.ts'
+import { inferRequest } from './infer-request.ts'
+import { inferResponse } from './infer-response.ts'
+import { CallFeed } from './input-feed.ts'
+import type { ModelInferRequest } from './messages.ts'
+import type { StreamCall, StreamHandler } from './stream-call.ts'
+import { asked, jobFor, type Asked } from './target.ts'
+
+/**
+ * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with predictStream gets them as the payloads of one
+ * request; for any other each message is a request of its own, one after the other. An error ends the call with its status.
+ */
+export class MlserverStream implements StreamHandler, StreamTarget {
+  readonly #stream: StreamCall
+  readonly #deps: InferenceV2Deps
+  readonly #form: StreamForm
+  #first: Asked | undefined
+  #feed: CallFeed | undefined
+  #job: Job | undefined
+  #halfClosed = false
+  #headSent = false
+  #raw = false
+
+  constructor(stream: StreamCall, deps: InferenceV2Deps, form: StreamForm) {
+    this.#stream = stream
+    this.#deps = deps
+    this.#form = form
+  }
+
+  message(message: ModelInferRequest): void {
+    try {
+      if (this.#feed !== undefined) this.#pass(message)
+      else this.#ask(message)
+    } catch (thrown) {
+      this.fail(ServeError.from(thrown))
+      this.#job?.cancel('failed')
+    }
+  }
+
+  halfClosed(): void {
+    this.#halfClosed = true
+    this.#feed?.end()
+    if (this.#job === undefined) this.#stream.end()
+  }
+
+  drained(): void {
+    this.#job?.drained()
+    this.#read()
+  }
+
+  cancel(reason: AbandonReason): void {
+    this.#job?.cancel(reason)
+  }
+
+  item(head: ReplyHead, answer: Answer): boolean {
+    if (!this.#headSent) {
+      this.#headSent = true
+      const metadata = replyMetadata({ ...head, contentType: undefined })
+      if (metadata !== undefined) this.#stream.call.sendMetadata(metadata)
+    }
+    return this.#stream.send(this.#form.encode.mlserver(inferResponse(answer, this.#raw)))
+  }
+
+  /** One request has ended: with predictStream that is all. */
+  end(): void {
+    this.#job = undefined
+    if (this.#feed !== undefined || this.#halfClosed) this.#stream.end()
+    else this.#read()
+  }
+
+  fail(error: ServeError): void {
+    logFailure(this.#deps.log, 'ModelStreamInfer', error)
+    this.#stream.fail(callError(error))
+  }
+
+  #ask(message: ModelInferRequest): void {
+    const first = this.#first
+    const named = first === undefined ? message : { ...message, ...nameOf(first) }
+    const request = asked(this.#deps, named)
+    this.#first ??= request
+    this.#raw = (first ?? request).raw
+    const job = jobFor(request, this.#stream.call.metadata, this.#stream.deadline, true)
+    if (request.target.takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
+    else this.#stream.reading(false)
+    const sink = new StreamInferSink(request.facts, this)
+    sink.job = this.#job = new Job(job, sink)
+    this.#deps.models.submit(this.#job)
+  }
+
+  /** A further payload of the one request. */
+  #pass(message: ModelInferRequest): void {
+    const data = encodeRequest({ ...inferRequest(message), id: this.#first?.infer.id })
+    checkSize({ parts: [{ name: '', data }], headers: '' }, this.#deps.settings.maxRequestSize)
+    if (!this.#feed!.push(data)) this.#stream.reading(false)
+  }
+
+  #read(): void {
+    if (!this.#stream.full) this.#stream.reading(true)
+  }
+}
+
+function nameOf({ facts, version }: Asked): Pick<ModelInferRequest, 'model_name' | 'model_version'> {
+  return { model_name: facts.modelName, model_version: version }
+}

@@ -1,0 +1,157 @@
+import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
+import { ServeError } from '../../../protocol/errors.ts'
+import type { TokenKind } from '../../auth/authorizer.ts'
+import { Job } from '../../models/job.ts'
+import type { ReplyHead } from '../../models/reply-sink.ts'
+import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import { modelMetadata, serverFacts } from '../../open-inference/metadata.ts'
+import type { Answer } from '../../open-inference/answers.ts'
+import { UnaryInferSink, type UnaryTarget } from '../../open-inference/replies.ts'
+import { cancelReason } from '../deadline.ts'
+import { logFailure } from '../log.ts'
+import { replyMetadata } from '../reply-metadata.ts'
+import { deadlineOf } from '../request.ts'
+import { authorize } from '../token.ts'
+import type { InferenceV2Deps, InferStream, StreamForm } from './deps.ts'
+import { callError } from './errors.ts'
+import { inferResponse, parameterMap } from './infer-response.ts'
+import type { ModelInferRequest, ModelInferResponse, ModelRequest, RepositoryRequest } from './messages.ts'
+import { MlserverStream } from './mlserver-stream.ts'
+import { streamShape } from './shape.ts'
+import { StreamCall } from './stream-call.ts'
+import { asked, jobFor } from './target.ts'
+import { TritonStream } from './triton-stream.ts'
+
+type InferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
+
+/** `inference.GRPCInferenceService` (spec 2), handlers by rpc name. `form` is the listener's. */
+export function inferenceV2Service(deps: InferenceV2Deps, form: StreamForm): UntypedServiceImplementation {
+  const { models } = deps
+  return {
+    ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
+    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerMetadata: rpc(deps, 'ServerMetadata', serverFacts),
+    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest) => {
+      return { ready: await isModelReady(models, nameOf(request), request.version || undefined) }
+    }),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => metadataMessage(deps, request)),
+    ModelInfer: (call: InferCall, respond: sendUnaryData<ModelInferResponse>) => {
+      modelInfer(deps, call, respond)
+    },
+    ModelStreamInfer: (call: InferStream) => {
+      modelStreamInfer(deps, form, call)
+    },
+    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }) => {
+      return { models: await models.repository.index(ready === true) }
+    }),
+    RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name) => {
+      await models.repository.load(name)
+      return { model_name: name, isLoaded: true }
+    }),
+    RepositoryModelUnload: manage(deps, 'RepositoryModelUnload', async (name) => {
+      await models.repository.unload(name)
+      return { model_name: name, isUnloaded: true }
+    }),
+  }
+}
+
+/** A unary request. */
+export function modelInfer(
+  deps: InferenceV2Deps,
+  call: InferCall,
+  respond: sendUnaryData<ModelInferResponse>,
+): void {
+  const fail = (error: ServeError): void => {
+    logFailure(deps.log, 'ModelInfer', error)
+    respond(callError(error))
+  }
+  try {
+    authorize(deps.authorizer, 'inference', call)
+    const request = asked(deps, call.request)
+    const target: UnaryTarget = {
+      answer: (head: ReplyHead, answer: Answer) => {
+        const metadata = replyMetadata({ ...head, contentType: undefined })
+        if (metadata !== undefined) call.sendMetadata(metadata)
+        respond(null, inferResponse(answer, request.raw))
+      },
+      fail,
+    }
+    const sink = new UnaryInferSink(request.facts, target, deps.settings.maxResponseSize)
+    const job = new Job(jobFor(request, call.metadata, deadlineOf(call), false), sink)
+    sink.job = job
+    deps.models.submit(job)
+    // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
+    call.on('cancelled', () => {
+      if (!job.ended) job.cancel(cancelReason(job.request.deadline))
+    })
+  } catch (thrown) {
+    fail(ServeError.from(thrown))
+  }
+}
+
+/** The first message tells who is asked, and whether the client expects Triton's answers. */
+function modelStreamInfer(deps: InferenceV2Deps, form: StreamForm, call: InferStream): void {
+  const stream = new StreamCall(call)
+  const none = (): void => {
+    stream.fail(callError(new ServeError('INVALID_ARGUMENT', 'The stream held no request')))
+  }
+  try {
+    authorize(deps.authorizer, 'inference', call)
+  } catch (thrown) {
+    stream.fail(callError(ServeError.from(thrown)))
+    return
+  }
+  call.once('end', none)
+  call.once('data', (first: ModelInferRequest) => {
+    call.off('end', none)
+    const shape = streamShape(call.metadata, first, form.shape)
+    const handler = new (shape === 'triton' ? TritonStream : MlserverStream)(stream, deps, form)
+    stream.attach(handler, first)
+  })
+}
+
+async function metadataMessage({ models }: InferenceV2Deps, request: ModelRequest): Promise<object> {
+  const metadata = await modelMetadata(models, nameOf(request), request.version || undefined)
+  const tensors = (list: typeof metadata.inputs): object[] =>
+    list.map((tensor) => ({ ...tensor, parameters: parameterMap(tensor.parameters) }))
+  return { ...metadata, inputs: tensors(metadata.inputs), outputs: tensors(metadata.outputs) }
+}
+
+function nameOf({ name }: ModelRequest): string {
+  if (name) return name
+  throw new ServeError('INVALID_ARGUMENT', 'Parameter name is required.')
+}
+
+/** Loads and unloads models: for managers only. */
+function manage(deps: InferenceV2Deps, name: string, run: (model: string) => Promise<object>) {
+  const checked = async ({
+    model_name: model,
+    repository_name: other,
+  }: RepositoryRequest): Promise<object> => {
+    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    return run(nameOf({ name: model || other }))
+  }
+  return rpc(deps, name, checked, 'management')
+}
+
+function rpc<Request>(
+  deps: InferenceV2Deps,
+  name: string,
+  answer: (request: Request) => object | Promise<object>,
+  token: TokenKind = 'inference',
+) {
+  const run = async (call: ServerUnaryCall<Request, object>): Promise<object> => {
+    authorize(deps.authorizer, token, call)
+    return answer(call.request)
+  }
+  return (call: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
+    run(call).then(
+      (message) => respond(null, message),
+      (thrown: unknown) => {
+        const error = ServeError.from(thrown)
+        logFailure(deps.log, name, error)
+        respond(callError(error))
+      },
+    )
+  }
+}

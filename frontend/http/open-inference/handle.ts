@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { ServeError } from '../../../protocol/errors.ts'
+import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import { modelMetadata, serverFacts } from '../../open-inference/metadata.ts'
+import { admit } from '../admit.ts'
+import type { RestState } from '../rest-state.ts'
+import { SseReply } from '../sse.ts'
+import { infer } from './infer.ts'
+import { refuse } from './replies.ts'
+import { index, load, unload } from './repository.ts'
+import { openInferenceRoute, type OpenInferenceRoute } from './route.ts'
+
+/**
+ * Answers the paths of the Open Inference Protocol (spec 1.1). False: it is none of them, and nothing was done. The path `infer`
+ * without a version is TorchServe's too: it means the protocol's with ts_open_inference_protocol, and for a model whose handler takes tensors.
+ */
+export function handleOpenInference(
+  state: RestState,
+  res: ServerResponse,
+  segments: readonly string[],
+): boolean {
+  const route = openInferenceRoute(segments)
+  if (route === undefined || isTorchServes(state, route)) return false
+  const reply = new SseReply(state, res, randomUUID())
+  try {
+    answer(state, res, reply, route)
+  } catch (thrown) {
+    fail(state, reply, thrown)
+  }
+  return true
+}
+
+function isTorchServes({ settings, models }: RestState, route: OpenInferenceRoute): boolean {
+  if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
+  try {
+    return models.status(route.model).dialects?.includes('open-inference') !== true
+  } catch {
+    return false // for an unknown model there is one answer that both kinds of clients read
+  }
+}
+
+function answer(state: RestState, res: ServerResponse, reply: SseReply, route: OpenInferenceRoute): void {
+  const { req } = res
+  const manages = route.kind === 'load' || route.kind === 'unload'
+  admit(state, req, manages ? 'management' : 'inference')
+  switch (route.kind) {
+    case 'infer':
+    case 'infer_stream':
+    case 'generate':
+    case 'generate_stream':
+      infer(state, res, reply, route)
+      return
+    case 'index':
+      index(state, res, reply)
+      return
+    case 'load':
+    case 'unload':
+      send(state, reply, (route.kind === 'load' ? load : unload)(state, req, route.model))
+      return
+    default:
+      send(state, reply, told(state, route))
+  }
+}
+
+type Told = readonly [status: number, body: object]
+
+/** What the server and its models are. Any method, as in TorchServe. */
+async function told({ models }: RestState, route: OpenInferenceRoute): Promise<Told> {
+  switch (route.kind) {
+    case 'live':
+      return [200, { live: true }]
+    case 'ready': {
+      const ready = await isServerReady(models)
+      return [ready ? 200 : 503, { ready, live: true }]
+    }
+    case 'models':
+      return [200, { models: models.statuses().map(({ name }) => name) }]
+    case 'model':
+      return [200, await modelMetadata(models, route.model, route.version)]
+    case 'model ready': {
+      const ready = await isModelReady(models, route.model, route.version)
+      return [ready ? 200 : 503, { name: route.model, ready }]
+    }
+    default: {
+      const facts = serverFacts()
+      // The misspelt key is TorchServe's [quirk], and so is what stands there.
+      return [200, { ...facts, extenstion: facts.extensions.slice(0, 2) }]
+    }
+  }
+}
+
+/** Answers with JSON when it is there. */
+export function send(state: RestState, reply: SseReply, telling: Promise<Told>): void {
+  telling.then(
+    ([status, body]) => {
+      reply.answer(status, 'application/json', Buffer.from(JSON.stringify(body)))
+    },
+    (thrown: unknown) => {
+      fail(state, reply, thrown)
+    },
+  )
+}
+
+function fail(state: RestState, reply: SseReply, thrown: unknown): void {
+  const error = ServeError.from(thrown)
+  if (error.code === 'INTERNAL')
+    state.log.error({ requestId: reply.requestId, detail: error.detail }, error.message)
+  refuse(reply, error)
+}

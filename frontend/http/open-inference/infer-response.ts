@@ -1,0 +1,38 @@
+import { headOf } from '../../../protocol/tensors/message.ts'
+import { tensorJson } from '../../../protocol/tensors/to-json.ts'
+import type { Answer } from '../../open-inference/answers.ts'
+
+/** A whole answer on the wire. */
+export interface WireAnswer {
+  readonly contentType: string
+  readonly body: Buffer
+  /** Further headers: name, value, name, value. */
+  readonly headers: readonly string[]
+}
+
+const JSON_TYPE = 'application/json'
+
+/** The response as JSON on one line; keys in the order of MLServer. */
+export function answerJson(answer: Answer): string {
+  return `${headJson(answer)},"outputs":[${answer.outputs.map(tensorJson).join(',')}]}`
+}
+
+/** JSON, with raw tensors behind it if the client wants any (spec 1.5). */
+export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean): WireAnswer {
+  const raw = answer.outputs.filter(({ name }) => isBinary(name))
+  if (raw.length === 0) return { contentType: JSON_TYPE, body: Buffer.from(answerJson(answer)), headers: [] }
+  const tensors = answer.outputs.map((output) =>
+    raw.includes(output) ? JSON.stringify(headOf(output)) : tensorJson(output),
+  )
+  const json = Buffer.from(`${headJson(answer)},"outputs":[${tensors.join(',')}]}`)
+  return {
+    contentType: 'application/octet-stream',
+    body: Buffer.concat([json, ...raw.map(({ data }) => data)]),
+    headers: ['Inference-Header-Content-Length', String(json.byteLength)],
+  }
+}
+
+/** Without the closing brace. */
+function headJson({ modelName, modelVersion, id, parameters }: Answer): string {
+  return JSON.stringify({ model_name: modelName, model_version: modelVersion, id, parameters }).slice(0, -1)
+}

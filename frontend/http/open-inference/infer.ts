@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ServeError } from '../../../protocol/errors.ts'
+import { Job } from '../../models/job.ts'
+import { inferJob, targetOf, type Target } from '../../open-inference/infer-job.ts'
+import type { Answer } from '../../open-inference/answers.ts'
+import { StreamInferSink, UnaryInferSink } from '../../open-inference/replies.ts'
+import { openInferenceSettings } from '../../open-inference/settings.ts'
+import { handlerHeaders } from '../request-headers.ts'
+import type { RestState } from '../rest-state.ts'
+import type { SseReply } from '../sse.ts'
+import { readDecoded } from './body.ts'
+import { generateJson, generateRequest, isGenerate } from './generate.ts'
+import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './infer-request.ts'
+import { answerJson, wireAnswer, type WireAnswer } from './infer-response.ts'
+import { InferEvents, InferResponse, refuse } from './replies.ts'
+import type { InferKind, InferRoute } from './route.ts'
+
+/** The four routes that predict. The path has been admitted. @throws ServeError METHOD_NOT_ALLOWED and what targetOf throws */
+export function infer(state: RestState, res: ServerResponse, reply: SseReply, route: InferRoute): void {
+  const { req } = res
+  if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
+  const target = targetOf(state.models, route.model, route.version)
+  readDecoded(req, res, state.settings.maxRequestSize, (error, body) => {
+    try {
+      if (error !== undefined) throw error
+      submit(state, req, reply, route, target, read(req, body, route.kind, target))
+    } catch (thrown) {
+      refuse(reply, ServeError.from(thrown))
+    }
+  })
+}
+
+interface ReadRequest extends WireRequest {
+  /** Of the generate extension: so is its answer. */
+  readonly generate: boolean
+}
+
+function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
+  const header = req.headers['inference-header-content-length']
+  const length = Array.isArray(header) ? header[0] : header
+  const { inputs } = openInferenceSettings(status)
+  if (isRaw(length)) return { ...rawRequest(body, inputs), generate: false }
+  const parts = splitBody(body, length)
+  const generate = kind.startsWith('generate') && isGenerate(parts.value)
+  if (!generate) return { ...wireRequest(parts), generate }
+  return { infer: generateRequest(parts.value, inputs), isBinary: () => false, generate }
+}
+
+function submit(
+  state: RestState,
+  req: IncomingMessage,
+  reply: SseReply,
+  { kind, version }: InferRoute,
+  target: Target,
+  { infer: request, isBinary, generate }: ReadRequest,
+): void {
+  const { requestId } = reply
+  const stream = kind === 'infer_stream' || kind === 'generate_stream'
+  const { name: modelName, version: modelVersion } = target.status
+  const facts = { id: request.id ?? requestId, modelName, modelVersion }
+  const encode = (answer: Answer): WireAnswer =>
+    generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
+  const sink = stream
+    ? new StreamInferSink(facts, new InferEvents(reply, generate ? generateJson : answerJson, facts))
+    : new UnaryInferSink(
+        facts,
+        new InferResponse(reply, encode, state.settings.openInferenceGzip && takesGzip(req)),
+        state.settings.maxResponseSize,
+      )
+  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
+  const job = new Job(inferJob(target, request, call), sink)
+  sink.job = job
+  if (!reply.follow(job)) return
+  try {
+    state.models.submit(job)
+  } catch (thrown) {
+    sink.fail(ServeError.from(thrown))
+  }
+}
+
+const NO_EXTRAS = { explain: undefined, urlPath: undefined }
+
+function jsonAnswer(json: string): WireAnswer {
+  return { contentType: 'application/json', body: Buffer.from(json), headers: [] }
+}
+
+/** Whether the client takes gzip; a weight of 0 says no. */
+function takesGzip({ headers }: IncomingMessage): boolean {
+  const accepted = headers['accept-encoding']
+  return accepted !== undefined && /(^|[\s,])(gzip|\*)(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)
+}

@@ -1,0 +1,94 @@
+import { gzip } from 'node:zlib'
+import { ServeError } from '../../../protocol/errors.ts'
+import type { ReplyHead } from '../../models/reply-sink.ts'
+import type { Answer, AnswerFacts } from '../../open-inference/answers.ts'
+import type { StreamTarget, UnaryTarget } from '../../open-inference/replies.ts'
+import { addHandlerHeaders } from '../reply-headers.ts'
+import type { SseReply } from '../sse.ts'
+import { errorAnswer } from './errors.ts'
+import type { WireAnswer } from './infer-response.ts'
+
+/** A body shorter than this is not worth compressing. */
+const MIN_GZIP_BYTES = 500
+
+/** One answer as a plain response, compressed if the client takes that. */
+export class InferResponse implements UnaryTarget {
+  readonly #reply: SseReply
+  readonly #encode: (answer: Answer) => WireAnswer
+  readonly #gzip: boolean
+
+  constructor(reply: SseReply, encode: (answer: Answer) => WireAnswer, takesGzip: boolean) {
+    this.#reply = reply
+    this.#encode = encode
+    this.#gzip = takesGzip
+  }
+
+  answer(head: ReplyHead, answer: Answer): void {
+    const { contentType, body, headers } = this.#encode(answer)
+    const all = [...headers, ...headersOf(head)]
+    if (!this.#gzip || body.byteLength < MIN_GZIP_BYTES) {
+      this.#reply.answer(head.status, contentType, body, all)
+      return
+    }
+    gzip(body, (error, packed) => {
+      if (error === null) this.#reply.answer(head.status, contentType, packed, [...all, ...PACKED])
+      else this.fail(ServeError.from(error))
+    })
+  }
+
+  fail(error: ServeError): void {
+    refuse(this.#reply, error)
+  }
+}
+
+const PACKED = ['Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding']
+
+/** One event per answer (spec 3.1); what fails after the first is an event too, and then the end (spec 3.2). */
+export class InferEvents implements StreamTarget {
+  readonly #reply: SseReply
+  readonly #encode: (answer: Answer) => string
+  readonly #facts: AnswerFacts
+
+  constructor(reply: SseReply, encode: (answer: Answer) => string, facts: AnswerFacts) {
+    this.#reply = reply
+    this.#encode = encode
+    this.#facts = facts
+  }
+
+  item(head: ReplyHead, answer: Answer): boolean {
+    const event = this.#encode(answer)
+    this.#open(head)
+    return this.#reply.event(event)
+  }
+
+  end(head: ReplyHead): void {
+    this.#open(head)
+    this.#reply.end()
+  }
+
+  fail(error: ServeError): void {
+    const { id, modelName } = this.#facts
+    if (!this.#reply.opened) {
+      refuse(this.#reply, error)
+      return
+    }
+    this.#reply.event(JSON.stringify({ error: error.message, id, model_name: modelName }))
+    this.#reply.end()
+  }
+
+  #open(head: ReplyHead): void {
+    if (!this.#reply.opened) this.#reply.open(headersOf(head))
+  }
+}
+
+export function refuse(reply: SseReply, error: ServeError): void {
+  const { status, json, headers } = errorAnswer(error)
+  reply.refuse(status, json, headers)
+}
+
+/** Those of the handler. */
+function headersOf(head: ReplyHead): string[] {
+  const headers: string[] = []
+  addHandlerHeaders(headers, { ...head, contentType: undefined })
+  return headers
+}

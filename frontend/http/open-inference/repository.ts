@@ -1,0 +1,41 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ServeError } from '../../../protocol/errors.ts'
+import { parseObject } from '../../../protocol/tensors/message.ts'
+import type { RestState } from '../rest-state.ts'
+import type { SseReply } from '../sse.ts'
+import { readDecoded } from './body.ts'
+import { refuse } from './replies.ts'
+
+/** `{"ready": true}` wants only what can answer; tritonclient sends no body at all. */
+export function index(state: RestState, res: ServerResponse, reply: SseReply): void {
+  readDecoded(res.req, res, state.settings.maxRequestSize, (error, body) => {
+    const list = async (): Promise<void> => {
+      if (error !== undefined) throw error
+      const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
+      const entries = await state.models.repository.index(onlyReady)
+      reply.answer(200, 'application/json', Buffer.from(JSON.stringify(entries)))
+    }
+    list().catch((thrown: unknown) => refuse(reply, ServeError.from(thrown)))
+  })
+}
+
+type Told = readonly [status: number, body: object]
+
+export async function load(state: RestState, req: IncomingMessage, model: string): Promise<Told> {
+  checkAllowed(state, req)
+  await state.models.repository.load(model)
+  return [200, { name: model, load: true }]
+}
+
+export async function unload(state: RestState, req: IncomingMessage, model: string): Promise<Told> {
+  checkAllowed(state, req)
+  await state.models.repository.unload(model)
+  return [200, { name: model, unload: true }]
+}
+
+/** @throws ServeError METHOD_NOT_ALLOWED, API_DISABLED */
+function checkAllowed({ settings }: RestState, { method }: IncomingMessage): void {
+  if (method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
+  if (!settings.enableModelApi)
+    throw new ServeError('API_DISABLED', 'Loading and unloading is off: enable_model_api')
+}

@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
+import { ServeError } from '../../protocol/errors.ts'
+import type { Model } from './model.ts'
+import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
+
+/** What the repository needs of the models. */
+export interface RepositoryHost {
+  registered(): Model[]
+  /** Registers a version and waits until it can answer, then takes the place of an older one of the same name and number. */
+  replace(request: RegisterRequest): Promise<Model>
+  remove(model: Model): Promise<void>
+}
+
+export class Repository implements RepositoryOperations {
+  readonly #host: RepositoryHost
+  readonly #modelStore: string | undefined
+
+  constructor(host: RepositoryHost, modelStore: string | undefined) {
+    this.#host = host
+    this.#modelStore = modelStore
+  }
+
+  async index(onlyReady = false): Promise<IndexEntry[]> {
+    const models = this.#visible()
+    const loaded = models.map(entryOf)
+    const names = new Set(models.map(({ name }) => name))
+    const stored = (await this.#stored()).filter(({ name }) => !names.has(name))
+    const others = [...new Set(stored.map(({ name }) => name))].map((name): IndexEntry => ({
+      name,
+      version: '',
+      state: 'UNAVAILABLE',
+      reason: 'not loaded',
+    }))
+    const all = [...loaded, ...others].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+    return onlyReady ? all.filter(({ state }) => state === 'READY') : all
+  }
+
+  async load(modelName: string): Promise<void> {
+    const known = this.#versions(modelName)
+    const stored = (await this.#stored()).filter(({ name }) => name === modelName)
+    const urls = stored.length > 0 ? stored.map(({ location }) => location) : known.map(({ url }) => url)
+    if (urls.length === 0) throw notFound(modelName)
+    const loaded: Model[] = []
+    for (const url of urls) {
+      const before = known.find((model) => model.url === url)
+      loaded.push(
+        await this.#host.replace({ url, modelName, handler: before?.handlerOverride, synchronous: true }),
+      )
+    }
+    const versions = new Set(loaded.map(({ version }) => version))
+    for (const model of known) {
+      if (!versions.has(model.version) && this.#isGone(model)) await this.#host.remove(model)
+    }
+  }
+
+  async unload(modelName: string): Promise<void> {
+    const models = this.#versions(modelName)
+    if (models.length === 0) throw notFound(modelName)
+    for (const model of models) await this.#host.remove(model)
+  }
+
+  /** Nodes of workflows belong to these. */
+  #visible(): Model[] {
+    return this.#host.registered().filter(({ workflowNode }) => workflowNode === undefined)
+  }
+
+  #versions(name: string): Model[] {
+    return this.#visible().filter((model) => model.name === name)
+  }
+
+  async #stored(): Promise<FoundModel[]> {
+    return this.#modelStore === undefined ? [] : findModels(this.#modelStore)
+  }
+
+  /** Whether the files that it was loaded from are there no more. */
+  #isGone({ url }: Model): boolean {
+    if (/^[a-z]+:\/\//i.test(url)) return false
+    return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
+  }
+}
+
+function entryOf({ name, version, workers }: Model): IndexEntry {
+  if (workers.ready > 0) return { name, version, state: 'READY', reason: '' }
+  if (workers.wanted === 0) return { name, version, state: 'UNAVAILABLE', reason: 'no workers are wanted' }
+  if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: '' }
+  const exit = workers.describe()[0]?.lastExit?.reason ?? 'the workers died'
+  return { name, version, state: 'UNAVAILABLE', reason: exit }
+}
+
+function notFound(name: string): ServeError {
+  return new ServeError('MODEL_NOT_FOUND', `Model ${name} not found`)
+}

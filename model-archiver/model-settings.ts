@@ -1,0 +1,123 @@
+import { isAbsolute, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ServeError } from '../protocol/errors.ts'
+import { findScript } from './handler-entry.ts'
+import { readSmallFile } from './manifest.ts'
+
+/** MLServer's file about a model, in the model's folder (spec 3.6). */
+export const MODEL_SETTINGS = 'model-settings.json'
+
+const MAX_BYTES = 1024 * 1024
+
+/** What it says, in the terms of this server. */
+export interface ModelSettingsFile {
+  /** Absent: the folder's name. */
+  readonly name: string | undefined
+  /** parameters.version */
+  readonly version: string | undefined
+  /** As the file names it: see `implementationHandler`. */
+  readonly implementation: string | undefined
+  /** What it means as keys of model-config.yaml, whose own keys win. */
+  readonly config: Record<string, unknown>
+}
+
+/**
+ * Reads the model-settings.json of a folder; undefined: there is none. Variables MLSERVER_MODEL_NAME, _IMPLEMENTATION, _URI and _VERSION stand in for what
+ * the file leaves out.
+ * @throws ServeError INVALID_MODEL
+ */
+export async function readModelSettings(
+  folder: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<ModelSettingsFile | undefined> {
+  const text = await readSmallFile(join(folder, MODEL_SETTINGS), MAX_BYTES)
+  if (text === undefined) return undefined
+  const file = parseObject(text)
+  const parameters = objectOf('parameters', file['parameters'])
+  return {
+    name: textOf('name', file['name']),
+    version: textOf('parameters.version', parameters['version']),
+    implementation: textOf('implementation', file['implementation']) ?? env['MLSERVER_MODEL_IMPLEMENTATION'],
+    config: configOf(folder, file, parameters, env),
+  }
+}
+
+/**
+ * The handler that `implementation` names: a file as in a manifest (`model.ts:Story`), or as in Python a module and a class with a dot
+ * between them (`model.Story`).
+ */
+export function implementationHandler(folder: string, implementation: string): string {
+  const dot = implementation.lastIndexOf('.')
+  if (dot <= 0 || implementation.includes(':') || findScript(folder, implementation) !== undefined)
+    return implementation
+  const module = implementation.slice(0, dot).replaceAll('.', '/')
+  return findScript(folder, module) === undefined
+    ? implementation
+    : `${module}:${implementation.slice(dot + 1)}`
+}
+
+function configOf(
+  folder: string,
+  file: Record<string, unknown>,
+  parameters: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+): Record<string, unknown> {
+  const { platform, versions, inputs, outputs, max_batch_size: size, max_batch_time: time } = file
+  const uri = textOf('parameters.uri', parameters['uri']) ?? env['MLSERVER_MODEL_URI']
+  return {
+    ...batching(numberOf('max_batch_size', size), numberOf('max_batch_time', time)),
+    openInference: { platform, versions, inputs, outputs },
+    modelSettings: { ...file, parameters: { ...parameters, uri: uriPath(folder, uri) } },
+  }
+}
+
+/** Both must be set, or there is no batching. */
+function batching(size: number | undefined, seconds: number | undefined): Record<string, number> {
+  if (size === undefined || seconds === undefined || size <= 1 || seconds <= 0) return {}
+  return { batchSize: Math.floor(size), maxBatchDelay: Math.max(1, Math.round(seconds * 1000)) }
+}
+
+/** Where the weights are: an absolute path, from one that is relative to the settings file, or a file URL. */
+function uriPath(folder: string, uri: string | undefined): string {
+  if (uri === undefined) return folder
+  if (uri.startsWith('file:')) {
+    try {
+      return fileURLToPath(uri)
+    } catch {
+      throw invalid(`parameters.uri is no file URL of this machine: ${uri.slice(0, 200)}`)
+    }
+  }
+  return isAbsolute(uri) || /^[a-z][a-z0-9+.-]*:/i.test(uri) ? uri : resolve(folder, uri)
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw invalid(`it is no JSON: ${(error as Error).message}`)
+  }
+  return objectOf('it', value)
+}
+
+function objectOf(what: string, value: unknown): Record<string, unknown> {
+  if (value === undefined || value === null) return {}
+  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
+  throw invalid(`${what} is no object`)
+}
+
+function textOf(what: string, value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value === 'string') return value
+  throw invalid(`${what} is no text`)
+}
+
+function numberOf(what: string, value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  throw invalid(`${what} is no number`)
+}
+
+function invalid(why: string): ServeError {
+  return new ServeError('INVALID_MODEL', `${MODEL_SETTINGS} cannot be used: ${why}.`)
+}

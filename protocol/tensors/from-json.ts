@@ -1,0 +1,92 @@
+import { joinElements } from './bytes.ts'
+import { NUMERIC, type DatatypeSpec } from './datatypes.ts'
+import { toBrain, toHalf } from './half.ts'
+import { elementCount, invalid, type TensorHead } from './tensor.ts'
+
+/**
+ * The `data` of a tensor in JSON, nested or flat, as raw elements. Whole numbers of 64 bits may be texts (exact-json.ts makes
+ * them where a number of JavaScript would not hold them); `null` is NaN. @throws ServeError INVALID_TENSOR
+ */
+export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
+  const count = elementCount(head)
+  const spec = NUMERIC.get(head.datatype)
+  if (!Array.isArray(data)) throw invalid(head.name, 'data is no list')
+  const leaves = flatten(data, count, head.name)
+  if (leaves.length !== count) throw wrongCount(head.name, leaves.length, count)
+  if (spec === undefined) return joinElements(leaves.map((leaf) => text(leaf, head.name)))
+  const array = new spec.array(count)
+  const read = READERS[spec.kind]
+  for (let i = 0; i < count; i += 1) {
+    const value = read(leaves[i], spec)
+    if (value === undefined) throw invalid(head.name, `data holds what is no ${head.datatype}`)
+    array[i] = value
+  }
+  return new Uint8Array(array.buffer)
+}
+
+const MAX_DEPTH = 32
+
+/** Most data is flat already. */
+function flatten(data: readonly unknown[], count: number, name: string): readonly unknown[] {
+  if (data.length === count && !data.some(Array.isArray)) return data
+  const leaves: unknown[] = []
+  addLeaves(data, leaves, count, name, 1)
+  return leaves
+}
+
+function addLeaves(
+  data: readonly unknown[],
+  leaves: unknown[],
+  count: number,
+  name: string,
+  depth: number,
+): void {
+  if (depth > MAX_DEPTH) throw invalid(name, `data is nested more than ${MAX_DEPTH} deep`)
+  for (const each of data) {
+    if (Array.isArray(each)) addLeaves(each as unknown[], leaves, count, name, depth + 1)
+    else if (leaves.push(each) > count) throw wrongCount(name, leaves.length, count)
+  }
+}
+
+function wrongCount(name: string, found: number, count: number) {
+  const more = found > count ? ' or more' : ''
+  return invalid(name, `data has ${found}${more} elements, its shape says ${count}`)
+}
+
+type Read = (leaf: unknown, spec: DatatypeSpec) => number | bigint | undefined
+
+const READERS: Readonly<Record<DatatypeSpec['kind'], Read>> = {
+  boolean: (leaf) => (typeof leaf === 'boolean' || leaf === 0 || leaf === 1 ? Number(leaf) : undefined),
+  integer: (leaf, { min, max }) =>
+    Number.isInteger(leaf) && (leaf as number) >= min && (leaf as number) <= max
+      ? (leaf as number)
+      : undefined,
+  'wide integer': (leaf, { min, max }) => {
+    if (!Number.isInteger(leaf) && typeof leaf !== 'bigint' && !isDigits(leaf)) return undefined
+    const value = BigInt(leaf as number | bigint | string)
+    return value >= min && value <= max ? value : undefined
+  },
+  half: (leaf) => mapped(float(leaf), toHalf),
+  brain: (leaf) => mapped(float(leaf), toBrain),
+  float,
+}
+
+function float(leaf: unknown): number | undefined {
+  if (typeof leaf === 'number') return leaf
+  if (leaf === null) return NaN
+  return isDigits(leaf) ? Number(leaf) : undefined
+}
+
+function mapped(value: number | undefined, map: (value: number) => number): number | undefined {
+  return value === undefined ? undefined : map(value)
+}
+
+/** A whole number as text; 400 digits are more than any datatype has. */
+function isDigits(leaf: unknown): leaf is string {
+  return typeof leaf === 'string' && leaf.length <= 400 && /^-?\d+$/.test(leaf)
+}
+
+function text(leaf: unknown, name: string): string | Uint8Array {
+  if (typeof leaf === 'string' || leaf instanceof Uint8Array) return leaf
+  throw invalid(name, 'data holds what is no text')
+}

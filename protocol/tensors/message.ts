@@ -1,0 +1,173 @@
+import { ServeError } from '../errors.ts'
+import { asBuffer } from './bytes.ts'
+import { parseExactJson } from './exact-json.ts'
+import { rawFromJson } from './from-json.ts'
+import { checkHead, checkSize, isObject, type Parameters, type RawTensor } from './tensor.ts'
+
+/**
+ * Requests and responses of the Open Inference Protocol as one piece of bytes: the length of the head in four bytes
+ * (little-endian), the head as JSON, the raw tensors. That is the protocol's binary-data extension (spec 1.5) with the length in
+ * the body instead of a header, because the items of a stream have no headers.
+ */
+
+/** Content type of an answer whose items are such messages. */
+export const TENSORS_TYPE = 'application/vnd.torchserve-ts.tensors'
+
+/** Names of the one part of a request: what it asks of the handler. */
+export const INFER_PART = 'open-inference/infer'
+export const STREAM_PART = 'open-inference/stream'
+
+/** An output that a client wants. */
+export interface WantedOutput {
+  readonly name: string
+  readonly parameters?: Parameters
+}
+
+export interface InferRequest {
+  readonly id?: string
+  readonly parameters?: Parameters
+  readonly inputs: readonly RawTensor[]
+  /** Absent: all. */
+  readonly outputs?: readonly WantedOutput[]
+}
+
+export interface InferResponse {
+  readonly id?: string
+  readonly modelName?: string
+  readonly modelVersion?: string
+  readonly parameters?: Parameters
+  readonly outputs: readonly RawTensor[]
+}
+
+/** More are refused: each costs far more memory than it has bytes on the wire. */
+const MAX_TENSORS = 1024
+const LENGTH_BYTES = 4
+const NO_BYTES = Buffer.alloc(0)
+
+export function encodeRequest({ id, parameters, inputs, outputs }: InferRequest): Buffer {
+  return encode({ id, parameters, inputs: inputs.map(headOf), outputs }, inputs)
+}
+
+export function encodeResponse(response: InferResponse): Buffer {
+  const { id, modelName, modelVersion, parameters, outputs } = response
+  const head = { model_name: modelName, model_version: modelVersion, id, parameters }
+  return encode({ ...head, outputs: outputs.map(headOf) }, outputs)
+}
+
+/** @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
+export function decodeRequest(message: Uint8Array): InferRequest {
+  const { head, raw } = split(message)
+  return parseRequest(head, raw)
+}
+
+/** @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
+export function decodeResponse(message: Uint8Array): InferResponse {
+  const { head, raw } = split(message)
+  return responseFrom(parseObject(head), raw)
+}
+
+/** A request in JSON, with or without raw tensors behind it. @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
+export function parseRequest(json: Uint8Array, raw: Uint8Array = NO_BYTES): InferRequest {
+  return requestFrom(parseObject(json), raw)
+}
+
+/** The same from a JSON value. @throws ServeError INVALID_TENSOR */
+export function requestFrom(value: Record<string, unknown>, raw: Uint8Array = NO_BYTES): InferRequest {
+  const { id, parameters, outputs } = value
+  return {
+    id: optionalText('id', id),
+    parameters: optionalObject('parameters', parameters),
+    inputs: tensors('inputs', value['inputs'], raw),
+    outputs:
+      outputs === undefined || outputs === null ? undefined : list('outputs', outputs).map(wantedOutput),
+  }
+}
+
+/** A response from a JSON value. @throws ServeError INVALID_TENSOR */
+export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = NO_BYTES): InferResponse {
+  return {
+    id: optionalText('id', value['id']),
+    modelName: optionalText('model_name', value['model_name']),
+    modelVersion: optionalText('model_version', value['model_version']),
+    parameters: optionalObject('parameters', value['parameters']),
+    outputs: tensors('outputs', value['outputs'], raw),
+  }
+}
+
+/** A JSON object; its long whole numbers are texts. @throws ServeError MALFORMED_BODY */
+export function parseObject(json: Uint8Array): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = parseExactJson(asBuffer(json).toString())
+  } catch (cause) {
+    throw new ServeError('MALFORMED_BODY', `The body is no JSON: ${(cause as Error).message.slice(0, 200)}`)
+  }
+  if (isObject(value)) return value
+  throw new ServeError('INVALID_TENSOR', 'The body is no JSON object')
+}
+
+function encode(head: object, tensors: readonly RawTensor[]): Buffer {
+  const json = Buffer.from(JSON.stringify(head))
+  const length = Buffer.allocUnsafe(LENGTH_BYTES)
+  length.writeUInt32LE(json.byteLength)
+  return Buffer.concat([length, json, ...tensors.map(({ data }) => data)])
+}
+
+/** A tensor as the extension writes it. */
+export function headOf({ name, datatype, shape, parameters, data }: RawTensor): object {
+  return { name, datatype, shape, parameters: { ...parameters, binary_data_size: data.byteLength } }
+}
+
+function split(message: Uint8Array): { head: Buffer; raw: Buffer } {
+  const bytes = asBuffer(message)
+  const end = bytes.byteLength < LENGTH_BYTES ? Infinity : LENGTH_BYTES + bytes.readUInt32LE(0)
+  if (end > bytes.byteLength) throw new ServeError('MALFORMED_BODY', 'A tensor message is cut off')
+  return { head: bytes.subarray(LENGTH_BYTES, end), raw: bytes.subarray(end) }
+}
+
+function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
+  const found = list(what, value)
+  let at = 0
+  const read = found.map((each): RawTensor => {
+    const head = checkHead(each)
+    const { binary_data_size: bytes, ...parameters } = head.parameters ?? {}
+    if (bytes === undefined) {
+      return { ...head, data: rawFromJson(head, (each as Record<string, unknown>)['data']) }
+    }
+    const end = at + Number(bytes)
+    if (!Number.isSafeInteger(bytes) || end < at || end > raw.byteLength) {
+      throw new ServeError('INVALID_TENSOR', `Tensor ${head.name}: binary_data_size is not what follows`)
+    }
+    const data = raw.subarray(at, end)
+    at = end
+    const rest = Object.keys(parameters).length === 0 ? undefined : parameters
+    return checkSize({ ...head, parameters: rest, data })
+  })
+  if (at === raw.byteLength) return read
+  throw new ServeError('INVALID_TENSOR', `${raw.byteLength - at} bytes follow that belong to no tensor`)
+}
+
+function wantedOutput(value: unknown): WantedOutput {
+  if (!isObject(value) || typeof value['name'] !== 'string') {
+    throw new ServeError('INVALID_TENSOR', 'A requested output has no name')
+  }
+  return { name: value['name'], parameters: optionalObject('parameters', value['parameters']) }
+}
+
+function list(what: string, value: unknown): unknown[] {
+  if (!Array.isArray(value)) throw new ServeError('INVALID_TENSOR', `${what} is no list`)
+  if (value.length <= MAX_TENSORS) return value
+  throw new ServeError('INVALID_TENSOR', `${what} has more than ${MAX_TENSORS} tensors`)
+}
+
+function optionalText(what: string, value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string') return value
+  throw new ServeError('INVALID_TENSOR', `${what} is no text`)
+}
+
+function optionalObject(what: string, value: unknown): Parameters | undefined {
+  if (value === undefined || value === null) return undefined
+  if (isObject(value)) return value
+  throw new ServeError('INVALID_TENSOR', `${what} is no object`)
+}

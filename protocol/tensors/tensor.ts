@@ -1,0 +1,93 @@
+import { ServeError } from '../errors.ts'
+import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
+
+export type Parameters = Readonly<Record<string, unknown>>
+
+/** A tensor on its way: its elements are raw, row-major and little-endian, those of BYTES each behind its length in four bytes. */
+export interface RawTensor {
+  readonly name: string
+  readonly datatype: Datatype
+  /** Whole numbers from 0. */
+  readonly shape: readonly number[]
+  readonly parameters?: Parameters
+  readonly data: Uint8Array
+}
+
+/** A tensor apart from its elements, as it stands in JSON. */
+export interface TensorHead {
+  name: string
+  datatype: Datatype
+  shape: number[]
+  parameters?: Parameters
+}
+
+const MAX_DIMENSIONS = 32
+
+/** Name, datatype, shape and parameters of a tensor. @throws ServeError INVALID_TENSOR */
+export function checkHead(value: unknown): TensorHead {
+  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'A tensor is no object')
+  const { name, datatype, shape, parameters } = value
+  if (typeof name !== 'string') throw new ServeError('INVALID_TENSOR', 'A tensor has no name')
+  if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is unknown`)
+  if (!isShape(shape)) throw invalid(name, `shape ${brief(shape)} is no list of whole numbers`)
+  const head: TensorHead = { name, datatype, shape }
+  if (isObject(parameters)) head.parameters = parameters
+  else if (parameters !== undefined && parameters !== null) throw invalid(name, 'parameters are no object')
+  return head
+}
+
+function isShape(shape: unknown): shape is number[] {
+  if (!Array.isArray(shape) || shape.length > MAX_DIMENSIONS) return false
+  return shape.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
+}
+
+/** How many elements the shape says. @throws ServeError INVALID_TENSOR when nothing could hold them */
+export function elementCount({ name, shape }: Pick<RawTensor, 'name' | 'shape'>): number {
+  let count = 1
+  for (const size of shape) count *= size
+  if (count <= 0xffffffff) return count
+  throw invalid(name, 'its shape says more elements than a tensor can have')
+}
+
+/** That data and shape fit each other. @throws ServeError INVALID_TENSOR */
+export function checkSize(tensor: RawTensor): RawTensor {
+  const { name, datatype, data } = tensor
+  const count = elementCount(tensor)
+  const spec = NUMERIC.get(datatype)
+  const fits =
+    spec === undefined
+      ? countElements(name, data) === count
+      : data.byteLength === count * spec.array.BYTES_PER_ELEMENT
+  if (fits) return tensor
+  throw invalid(name, `${data.byteLength} bytes are not what shape and datatype say`)
+}
+
+/** Elements of raw BYTES. @throws ServeError INVALID_TENSOR */
+function countElements(name: string, data: Uint8Array): number {
+  let count = 0
+  for (let at = 0; at < data.byteLength; count += 1) at = elementEnd(name, data, at)
+  return count
+}
+
+/** Where the element ends whose length stands at `at`. @throws ServeError INVALID_TENSOR */
+export function elementEnd(name: string, data: Uint8Array, at: number): number {
+  const start = at + 4
+  const end =
+    start > data.byteLength
+      ? Infinity
+      : start + ((data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)) >>> 0)
+  if (end <= data.byteLength) return end
+  throw invalid(name, 'its last element is cut off')
+}
+
+export function invalid(name: string, why: string): ServeError {
+  return new ServeError('INVALID_TENSOR', `Tensor ${name.slice(0, 200)} cannot be used: ${why}`)
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function brief(value: unknown): string {
+  return (JSON.stringify(value) ?? 'undefined').slice(0, 80)
+}

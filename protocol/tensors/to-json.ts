@@ -1,0 +1,65 @@
+import { isUtf8 } from 'node:buffer'
+import { splitElements } from './bytes.ts'
+import { NUMERIC } from './datatypes.ts'
+import { fromBrain, fromHalf } from './half.ts'
+import type { RawTensor } from './tensor.ts'
+import { arrayOf } from './typed.ts'
+
+/** The JSON text of a tensor with its `data`, flat. Whole numbers keep all their digits, what JSON cannot say (NaN, infinite) is null. */
+export function tensorJson(tensor: RawTensor): string {
+  const { name, datatype, shape } = tensor
+  const spec = NUMERIC.get(datatype)
+  const { data, parameters } =
+    spec === undefined ? bytesJson(tensor) : { ...tensor, data: numbersJson(tensor) }
+  const said = parameters === undefined ? '' : `,"parameters":${JSON.stringify(parameters)}`
+  const head = `{"name":${JSON.stringify(name)},"shape":[${shape.join(',')}],"datatype":"${datatype}"`
+  return `${head}${said},"data":[${data}]}`
+}
+
+/** The numbers of a tensor as the inside of a flat JSON list. */
+export function numbersJson(tensor: RawTensor): string {
+  const { kind } = NUMERIC.get(tensor.datatype)!
+  const array = arrayOf(tensor)
+  switch (kind) {
+    case 'boolean':
+      return Array.from(array as Uint8Array, (byte) => byte !== 0).join(',')
+    case 'half':
+      return floats(Array.from(array as Uint16Array, fromHalf))
+    case 'brain':
+      return floats(Array.from(array as Uint16Array, fromBrain))
+    case 'float':
+      return floats(array as Float32Array)
+    default:
+      return array.join(',')
+  }
+}
+
+function floats(values: number[] | Float32Array | Float64Array): string {
+  if ((values as number[]).every(Number.isFinite)) return values.join(',')
+  return Array.from(values, (value) => (Number.isFinite(value) ? value : 'null')).join(',')
+}
+
+/** Elements that are no text can only be said in base64, and the content type tells it (spec 1.4). */
+function bytesJson(tensor: RawTensor): { data: string; parameters: RawTensor['parameters'] } {
+  const elements = splitElements(tensor)
+  if (elements.every((element) => isUtf8(element))) {
+    const texts = elements.map((element) => JSON.stringify(element.toString()))
+    return { data: texts.join(','), parameters: tensor.parameters }
+  }
+  const parameters = { ...tensor.parameters, content_type: 'base64' }
+  return { data: elements.map((element) => `"${element.toString('base64')}"`).join(','), parameters }
+}
+
+/** The numbers of a tensor as JSON lists, nested as its shape says. */
+export function elementsJson(tensor: RawTensor): string {
+  const [, ...inner] = tensor.shape
+  const flat = numbersJson(tensor)
+  if (inner.length === 0) return tensor.shape.length === 0 ? flat : `[${flat}]`
+  let rows = flat === '' ? [] : flat.split(',')
+  for (const size of inner.reverse()) {
+    const nested: string[] = []
+    for (let i = 0; i < rows.length; i += size) nested.push(`[${rows.slice(i, i + size).join(',')}]`)
+    rows = nested
+  }
+  return `[${rows.join(',')}]`
+}

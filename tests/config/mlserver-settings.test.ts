@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { loadSettings } from '../../frontend/config/load-settings.ts'
+import { tempDir } from '../support/temp.ts'
+
+function store(settings: object | string): string {
+  const folder = tempDir()
+  writeFileSync(
+    join(folder, 'settings.json'),
+    typeof settings === 'string' ? settings : JSON.stringify(settings),
+  )
+  return folder
+}
+
+test('settings.json of the model store: its keys, the defaults of MLServer, and a warning for what does nothing', async () => {
+  const modelStore = store({
+    http_port: 9000,
+    parallel_workers: 3,
+    gzip_enabled: false,
+    grpc_max_message_length: -1,
+    cors_settings: { allow_origins: ['*'], allow_headers: ['a', 'b'] },
+    kafka_enabled: false,
+  })
+  const { settings, warnings } = await loadSettings({ modelStore, configSnapshots: false }, {})
+  expect(settings).toMatchObject({
+    modelStore,
+    loadModels: 'all',
+    inferenceAddress: { host: '0.0.0.0', port: 9000 },
+    managementAddress: { host: '127.0.0.1', port: 8083 },
+    metricsAddress: { host: '0.0.0.0', port: 8082 },
+    openInferenceGrpcAddress: '0.0.0.0',
+    openInferenceGrpcPort: 8081,
+    defaultWorkersPerModel: 3,
+    openInferenceGzip: false,
+    maxRequestSize: 2_147_483_647,
+    corsAllowedOrigin: '*',
+    corsAllowedHeaders: 'a,b',
+  })
+  expect(warnings).toEqual([`${join(modelStore, 'settings.json')}: kafka_enabled has no effect here`])
+})
+
+test('the configuration and the flags win over it', async () => {
+  const modelStore = store({ http_port: 9000 })
+  const tsConfig = join(modelStore, 'config.properties')
+  writeFileSync(tsConfig, 'inference_address=http://127.0.0.1:1\nload_models=a.mar\n')
+  const { settings } = await loadSettings({ modelStore, tsConfig, configSnapshots: false }, {})
+  expect(settings).toMatchObject({ inferenceAddress: { port: 1 }, loadModels: [{ location: 'a.mar' }] })
+})
+
+test('MLSERVER_MODELS_DIR is the store where nobody names one; other variables fill in', async () => {
+  const folder = tempDir()
+  const env = {
+    MLSERVER_MODELS_DIR: folder,
+    MLSERVER_HTTP_PORT: '9000',
+    MLSERVER_LOAD_MODELS_AT_STARTUP: 'False',
+  }
+  const { settings } = await loadSettings({ configSnapshots: false }, env)
+  expect(settings).toMatchObject({ modelStore: folder, inferenceAddress: { port: 9000 }, loadModels: [] })
+})
+
+test('without the file and that variable nothing changes', async () => {
+  const modelStore = tempDir()
+  const { settings } = await loadSettings(
+    { modelStore, configSnapshots: false },
+    { MLSERVER_HTTP_PORT: '9000' },
+  )
+  expect(settings).toMatchObject({ inferenceAddress: { host: '127.0.0.1', port: 8080 } })
+  expect(settings.openInferenceGrpcPort).toBeUndefined()
+})
+
+test.each(['{', '[]', '{"http_port":"none"}'])('%s is refused', async (text) => {
+  const loaded = loadSettings({ modelStore: store(text), configSnapshots: false }, {})
+  await expect(loaded).rejects.toMatchObject({ code: 'CONFIG' })
+})

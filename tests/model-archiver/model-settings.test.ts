@@ -1,0 +1,87 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { implementationHandler, readModelSettings } from '../../model-archiver/model-settings.ts'
+import { prepareModel } from '../../model-archiver/prepare.ts'
+import { findModels } from '../../model-archiver/repository.ts'
+import { REPOSITORY } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+function folder(settings: object | string, path = join(tempDir(), 'iris')): string {
+  mkdirSync(path, { recursive: true })
+  const text = typeof settings === 'string' ? settings : JSON.stringify(settings)
+  writeFileSync(join(path, 'model-settings.json'), text)
+  writeFileSync(join(path, 'model.ts'), 'export class Iris { predict() { return { outputs: [] } } }\n')
+  return path
+}
+
+test('what the file says becomes name, version, handler and model-config; model-config.yaml wins', async () => {
+  const path = folder({
+    name: 'iris_1',
+    implementation: 'model.Iris',
+    platform: 'own',
+    inputs: [{ name: 'x', datatype: 'FP32', shape: [-1, 4] }],
+    max_batch_size: 8,
+    max_batch_time: 0.5,
+    parameters: { version: '1', uri: './weights', extra: { a: 1 } },
+  })
+  writeFileSync(join(path, 'model-config.yaml'), 'batchSize: 2\n')
+  const prepared = await prepareModel(path, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect(prepared).toMatchObject({ name: 'iris_1', version: '1', runtime: 'node', handlerEntry: 'Iris' })
+  expect(prepared.modelConfig).toMatchObject({
+    batchSize: 2,
+    maxBatchDelay: 500,
+    openInference: { platform: 'own', inputs: [{ name: 'x' }] },
+    modelSettings: { parameters: { uri: join(path, 'weights'), extra: { a: 1 } } },
+  })
+  await prepared.dispose()
+})
+
+describe('settings', () => {
+  test.each([
+    [{ max_batch_size: 1, max_batch_time: 1 }],
+    [{ max_batch_size: 8, max_batch_time: 0 }],
+    [{ max_batch_size: 8 }],
+  ])('switch no batching on: %j', async (settings) => {
+    const read = await readModelSettings(folder(settings))
+    expect(read!.config).not.toHaveProperty('batchSize')
+  })
+
+  test('variables stand in for what the file leaves out', async () => {
+    const env = { MLSERVER_MODEL_IMPLEMENTATION: 'a.B', MLSERVER_MODEL_URI: '/mnt/models' }
+    const read = await readModelSettings(folder({}), env)
+    expect(read).toMatchObject({
+      implementation: 'a.B',
+      config: { modelSettings: { parameters: { uri: '/mnt/models' } } },
+    })
+  })
+
+  test.each(['{', '[]', '{"name":1}', '{"parameters":[]}', '{"max_batch_size":"8"}'])(
+    'are refused: %s',
+    async (text) => {
+      await expect(readModelSettings(folder(text))).rejects.toMatchObject({ code: 'INVALID_MODEL' })
+    },
+  )
+})
+
+test.each([
+  ['model.Iris', 'model:Iris'],
+  ['model.ts', 'model.ts'],
+  ['model.ts:Iris', 'model.ts:Iris'],
+  ['model', 'model'],
+  ['none.Iris', 'none.Iris'],
+])('the implementation %s is the handler %s', (implementation, handler) => {
+  expect(implementationHandler(folder({}), implementation)).toBe(handler)
+})
+
+test('a store is searched two levels deep; a folder called like its version has the name of the one above', async () => {
+  const store = tempDir()
+  folder({ name: 'named' }, join(store, 'a'))
+  folder({ parameters: { version: '2' } }, join(store, 'many', '2'))
+  folder({}, join(store, 'too', 'deep', 'here'))
+  folder('{', join(store, 'broken'))
+  mkdirSync(join(store, 'plain'))
+  writeFileSync(join(store, 'plain', 'handler.js'), '')
+  const found = await findModels(store)
+  expect(found.map(({ name }) => name).sort()).toEqual(['broken', 'many', 'named', 'plain'])
+})
