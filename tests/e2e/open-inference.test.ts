@@ -96,7 +96,7 @@ async function stream(
 function next(duplex: GrpcDuplex<Message, Message>): Promise<Message> {
   return new Promise((resolve, reject) => {
     duplex.once('data', (got) => resolve(got as Message))
-    duplex.once('error', (error) => reject(error))
+    duplex.once('error', (error) => reject(new Error('The stream failed', { cause: error })))
     duplex.resume()
   })
 }
@@ -317,8 +317,8 @@ describe('gRPC as MLServer has it', () => {
     await expect(call(mlserver, mlserver['ModelReady']!, { name: 'none' })).rejects.toMatchObject({
       code: Status.NOT_FOUND,
     })
-    const { models } = (await call(mlserver, mlserver['RepositoryIndex']!, {})) as { models: object[] }
-    expect(models).toEqual(
+    const index: Message = await call(mlserver, mlserver['RepositoryIndex']!, {})
+    expect(index['models']).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ name: 'tensors', version: '1.0', state: 'READY' }),
         expect.objectContaining({ name: 'stored', state: 'UNAVAILABLE' }),
