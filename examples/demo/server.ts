@@ -14,6 +14,8 @@ export interface ServerOptions {
   modelStore: string
   /** As for --models: archives or folders of the store. */
   models: string[]
+  /** Lines for config.properties beyond the addresses. */
+  config?: Record<string, string | number | boolean>
   signal: AbortSignal
 }
 
@@ -46,7 +48,7 @@ export class DemoServer {
     const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-'))
     const ports = await freePorts(5)
     const config = join(folder, 'config.properties')
-    await writeFile(config, properties(ports))
+    await writeFile(config, properties(ports, options.config))
     const server = new DemoServer(folder, ports, launch(folder, flags(options, config)))
     try {
       await server.#started(options.signal)
@@ -125,13 +127,14 @@ function flags(options: ServerOptions, config: string): string[] {
   ]
 }
 
-function properties(ports: number[]): string {
+function properties(ports: number[], more: ServerOptions['config'] = {}): string {
   return [
     `inference_address=http://127.0.0.1:${ports[0]!}`,
     `management_address=http://127.0.0.1:${ports[1]!}`,
     `metrics_address=http://127.0.0.1:${ports[2]!}`,
     `grpc_inference_port=${ports[3]!}`,
     `grpc_management_port=${ports[4]!}`,
+    ...Object.entries(more).map(([key, value]) => `${key}=${value}`),
     '',
   ].join('\n')
 }

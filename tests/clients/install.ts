@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { BUILD } from './places.ts'
+
+const CLIENTS = ['tritonclient[http,grpc]==2.73.0', 'kserve==0.21.0', 'httpx==0.28.1', 'httpx-sse==0.4.3']
+const OPENAI_PYTHON = 'openai==3.54.0'
+/** Only its stubs are used. It wants other versions of the rest than kserve, so it comes without what it depends on. */
+const MLSERVER = 'mlserver==1.7.1'
+const OPENAI_NODE = 'openai@6.49.0'
+const LIMIT_MS = 900_000
+
+const VENV = join(BUILD, 'venv')
+/** Holds what was installed; written last, so that a broken or older installation is made again. */
+const DONE = join(BUILD, 'done')
+
+export const PYTHON = join(VENV, 'bin', 'python')
+/** A folder with the package mlserver in it. */
+export const MLSERVER_FOLDER = join(BUILD, 'mlserver')
+/** A folder in whose node_modules the official client is. */
+export const NODE_FOLDER = join(BUILD, 'node')
+
+/** Installs the clients into .build once. @throws Error with the installer's output */
+export async function install(): Promise<void> {
+  const packages = [...CLIENTS, OPENAI_PYTHON, MLSERVER, OPENAI_NODE]
+  const wanted = createHash('sha256').update(packages.join('\n')).digest('hex')
+  if (existsSync(DONE) && (await readFile(DONE, 'utf8')) === wanted) return
+  await rm(BUILD, { recursive: true, force: true })
+  await mkdir(NODE_FOLDER, { recursive: true })
+  console.log(`Installing ${packages.join(', ')} ...`)
+  await execa('python3', ['-m', 'venv', VENV], { timeout: LIMIT_MS })
+  await pip(...CLIENTS, OPENAI_PYTHON)
+  await pip('--no-deps', '--target', MLSERVER_FOLDER, MLSERVER)
+  await writeFile(join(NODE_FOLDER, 'package.json'), '{ "private": true, "type": "module" }\n')
+  const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefix', NODE_FOLDER]
+  await execa('npm', ['install', ...flags, OPENAI_NODE], { timeout: LIMIT_MS })
+  await writeFile(DONE, wanted)
+}
+
+async function pip(...args: string[]): Promise<void> {
+  const flags = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-compile']
+  await execa(PYTHON, [...flags, ...args], { timeout: LIMIT_MS })
+}

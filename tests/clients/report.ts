@@ -1,0 +1,4 @@
+export interface Counts {
+  passed: number
+  failed: number
+}
