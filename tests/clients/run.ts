@@ -35,6 +35,8 @@ async function main(programs: string[], counts: Counts): Promise<void> {
       open_inference_grpc_port: mlserver!,
       triton_grpc_port: triton!,
       enable_model_api: true,
+      // The paths that TorchServe shares with the protocol have the protocol's meaning.
+      ts_open_inference_protocol: true,
     }
     const server = await DemoServer.start({ modelStore: store, models: [...STORE], config, signal })
     try {

@@ -152,7 +152,7 @@ def stream_unary():
 def stream_stream():
     """MLServer's stubs: both directions at once; the answers to one request come before the next is sent"""
     requests = Requests()
-    responses = stub.ModelStreamInfer(requests)
+    responses = stub.ModelStreamInfer(iter(requests))
     for line in ("one two", "three", "four five"):
         requests.put(text(line))
         count = len(line.split())

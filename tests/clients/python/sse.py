@@ -19,7 +19,7 @@ def body(text, name="data", id="r", **parameters):
 def stream(path, content, headers=None):
     """(time, event) of every event; the answer's headers."""
     with httpx.Client(timeout=20) as client:
-        with connect_sse(client, "POST", f"{REST}{path}", json=content, headers=headers) as source:
+        with connect_sse(client, "POST", f"{REST}{path}", json=content, headers=headers or {}) as source:
             source.response.raise_for_status()
             events = [(time.time(), sse) for sse in source.iter_sse()]
             return events, source.response.headers
@@ -130,7 +130,7 @@ def generate_with_inputs():
 
 def leaves(path, content, run):
     with httpx.Client(timeout=20) as client:
-        with connect_sse(client, "POST", f"{REST}{path}", json=content) as source:
+        with connect_sse(client, "POST", f"{REST}{path}", json=content, headers={}) as source:
             events = source.iter_sse()
             for _ in range(3):
                 next(events)

@@ -29,7 +29,7 @@ export default class Chat {
       Object.assign(state, { word: 'cancelled', at: Date.now() }),
     )
     const { content } = messages.at(-1)!
-    for (const word of String(content).split(/(?<= )/)) {
+    for (const word of (typeof content === 'string' ? content : '').split(/(?<= )/)) {
       if (context.signal.aborted) return
       if (word.trim() === 'boom') throw new PredictionException('The word is boom', 500)
       yield { choices: [{ index: 0, delta: { content: word } }] }
