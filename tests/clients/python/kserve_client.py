@@ -61,7 +61,7 @@ async def binary():
     inputs = tensor("h", half, "FP16", True), tensor("t", texts, "BYTES", True), tensor("n", np.array(BIG), "INT64", True)
     answer = await rest().infer(REST, request(*inputs, binary_data_output=True), model_name="tensors")
     got = {output.name: output.as_numpy().tolist() for output in answer.outputs}
-    assert got == {"h": half.tolist(), "t": words, "n": BIG}, got
+    assert got == {"h": half.tolist(), "t": [word.decode() for word in words], "n": BIG}, got
 
 
 @check

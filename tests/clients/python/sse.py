@@ -166,7 +166,7 @@ def concurrent():
     results = [None] * 8
 
     def read(index):
-        results[index] = stream("/v2/models/tensors/infer_stream", body(TEXT, pause=100))[0]
+        results[index] = stream("/v2/models/tensors/infer_stream", body(TEXT, pause=300))[0]
 
     threads = [threading.Thread(target=read, args=(index,)) for index in range(8)]
     for thread in threads:

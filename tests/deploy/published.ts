@@ -1,0 +1,48 @@
+/**
+ * Holds deploy/kserve against the definitions that KServe publishes in its Go module: `npm run test:manifests`. Needs Go, which fetches
+ * them. Ends with `N passed, N failed`.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { manifests, schemasOf } from './resources.ts'
+import { problems } from './schema.ts'
+
+const MODULE = 'github.com/kserve/kserve@v0.15.2'
+const LIMIT_MS = 300_000
+let passed = 0
+let failed = 0
+
+async function main(cache: string): Promise<void> {
+  const { stdout } = await execa('go', ['mod', 'download', '-json', MODULE], {
+    cwd: cache,
+    env: { GOMODCACHE: cache, GOFLAGS: '-modcacherw' },
+    timeout: LIMIT_MS,
+  })
+  const { Dir } = JSON.parse(stdout) as { Dir: string }
+  const schemas = schemasOf(join(Dir, 'config', 'crd', 'full'))
+  for (const resource of manifests('kserve')) {
+    const schema = schemas.get(`${resource.apiVersion}/${resource.kind}`)
+    const found = schema === undefined ? ['has no published schema'] : problems(resource, schema)
+    if (found.length === 0) passed += 1
+    else failed += 1
+    console.log(
+      `${found.length === 0 ? 'ok' : 'FAILED'} ${resource.kind} ${resource.metadata.name} ${found.join('; ')}`,
+    )
+  }
+}
+
+const cache = await mkdtemp(join(tmpdir(), 'torchserve-ts-crds-'))
+try {
+  await main(cache)
+} catch (error) {
+  failed += 1
+  console.log(
+    `FAILED the definitions can be fetched: ${error instanceof Error ? error.message : String(error)}`,
+  )
+} finally {
+  await rm(cache, { recursive: true, force: true })
+}
+console.log(`${passed} passed, ${failed} failed`)
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1
