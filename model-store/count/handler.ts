@@ -1,4 +1,10 @@
-import type { Context, Handler, HandlerRequest, HandlerResponse } from 'torchserve-ts'
+import {
+  PredictionException,
+  type Context,
+  type Handler,
+  type HandlerRequest,
+  type HandlerResponse,
+} from 'torchserve-ts'
 import { makeItem } from './item.ts'
 import { readParameters, type RunRequest } from './parameters.ts'
 import { Pause } from './pause.ts'
@@ -30,7 +36,7 @@ export default class Count implements Handler {
 
   /** All in one function, because a thousand idle runs are a thousand of its frames. */
   async #run(
-    { id, n, size, delay, stream }: RunRequest,
+    { id, n, size, delay, stream, fail }: RunRequest,
     index: number,
     context: Context,
   ): Promise<HandlerResponse> {
@@ -42,6 +48,7 @@ export default class Count implements Handler {
       for (let k = 1; k <= n; k += 1) {
         if (k > 1 && delay > 0) await Pause.for(delay, signal)
         if (signal.aborted) break
+        if (fail === k - 1) throw new PredictionException(`Failed after ${fail} items, as asked`, 500)
         const item = makeItem(k, size)
         run.made(item.byteLength)
         await sink.take(item)
@@ -49,7 +56,7 @@ export default class Count implements Handler {
       this.#runs.end(run, signal.aborted ? whyAborted(signal) : 'finished')
       return sink.last()
     } catch (error) {
-      this.#runs.end(run, whyAborted(signal))
+      this.#runs.end(run, signal.aborted ? whyAborted(signal) : 'failed')
       return error
     }
   }

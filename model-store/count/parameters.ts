@@ -13,6 +13,8 @@ export interface RunRequest {
   delay: number
   /** Default true; false: all items as one answer at the end. */
   stream: boolean
+  /** Items after which the run fails; absent: it does not. */
+  fail: number | undefined
 }
 
 /** Asks how far the run of that name is. */
@@ -23,7 +25,7 @@ export interface ProducedQuery {
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'query']
+const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query']
 const MAX_ITEMS = 1_000_000_000
 /** 64 MiB; the server's own limit on a response comes first unless it was raised. */
 const MAX_SIZE = 64 * 1024 * 1024
@@ -51,7 +53,8 @@ function run(fields: Fields, id: string | undefined): RunRequest {
   if (!stream && n * Math.max(size, 11) > MAX_WHOLE_BYTES) {
     throw bad(`Without stream all items together are at most ${MAX_WHOLE_BYTES} bytes`)
   }
-  return { id, n, size, delay, stream }
+  const fail = fields['fail'] === undefined ? undefined : whole(fields, 'fail', 0, MAX_ITEMS)
+  return { id, n, size, delay, stream, fail }
 }
 
 function query(asked: unknown, id: string | undefined): ProducedQuery {
