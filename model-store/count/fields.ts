@@ -2,11 +2,11 @@ import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 
 /**
  * The named values of a request: a JSON object as body or as part `data` (bytes, text or decoded), and any other parts
- * (form fields, gRPC inputs) by their names.
+ * (form fields, gRPC inputs) by their names. `parameters` is what the server adds for language models.
  * @throws PredictionException 400
  */
 export function readFields(request: HandlerRequest): Record<string, unknown> {
-  const { data, body, ...parts } = request
+  const { data, body, parameters: _generation, ...parts } = request
   const fields: Record<string, unknown> = {}
   for (const name in parts) fields[name] = decoded(parts[name])
   const main = parsed(decoded(data ?? body))

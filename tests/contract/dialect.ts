@@ -28,6 +28,8 @@ export interface Dialect {
   readonly name: string
   /** HTTP: the headers of point 7 have a meaning. */
   readonly http: boolean
+  /** The status of an unknown model. */
+  readonly notFound: string
   stream(model: string, input: string, options?: StreamOptions): Promise<Streamed>
   close(): void
 }

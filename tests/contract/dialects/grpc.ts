@@ -20,6 +20,7 @@ export interface GrpcForm {
   readonly file: string
   /** Full name of the service. */
   readonly service: string
+  readonly notFound: string
   call(client: Client, model: string, input: string, deadline: Date): ClientReadableStream<unknown>
   /** Undefined: no item. Throws what the message says is an error. */
   textOf(message: unknown): string | undefined
@@ -28,11 +29,13 @@ export interface GrpcForm {
 export class GrpcDialect implements Dialect {
   readonly name: string
   readonly http = false
+  readonly notFound: string
   readonly #form: GrpcForm
   readonly #client: Client
 
   constructor(target: string, form: GrpcForm) {
     this.name = form.name
+    this.notFound = form.notFound
     this.#form = form
     const definition = loadSync(join(PROTO, form.file), {
       keepCase: true,
@@ -132,6 +135,8 @@ export const STREAM_PREDICTIONS: GrpcForm = {
   name: 'TorchServe StreamPredictions',
   file: 'inference.proto',
   service: 'org.pytorch.serve.grpc.inference.InferenceAPIsService',
+  // As in TorchServe.
+  notFound: 'INTERNAL',
   call: (client, model, input, deadline) =>
     (
       client as Client & {
@@ -147,6 +152,7 @@ export const STREAM_PREDICTIONS: GrpcForm = {
 export const MLSERVER_STREAM: GrpcForm = {
   name: 'V2 ModelStreamInfer (MLServer)',
   file: 'inference/mlserver.proto',
+  notFound: 'NOT_FOUND',
   service: 'inference.GRPCInferenceService',
   call: callInfer,
   textOf: (message) => inferText(message as InferMessage),
@@ -155,6 +161,7 @@ export const MLSERVER_STREAM: GrpcForm = {
 export const TRITON_STREAM: GrpcForm = {
   name: 'V2 ModelStreamInfer (Triton)',
   file: 'inference/triton.proto',
+  notFound: 'error_message',
   service: 'inference.GRPCInferenceService',
   call: callInfer,
   textOf: (message) => {

@@ -15,6 +15,7 @@ const LIMIT_MS = 30_000
 export class HttpDialect implements Dialect {
   readonly name: string
   readonly http = true
+  readonly notFound = '404'
   readonly #url: string
   readonly #form: HttpForm
 
