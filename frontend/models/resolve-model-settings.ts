@@ -57,6 +57,7 @@ export function resolveModelSettings(
       reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
   }
+  if (node) reader.inert('useVenv', 'its handler is not Python')
   return { settings: resolved, warnings: reader.warnings }
 }
 
