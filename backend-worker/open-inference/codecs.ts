@@ -18,7 +18,7 @@ export const StringCodec = {
 /** `base64`: bytes, which are base64 on the wire. What is no base64 is taken as it was sent. */
 export const Base64Codec = {
   contentType: 'base64',
-  decodeInput: (input: InputTensor): Buffer[] =>
+  decodeInput: (input: InputTensor): Uint8Array[] =>
     bytesOf(input).map((element) => {
       const text = element.toString('latin1')
       return isBase64(text) ? Buffer.from(text, 'base64') : element
@@ -52,7 +52,7 @@ export const DatetimeCodec = {
 export interface NumberArray {
   readonly shape: readonly number[]
   /** FP16 and BF16 as 32-bit floats. */
-  readonly data: Exclude<InputTensor['data'], Buffer[]>
+  readonly data: Exclude<InputTensor['data'], Uint8Array[]>
 }
 
 /** `np`: numbers. A list of one dimension is written `[N, 1]`, as MLServer does. */
@@ -106,7 +106,7 @@ function column(name: string, data: string[], content_type: string): OutputTenso
 }
 
 function bytesOf(input: InputTensor): Buffer[] {
-  if (Array.isArray(input.data)) return input.data
+  if (Array.isArray(input.data)) return input.data as Buffer[]
   throw refusal(input, 'is no BYTES')
 }
 

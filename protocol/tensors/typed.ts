@@ -3,8 +3,8 @@ import { NUMERIC, type Datatype, type NumericData } from './datatypes.ts'
 import { rawFromJson } from './from-json.ts'
 import { checkSize, invalid, type RawTensor, type TensorHead } from './tensor.ts'
 
-/** The elements of a tensor as a handler has them: an array of its datatype, for BYTES one Buffer each. */
-export type TensorData = NumericData | Buffer[]
+/** The elements of a tensor as a handler has them: an array of its datatype, for BYTES one Buffer each (a type that not every handler's author has). */
+export type TensorData = NumericData | Uint8Array[]
 
 /** The elements of a raw tensor that is no BYTES. They share its memory where that is aligned. */
 export function arrayOf({ datatype, data }: Pick<RawTensor, 'datatype' | 'data'>): NumericData {
