@@ -5,16 +5,21 @@ import type { AddressInfo } from 'node:net'
 import type { StandIns } from './stand-ins.ts'
 import { isWar } from './wars.ts'
 
+/** The file with the weights of a network; undefined: nobody needs them. */
+export type Weights = (name: string) => Promise<string | undefined>
+
 /**
  * Stands for the hosts of TorchServe's public archives, which cannot be reached: `/mar_files/NAME.mar` and `/war_files/NAME.war` are
- * stand-ins, `/models/NAME.pth` (weights that only PyTorch could read) a line that says so; everything else is 404, as it is there.
+ * stand-ins, `/models/NAME.pth` weights, or a line that says that there are none; everything else is 404, as it is there.
  */
 export class Mirror {
   readonly #server: Server
   readonly #standIns: StandIns
+  readonly #weights: Weights
 
-  private constructor(standIns: StandIns) {
+  private constructor(standIns: StandIns, weights: Weights) {
     this.#standIns = standIns
+    this.#weights = weights
     this.#server = createServer((request, response) => {
       this.#answer(request, response).catch((error: unknown) => {
         response.destroy(error instanceof Error ? error : undefined)
@@ -22,8 +27,8 @@ export class Mirror {
     })
   }
 
-  static async start(standIns: StandIns): Promise<Mirror> {
-    const mirror = new Mirror(standIns)
+  static async start(standIns: StandIns, weights: Weights): Promise<Mirror> {
+    const mirror = new Mirror(standIns, weights)
     mirror.#server.listen(0, '127.0.0.1')
     await once(mirror.#server, 'listening')
     return mirror
@@ -49,7 +54,9 @@ export class Mirror {
     } else if (war !== undefined && isWar(war)) {
       createReadStream(await this.#standIns.war(war)).pipe(response)
     } else if (/^\/models\/[\w.-]+\.pth$/.test(path)) {
-      response.end('No weights: stand-ins have none.\n')
+      const file = await this.#weights(path.slice('/models/'.length))
+      if (file === undefined) response.end('No weights: stand-ins have none.\n')
+      else createReadStream(file).pipe(response)
     } else {
       response.writeHead(404).end()
     }

@@ -24,6 +24,7 @@ import { makeCommands, makeServerCommand } from './shims.ts'
 import { StandIns } from './stand-ins.ts'
 import { TESTS_VENV } from './venv.ts'
 import { Workspace } from './workspace.ts'
+import { Zoo } from './zoo.ts'
 
 const DETAILS = join(BUILD, 'torchserve-results.json')
 
@@ -39,7 +40,8 @@ async function main({ tests, only, python = false }: Options): Promise<boolean> 
   const packing = python ? pythonPacking(venv.bin) : NODE_PACKING
   const space = await Workspace.create(tests, venv.bin)
   const standIns = await StandIns.create(space.checkout, space.archives, packing)
-  const mirror = await Mirror.start(standIns)
+  const zoo = python ? await Zoo.create(space, standIns.answers) : undefined
+  const mirror = await Mirror.start(standIns, async (name) => zoo?.weights(name))
   const results: Result[] = []
   try {
     await rewrite(space.checkout, rewrites(mirror.url))
@@ -52,12 +54,12 @@ async function main({ tests, only, python = false }: Options): Promise<boolean> 
     const wanted = (name: string): boolean => only?.includes(name) ?? true
     for (const collection of COLLECTIONS.filter(({ name }) => wanted(name))) {
       console.log(`Running the collection ${collection.name} ...`)
-      results.push(...(await runPostman(collection, space, standIns)).map(judge))
+      results.push(...(await runPostman(collection, space, standIns)).map((result) => judge(result, python)))
     }
     const files = python ? [...PYTEST_FILES, ...PYTHON_PYTEST_FILES] : PYTEST_FILES
     for (const file of files.filter(wanted)) {
       console.log(`Running ${file} ...`)
-      results.push(...(await runPytest(file, space, absent(python))).map(judge))
+      results.push(...(await runPytest(file, space, absent(python))).map((result) => judge(result, python)))
     }
   } finally {
     await mirror.stop()

@@ -35,6 +35,11 @@ export class StandIns {
     return this.#recordings.inStore
   }
 
+  /** What each network answers. */
+  get answers(): Recordings['answers'] {
+    return this.#recordings.answers
+  }
+
   has(name: string): boolean {
     return this.#recordings.answers.has(name)
   }
