@@ -32,7 +32,10 @@ await describePython('Request envelopes', ({ python, realTorch }) => {
   const v2 = realTorch ? test : test.skip
   v2('kservev2 (with NumPy)', async () => {
     const tensor = { name: 'in', shape: [1], datatype: 'INT64', data: 5 }
-    expect(await answerOf(server, 'kservev2', { id: 'mine', inputs: [tensor] })).toMatchObject({ id: 'mine' })
+    expect(await answerOf(server, 'kservev2', { id: 'mine', inputs: [tensor] })).toMatchObject({
+      id: 'mine',
+      outputs: [{ name: 'in', datatype: 'INT64', data: [6], shape: [1] }],
+    })
   })
 
   test('of service_envelope: counts for every Python model, before the manifest’s', async () => {

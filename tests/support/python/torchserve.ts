@@ -5,11 +5,13 @@ import { createServer, type AddressInfo } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
-import { rawRequest } from '../raw-http.ts'
+import { RawRequest, rawRequest } from '../raw-http.ts'
 import type { InferencePorts } from './exchanges.ts'
 import type { TestPython } from './environments.ts'
 
 const START_LIMIT_MS = 180_000
+/** Of an answer that only shows that a model is there. */
+const ANSWER_LIMIT_MS = 10_000
 const NAMES = ['inference', 'management', 'metrics', 'grpcInference', 'grpcManagement'] as const
 
 /** Whether TorchServe's own server can run here: it is written in Java. */
@@ -97,12 +99,23 @@ export class TorchServe {
 
   async #ready(model: string): Promise<void> {
     const end = performance.now() + START_LIMIT_MS
-    for (;;) {
+    for (let polls = 1; ; polls += 1) {
       if (await this.#isReady(model)) return
+      // TorchServe never shows an asynchronous worker as ready that did not start at once; but it answers.
+      if (polls % 25 === 0 && (await this.#answers(model))) return
       if (performance.now() > end || this.#child.exitCode !== null)
         throw new Error(`TorchServe did not load ${model}:\n${this.#output.join('')}`)
       await wait(200)
     }
+  }
+
+  async #answers(model: string): Promise<boolean> {
+    const options = { body: '{"seconds": 0}', headers: { 'content-type': 'application/json' } }
+    const request = new RawRequest(this.ports.inference, `/predictions/${model}`, options)
+    const timer = setTimeout(() => request.destroy(), ANSWER_LIMIT_MS)
+    const { status } = await request.done
+    clearTimeout(timer)
+    return status === 200
   }
 
   async #isReady(model: string): Promise<boolean> {

@@ -6,4 +6,9 @@ class Rows:
         pass
 
     def handle(self, data, context):
-        return [row + 1 for row in data]
+        return [value(row) + 1 for row in data]
+
+
+def value(row):
+    """A row of kservev2 is a tensor."""
+    return row["data"][0] if isinstance(row, dict) else row
