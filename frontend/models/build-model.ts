@@ -4,12 +4,11 @@ import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { LocatedModel } from './located-model.ts'
-import { Model, type WorkflowNodeKind } from './model.ts'
+import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts'
 import type { ModelSettings } from './model-settings.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 import { sequenceHeadersOf } from './sequence-headers.ts'
-import type { WorkerPoolFactory } from './worker-pool.ts'
 
 export interface ManagerOptions {
   settings: Settings

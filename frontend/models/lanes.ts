@@ -9,6 +9,8 @@ export class Lanes {
   readonly #lanes = new Map<JobRunner, Lane>()
   /** Sequences that no worker has yet and that have a job to go, longest first. */
   readonly #unbound = new Set<Sequence>()
+  /** The worker that keeps the state of a sequence, from the moment its first job is about to go. */
+  readonly #bound = new Map<Sequence, Lane>()
   #workers: readonly JobRunner[] = []
   #clock = 0
 
@@ -24,19 +26,26 @@ export class Lanes {
   /** A job of the sequence may go, if it has one. */
   arm(sequence: Sequence): void {
     if (sequence.next === undefined) return
-    if (sequence.lane === undefined) this.#unbound.add(sequence)
-    else sequence.lane.ready.add(sequence)
+    const lane = this.#bound.get(sequence)
+    if (lane === undefined) this.#unbound.add(sequence)
+    else lane.ready.add(sequence)
+  }
+
+  /** The worker that has the sequence; undefined: none yet. */
+  workerOf(sequence: Sequence): JobRunner | undefined {
+    return this.#bound.get(sequence)?.worker
   }
 
   /** It has no job to go any more. */
   disarm(sequence: Sequence): void {
     this.#unbound.delete(sequence)
-    sequence.lane?.ready.delete(sequence)
+    this.#bound.get(sequence)?.ready.delete(sequence)
   }
 
   remove(sequence: Sequence): void {
     this.disarm(sequence)
-    sequence.lane?.sequences.delete(sequence)
+    this.#bound.get(sequence)?.sequences.delete(sequence)
+    this.#bound.delete(sequence)
   }
 
   /** As long as a worker has a free slot and a batch is ready. */
@@ -61,7 +70,7 @@ export class Lanes {
     if (lane === undefined) return []
     this.#lanes.delete(worker)
     lane.close()
-    for (const sequence of lane.sequences) sequence.lane = undefined
+    for (const sequence of lane.sequences) this.#bound.delete(sequence)
     return [...lane.sequences]
   }
 
@@ -71,7 +80,7 @@ export class Lanes {
 
   #bind(sequence: Sequence, lane: Lane): void {
     this.#unbound.delete(sequence)
-    sequence.lane = lane
+    this.#bound.set(sequence, lane)
     lane.sequences.add(sequence)
     lane.lastGotAt = ++this.#clock
     this.arm(sequence)

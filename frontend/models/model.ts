@@ -10,7 +10,10 @@ import { OpenJobs } from './open-jobs.ts'
 import { checkSize } from './request-limits.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { SequenceHeaders } from './sequence-headers.ts'
-import type { WorkerPool, WorkerPoolFactory } from './worker-pool.ts'
+import type { WorkerPool } from './worker-pool.ts'
+
+/** Makes the workers of a model; none is started before `scale`. */
+export type WorkerPoolFactory = (model: Model) => WorkerPool
 
 export interface ModelOptions {
   name: string

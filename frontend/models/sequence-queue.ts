@@ -99,8 +99,9 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const { id } = readSequence(job.request.headers, this.#options.headers)
     if (!this.#hasRoom(id)) return false
     const sequence = id === undefined ? undefined : this.#sequences.get(id)
-    if (sequence?.lane === undefined) return freest(this.#workers) !== undefined
-    return sequence.waiting.size === 0 && sequence.ahead === undefined && sequence.lane.worker.freeSlots > 0
+    const worker = sequence === undefined ? undefined : this.#lanes.workerOf(sequence)
+    if (sequence === undefined || worker === undefined) return freest(this.#workers) !== undefined
+    return sequence.waiting.size === 0 && sequence.ahead === undefined && worker.freeSlots > 0
   }
 
   serve(workers: readonly JobRunner[]): void {

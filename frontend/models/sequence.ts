@@ -1,13 +1,10 @@
 import type { Job } from './job.ts'
-import type { Lane } from './lane.ts'
 
 /** Jobs that share an id: they go to one worker, in the order in which they came. */
 export class Sequence {
   readonly id: string
   readonly waiting = new Set<Job>()
   readonly running = new Set<Job>()
-  /** The worker that keeps its state; undefined until its first job is about to go. */
-  lane: Lane | undefined
   /** Whether a worker has seen a job of it, so that no other can go on with it. */
   started = false
   /** It takes no more jobs and is gone when those that it has are done. */

@@ -1,5 +1,4 @@
 import type { Job } from './job.ts'
-import type { Model } from './model.ts'
 import type { WorkerDescription } from './operations.ts'
 
 /** The workers of one model version, as the models see them; frontend/workers has the real one. */
@@ -26,5 +25,3 @@ export interface WorkerPool {
   /** Ends every process at once: nothing is waited for. */
   kill(): void
 }
-
-export type WorkerPoolFactory = (model: Model) => WorkerPool

@@ -1,5 +1,5 @@
 import { execa } from 'execa'
-import { readLines } from '../workers/lines.ts'
+import { readLines } from '../read-lines.ts'
 
 export interface LoggedRun {
   readonly env: Record<string, string>

@@ -2,7 +2,7 @@ import { execa, type ResultPromise } from 'execa'
 import type { ServeError } from '../../protocol/errors.ts'
 import { isMetricLine } from '../metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
-import { readLines } from './lines.ts'
+import { readLines } from '../read-lines.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 export interface CommandLine {
