@@ -8,7 +8,7 @@ export interface OpenAICall {
   readonly state: RestState
   readonly reply: SseReply
   readonly request: OpenAIRequest
-  /** The body as it came. */
+  /** The body as it came, with the model that the path names. */
   readonly body: Buffer
   readonly model: ModelStatus
   /** What the path names; absent: the default version. */

@@ -93,9 +93,11 @@ function submit(
   req: IncomingMessage,
   reply: SseReply,
   { operation, model: named, version: modelVersion }: OpenAIRoute & { operation: Operation },
-  body: Buffer,
+  received: Buffer,
 ): void {
-  const request = readRequest(operation, body, named)
+  const request = readRequest(operation, received, named)
+  // Where the path names the model, the body may not.
+  const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
   const model = state.models.status(request.body.model, modelVersion)
   const route = { urlPath: OPERATIONS[operation].path, explain: undefined } as const
   const headers = handlerHeaders(req, route)
