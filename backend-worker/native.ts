@@ -1,17 +1,9 @@
 import type { Dialect } from '../protocol/dialects.ts'
-import type { PredictRequest } from '../protocol/messages.ts'
-import type { Context, Handler } from './handler.ts'
+import type { Handler } from './handler.ts'
+import type { NativeCalls } from './native-call.ts'
 import { openaiCalls } from './openai/calls.ts'
 import { handleByOpenAI } from './openai/default-handle.ts'
 import { handleTensors, isInferenceHandler, tensorDialects } from './open-inference/handler.ts'
-
-/**
- * Answers one request of a dialect that the handler speaks itself: like `handle` with a batch of one. Its parts arrive as they
- * were sent.
- */
-export type NativeCall = (request: PredictRequest, context: Context) => unknown
-
-export type NativeCalls = ReadonlyMap<Dialect, NativeCall>
 
 /** What the handler speaks beside TorchServe's. */
 export function nativeCalls(handler: Handler): NativeCalls {

@@ -84,7 +84,7 @@ async function exists(path: string): Promise<boolean> {
 function isInside(folder: string | undefined, path: string): boolean {
   if (folder === undefined) return false
   const way = relative(folder, path)
-  return way !== '' && !way.startsWith('..') && !isAbsolute(way)
+  return !way.startsWith('..') && !isAbsolute(way)
 }
 
 function matchesAny(url: string, patterns: readonly RegExp[]): boolean {

@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
+import { environmentFolder, modelVariables } from './environment-model.ts'
 import { findScript } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 
@@ -22,24 +23,36 @@ export interface ModelSettingsFile {
 }
 
 /**
- * Reads the model-settings.json of a folder; undefined: there is none. Variables MLSERVER_MODEL_NAME, _IMPLEMENTATION, _URI and _VERSION stand in for what
- * the file leaves out.
+ * Reads the model-settings.json of a folder; undefined: there is none. Variables MLSERVER_MODEL_<KEY> stand in for what the file leaves out, and for the
+ * whole file of the one folder that they name themselves (environment-model.ts).
+ * @param location as the model was found, if its files lie in another folder
  * @throws ServeError INVALID_MODEL
  */
 export async function readModelSettings(
   folder: string,
   env: NodeJS.ProcessEnv = process.env,
+  location = folder,
 ): Promise<ModelSettingsFile | undefined> {
   const text = await readSmallFile(join(folder, MODEL_SETTINGS), MAX_BYTES)
-  if (text === undefined) return undefined
-  const file = parseObject(text)
-  const parameters = objectOf('parameters', file['parameters'])
+  if (text === undefined && environmentFolder(env) !== resolve(location)) return undefined
+  const variables = modelVariables(env)
+  const given = text === undefined ? {} : parseObject(text)
+  const file = { ...variables.file, ...said(given) }
+  const parameters = {
+    ...variables.parameters,
+    ...said(objectOf('parameters', given['parameters'])),
+  }
   return {
     name: textOf('name', file['name']),
     version: textOf('parameters.version', parameters['version']),
-    implementation: textOf('implementation', file['implementation']) ?? env['MLSERVER_MODEL_IMPLEMENTATION'],
-    config: configOf(folder, file, parameters, env),
+    implementation: textOf('implementation', file['implementation']),
+    config: configOf(folder, file, parameters),
   }
+}
+
+/** Null and an empty text leave a key out. */
+function said(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ''))
 }
 
 /**
@@ -60,10 +73,9 @@ function configOf(
   folder: string,
   file: Record<string, unknown>,
   parameters: Record<string, unknown>,
-  env: NodeJS.ProcessEnv,
 ): Record<string, unknown> {
   const { platform, versions, inputs, outputs, max_batch_size: size, max_batch_time: time } = file
-  const uri = textOf('parameters.uri', parameters['uri']) ?? env['MLSERVER_MODEL_URI']
+  const uri = textOf('parameters.uri', parameters['uri'])
   return {
     ...batching(numberOf('max_batch_size', size), numberOf('max_batch_time', time)),
     openInference: { platform, versions, inputs, outputs },

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
-import { builtinHandler } from './builtin-handlers.ts'
+import { builtinConfig, builtinHandler } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
 import type { UnpackLimits } from './entry-guard.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
@@ -86,7 +86,7 @@ async function prepareIn(
   const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
   if (folder === undefined) await unpackArchive(location, unpacked, options.limits)
   const modelDir = folder ?? unpacked
-  const settings = await readModelSettings(modelDir)
+  const settings = await readModelSettings(modelDir, process.env, location)
   const manifest = fillManifest(await readManifest(modelDir), settings, modelDir, location, options)
   const { modelName, modelVersion, handler, configFile } = manifest.model
   const node = manifest.runtime === 'node'
@@ -96,7 +96,7 @@ async function prepareIn(
     script === undefined ? Promise.resolve(undefined) : importable(script, modelDir, unpacked),
     readModelConfig(modelDir, configFile),
   )
-  const config = { ...settings?.config, ...modelConfig }
+  const config = { ...builtinConfig(handler), ...settings?.config, ...modelConfig }
   return {
     manifest,
     name: modelName,

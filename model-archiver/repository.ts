@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
+import { environmentFolder } from './environment-model.ts'
 import { defaultModelName } from './model-name.ts'
 import { readModelSettings } from './model-settings.ts'
 import { listStore } from './store.ts'
@@ -25,8 +26,15 @@ export async function findModels(modelStore: string): Promise<FoundModel[]> {
   const { models } = await listStore(modelStore)
   const plain = models
     .filter(({ path }) => !withSettings.some(({ location }) => `${location}${sep}`.startsWith(path + sep)))
-    .map(({ location }) => ({ name: defaultModelName(location), location }))
-  return [...plain, ...withSettings]
+    .map(async ({ location, path }) => ({ name: await nameWithoutFile(path, location), location }))
+  return [...(await Promise.all(plain)), ...withSettings]
+}
+
+/** A model that only variables describe may have its name from them. */
+async function nameWithoutFile(path: string, location: string): Promise<string> {
+  const settings =
+    path === environmentFolder(process.env) ? await readModelSettings(path).catch(() => undefined) : undefined
+  return settings?.name ?? defaultModelName(location)
 }
 
 async function settingsFolders(folder: string, depth: number): Promise<FoundModel[]> {

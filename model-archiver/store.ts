@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
+import { environmentFolder } from './environment-model.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import { conventionalHandler, modelFolder } from './model-folder.ts'
 import { ARCHIVE_SUFFIX } from './model-name.ts'
@@ -27,9 +28,14 @@ export interface StoreListing {
  *
  * No model is met twice: of entries that differ only by their ending (`x.mar`, `x.tar.gz`, the folder `x`) the first in that order is the
  * model and the others are skipped, because an archive is what was packed to be served and the folder is its source.
+ *
+ * Where no folder has a model-settings.json, a model that variables describe belongs to it (environment-model.ts).
  * @throws ServeError CONFIG when the store cannot be read
  */
-export async function listStore(modelStore: string): Promise<StoreListing> {
+export async function listStore(
+  modelStore: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<StoreListing> {
   const models = new Map<string, StoredModel>()
   const skipped: { location: string; reason: string }[] = []
   for (const location of (await names(modelStore)).sort(byFormat)) {
@@ -40,7 +46,18 @@ export async function listStore(modelStore: string): Promise<StoreListing> {
     if (first === undefined) models.set(stem, { location, path })
     else skipped.push({ location, reason: `${location} is skipped: ${first.location} is the same model.` })
   }
+  const only = environmentFolder(env)
+  if (
+    only !== undefined &&
+    !existsSync(join(only, MODEL_SETTINGS)) &&
+    ![...models.values()].some(hasSettings)
+  )
+    models.set(only, { location: only, path: only })
   return { models: [...models.values()].sort((a, b) => compare(a.location, b.location)), skipped }
+}
+
+function hasSettings({ path }: StoredModel): boolean {
+  return existsSync(join(path, MODEL_SETTINGS))
 }
 
 async function names(modelStore: string): Promise<string[]> {

@@ -22,6 +22,7 @@ export class OpenAIRuntime {
 
   initialize(context: Context): void {
     const settings = readProvider(context)
+    for (const warning of settings.warnings) context.logger.warn(warning)
     this.#provider = new Provider(settings)
     context.logger.info(
       `Loaded: requests go to ${settings.baseUrl}${settings.key === undefined ? ', without a key' : ''}`,

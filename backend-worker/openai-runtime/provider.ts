@@ -76,15 +76,15 @@ export class Provider {
   }
 
   async #try(path: string, body: Json, signal: AbortSignal): Promise<Response> {
-    const { baseUrl, key, model, timeoutMs } = this.#settings
+    const { baseUrl, query, key, keyHeader, model, timeoutMs } = this.#settings
     const patience = new AbortController()
     const timer = setTimeout(() => patience.abort(new Error('no answer in time')), timeoutMs)
     try {
-      return await fetch(`${baseUrl}${path}`, {
+      return await fetch(`${baseUrl}${path}${query}`, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
-          ...(key !== undefined && { authorization: `Bearer ${key}` }),
+          ...(key !== undefined && { [keyHeader]: keyHeader === 'authorization' ? `Bearer ${key}` : key }),
         },
         body: JSON.stringify(model === undefined ? body : { ...body, model }),
         signal: AbortSignal.any([signal, patience.signal]),

@@ -1,23 +1,36 @@
 import type { Context } from '../handler.ts'
+import type { ProviderAddress } from './address.ts'
+import { azureAddress } from './azure.ts'
+import { baseUrl, type Fields, key, record, text, whole } from './fields.ts'
 
 /** How a provider is reached: from model-settings.json (`parameters.extra`) or the part `handler` of model-config.yaml. */
-export interface ProviderSettings {
-  /** Without a slash at its end: `https://api.openai.com/v1`. */
-  baseUrl: string
+export interface ProviderSettings extends ProviderAddress {
   /** What the provider calls the model; undefined: what the client wrote. */
   model: string | undefined
-  /** Sent as `Authorization: Bearer`; undefined: nothing is sent. */
-  key: string | undefined
   /** Further tries after a failure that another try may help against, all before the first byte of an answer. */
   retries: number
   /** Milliseconds to the head of an answer. */
   timeoutMs: number
+  /** What the settings say in vain, one line each. */
+  warnings: string[]
 }
-
-type Fields = Record<string, unknown>
 
 const OPENAI = 'https://api.openai.com/v1'
 const KEY_VARIABLE = 'OPENAI_API_KEY'
+const MODEL_TYPES = ['chat.completions', 'completions', 'embeddings']
+const KNOWN = [
+  ...[
+    'provider',
+    'provider_id',
+    'base_url',
+    'model',
+    'model_id',
+    'model_type',
+    'api_type',
+    'api_key_variable',
+  ],
+  ...['azure_endpoint', 'azure_deployment', 'api_version', 'azure_ad_token', 'retries', 'timeout', 'config'],
+]
 
 /** @throws Error that names the key: the model then fails to load with this reason */
 export function readProvider(
@@ -25,53 +38,47 @@ export function readProvider(
   env: NodeJS.ProcessEnv = process.env,
 ): ProviderSettings {
   const config = { ...extraOf(modelConfig), ...record(modelConfig['handler']) }
-  const provider = text(config, 'provider_id') ?? text(config, 'provider') ?? 'openai'
-  if (provider !== 'openai') throw new Error(`provider ${provider} is not known; only openai is`)
+  refuse(config)
   return {
-    baseUrl: baseUrl(text(config, 'base_url')),
+    ...addressOf(config, env),
     model: text(config, 'model_id') ?? text(config, 'model'),
-    key: key(text(config, 'api_key_variable'), env),
     retries: whole(config, 'retries', 2, 10),
     timeoutMs: whole(config, 'timeout', 120, 86_400) * 1000,
+    warnings: Object.keys(config)
+      .filter((name) => !KNOWN.includes(name))
+      .map((name) => `${name} has no effect in the settings of the OpenAI runtime`),
   }
 }
 
 /** As Seldon's LLM module has it (spec 4.6): `{ provider_id, config: { model_id, ... } }`. */
-function extraOf(modelConfig: Readonly<Record<string, unknown>>): Fields {
+function extraOf(modelConfig: Readonly<Fields>): Fields {
   const parameters = record(record(modelConfig['modelSettings'])['parameters'])
   const extra = record(parameters['extra'])
   return { ...extra, ...record(extra['config']) }
 }
 
-function baseUrl(given: string | undefined): string {
-  if (given === undefined) return OPENAI
-  const url = URL.canParse(given) ? new URL(given) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
-    throw new Error('base_url must be an http(s) URL without user and query')
-  return given.replace(/\/+$/, '')
+function refuse(config: Fields): void {
+  const provider = text(config, 'provider_id') ?? text(config, 'provider') ?? 'openai'
+  if (provider !== 'openai')
+    throw new Error(
+      `provider ${provider} is not known; one that speaks the OpenAI API is provider openai with its base_url`,
+    )
+  const type = text(config, 'model_type')
+  if (type !== undefined && !MODEL_TYPES.includes(type))
+    throw new Error(`model_type must be one of ${MODEL_TYPES.join(', ')}, not ${type}`)
+  if (config['prompt_utils'] != null) throw new Error('prompt_utils is not supported')
+  if (config['api_key'] != null)
+    throw new Error('api_key must not stand in a file; name its api_key_variable')
 }
 
-/** A variable that was named must be there; the usual one may be missing, since many servers want no key. */
-function key(variable: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
-  const value = env[variable ?? KEY_VARIABLE]
-  if (variable !== undefined && !value)
-    throw new Error(`api_key_variable: ${variable} is not set in the environment`)
-  return value?.trim() || undefined
-}
-
-function text(config: Fields, name: string): string | undefined {
-  const value = config[name]
-  if (value === undefined || value === null) return undefined
-  if (typeof value === 'string' && value !== '') return value
-  throw new Error(`${name} must be a text that is not empty`)
-}
-
-function whole(config: Fields, name: string, absent: number, max: number): number {
-  const value = config[name] ?? absent
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
-  throw new Error(`${name} must be a whole number up to ${max}`)
-}
-
-function record(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+function addressOf(config: Fields, env: NodeJS.ProcessEnv): ProviderAddress {
+  const type = text(config, 'api_type') ?? 'open_ai'
+  if (type === 'azure' || type === 'azure_ad') return azureAddress(config, type, env)
+  if (type !== 'open_ai') throw new Error(`api_type must be open_ai, azure or azure_ad, not ${type}`)
+  return {
+    baseUrl: baseUrl(config, 'base_url') ?? OPENAI,
+    query: '',
+    key: key(config, KEY_VARIABLE, env),
+    keyHeader: 'authorization',
+  }
 }

@@ -13,7 +13,7 @@ import type {
 } from '../../protocol/openai/types.ts'
 import type { Context, Handler } from '../handler.ts'
 import { isAsyncIterable } from '../iterate.ts'
-import type { NativeCall } from '../native.ts'
+import type { NativeCall } from '../native-call.ts'
 import { chatChunks, completionChunks } from './as-chunks.ts'
 
 type Answer<T> = AsyncIterable<T> | Completion | Promise<Completion>

@@ -21,6 +21,31 @@ export interface AnswerFacts {
 /** A response with everything that a client may expect. */
 export type Answer = InferResponse & { readonly modelName: string; readonly modelVersion: string }
 
+/** Makes answers of what a handler gives: the counterpart of how it was asked (infer-job.ts). */
+export interface AnswerReader {
+  /** One answer, whole or an item of a stream. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED, INVALID_TENSOR */
+  read(head: ReplyHead, body: Uint8Array): Answer
+  /** The failure of a request as this protocol has it. */
+  failure(error: ServeError): ServeError
+}
+
+/** Of handlers that take tensors, and of TorchServe's kind. */
+export class HandlerAnswers implements AnswerReader {
+  readonly #facts: AnswerFacts
+
+  constructor(facts: AnswerFacts) {
+    this.#facts = facts
+  }
+
+  read(head: ReplyHead, body: Uint8Array): Answer {
+    return answerOf(head, body, this.#facts)
+  }
+
+  failure(error: ServeError): ServeError {
+    return error
+  }
+}
+
 /** Whether the items of a reply are messages of tensors. */
 export function isNative(head: ReplyHead): boolean {
   return head.contentType === TENSORS_TYPE
@@ -31,7 +56,7 @@ export function isNative(head: ReplyHead): boolean {
  * stands, all else is the output `output`, BYTES `[1, 1]`, with content type `str` if it is text.
  * @throws ServeError INVALID_OUTPUT when it is no response, HANDLER_REJECTED when the handler set a status of an error
  */
-export function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
+function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
   if (isNative(head))
     return complete(
       checked(() => decodeResponse(body)),

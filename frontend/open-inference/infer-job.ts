@@ -2,7 +2,11 @@ import { ServeError } from '../../protocol/errors.ts'
 import { encodeRequest, INFER_PART, STREAM_PART, type InferRequest } from '../../protocol/tensors/message.ts'
 import type { InferenceRequest } from '../models/job.ts'
 import type { ModelOperations, ModelStatus } from '../models/operations.ts'
+import { nativeRequest } from '../openai/native-request.ts'
+import { type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
 import { handlerParts, jsonPart } from './handler-parts.ts'
+import { LlmAnswers } from './llm-answers.ts'
+import { llmRequest } from './llm-request.ts'
 import { openInferenceSettings } from './settings.ts'
 
 /** One model version that is asked, as it is now. */
@@ -29,6 +33,11 @@ export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, 
   }
 }
 
+/** Whether a path that TorchServe shares with this protocol has the protocol's meaning for a model: its handler speaks more than TorchServe's `handle`. */
+export function takesTensors({ dialects = [] }: ModelStatus): boolean {
+  return dialects.length > 0
+}
+
 /** What every dialect's adapter knows of a call. */
 export interface CallFacts {
   requestId: string
@@ -40,17 +49,34 @@ export interface CallFacts {
   stream: boolean
 }
 
-/** The neutral request: tensors for a handler that takes them, else parts (docs/open-inference.md). */
+/** The neutral request, and how its answers are read. */
+export interface InferCall {
+  readonly request: InferenceRequest
+  readonly reader: AnswerReader
+}
+
+/**
+ * The one place that decides how tensors come to a handler (docs/open-inference.md): as they are if it takes them; as a request of the OpenAI API if it speaks that and they are
+ * one; else as parts.
+ */
 export function inferJob(
   { status, native }: Target,
   infer: InferRequest,
   { stream, ...facts }: CallFacts,
-): InferenceRequest {
+  answerFacts: AnswerFacts,
+): InferCall {
   const common = { ...facts, modelName: status.name }
+  const reader = new HandlerAnswers(answerFacts)
   if (native) {
     const part = { name: stream ? STREAM_PART : INFER_PART, data: encodeRequest(infer) }
-    return { ...common, parts: [part], alone: stream }
+    return { request: { ...common, parts: [part], alone: stream }, reader }
   }
   const { mapping } = openInferenceSettings(status)
-  return { ...common, parts: mapping === 'json' ? jsonPart(status.name, infer) : handlerParts(infer) }
+  const llm = mapping === undefined ? llmRequest(infer, status, stream) : undefined
+  if (llm !== undefined) {
+    const request = nativeRequest(llm.operation, llm.body, common)
+    return { request, reader: new LlmAnswers(answerFacts, llm.operation, infer.outputs) }
+  }
+  const parts = mapping === 'json' ? jsonPart(status.name, infer) : handlerParts(infer)
+  return { request: { ...common, parts }, reader }
 }

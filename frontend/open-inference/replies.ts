@@ -2,7 +2,7 @@ import { ServeError } from '../../protocol/errors.ts'
 import { ByteCollector } from '../models/byte-collector.ts'
 import type { Job } from '../models/job.ts'
 import type { ReplyHead, ReplySink } from '../models/reply-sink.ts'
-import { type Answer, type AnswerFacts, answerOf, isNative, rejected } from './answers.ts'
+import { type Answer, type AnswerReader, isNative, rejected } from './answers.ts'
 
 /** The client's side of a request that has one answer; REST and gRPC have one each. */
 export interface UnaryTarget {
@@ -23,21 +23,21 @@ export interface StreamTarget {
 export class UnaryInferSink implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #facts: AnswerFacts
+  readonly #reader: AnswerReader
   readonly #target: UnaryTarget
   readonly #maxBytes: number
   #head: ReplyHead | undefined
   #items: ByteCollector | undefined
 
-  constructor(facts: AnswerFacts, target: UnaryTarget, maxBytes: number) {
-    this.#facts = facts
+  constructor(reader: AnswerReader, target: UnaryTarget, maxBytes: number) {
+    this.#reader = reader
     this.#target = target
     this.#maxBytes = maxBytes
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
     try {
-      this.#target.answer(head, wholeAnswer(head, body, this.#facts))
+      this.#target.answer(head, wholeAnswer(head, body, this.#reader))
     } catch (thrown) {
       this.fail(ServeError.from(thrown))
     }
@@ -61,7 +61,7 @@ export class UnaryInferSink implements ReplySink {
   }
 
   fail(error: ServeError): void {
-    this.#target.fail(error)
+    this.#target.fail(this.#reader.failure(error))
   }
 }
 
@@ -69,12 +69,12 @@ export class UnaryInferSink implements ReplySink {
 export class StreamInferSink implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #facts: AnswerFacts
+  readonly #reader: AnswerReader
   readonly #target: StreamTarget
   #head: ReplyHead | undefined
 
-  constructor(facts: AnswerFacts, target: StreamTarget) {
-    this.#facts = facts
+  constructor(reader: AnswerReader, target: StreamTarget) {
+    this.#reader = reader
     this.#target = target
   }
 
@@ -82,7 +82,7 @@ export class StreamInferSink implements ReplySink {
   whole(head: ReplyHead, body: Uint8Array): void {
     try {
       if (head.status >= 400 || body.byteLength > 0) {
-        this.#target.item(head, wholeAnswer(head, body, this.#facts))
+        this.#target.item(head, wholeAnswer(head, body, this.#reader))
       }
       this.#target.end(head)
     } catch (thrown) {
@@ -99,7 +99,7 @@ export class StreamInferSink implements ReplySink {
     if (from === to) return true
     try {
       const item = chunk.subarray(from, to)
-      return this.#target.item(this.#head!, answerOf(this.#head!, item, this.#facts))
+      return this.#target.item(this.#head!, this.#reader.read(this.#head!, item))
     } catch (thrown) {
       this.job!.abort(ServeError.from(thrown), 'failed')
       return true
@@ -111,13 +111,13 @@ export class StreamInferSink implements ReplySink {
   }
 
   fail(error: ServeError): void {
-    this.#target.fail(error)
+    this.#target.fail(this.#reader.failure(error))
   }
 }
 
-function wholeAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
+function wholeAnswer(head: ReplyHead, body: Uint8Array, reader: AnswerReader): Answer {
   if (head.status >= 400) throw rejected(head, isNative(head) ? NO_BYTES : body)
-  return answerOf(head, body, facts)
+  return reader.read(head, body)
 }
 
 const NO_BYTES = new Uint8Array(0)

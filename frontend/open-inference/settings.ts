@@ -11,7 +11,7 @@ export interface TensorMetadata {
 }
 
 /**
- * How tensors come to a handler of TorchServe's kind: `parts` as named parts of the request, `json` as the whole request in JSON in one part `body`
+ * How tensors come to a handler that does not take them itself: `parts` as named parts of the request, `json` as the whole request in JSON in one part `body`
  * (what TorchServe's kservev2 envelope and handlers written for it expect).
  */
 export type Mapping = 'parts' | 'json'
@@ -23,7 +23,8 @@ export interface OpenInferenceSettings {
   versions: string[]
   inputs: TensorMetadata[]
   outputs: TensorMetadata[]
-  mapping: Mapping
+  /** Undefined: nobody said it. */
+  mapping: Mapping | undefined
 }
 
 /** What is malformed counts as absent: it is metadata, and the model itself works. */
@@ -36,7 +37,11 @@ export function openInferenceSettings({ config, envelope }: ModelStatus): OpenIn
     inputs: tensorList(section['inputs']),
     outputs: tensorList(section['outputs']),
     mapping:
-      mapping === 'json' || mapping === 'parts' ? mapping : envelope?.startsWith('kserve') ? 'json' : 'parts',
+      mapping === 'json' || mapping === 'parts'
+        ? mapping
+        : envelope?.startsWith('kserve')
+          ? 'json'
+          : undefined,
   }
 }
 

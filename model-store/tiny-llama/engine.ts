@@ -11,6 +11,7 @@ import {
 import { OpenAIError, type Logger } from 'torchserve-ts'
 import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
+import { Interlude } from './interlude.ts'
 import type { LlamaSettings } from './settings.ts'
 import { Slots } from './slots.ts'
 
@@ -24,6 +25,7 @@ export class Engine {
   readonly #settings: LlamaSettings
   readonly #context: LlamaContext
   readonly #slots: Slots
+  readonly #interlude = new Interlude()
   readonly model: LlamaModel
   #embedding: Promise<LlamaEmbeddingContext> | undefined
   readonly #oneEmbedding = new Slots(1)
@@ -97,9 +99,9 @@ export class Engine {
     try {
       const sequence = this.#context.getSequence()
       try {
-        yield* generate(sequence, prompt, { ...sampling, maxTokens }, signal)
+        yield* generate(sequence, prompt, { ...sampling, maxTokens }, this.#interlude, signal)
       } finally {
-        await sequence.dispose()
+        await this.#interlude.during(() => sequence.dispose())
       }
     } finally {
       this.#slots.giveBack()

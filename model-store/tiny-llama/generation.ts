@@ -8,6 +8,7 @@ import {
   type Token,
 } from 'node-llama-cpp'
 import { StopFilter } from 'torchserve-ts'
+import type { Interlude } from './interlude.ts'
 import { tokenLogprob, type TokenLogprob } from './logprobs.ts'
 import { TokenText } from './token-text.ts'
 
@@ -60,9 +61,10 @@ export async function* generate(
   sequence: LlamaContextSequence,
   prompt: readonly Token[],
   sampling: Sampling,
+  interlude: Interlude,
   signal: AbortSignal,
 ): AsyncGenerator<Piece> {
-  const rest = await prefill(sequence, prompt, signal)
+  const rest = await prefill(sequence, prompt, interlude, signal)
   const text = new TokenText(sequence.model)
   const filter = new StopFilter(sampling.stop)
   const generated: Token[] = []
@@ -85,6 +87,7 @@ export async function* generate(
     }
     yield piece
     signal.throwIfAborted()
+    if (interlude.over !== undefined) await interlude.over
   }
   yield { text: filter.push(text.end()) + filter.flush(), tokens: generated.length, finish: 'stop' }
 }
@@ -93,13 +96,16 @@ export async function* generate(
 async function prefill(
   sequence: LlamaContextSequence,
   prompt: readonly Token[],
+  interlude: Interlude,
   signal: AbortSignal,
 ): Promise<Token[]> {
   let from = 0
   for (; prompt.length - from > PREFILL_TOKENS; from += PREFILL_TOKENS) {
     signal.throwIfAborted()
+    if (interlude.over !== undefined) await interlude.over
     await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, from + PREFILL_TOKENS))
   }
+  if (interlude.over !== undefined) await interlude.over
   signal.throwIfAborted()
   return prompt.slice(from)
 }

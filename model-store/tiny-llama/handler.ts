@@ -31,6 +31,7 @@ export default class TextCompletion extends BaseHandler {
 
   override async initialize(context: Context): Promise<void> {
     const settings = readSettings(context)
+    for (const warning of settings.warnings) context.logger.warn(warning)
     const start = performance.now()
     this.#engine = await Engine.load(settings, context.logger)
     this.#settings = settings

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { Context } from 'torchserve-ts'
+import { seldonSettings } from './seldon-settings.ts'
 
-/** The part `handler` of model-config.yaml, checked, and where the weights are. */
+/** The part `handler` of model-config.yaml over what a model-settings.json says, checked, and where the weights are. */
 export interface LlamaSettings {
   /** Absolute path of the GGUF file. */
   modelPath: string
@@ -17,6 +18,8 @@ export interface LlamaSettings {
   sampling: SamplingDefaults
   /** A Jinja template for chats; undefined: the model's own, or the server's default if it has none. */
   chatTemplate: string | undefined
+  /** What the settings say in vain. */
+  warnings: readonly string[]
 }
 
 export interface SamplingDefaults {
@@ -40,9 +43,11 @@ const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
 export function readSettings(
   context: Pick<Context, 'manifest' | 'modelConfig' | 'properties'>,
 ): LlamaSettings {
-  const config = record(context.modelConfig['handler'])
+  const { config: seldon, uri, warnings } = seldonSettings(context.modelConfig)
+  const config = { ...seldon, ...record(context.modelConfig['handler']) }
+  const folder = uri ?? context.properties.modelDir
   return {
-    modelPath: weightsPath(context, config),
+    modelPath: weightsPath(context, folder, config),
     contextSize: config['context_size'] === undefined ? undefined : count(config, 'context_size', 0),
     sequences: count(config, 'sequences', 4),
     threads: count(config, 'threads', 1),
@@ -56,6 +61,7 @@ export function readSettings(
       repeatPenalty: number(config, 'repeat_penalty', 1, Number.MIN_VALUE, 10),
     },
     chatTemplate: chatTemplate(context.properties.modelDir, config['chat_template']),
+    warnings,
   }
 }
 
@@ -81,15 +87,18 @@ function number(
   throw new Error(`handler.${key} in model-config.yaml must be a number from ${min} to ${max}`)
 }
 
+/** @param place a folder, or the file itself */
 function weightsPath(
-  context: Pick<Context, 'manifest' | 'properties'>,
+  context: Pick<Context, 'manifest'>,
+  place: string,
   config: Record<string, unknown>,
 ): string {
-  const { modelDir } = context.properties
   const named = record(context.manifest['model'])['serializedFile'] ?? config['model_path']
-  if (typeof named === 'string' && named !== '') return resolve(modelDir, named)
-  const found = readdirSync(modelDir).filter((name) => name.endsWith('.gguf'))
-  if (found.length === 1) return resolve(modelDir, found[0]!)
+  const isFile = /\.gguf$/i.test(place)
+  if (typeof named === 'string' && named !== '') return resolve(isFile ? dirname(place) : place, named)
+  if (isFile) return place
+  const found = readdirSync(place).filter((name) => name.endsWith('.gguf'))
+  if (found.length === 1) return resolve(place, found[0]!)
   const what = found.length === 0 ? 'no .gguf file' : `${found.length} .gguf files`
   throw new Error(
     `The model has ${what}: name one as serialized file or as handler.model_path in model-config.yaml`,

@@ -1,6 +1,6 @@
 /**
- * Real clients against a started server: tritonclient, kserve's client, MLServer's stubs, httpx-sse, and OpenAI's clients for Python and
- * Node: `npm run test:clients [-- PROGRAM...]`. They are installed into .build once. One line per check; ends with `N passed, N failed`.
+ * Real clients against a started server: tritonclient, kserve's client, MLServer's stubs, httpx-sse, Seldon's tensors, and OpenAI's clients for
+ * Python and Node: `npm run test:clients [-- PROGRAM...]`. They are installed into .build once. One line per check; ends with `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,6 +18,7 @@ const PROGRAMS = [
   'python/mlserver_grpc.py',
   'python/kserve_client.py',
   'python/sse.py',
+  'python/seldon.py',
   'python/openai_client.py',
   'node/openai_client.mjs',
 ]

@@ -44,6 +44,14 @@ const post = (path: string, body: object, signal?: AbortSignal): Promise<Respons
 const ask = async (path: string, body: object): Promise<Completion> =>
   (await (await post(path, body)).json()) as Completion
 
+async function drain(reader: ReadableStreamDefaultReader): Promise<void> {
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // the client has left
+  }
+}
+
 function writeModel(folder: string, handler: string, config: string): string {
   mkdirSync(join(folder, 'MAR-INF'), { recursive: true })
   const manifest = { runtime: 'node', model: { modelName: 'm', modelVersion: '1.0', handler } }
@@ -117,6 +125,32 @@ describe('a GGUF model', () => {
     expect(
       (await ask('/v1/completions', { model: 'tiny-llama', prompt: 'In', ...sure })).choices,
     ).toHaveLength(1)
+  })
+
+  test('is free for others as soon as a client leaves, while streams beside it go on', async () => {
+    const clients = Array.from({ length: 4 }, () => new AbortController())
+    const body = { model: 'tiny-llama', messages: MESSAGES, max_tokens: 900, stream: true, temperature: 1 }
+    const readers = await Promise.all(
+      clients.map(async ({ signal }) => {
+        const reader = (await post('/v1/chat/completions', body, signal)).body!.getReader()
+        await reader.read()
+        return reader
+      }),
+    )
+    const ended: number[] = []
+    for (const place of [2, 3]) void drain(readers[place]!).finally(() => ended.push(place))
+    for (const client of clients.slice(0, 2)) client.abort()
+    await server.until(
+      () => server.worker('tiny-llama'),
+      (worker) => worker.inFlight === 2,
+    )
+    const answer = await ask('/v1/completions', { model: 'tiny-llama', prompt: 'In', max_tokens: 2 })
+    expect([answer.choices.length, ended]).toEqual([1, []])
+    for (const client of clients) client.abort()
+    await server.until(
+      () => server.worker('tiny-llama'),
+      (worker) => worker.inFlight === 0,
+    )
   })
 
   test('refuses what cannot fit with a status and a code, also as a stream', async () => {

@@ -10,11 +10,16 @@ maxWorkers: 1
 responseTimeout: 120
 startupTimeout: 120
 asyncCommunication: true
-maxConcurrency: 2
+maxConcurrency: 8
 handler:
-  context_size: 256
-  sequences: 2
+  context_size: 640
+  sequences: 8
   threads: 1
+  # The file has none.
+  chat_template: |-
+    {% for message in messages %}<start_of_turn>{{ message['role'] }}
+    {{ message['content'] | trim }}<end_of_turn>
+    {% endfor %}<start_of_turn>model
 `
 
 /** Makes the model `gemma` in a store: the handler of tiny-llama as it is, a configuration, and a link to the weights. */

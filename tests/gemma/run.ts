@@ -1,6 +1,6 @@
 /**
  * Any GGUF works in the handler of tiny-llama: streams from Gemma 3 270M through the server, over both protocols, and compares
- * with the library. `npm run test:gemma`; not part of `npm test`, because it fetches 253 MB. Ends with `N passed, N failed`.
+ * with the library; and eight chats of the OpenAI API at once. `npm run test:gemma`; not part of `npm test`, because it fetches 253 MB. Ends with `N passed, N failed`.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -13,6 +13,7 @@ import type { Timing } from '../../examples/demo/timing.ts'
 import { completeDirectly } from './direct.ts'
 import { fetchGemma } from './fetch-gguf.ts'
 import { makeModelFolder } from './model-folder.ts'
+import { chatsTogether } from './together.ts'
 
 const MODEL = 'gemma'
 const MAX_TOKENS = 40
@@ -62,6 +63,9 @@ async function main(folder: string, signal: AbortSignal): Promise<void> {
     await check('chunked HTTP streams what the library says', () => streams(overHttp, 'chunks', expected))
     await check('StreamPredictions streams what the library says', () =>
       streams(overGrpc, 'messages', expected),
+    )
+    await check('eight chats progress together, and four of them faster', () =>
+      chatsTogether({ url: `http://127.0.0.1:${server.inferencePort}`, model: MODEL, signal }),
     )
   } finally {
     await server.stop()

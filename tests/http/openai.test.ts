@@ -238,12 +238,38 @@ describe('Seldon’s paths', () => {
     const rig = await startRig(createInferenceApp)
     const { model: _model, ...body } = chat('native')
     const sent = post(rig, '/v2/models/native/infer/chat/completions', body)
-    const { job } = await taken(rig, sent)
+    const { job, parts } = await taken(rig, sent)
+    expect(JSON.parse(parts['body']!)).toEqual({ ...body, model: 'native' })
     job.respond({ ...OK, body: bytes('{}') })
     expect((await sent).status).toBe(200)
     const other = await post(rig, '/v2/models/m/infer_stream/chat/completions', chat('native'))
     expect([other.status, other.json()]).toMatchObject([400, { error: { param: 'model' } }])
   })
+
+  test.each(['infer', 'infer_stream'])('may name the version, also of other handlers: %s', async (verb) => {
+    const rig = await startRig(createInferenceApp)
+    for (const model of ['native', 'body', 'm']) {
+      const sent = post(rig, `/v2/models/${model}/versions/2/${verb}/chat/completions`, chat(model))
+      const { job } = await taken(rig, sent)
+      expect(job.request).toMatchObject({ modelName: model, modelVersion: '2' })
+      job.respond({ ...OK, body: bytes('{}') })
+      expect((await sent).status).toBe(200)
+    }
+    const unknown = await post(rig, `/v2/models/m/versions/9/${verb}/embeddings`, { input: 'x' })
+    expect([unknown.status, unknown.json()]).toMatchObject([404, { error: { code: 'model_not_found' } }])
+  })
+
+  test.each(['/v2/models/m/infer', '/v2/models/m/versions/2/infer_stream', '/v1'])(
+    'say that nobody here makes images: %s',
+    async (base) => {
+      const rig = await startRig(createInferenceApp)
+      const answer = await post(rig, `${base}/images/generations`, { model: 'm', prompt: 'x' })
+      expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([404, 'false'])
+      expect(answer.json()).toMatchObject({
+        error: { message: 'No handler of this server generates images', type: 'invalid_request_error' },
+      })
+    },
+  )
 })
 
 test('a client that leaves cancels every job of its request', async () => {

@@ -1,9 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { implementationHandler, readModelSettings } from '../../model-archiver/model-settings.ts'
 import { prepareModel } from '../../model-archiver/prepare.ts'
+import { environmentFolder } from '../../model-archiver/environment-model.ts'
 import { findModels } from '../../model-archiver/repository.ts'
+import { listStore } from '../../model-archiver/store.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -34,6 +36,74 @@ test('what the file says becomes name, version, handler and model-config; model-
     openInference: { platform: 'own', inputs: [{ name: 'x' }] },
     modelSettings: { parameters: { uri: join(path, 'weights'), extra: { a: 1 } } },
   })
+  await prepared.dispose()
+})
+
+describe('a model that only variables describe', () => {
+  /** As in a test of its own: nothing else here has such variables. */
+  async function withEnv<T>(env: Record<string, string>, run: () => Promise<T>): Promise<T> {
+    Object.assign(process.env, env)
+    try {
+      return await run()
+    } finally {
+      for (const name of Object.keys(env)) Reflect.deleteProperty(process.env, name)
+    }
+  }
+
+  test('is in the store, and is prepared as if a file said it', async () => {
+    const store = tempDir()
+    writeFileSync(join(store, 'model.ts'), 'export class Iris { predict() { return { outputs: [] } } }\n')
+    const env = {
+      MLSERVER_MODEL_NAME: 'iris',
+      MLSERVER_MODEL_IMPLEMENTATION: 'model.Iris',
+      MLSERVER_MODEL_URI: store,
+      MLSERVER_MODEL_MAX_BATCH_SIZE: '8',
+      mlserver_model_max_batch_time: '0.1',
+      MLSERVER_MODEL_EXTRA: '{"a":1}',
+    }
+    await withEnv(env, async () => {
+      expect((await listStore(store)).models).toEqual([{ location: store, path: store }])
+      expect(await findModels(store)).toEqual([{ name: 'iris', location: store }])
+      const prepared = await prepareModel(store, { tempDir: tempDir(), packageRoot: REPOSITORY })
+      expect(prepared).toMatchObject({ name: 'iris', version: '1.0', runtime: 'node', handlerEntry: 'Iris' })
+      expect(prepared.modelConfig).toMatchObject({
+        batchSize: 8,
+        maxBatchDelay: 100,
+        modelSettings: { parameters: { uri: store, extra: { a: 1 } } },
+      })
+      await prepared.dispose()
+    })
+    expect((await listStore(store)).models).toEqual([])
+  })
+
+  test('gives way to folders with a file, and other folders are none of it', async () => {
+    const store = tempDir()
+    folder({ name: 'named', implementation: 'model.Iris' }, join(store, 'a'))
+    const env = { MLSERVER_MODEL_IMPLEMENTATION: 'model.Other', MLSERVER_MODELS_DIR: store }
+    const { models } = await listStore(store, env)
+    expect(models.map(({ location }) => location)).toEqual(['a'])
+    expect(await readModelSettings(tempDir(), env)).toBeUndefined()
+    expect(await readModelSettings(store, env)).toMatchObject({ implementation: 'model.Other' })
+  })
+
+  test('may have a file as its URI: its folder is the model', () => {
+    const store = tempDir()
+    writeFileSync(join(store, 'x.gguf'), '')
+    const env = { MLSERVER_MODEL_IMPLEMENTATION: 'x', MLSERVER_MODEL_URI: join(store, 'x.gguf') }
+    expect(environmentFolder(env)).toBe(store)
+    expect(environmentFolder({ ...env, MLSERVER_MODEL_URI: 's3://bucket/x' })).toBeUndefined()
+    expect(environmentFolder({ MLSERVER_MODEL_URI: store })).toBeUndefined()
+  })
+})
+
+test.each([
+  ['mlserver_llm_api.LLMRuntime', { asyncCommunication: true }],
+  ['mlserver_llm_local.runtime.Local', { asyncCommunication: true, maxConcurrency: 4 }],
+])('%s comes with the server, and so does what it needs of the config', async (implementation, config) => {
+  const path = folder({ implementation })
+  const prepared = await prepareModel(path, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect(existsSync(prepared.handlerPath!)).toBe(true)
+  expect(prepared).toMatchObject({ runtime: 'node', modelConfig: config })
   await prepared.dispose()
 })
 

@@ -135,6 +135,56 @@ describe('tiny-llama: settings', () => {
   })
 })
 
+describe('tiny-llama: the settings of Seldon’s local runtime', () => {
+  const read = (extra: object, handler: object = {}, uri = '/models/m') =>
+    readSettings({
+      manifest: {},
+      modelConfig: { handler, modelSettings: { parameters: { uri, extra } } },
+      properties: { modelDir: '/nowhere' } as Parameters<typeof readSettings>[0]['properties'],
+    })
+  const model = 'a.gguf'
+
+  test('have our meaning; what is ours wins, and what has none is told', () => {
+    const model_settings = {
+      model,
+      device: 'cpu',
+      dtype: 'float16',
+      max_model_len: 512,
+      max_num_seqs: 2,
+      default_generate_kwargs: { max_tokens: 9, temperature: 0.5, repetition_penalty: 1.1 },
+    }
+    const config = { model_type: 'chat.completions', model_settings }
+    const settings = read({ backend: 'vllm', config }, { sequences: 3 })
+    expect(settings).toMatchObject({
+      modelPath: '/models/m/a.gguf',
+      contextSize: 512,
+      sequences: 3,
+      gpu: false,
+      sampling: { maxTokens: 9, temperature: 0.5, repeatPenalty: 1.1 },
+    })
+    expect(settings.warnings).toEqual([
+      expect.stringContaining('instead of vllm node-llama-cpp computes'),
+      expect.stringContaining('dtype has no effect here'),
+    ])
+  })
+
+  test('may name the file by the URI', () => {
+    expect(read({}, {}, '/models/b.gguf').modelPath).toBe('/models/b.gguf')
+  })
+
+  test.each([
+    [{ backend: 'tensorflow' }, 'backend must be one of vllm'],
+    [{ config: { model_type: 'images.generations' } }, 'model_type must be one of'],
+    [{ config: { model_settings: { model: 'meta-llama/Llama' } } }, 'must name a .gguf file'],
+    [{ config: { model_settings: { model, tensor_parallel_size: 2 } } }, 'tensor_parallel_size must be 1'],
+    [{ config: { model_settings: { model, device: 'tpu' } } }, 'device must be one of cpu, cuda, auto'],
+    [{ config: { model_settings: { model, max_model_len: 0 } } }, 'context_size'],
+    [{ prompt_utils: {} }, 'prompt_utils is not supported'],
+  ])('that cannot be followed are refused: %j', (extra, message) => {
+    expect(() => read(extra)).toThrow(message)
+  })
+})
+
 describe('tiny-llama: slots', () => {
   const never = new AbortController().signal
 

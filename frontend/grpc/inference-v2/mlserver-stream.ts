@@ -14,7 +14,7 @@ import { inferResponse } from './infer-response.ts'
 import { CallFeed } from './input-feed.ts'
 import type { ModelInferRequest } from './messages.ts'
 import type { StreamCall, StreamHandler } from './stream-call.ts'
-import { asked, jobFor, type Asked } from './target.ts'
+import { asked, callFor, type Asked } from './target.ts'
 
 /**
  * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with predictStream gets them as the payloads of one
@@ -89,10 +89,11 @@ export class MlserverStream implements StreamHandler, StreamTarget {
     const request = asked(this.#deps, named)
     this.#first ??= request
     this.#raw = (first ?? request).raw
-    const job = jobFor(request, this.#stream.call.metadata, this.#stream.deadline, true)
+    const { metadata } = this.#stream.call
+    const { request: job, reader } = callFor(request, metadata, this.#stream.deadline, true)
     if (request.target.takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
     else this.#stream.reading(false)
-    const sink = new StreamInferSink(request.facts, this)
+    const sink = new StreamInferSink(reader, this)
     sink.job = this.#job = new Job(job, sink)
     this.#deps.models.submit(this.#job)
   }

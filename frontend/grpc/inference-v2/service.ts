@@ -19,7 +19,7 @@ import type { ModelInferRequest, ModelInferResponse, ModelRequest, RepositoryReq
 import { MlserverStream } from './mlserver-stream.ts'
 import { streamShape } from './shape.ts'
 import { StreamCall } from './stream-call.ts'
-import { asked, jobFor } from './target.ts'
+import { asked, callFor } from './target.ts'
 import { TritonStream } from './triton-stream.ts'
 
 type InferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
@@ -76,8 +76,9 @@ export function modelInfer(
       },
       fail,
     }
-    const sink = new UnaryInferSink(request.facts, target, deps.settings.maxResponseSize)
-    const job = new Job(jobFor(request, call.metadata, deadlineOf(call), false), sink)
+    const { request: infer, reader } = callFor(request, call.metadata, deadlineOf(call), false)
+    const sink = new UnaryInferSink(reader, target, deps.settings.maxResponseSize)
+    const job = new Job(infer, sink)
     sink.job = job
     deps.models.submit(job)
     // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.

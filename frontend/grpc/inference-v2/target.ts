@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../protocol/errors.ts'
 import type { InferRequest } from '../../../protocol/tensors/message.ts'
 import type { AnswerFacts } from '../../open-inference/answers.ts'
-import { inferJob, targetOf, type Target } from '../../open-inference/infer-job.ts'
-import type { InferenceRequest } from '../../models/job.ts'
+import { type InferCall, inferJob, targetOf, type Target } from '../../open-inference/infer-job.ts'
 import { requestHeaders } from '../request.ts'
 import type { InferenceV2Deps } from './deps.ts'
 import { inferRequest } from './infer-request.ts'
@@ -30,19 +29,14 @@ export function asked({ models }: Pick<InferenceV2Deps, 'models'>, message: Mode
   return { target, infer: inferRequest(message), facts, raw: raw.length > 0, version }
 }
 
-/** The neutral request. */
-export function jobFor(
-  { target, infer, version }: Asked,
+/** The neutral request, and how its answers are read. */
+export function callFor(
+  { target, infer, facts, version }: Asked,
   metadata: Parameters<typeof requestHeaders>[0],
   deadline: number | undefined,
   stream: boolean,
-): InferenceRequest {
+): InferCall {
   const headers = requestHeaders(metadata)
-  return inferJob(target, infer, {
-    requestId: randomUUID(),
-    modelVersion: version,
-    headers,
-    deadline,
-    stream,
-  })
+  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline, stream }
+  return inferJob(target, infer, call, facts)
 }

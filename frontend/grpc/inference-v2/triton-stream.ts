@@ -10,7 +10,7 @@ import { inferResponse } from './infer-response.ts'
 import type { ModelInferRequest } from './messages.ts'
 import { GRPC_ERROR } from './shape.ts'
 import type { StreamCall, StreamHandler } from './stream-call.ts'
-import { asked, jobFor } from './target.ts'
+import { asked, callFor } from './target.ts'
 
 /** Requests of one call that may be open at the same time. */
 const MAX_OPEN = 64
@@ -49,11 +49,9 @@ export class TritonStream implements StreamHandler {
       this.#open.add(reply)
       const infer = { ...request.infer, parameters: withoutTriton(request.infer.parameters) }
       const { metadata } = this.#stream.call
-      const sink = new StreamInferSink(request.facts, reply)
-      sink.job = reply.job = new Job(
-        jobFor({ ...request, infer }, metadata, this.#stream.deadline, true),
-        sink,
-      )
+      const call = callFor({ ...request, infer }, metadata, this.#stream.deadline, true)
+      const sink = new StreamInferSink(call.reader, reply)
+      sink.job = reply.job = new Job(call.request, sink)
       this.#deps.models.submit(reply.job)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))

@@ -6,6 +6,7 @@ import type { Settings } from '../../config/settings.ts'
 import type { InferenceRequest } from '../../models/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import { takesTensors } from '../../open-inference/infer-job.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { inferenceError, managementError } from '../errors.ts'
 import { logFailure, type GrpcLog } from '../log.ts'
@@ -40,7 +41,7 @@ export function openInferenceService(deps: OpenInferenceDeps): UntypedServiceImp
     }),
     ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => modelMetadata(models, request)),
     ModelInfer: (call: InferCall, respond: sendUnaryData<ModelInferResponse>) => {
-      if (takesTensors(models, call.request)) {
+      if (knowsTensors(models, call.request)) {
         modelInfer(deps, call, respond)
         return
       }
@@ -52,13 +53,13 @@ export function openInferenceService(deps: OpenInferenceDeps): UntypedServiceImp
   }
 }
 
-/** Whether the model's handler knows tensors; TorchServe's rules are for those that do not, and for what is not there. */
-function takesTensors(
+/** TorchServe's rules are for handlers that speak nothing else, and for what is not there. */
+function knowsTensors(
   models: ModelOperations,
   { model_name: name = '', model_version: version }: ModelInferRequest,
 ): boolean {
   try {
-    return models.status(name, version || undefined).dialects?.includes('open-inference') === true
+    return takesTensors(models.status(name, version || undefined))
   } catch {
     return false
   }

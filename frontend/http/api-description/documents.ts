@@ -2,6 +2,7 @@ import { version } from '../../package-info.ts'
 import { prettyJson } from '../errors.ts'
 import { INFERENCE_PATHS, METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
 import { MANAGEMENT_PATHS, MODEL_PATHS } from './management-paths.ts'
+import { OPENAI_PATHS } from './openai-paths.ts'
 import type { OpenApi, PathItem } from './openapi.ts'
 
 /** What one listener serves. */
@@ -10,13 +11,13 @@ export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 const TITLE = 'TorchServe APIs'
 const DESCRIPTION = 'TorchServe is a flexible and easy to use tool for serving deep learning models'
 
-/** The whole API of a listener (spec 1.4). */
+/** The whole API of a listener (spec 1.4), and the OpenAI API, which TorchServe does not have. */
 export function listenerDescription(kind: ListenerKind): string {
   return prettyJson(
     document(
       { title: TITLE, description: DESCRIPTION, version },
       {
-        ...(kind === 'inference' || kind === 'shared' ? INFERENCE_PATHS : {}),
+        ...(kind === 'inference' || kind === 'shared' ? { ...INFERENCE_PATHS, ...OPENAI_PATHS } : {}),
         ...(kind === 'management' || kind === 'shared' ? MANAGEMENT_PATHS : {}),
         ...METRICS_PATHS,
       },

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { ServeError } from '../../../protocol/errors.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import { takesTensors } from '../../open-inference/infer-job.ts'
 import { modelMetadata, serverFacts } from '../../open-inference/metadata.ts'
 import { admit } from '../admit.ts'
 import type { RestState } from '../rest-state.ts'
@@ -13,7 +14,8 @@ import { openInferenceRoute, type OpenInferenceRoute } from './route.ts'
 
 /**
  * Answers the paths of the Open Inference Protocol (spec 1.1). False: it is none of them, and nothing was done. The path `infer`
- * without a version is TorchServe's too: it means the protocol's with ts_open_inference_protocol, and for a model whose handler takes tensors.
+ * without a version is TorchServe's too: it means the protocol's with ts_open_inference_protocol, and for a model whose handler speaks
+ * more than TorchServe's `handle`.
  */
 export function handleOpenInference(
   state: RestState,
@@ -34,7 +36,7 @@ export function handleOpenInference(
 function isTorchServes({ settings, models }: RestState, route: OpenInferenceRoute): boolean {
   if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
   try {
-    return models.status(route.model).dialects?.includes('open-inference') !== true
+    return !takesTensors(models.status(route.model))
   } catch {
     return false // for an unknown model there is one answer that both kinds of clients read
   }

@@ -60,15 +60,16 @@ function submit(
   const facts = { id: request.id ?? requestId, modelName, modelVersion }
   const encode = (answer: Answer): WireAnswer =>
     generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
+  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
+  const { request: asked, reader } = inferJob(target, request, call, facts)
   const sink = stream
-    ? new StreamInferSink(facts, new InferEvents(reply, generate ? generateJson : answerJson, facts))
+    ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))
     : new UnaryInferSink(
-        facts,
+        reader,
         new InferResponse(reply, encode, state.settings.openInferenceGzip && takesGzip(req)),
         state.settings.maxResponseSize,
       )
-  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
-  const job = new Job(inferJob(target, request, call), sink)
+  const job = new Job(asked, sink)
   sink.job = job
   if (!reply.follow(job)) return
   try {

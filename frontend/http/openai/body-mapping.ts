@@ -2,19 +2,19 @@ import { ServeError } from '../../../protocol/errors.ts'
 import { Job } from '../../models/job.ts'
 import type { ReplyHead, ReplySink } from '../../models/reply-sink.ts'
 import type { SseReply } from '../sse.ts'
+import type { OpenAICall } from './call.ts'
 import { failReply } from './fail-reply.ts'
-import type { OpenAICall } from './handle.ts'
 import { DONE } from './native-sink.ts'
 
 /**
  * For handlers of TorchServe's kind that understand the API's bodies themselves, as TorchServe's own handler for vLLM does: part
  * `body` is the whole request, `url_path` says which, and the answers are the API's own, with or without `data: ` before them.
  */
-export function mapBody({ state, reply, request, body, headers }: OpenAICall): void {
+export function mapBody({ state, reply, request, body, modelVersion, headers }: OpenAICall): void {
   const { model, stream } = request.body
   const parts = [{ name: 'body', contentType: 'application/json', data: body }]
   const job = new Job(
-    { requestId: reply.requestId, modelName: model, headers, parts },
+    { requestId: reply.requestId, modelName: model, modelVersion, headers, parts },
     new BodySink(reply, stream === true),
   )
   if (reply.follow(job)) state.models.submit(job)

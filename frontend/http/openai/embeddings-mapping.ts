@@ -3,19 +3,20 @@ import { embeddingsAnswer } from '../../../protocol/openai/embeddings.ts'
 import type { EmbeddingsRequest } from '../../../protocol/openai/types.ts'
 import { ByteCollector } from '../../models/byte-collector.ts'
 import type { ReplyHead, ReplySink } from '../../models/reply-sink.ts'
+import { MAX_CHOICES } from '../../openai/request.ts'
+import type { OpenAICall } from './call.ts'
 import { failReply } from './fail-reply.ts'
-import type { OpenAICall } from './handle.ts'
 import { JobGroup } from './job-group.ts'
-import { MAX_CHOICES } from './request.ts'
 
 /**
  * The default mapping of embeddings for handlers of TorchServe's kind: each input is a request with the text as part `data`, and the answer is
  * JSON: a vector, or an object with it as `embedding`.
  */
-export function mapEmbeddings({ state, reply, headers }: OpenAICall, body: EmbeddingsRequest): void {
+export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
+  const { state, reply } = call
   const texts = textsOf(body)
   const vectors: (number[] | undefined)[] = texts.map(() => undefined)
-  const jobs = new JobGroup(state.models)
+  const jobs = new JobGroup(state.models, call)
   let missing = texts.length
   const failed = (error: ServeError): void => {
     failReply(reply, error)
@@ -33,7 +34,7 @@ export function mapEmbeddings({ state, reply, headers }: OpenAICall, body: Embed
   texts.forEach((text, index) => {
     if (reply.ended) return
     const sink = new VectorSink(state.settings.maxResponseSize, failed, (vector) => done(index, vector))
-    jobs.submit(body.model, headers, [{ name: 'data', data: Buffer.from(text) }], sink)
+    jobs.submit([{ name: 'data', data: Buffer.from(text) }], sink)
   })
 }
 

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { DIALECT_HEADER } from '../../../protocol/dialects.ts'
 import { ServeError } from '../../../protocol/errors.ts'
-import { headerLine } from '../../../protocol/header-lines.ts'
-import { Job, type InferenceRequest } from '../../models/job.ts'
+import { Job } from '../../models/job.ts'
 import type { ModelStatus } from '../../models/operations.ts'
+import { nativeRequest } from '../../openai/native-request.ts'
+import { type Operation, OPERATIONS } from '../../openai/operations.ts'
+import { readRequest } from '../../openai/request.ts'
 import { admit } from '../admit.ts'
 import { readBody } from '../body.ts'
 import { parseTarget } from '../path.ts'
@@ -12,25 +13,13 @@ import { handlerHeaders } from '../request-headers.ts'
 import type { RestState } from '../rest-state.ts'
 import { SseReply } from '../sse.ts'
 import { mapBody } from './body-mapping.ts'
+import type { OpenAICall } from './call.ts'
 import { failReply } from './fail-reply.ts'
 import { mapEmbeddings } from './embeddings-mapping.ts'
 import { mapText } from './text-mapping.ts'
 import { modelList, modelObject } from './models.ts'
 import { NativeSink } from './native-sink.ts'
-import { type OpenAIRequest, readRequest } from './request.ts'
-import { OPERATIONS, openaiRoute, type OpenAIRoute, type Operation } from './route.ts'
-
-/** One request on its way to a model: what the mappings need. */
-export interface OpenAICall {
-  readonly state: RestState
-  readonly reply: SseReply
-  readonly request: OpenAIRequest
-  /** The body as it came. */
-  readonly body: Buffer
-  readonly model: ModelStatus
-  /** Headers for the handler. */
-  readonly headers: string
-}
+import { openaiRoute, type OpenAIRoute } from './route.ts'
 
 /**
  * Answers the OpenAI API (spec 5). False: the path is none of it, and nothing was done. On a port that is the management API's as well
@@ -73,15 +62,20 @@ function answer(
     sendModels(state, reply, route.model)
     return
   }
-  const { operation, model } = route
+  const { operation } = route
+  if (operation === 'images') throw noImages()
   readBody(req, res, state.settings.maxRequestSize, (error, body) => {
     try {
       if (error !== undefined) throw error
-      submit(state, req, reply, operation, model, body)
+      submit(state, req, reply, { ...route, operation }, body)
     } catch (thrown) {
       fail(state, reply, thrown)
     }
   })
+}
+
+function noImages(): ServeError {
+  return new ServeError('ROUTE_NOT_FOUND', 'No handler of this server generates images')
 }
 
 function sendModels({ models }: RestState, reply: SseReply, model: string | undefined): void {
@@ -98,15 +92,16 @@ function submit(
   state: RestState,
   req: IncomingMessage,
   reply: SseReply,
-  operation: Operation,
-  pathModel: string | undefined,
-  body: Buffer,
+  { operation, model: named, version: modelVersion }: OpenAIRoute & { operation: Operation },
+  received: Buffer,
 ): void {
-  const request = readRequest(operation, body, pathModel)
-  const model = state.models.status(request.body.model)
+  const request = readRequest(operation, received, named)
+  // Where the path names the model, the body may not.
+  const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
+  const model = state.models.status(request.body.model, modelVersion)
   const route = { urlPath: OPERATIONS[operation].path, explain: undefined } as const
   const headers = handlerHeaders(req, route)
-  const call: OpenAICall = { state, reply, request, body, model, headers }
+  const call: OpenAICall = { state, reply, request, body, model, modelVersion, headers }
   if (model.dialects === undefined) throw notLoaded(model)
   if (model.dialects.includes(OPERATIONS[operation].dialect)) callNatively(call)
   else if (takesBody(model)) mapBody(call)
@@ -119,28 +114,11 @@ function notLoaded({ name }: ModelStatus): ServeError {
   return new ServeError('NO_WORKER', `The model ${name} is not loaded (yet)`)
 }
 
-function callNatively({ state, reply, request, body, headers }: OpenAICall): void {
-  const { dialect } = OPERATIONS[request.operation]
-  const { stream, model } = request.body
-  const job = new Job(
-    inferenceRequest(reply, model, headers + headerLine(DIALECT_HEADER, dialect), body),
-    new NativeSink(reply, stream === true),
-  )
+function callNatively({ state, reply, request, body, modelVersion, headers }: OpenAICall): void {
+  const { stream, model: modelName } = request.body
+  const facts = { requestId: reply.requestId, modelName, modelVersion, headers }
+  const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(reply, stream === true))
   if (reply.follow(job)) state.models.submit(job)
-}
-
-function inferenceRequest(
-  { requestId }: SseReply,
-  modelName: string,
-  headers: string,
-  body: Buffer,
-): InferenceRequest {
-  return {
-    requestId,
-    modelName,
-    headers,
-    parts: [{ name: 'body', contentType: 'application/json', data: body }],
-  }
 }
 
 /** `openai: { input: body }` in model-config.yaml: the handler understands the API's bodies itself (docs/openai.md). */

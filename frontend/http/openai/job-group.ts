@@ -1,21 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { type AbandonReason, Job, type InputPart } from '../../models/job.ts'
+import { type AbandonReason, Job, type InferenceRequest, type InputPart } from '../../models/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../models/reply-sink.ts'
 import type { EventSource } from '../sse.ts'
+import type { OpenAICall } from './call.ts'
 
 /** The jobs of one request that needs several: they are cancelled together. */
 export class JobGroup implements EventSource {
   readonly #models: ModelOperations
+  readonly #facts: Pick<InferenceRequest, 'modelName' | 'modelVersion' | 'headers'>
   readonly #jobs: Job[] = []
 
-  constructor(models: ModelOperations) {
+  constructor(models: ModelOperations, { model, modelVersion, headers }: OpenAICall) {
     this.#models = models
+    this.#facts = { modelName: model.name, modelVersion, headers }
   }
 
   /** @throws ServeError, see ModelOperations.submit; the jobs before it are cancelled then */
-  submit(modelName: string, headers: string, parts: InputPart[], sink: ReplySink): Job {
-    const job = new Job({ requestId: randomUUID(), modelName, headers, parts }, sink)
+  submit(parts: InputPart[], sink: ReplySink): Job {
+    const job = new Job({ ...this.#facts, requestId: randomUUID(), parts }, sink)
     try {
       this.#models.submit(job)
     } catch (error) {

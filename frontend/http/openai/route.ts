@@ -1,30 +1,25 @@
-import type { Dialect } from '../../../protocol/dialects.ts'
+import type { Operation } from '../../openai/operations.ts'
 
 /** What a path of the OpenAI API asks for. */
 export interface OpenAIRoute {
-  operation: 'chat' | 'completions' | 'embeddings' | 'models'
+  /** `images`: a path of the API that no handler here answers. */
+  operation: Operation | 'models' | 'images'
   /** `models`: the one that is asked for; else the model that the path names (Seldon's way), which the body must not contradict. */
   model: string | undefined
+  /** Only beside a model that the path names; absent: the default version. */
+  version?: string
 }
 
-/** The generating operations: which dialect of a handler answers them natively, and the path as a handler sees it (`url_path`). */
-export const OPERATIONS = {
-  chat: { dialect: 'openai-chat', path: 'v1/chat/completions' },
-  completions: { dialect: 'openai-completions', path: 'v1/completions' },
-  embeddings: { dialect: 'openai-embeddings', path: 'v1/embeddings' },
-} as const satisfies Record<string, { dialect: Dialect; path: string }>
-
-export type Operation = keyof typeof OPERATIONS
-
-const PATHS: Readonly<Record<string, Operation>> = {
+const PATHS: Readonly<Record<string, Operation | 'images'>> = {
   'chat/completions': 'chat',
   completions: 'completions',
   embeddings: 'embeddings',
+  'images/generations': 'images',
 }
 
 /**
- * The route of a path; undefined: it is none of the OpenAI API. Served under /v1, under /openai/v1 as KServe has it, and below one model's
- * infer and infer_stream as Seldon's OpenAI clients have it (spec 4.8, 5.1).
+ * The route of a path; undefined: it is none of the OpenAI API. Served under /v1, under /openai/v1 as KServe has it, and below one model's (or
+ * version's) infer and infer_stream as Seldon's OpenAI clients have it (spec 4.7, 4.8, 5.1).
  */
 export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefined {
   if (segments[0] === 'openai') return segments[1] === 'v1' ? below(segments.slice(2)) : undefined
@@ -39,8 +34,11 @@ function below(rest: readonly string[]): OpenAIRoute | undefined {
   return operation === undefined ? undefined : { operation, model: undefined }
 }
 
-function belowModel([, models, model, verb, ...rest]: readonly string[]): OpenAIRoute | undefined {
-  if (models !== 'models' || !model || (verb !== 'infer' && verb !== 'infer_stream')) return undefined
-  const operation = PATHS[rest.join('/')]
-  return operation === undefined ? undefined : { operation, model }
+function belowModel([, models, model, ...rest]: readonly string[]): OpenAIRoute | undefined {
+  if (models !== 'models' || !model) return undefined
+  const version = rest[0] === 'versions' && rest[1] !== '' ? rest[1] : undefined
+  const [verb, ...named] = version === undefined ? rest : rest.slice(2)
+  if (verb !== 'infer' && verb !== 'infer_stream') return undefined
+  const operation = PATHS[named.join('/')]
+  return operation === undefined ? undefined : { operation, model, version }
 }

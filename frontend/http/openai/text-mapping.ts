@@ -9,8 +9,8 @@ import type {
 } from '../../../protocol/openai/types.ts'
 import type { InputPart } from '../../models/job.ts'
 import type { SseReply } from '../sse.ts'
+import type { OpenAICall } from './call.ts'
 import { failReply } from './fail-reply.ts'
-import type { OpenAICall } from './handle.ts'
 import { JobGroup } from './job-group.ts'
 import { DONE } from './native-sink.ts'
 import { TextSink, type TextSinkOwner } from './text-sink.ts'
@@ -23,11 +23,11 @@ type TextRequest =
  * part `parameters` the other fields as JSON; the text of every response is a delta. Each choice is a request to the handler.
  */
 export function mapText(call: OpenAICall, request: TextRequest): void {
-  const { state, reply, headers } = call
-  const { model, n } = request.body
+  const { state, reply } = call
+  const { n } = request.body
   const prompts = promptsOf(request)
   const parameters = parametersPart(request.body)
-  const jobs = new JobGroup(state.models)
+  const jobs = new JobGroup(state.models, call)
   const count = n ?? 1
   const run = new TextRun(reply, request, jobs, prompts.length * count, state.settings.maxResponseSize)
   if (!reply.follow(jobs)) return
@@ -36,7 +36,7 @@ export function mapText(call: OpenAICall, request: TextRequest): void {
     const prompt = prompts[Math.floor(index / count)]!
     const sink = new TextSink(run, index, stops)
     const data = { name: 'data', data: Buffer.from(prompt) }
-    sink.job = jobs.submit(model, headers, [data, parameters], sink)
+    sink.job = jobs.submit([data, parameters], sink)
   }
 }
 

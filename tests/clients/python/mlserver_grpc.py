@@ -1,5 +1,6 @@
 """MLServer's own gRPC stubs: unary and the three shapes of streams, on the listener with MLServer's shape."""
 
+import json
 import os
 import queue
 import sys
@@ -182,6 +183,42 @@ def torchserve_handler():
     assert len(numbers) == 5 and numbers == sorted(numbers), numbers
     assert responses[0].outputs[0].datatype == "BYTES" and list(responses[0].outputs[0].shape) == [1, 1]
     assert responses[0].outputs[0].parameters["content_type"].string_param == "str"
+
+
+def chat(model, content, **parameters):
+    """One message in the tensors of Seldon's LLM module; objects are JSON texts here."""
+    columns = {"role": "user", "content": content, "type": "text"}
+    inputs = [typed(name, "BYTES", [1, 1], bytes_contents=[value.encode()]) for name, value in columns.items()]
+    return request(model, inputs, id="r", llm_parameters=json.dumps(parameters))
+
+
+def texts(response):
+    return {output.name: output.contents.bytes_contents[0].decode() for output in response.outputs}
+
+
+@check
+def language_model():
+    """MLServer's stubs: role, content and type are a chat; ModelStreamInfer gives deltas with the chunks of OpenAI's API"""
+    asked = {"max_tokens": 12, "temperature": 0}
+    whole = texts(stub.ModelInfer(chat("tiny-llama", "In the beginning", **asked)))
+    assert whole["role"] == "assistant" and json.loads(whole["output_all"])["object"] == "chat.completion", whole
+    responses = list(stub.ModelStreamInfer(iter([chat("tiny-llama", "In the beginning", **asked)])))
+    assert {(each.id, each.model_name) for each in responses} == {("r", "tiny-llama")}
+    assert all(list(output.shape) == [1, 1] and output.parameters["content_type"].string_param == "str" for each in responses for output in each.outputs)
+    deltas = [texts(each) for each in responses]
+    assert len(deltas) > 3 and "".join(each["content"] for each in deltas) == whole["content"], deltas
+    chunks = [json.loads(each["output_all"]) for each in deltas]
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == whole["content"]
+
+
+@check
+def chat_one_by_one():
+    """MLServer's stubs: deltas of a chat come one by one"""
+    times = []
+    for response in stub.ModelStreamInfer(iter([chat("chat", TEXT, pause=60)])):
+        if texts(response)["content"]:
+            times.append(time.time())
+    one_by_one(times, 0.06)
 
 
 def leaves(how):

@@ -1,11 +1,11 @@
-import { ServeError } from '../../../protocol/errors.ts'
+import { ServeError } from '../../protocol/errors.ts'
 import type {
   ChatCompletionRequest,
   CompletionRequest,
   EmbeddingsRequest,
-} from '../../../protocol/openai/types.ts'
+} from '../../protocol/openai/types.ts'
 import { Fields } from './fields.ts'
-import type { Operation } from './route.ts'
+import type { Operation } from './operations.ts'
 
 /** Choices of one request: prompts times n. Clients take no more (spec 5.8). */
 export const MAX_CHOICES = 128
@@ -27,11 +27,17 @@ export function readRequest(
   pathModel: string | undefined,
 ): OpenAIRequest {
   const body = parse(bytes)
-  const fields = new Fields(body)
   if (pathModel !== undefined && body['model'] === undefined) body['model'] = pathModel
-  fields.text('model', true)
+  const request = checkRequest(operation, body)
   if (pathModel !== undefined && body['model'] !== pathModel)
-    fields.refuse('model', `the path names the model ${pathModel}`)
+    new Fields(body).refuse('model', `the path names the model ${pathModel}`)
+  return request
+}
+
+/** The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter */
+export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
+  const fields = new Fields(body)
+  fields.text('model', true)
   if (operation === 'embeddings') return { operation, body: embeddings(body, fields) }
   sampling(fields)
   if (operation === 'chat') return { operation, body: chat(body, fields) }

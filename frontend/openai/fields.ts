@@ -1,4 +1,4 @@
-import { ServeError } from '../../../protocol/errors.ts'
+import { ServeError } from '../../protocol/errors.ts'
 
 /** Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with the field as `param`. */
 export class Fields {

@@ -1,0 +1,85 @@
+type Fields = Record<string, unknown>
+
+/** What the settings of Seldon's local runtime mean for this handler (docs/openai.md). */
+export interface SeldonSettings {
+  /** Keys of the part `handler` of model-config.yaml. */
+  config: Fields
+  /** Where the weights are: a folder or a file; undefined: the model's own folder. */
+  uri: string | undefined
+  /** What has no meaning here, one line each. */
+  warnings: string[]
+}
+
+const WHERE = 'parameters.extra in model-settings.json'
+const BACKENDS = ['vllm', 'deepspeed', 'transformers']
+const MODEL_TYPES = ['chat.completions', 'completions', 'embeddings']
+const GPUS: Readonly<Record<string, unknown>> = { cpu: false, cuda: 'cuda', auto: 'auto' }
+
+/** Seldon's names of our keys, in model_settings and in its default_generate_kwargs. */
+const KEYS: Readonly<Record<string, string>> = {
+  model: 'model_path',
+  max_model_len: 'context_size',
+  max_num_seqs: 'sequences',
+  repetition_penalty: 'repeat_penalty',
+}
+const OWN = [
+  ...['model_path', 'context_size', 'sequences', 'threads', 'gpu', 'chat_template'],
+  ...['max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'repeat_penalty'],
+]
+const HANDLED = ['device', 'tensor_parallel_size', 'default_generate_kwargs']
+
+/**
+ * Reads `{ backend, config: { model_type, model_settings } }` of a model-settings.json (spec 4.6). Whatever backend it names, this one computes with node-llama-cpp.
+ * @throws Error that names the key, for what cannot be done here
+ */
+export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
+  const parameters = record(record(modelConfig['modelSettings'])['parameters'])
+  const extra = record(parameters['extra'])
+  const settings = record(record(extra['config'])['model_settings'])
+  const kwargs = record(settings['default_generate_kwargs'])
+  refuse(extra, settings)
+  const given = { ...kwargs, ...settings }
+  const config: Fields = {}
+  const idle: string[] = []
+  for (const [key, value] of Object.entries(given)) {
+    const own = KEYS[key] ?? key
+    if (HANDLED.includes(key) || value === null) continue
+    if (OWN.includes(own)) config[own] = value
+    else idle.push(key)
+  }
+  if (settings['device'] !== undefined) config['gpu'] = gpuOf(settings['device'])
+  const backend = extra['backend']
+  const warnings = idle.map((key) => `${WHERE}: ${key} has no effect here`)
+  if (backend !== undefined)
+    warnings.unshift(`${WHERE}: instead of ${shown(backend)} node-llama-cpp computes`)
+  return { config, uri: typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined, warnings }
+}
+
+function refuse(extra: Fields, settings: Fields): void {
+  const { backend, prompt_utils: prompts } = extra
+  const type = record(extra['config'])['model_type']
+  const { model, tensor_parallel_size: parallel } = settings
+  if (backend !== undefined && !BACKENDS.includes(shown(backend)))
+    throw new Error(`${WHERE}: backend must be one of ${BACKENDS.join(', ')}`)
+  if (type !== undefined && !MODEL_TYPES.includes(shown(type)))
+    throw new Error(`${WHERE}: model_type must be one of ${MODEL_TYPES.join(', ')}`)
+  if (prompts !== undefined && prompts !== null)
+    throw new Error(`${WHERE}: prompt_utils is not supported; use config.model_settings.chat_template`)
+  if (model !== undefined && !/\.gguf$/i.test(shown(model)))
+    throw new Error(`${WHERE}: model must name a .gguf file, not ${shown(model)}`)
+  if (parallel !== undefined && parallel !== 1)
+    throw new Error(`${WHERE}: tensor_parallel_size must be 1: one process computes here`)
+}
+
+function gpuOf(device: unknown): unknown {
+  if (typeof device === 'string' && Object.hasOwn(GPUS, device)) return GPUS[device]
+  throw new Error(`${WHERE}: device must be one of ${Object.keys(GPUS).join(', ')}`)
+}
+
+function shown(value: unknown): string {
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 200)
+}
+
+function record(value: unknown): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+}
