@@ -105,7 +105,7 @@ await describePython('asyncCommunication', ({ python }) => {
       ({ inFlight }) => inFlight === 1,
     )
     process.kill(pid, 'SIGKILL')
-    expect(errorOf(await running.done)).toEqual([500, 'Worker died.'])
+    expect(errorOf(await running.done)).toEqual([507, 'Worker died.'])
   })
 
   test('the response timeout holds for each request, and harms no other', async () => {

@@ -15,7 +15,7 @@ import { describePython } from '../support/python/test-python.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 /** One for each death: a worker that dies again and again is started later and later. */
-const MODELS = ['idle', 'busy', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
+const MODELS = ['idle', 'killed', 'busy', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
 
 await describePython('Python workers that fail', ({ python, realTorch }) => {
   let server: Server
@@ -48,7 +48,20 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(await back('idle', pid)).toBe('The process was killed by SIGKILL')
   })
 
-  test('killed in a request: that request fails at once, a waiting one is served by the new process', async () => {
+  // As TorchServe answers it: so the kernel ends a process when memory runs out.
+  test('killed from outside in a request: 507 at once', async () => {
+    const { pid } = await server.worker('killed')
+    const running = predict(server, 'killed', { op: 'sleep', ms: 60_000 })
+    await server.until(
+      () => server.worker('killed'),
+      ({ inFlight }) => inFlight === 1,
+    )
+    process.kill(pid, 'SIGKILL')
+    expect(errorOf(await running)).toEqual([507, 'Worker died.'])
+    expect(await back('killed', pid)).toBe('The process was killed by SIGKILL')
+  })
+
+  test('killed in a stream: it breaks at once, a waiting request is served by the new process', async () => {
     const { pid } = await server.worker('busy')
     const running = begin(server, 'busy', { op: 'stream', n: 1000, ms: 20 })
     await running.gotChunks(1)
@@ -138,17 +151,6 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(status).toBe(500)
     expect(message).toContain('no response')
     expect(await back('hangs', pid)).toBe('Killed: a request that nobody waits for gave no sign for 1000 ms')
-  })
-
-  test('a worker leaves when its server was killed', async () => {
-    const other = await startServer({ models: [pythonFolder('ops', 'ops')], config: { python } })
-    await allReady(other, ['ops'])
-    const { pid } = await other.worker('ops')
-    await other.stop('SIGKILL')
-    await other.until(
-      () => Promise.resolve(isRunning(pid)),
-      (running) => !running,
-    )
   })
 
   test('unregistering does not wait for a handler that works for nobody', async () => {

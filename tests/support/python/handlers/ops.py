@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+import subprocess
 import sys
 import time
 
@@ -116,6 +117,11 @@ def leave(i, body, context):
 def sleep(i, body, context):
     time.sleep(body["ms"] / 1000)
     return "awake"
+
+
+def parent(i, body, context):
+    """Starts a process that would go on for long."""
+    return {"child": subprocess.Popen(["sleep", "600"]).pid}
 
 
 def half(i, body, context):
