@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { status as Status } from '@grpc/grpc-js'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { readAll } from '../support/grpc-clients.ts'
 import { isAlive, isRunning } from '../support/processes.ts'
 import {
   allReady,
@@ -15,7 +17,7 @@ import { describePython } from '../support/python/test-python.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 /** One for each death: a worker that dies again and again is started later and later. */
-const MODELS = ['idle', 'killed', 'busy', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
+const MODELS = ['idle', 'killed', 'busy', 'streams', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
 
 await describePython('Python workers that fail', ({ python, realTorch }) => {
   let server: Server
@@ -70,6 +72,20 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect((await running.done).complete).toBe(false)
     expect((await waiting).status).toBe(200)
     await back('busy', pid)
+  })
+
+  test('killed in a gRPC stream: the status says it, behind what came', async () => {
+    const grpc = new GrpcPredictor(server)
+    const { pid } = await server.worker('streams')
+    const stream = grpc.begin('streams', { op: 'stream', n: 1000, ms: 20 })
+    const ended = readAll(stream)
+    await new Promise((resolve) => stream.once('data', resolve))
+    process.kill(pid, 'SIGKILL')
+    const { messages, error } = await ended
+    expect(messages.length).toBeGreaterThan(0)
+    expect([error?.code, error?.details.split('\n')[0]]).toEqual([Status.INTERNAL, 'Worker died.'])
+    grpc.close()
+    await back('streams', pid)
   })
 
   test('sys.exit in the handler: Worker died., with the exit code in describe', async () => {
