@@ -198,8 +198,9 @@ await describePython('Python workers that cannot start', ({ python }) => {
   async function register(
     name: string,
     source: string,
+    config: Record<string, unknown> = {},
   ): Promise<{ status: number; message: string; log: string }> {
-    const folder = pythonFolder(name, 'ops', { maxRetryTimeoutInSec: 0 })
+    const folder = pythonFolder(name, 'ops', { maxRetryTimeoutInSec: 0, ...config })
     const path = folder.slice(name.length + 1)
     writeFileSync(`${path}/ops.py`, source)
     cpSync(path, `${server.folder}/store/${name}`, { recursive: true })
@@ -238,6 +239,19 @@ await describePython('Python workers that cannot start', ({ python }) => {
     const { status, log } = await register('broken', 'import not_there\n')
     expect(status).toBe(500)
     expect(log).toContain("No module named 'ts.torch_handler.ops'")
+  })
+
+  test('loading for longer than startupTimeout: 500, and the process is gone', async () => {
+    const source =
+      'import os, time\nclass A:\n  def initialize(self, c):\n    print("me", os.getpid(), flush=True)\n    time.sleep(600)\n  def handle(self, d, c): pass\n'
+    const { status, message, log } = await register('late', source, { startupTimeout: 1 })
+    expect(status).toBe(500)
+    expect(message).toContain('The worker was not loaded within 1 s (startupTimeout)')
+    const pid = Number(/ me (\d+)$/m.exec(log)?.[1])
+    await server.until(
+      async () => isRunning(pid),
+      (running) => !running,
+    )
   })
 
   test('no interpreter: one error, with the reason in the log', async () => {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { call, inferenceClient } from '../grpc-clients.ts'
 import { rawRequest } from '../raw-http.ts'
 import { packPython, type PythonArchive } from './archive.ts'
@@ -12,6 +13,8 @@ const RECORDER = join(FOLDER, 'record_frontend.py')
 /** What TorchServe 0.12.0 sent to its worker for {@link sendRequests}; tests/torch/recording.test.ts makes and checks it. */
 export const RECORDED_FRAMES = join(FOLDER, 'recorded-requests.json')
 
+/** TorchServe answers REST before it listens for gRPC. */
+const GRPC_START_MS = 20_000
 const ONE = 'minWorkers: 1\nmaxWorkers: 1\n'
 /** The runtime python3 is what is called so on PATH: there the recorder is. */
 const MODELS: readonly PythonArchive[] = [
@@ -62,6 +65,7 @@ export async function sendRequests({ inference, management, grpcInference }: Inf
   await post('/invocations?model_name=one&more=2', 'x')
   await rawRequest(management, '/models/one?customized=true', { method: 'GET' })
   const client = inferenceClient(grpcInference)
+  await promisify(client.waitForReady.bind(client))(Date.now() + GRPC_START_MS)
   const input = { first: Buffer.of(0, 255), second: Buffer.from('x') }
   await call(client, client.Predictions, { model_name: 'one', input })
   client.close()

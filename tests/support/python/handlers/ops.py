@@ -57,7 +57,8 @@ def properties(i, body, context):
         "cwd": os.getcwd(),
         "python": sys.executable,
         "pythonpath": os.environ["PYTHONPATH"],
-        "decode": os.environ["TS_DECODE_INPUT_REQUEST"],
+        "argv": sys.argv,
+        "env": {name: value for name, value in os.environ.items() if name.startswith(("TS_", "SECRET_", "OPEN_"))},
     }
 
 
