@@ -59,13 +59,17 @@ await describePython('A .mar archive with a streaming Python handler, unchanged'
     })
     server = await startServer({
       modelStore: store,
-      models: ['words.mar', 'limited.mar', pythonFolder('steps', 'steps', { continuousBatching: true })],
+      models: [
+        ...['words.mar', 'limited.mar'],
+        pythonFolder('steps', 'steps', { continuousBatching: true }),
+        pythonFolder('side', 'coroutine', { asyncCommunication: true }),
+      ],
       config: {
         ...{ python: environment.python, metrics_mode: 'prometheus' },
         ...{ open_inference_grpc_port: 0, triton_grpc_port: 0 },
       },
     })
-    await allReady(server, ['words', 'limited', 'steps'])
+    await allReady(server, ['words', 'limited', 'steps', 'side'])
     mlserver = inferenceV2Client(server.ports.openInference, 'mlserver')
     triton = inferenceV2Client(server.ports.triton, 'triton')
   }, PYTHON_MS)
@@ -275,5 +279,33 @@ await describePython('A .mar archive with a streaming Python handler, unchanged'
         await request.gotChunks(2)
         request.destroy()
       }))
+  })
+
+  test('a worker that is killed ends streams of every dialect with an error', async () => {
+    const wish = JSON.stringify({ name: 's', n: 1000, ms: 20 })
+    const begin = (path: string, body: object) =>
+      new RawRequest(server.ports.inference, path, {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+    const v2 = begin('/v2/models/side/infer_stream', tensor(wish))
+    const openai = begin('/v1/completions', { model: 'side', prompt: wish, stream: true })
+    const duplexes = [mlserver, triton].map((client) => {
+      const duplex = client.ModelStreamInfer()
+      duplex.write(message(wish, { model_name: 'side' }))
+      return duplex
+    })
+    const [ended, endedTriton] = duplexes.map((duplex) => readAll(duplex))
+    await Promise.all([
+      ...[v2, openai].map((request) => request.gotChunks(1)),
+      ...duplexes.map((duplex) => new Promise((resolve) => duplex.once('data', resolve))),
+    ])
+    process.kill((await server.worker('side')).pid, 'SIGKILL')
+    duplexes[1]!.end()
+    const died = expect.stringContaining('Worker died.')
+    expect(events((await v2.done).body).at(-1)).toMatchObject({ error: died })
+    expect(events((await openai.done).body).slice(-2)).toMatchObject([{ error: { message: died } }, '[DONE]'])
+    expect((await ended!).error).toMatchObject({ details: died })
+    expect((await endedTriton!).messages.at(-1)).toMatchObject({ error_message: died })
   })
 })
