@@ -3,7 +3,7 @@ import base from './jest.config.mjs'
 // The tests of Python models with the real PyTorch (tests/support/python/test-python.ts).
 process.env.TEST_PYTHON = 'torch'
 
-/** `npm run test:python`: docs/python-models.md. */
+/** `npm run test:python`: docs/python-archives.md. */
 export default {
   ...base,
   testMatch: ['**/tests/python/**/*.test.ts', '**/tests/torch/**/*.test.ts'],

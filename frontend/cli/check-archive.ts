@@ -96,15 +96,17 @@ async function checkSettings(
   const located = { prepared, name: prepared.name }
   try {
     const own = settingsOf(request, located, true, { settings, warn, gpuCount: gpus.length })
-    report.runs.push(workersLine(own))
+    report.runs.push(workersLine(own, prepared))
     report.differs.push(...archiveDifferences(prepared, own))
   } catch (error) {
     report.missing.push(describeFailure(error))
   }
 }
 
-function workersLine(own: ModelSettings): string {
+function workersLine(own: ModelSettings, { modelConfig }: PreparedModel): string {
   const { minWorkers, batchSize, maxBatchDelay, deviceType, responseTimeout, startupTimeout } = own
+  const noGpu = modelConfig['deviceType'] === 'gpu' && deviceType === 'cpu'
+  const device = noGpu ? 'cpu (deviceType is gpu, but no GPU was found)' : deviceType
   const ranks = own.parallelLevel > 0 ? ` of ${own.parallelLevel} ranks (${own.parallelType})` : ''
   const modes = [
     own.continuousBatching && 'continuous batching',
@@ -113,7 +115,7 @@ function workersLine(own: ModelSettings): string {
     own.useVenv && 'a virtual environment of its own',
   ].filter((mode) => mode !== false)
   return (
-    `${minWorkers} ${minWorkers === 1 ? 'worker' : 'workers'}${ranks} on ${deviceType} at start, batchSize ${batchSize}, ` +
+    `${minWorkers} ${minWorkers === 1 ? 'worker' : 'workers'}${ranks} on ${device} at start, batchSize ${batchSize}, ` +
     `maxBatchDelay ${maxBatchDelay} ms, responseTimeout ${responseTimeout} s, startupTimeout ${startupTimeout} s` +
     (modes.length > 0 ? `, ${modes.join(', ')}` : '')
   )

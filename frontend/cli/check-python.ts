@@ -41,7 +41,12 @@ async function checkHandler(
   if (file === null)
     report.broken.push(`Handler ${handler} is neither in the archive nor one of TorchServe’s.`)
   if (stock) report.runs.push(`TorchServe’s handler ${handler}`)
-  if (!entry) report.broken.push(`Handler ${handler} has neither a class nor the function.`)
+  const name = handler.split(':')[1] ?? 'handle'
+  if (entry === 'none') report.broken.push(`Handler ${handler} has neither a class nor the function ${name}.`)
+  if (entry === 'several')
+    report.broken.push(
+      `Handler ${handler} has several classes and no function ${name}: it must be one class.`,
+    )
   report.missing.push(...broken.map((problem) => `${problem}: no Python for ${environment.version}.`))
   const modules = Object.entries(missing)
   if (modules.length === 0) return

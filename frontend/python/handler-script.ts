@@ -14,7 +14,7 @@ sys.path[:] = [folder] + [path for path in sys.path if path] + [home]
 name, _, function = handler.partition(":")
 module = name.replace("\\\\", "/").split("/")[-1]
 module = module[:-3] if module.endswith(".py") else module
-found = {"file": None, "stock": False, "entry": True, "broken": [], "missing": {}}
+found = {"file": None, "stock": False, "entry": "found", "broken": [], "missing": {}}
 
 def spec(name):
     try:
@@ -79,19 +79,26 @@ def walk(start, package):
             elif spec(name.split(".")[0]) is None:
                 found["missing"].setdefault(name.split(".")[0], shown(path))
 
-def has_entry(tree, wanted):
+def entry(tree, wanted):
+    # As TorchServe's model_loader looks for it. What is in an if or a try may be there: then it is taken for found.
+    classes = set()
     for node in tree.body:
-        if isinstance(node, (ast.ClassDef, ast.If, ast.Try, ast.With)):
-            return True
+        if isinstance(node, (ast.If, ast.Try, ast.With, ast.Delete)):
+            return "found"
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == wanted:
-            return True
+            return "found"
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(not isinstance(each, ast.Name) or each.id == wanted for each in targets):
-                return True
+            names = {getattr(each, "id", None) for each in targets}
+            if None in names or wanted in names or names & classes:
+                return "found"
         if isinstance(node, ast.ImportFrom) and any((each.asname or each.name) in ("*", wanted) for each in node.names):
-            return True
-    return False
+            return "found"
+        if isinstance(node, ast.ClassDef):
+            if node.decorator_list:
+                return "found"
+            classes.add(node.name)
+    return ("none", "found", "several")[min(len(classes), 2)]
 
 own = spec(module)
 stock = os.path.join(home, "ts", "torch_handler", module + ".py")
@@ -99,7 +106,7 @@ if own is not None and own.origin and own.origin not in ("built-in", "frozen"):
     found["file"] = own.origin
     walk(own.origin, "")
     tree = parse(own.origin) if not found["broken"] else None
-    found["entry"] = tree is None or has_entry(tree, function or "handle")
+    found["entry"] = "found" if tree is None else entry(tree, function or "handle")
 elif os.path.isfile(stock):
     found["file"], found["stock"] = stock, True
     walk(stock, "ts.torch_handler")
@@ -112,8 +119,8 @@ export interface HandlerFindings {
   readonly file: string | null
   /** Whether it is one of TorchServe's own. */
   readonly stock: boolean
-  /** Whether there may be a class or the function. */
-  readonly entry: boolean
+  /** Whether there is one class, or the function; `found` also when that cannot be known without running it. */
+  readonly entry: 'found' | 'none' | 'several'
   /** Files that are no Python for this interpreter. */
   readonly broken: readonly string[]
   /** Top-level modules that are nowhere, and the file that imports each. */

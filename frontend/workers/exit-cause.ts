@@ -6,13 +6,15 @@ export interface ExitCause {
   reason: string
   /** Last lines of stderr, oldest first. */
   stderr: string[]
-  /** Killed from outside (the kernel's out-of-memory killer does that), or out of heap. */
+  /** SIGKILL from outside, as the kernel's out-of-memory killer sends it, or what a shell makes of that (137), or out of heap. */
   outOfMemory: boolean
 }
 
 interface Exit {
   exitCode: number | undefined
   signal: string | undefined
+  /** Whether we sent SIGKILL. */
+  killed: boolean
   spawnError: string | undefined
   stderr: readonly string[]
   /** Why we ended it, if we did. */
@@ -26,7 +28,7 @@ export function describeExit(exit: Exit): ExitCause {
     at: new Date(),
     reason: heap ? 'The process ran out of heap memory' : words(exit),
     stderr: [...exit.stderr],
-    outOfMemory: heap || exit.exitCode === 137,
+    outOfMemory: heap || exit.exitCode === 137 || (exit.signal === 'SIGKILL' && !exit.killed),
   }
 }
 

@@ -3,6 +3,8 @@ import type { ServeError } from '../../protocol/errors.ts'
 import { isMetricLine } from '../metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
 import { readLines } from '../read-lines.ts'
+import { killSession } from './kill-session.ts'
+import { orphanGuard } from './orphan-guard.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 export interface CommandLine {
@@ -12,6 +14,11 @@ export interface CommandLine {
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
+  /**
+   * In a session of its own: Ctrl-C in a terminal does not reach it, what it starts ends with it, and it does not outlive the server.
+   * For processes that do not see to that themselves. Default false.
+   */
+  readonly ownSession?: boolean
 }
 
 export interface ProcessEvents {
@@ -30,6 +37,9 @@ export class WorkerProcess {
   readonly #process: ResultPromise<ProcessOptions>
   readonly #kept: string[] = []
   readonly #events: ProcessEvents
+  readonly #ownSession: boolean
+  #killed = false
+  #ended = false
   /** Why it is going to be ended. */
   fault: ServeError | undefined
   /** Resolves when the process has ended. */
@@ -37,12 +47,14 @@ export class WorkerProcess {
 
   /** @param explains outputs that tell why a process died */
   constructor(
-    { command, args, env, cwd }: CommandLine,
+    { command, args, env, cwd, ownSession = false }: CommandLine,
     events: ProcessEvents,
     explains: readonly WorkerOutput[] = ['stderr'],
   ) {
     this.#events = events
-    this.#process = execa(command, args, processOptions(env, cwd))
+    this.#ownSession = ownSession
+    this.#process = execa(command, args, processOptions(env, cwd, ownSession))
+    if (ownSession) orphanGuard.add(this.pid)
     for (const stream of ['stdout', 'stderr'] as const) {
       const keep = explains.includes(stream)
       readLines(this.#process[stream], (line) => {
@@ -51,7 +63,11 @@ export class WorkerProcess {
       })
     }
     this.exited = this.#watch()
-    this.#letPipesGo()
+    this.#process.once('exit', () => {
+      this.#ended = true
+      if (ownSession) this.#endSession()
+      this.#letPipesGo()
+    })
   }
 
   /** -1: it could not be started. */
@@ -60,7 +76,9 @@ export class WorkerProcess {
   }
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    this.#killed ||= signal === 'SIGKILL'
     this.#process.kill(signal)
+    if (signal === 'SIGKILL' && this.#ownSession && !this.#ended) killSession(this.pid)
   }
 
   /** Without its socket a process is of no use: it is about to leave, or made to. @param fault what is said when it is made to */
@@ -77,15 +95,19 @@ export class WorkerProcess {
   /** A process that the handler started may hold our pipes open: the worker's end must not wait for its end. */
   #letPipesGo(): void {
     const { stdout, stderr } = this.#process
-    this.#process.once('exit', () => {
-      const timer = setTimeout(() => {
-        stdout.destroy()
-        stderr.destroy()
-      }, EXIT_LAG_MS)
-      void this.exited.then(() => {
-        clearTimeout(timer)
-      })
+    const timer = setTimeout(() => {
+      stdout.destroy()
+      stderr.destroy()
+    }, EXIT_LAG_MS)
+    void this.exited.then(() => {
+      clearTimeout(timer)
     })
+  }
+
+  /** What it started has nobody to work for. */
+  #endSession(): void {
+    killSession(this.pid)
+    orphanGuard.remove(this.pid)
   }
 
   async #watch(): Promise<ExitCause> {
@@ -93,6 +115,7 @@ export class WorkerProcess {
     const cause = describeExit({
       exitCode,
       signal,
+      killed: this.#killed,
       spawnError: exitCode === undefined && signal === undefined ? originalMessage : undefined,
       stderr: this.#kept,
       fault: this.fault,
@@ -112,10 +135,15 @@ interface ProcessOptions {
   buffer: false
   reject: false
   forceKillAfterDelay: false
+  detached: boolean
 }
 
 /** stdin stays open: a worker of ours leaves when it ends, so none outlives its frontend. */
-function processOptions(env: Readonly<Record<string, string>>, cwd: string): ProcessOptions {
+function processOptions(
+  env: Readonly<Record<string, string>>,
+  cwd: string,
+  detached: boolean,
+): ProcessOptions {
   return {
     env,
     extendEnv: false,
@@ -126,5 +154,6 @@ function processOptions(env: Readonly<Record<string, string>>, cwd: string): Pro
     buffer: false,
     reject: false,
     forceKillAfterDelay: false,
+    detached,
   }
 }

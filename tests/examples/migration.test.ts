@@ -74,7 +74,6 @@ function configuration([inference, management, metrics, grpc, grpcManagement]: r
     `grpc_management_port=${grpcManagement}`,
     'number_of_netty_threads=32',
     'vmargs=-Xmx1g',
-    'disable_token_authorization=true',
     'install_py_dep_per_model=true',
     '',
   ].join('\n')

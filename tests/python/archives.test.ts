@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { join } from 'node:path'
+import { inferenceClient, type PredictionResponse } from '../support/grpc-clients.ts'
 import { packPython } from '../support/python/archive.ts'
 import { EXCHANGES, exchange, exchangeName } from '../support/python/exchanges.ts'
 import { PYTHON_MODELS } from '../support/python/models.ts'
@@ -63,6 +64,23 @@ await describePython('archives of the real torch-model-archiver', (python) => {
       rawRequest(server.ports.inference, '/predictions/steps', { body: String(steps) })
     const answers = await Promise.all([ask(6), ask(3), ask(1)])
     expect(answers.map(({ chunks }) => chunks.length)).toEqual([6, 3, 1])
+  })
+
+  test('gRPC sequences reach the worker that has their sum', async () => {
+    const client = inferenceClient(server.ports.grpcInference)
+    const duplex = client.StreamPredictions2()
+    const sums: string[] = []
+    for (const value of ['1', '2', '4']) {
+      const answered = new Promise<PredictionResponse>((resolve, reject) => {
+        duplex.once('data', (got) => resolve(got as PredictionResponse))
+        duplex.once('error', (error) => reject(new Error('The stream failed', { cause: error })))
+      })
+      duplex.write({ model_name: 'sums', sequence_id: 'g', input: { data: Buffer.from(value) } })
+      sums.push((await answered).prediction.toString())
+    }
+    expect(sums).toEqual(['1', '3', '7'])
+    duplex.end()
+    client.close()
   })
 
   // TorchServe ends the first with `Worker died.` behind its answer, and never answers the second.

@@ -65,6 +65,16 @@ await describePython('asyncCommunication', ({ python }) => {
     expect(await running.done).toMatchObject({ status: 200, complete: true })
   })
 
+  test('an item over max_response_size fails its request alone', async () => {
+    const running = begin(server, 'side', { name: 'running', n: 6, ms: 50 })
+    await running.gotChunks(1)
+    const { pid } = await server.worker('side')
+    const large = await predict(server, 'side', { name: 'large', n: 1, size: 7_000_000 })
+    expect(errorOf(large)).toEqual([500, expect.stringContaining('is larger than max_response_size')])
+    expect(await running.done).toMatchObject({ status: 200, complete: true })
+    expect((await server.worker('side')).pid).toBe(pid)
+  })
+
   test('a batch of several requests is one call', async () => {
     const answers = await Promise.all(['x', 'y'].map((name) => answerOf(server, 'batched', { name })))
     expect(answers).toMatchObject([
@@ -105,7 +115,7 @@ await describePython('asyncCommunication', ({ python }) => {
       ({ inFlight }) => inFlight === 1,
     )
     process.kill(pid, 'SIGKILL')
-    expect(errorOf(await running.done)).toEqual([500, 'Worker died.'])
+    expect(errorOf(await running.done)).toEqual([507, 'Worker died.'])
   })
 
   test('the response timeout holds for each request, and harms no other', async () => {

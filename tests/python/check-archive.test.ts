@@ -8,6 +8,8 @@ import { tempDir } from '../support/temp.ts'
 import { zipOf } from '../support/zip.ts'
 
 const HANDLE = 'def handle(data, context):\n    return None\n'
+const CLASS = (name: string): string =>
+  `class ${name}:\n    def initialize(self, context):\n        pass\n    def handle(self, data, context):\n        return data\n`
 
 interface Checked {
   status: number
@@ -87,6 +89,15 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     expect(readdirSync(join(archive, '..'))).toEqual(before)
   })
 
+  test('a GPU that is asked for and is not there is said', async () => {
+    const { status, out } = await check(await packed({ config: 'deviceType: gpu\n' }), {
+      ...config,
+      number_of_gpu: '0',
+    })
+    expect(out).toContain('on cpu (deviceType is gpu, but no GPU was found) at start')
+    expect(status).toBe(0)
+  })
+
   test('imports that nobody can serve are named with the file and the command', async () => {
     const archive = await packed({
       handler:
@@ -128,7 +139,14 @@ await describePython('archives of the real torch-model-archiver', (environment) 
       'no entry',
       { handler: 'import json\ndef predict(data, context):\n    pass\n' },
       2,
-      /neither a class nor the function/,
+      /neither a class nor the function handle\./,
+    ],
+    ['two classes', { handler: `${CLASS('A')}${CLASS('B')}` }, 2, /several classes and no function handle/],
+    [
+      'two classes behind a function',
+      { handler: `${CLASS('A')}${CLASS('B')}handle = A().handle\n` },
+      0,
+      /The archive runs here/,
     ],
   ])('%s is found without running the handler', async (_name, archive, expected, message) => {
     const { status, out } = await check(await packed(archive), config)

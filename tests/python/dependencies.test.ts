@@ -10,6 +10,8 @@ import { packPython } from '../support/python/archive.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { writeWheel } from '../support/python/wheel.ts'
 import { isAlive } from '../support/processes.ts'
+import { rawRequest } from '../support/raw-http.ts'
+import { startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 const HANDLER = 'def handle(data, context):\n    return None\n'
@@ -108,6 +110,47 @@ await describePython('the packages of a Python model', (environment) => {
     })
     await prepared.dispose()
   })
+
+  test('a started server installs them when the archive is registered, and says why it could not', async () => {
+    const store = tempDir()
+    const pack = async (name: string, requirements: string, config = ''): Promise<void> => {
+      const handler = `import ${name}\ndef handle(data, context):\n    return data and [${name}.__file__]\n`
+      await packPython(environment, store, {
+        ...{ name, handler, requirements, config: `minWorkers: 1\nmaxWorkers: 1\n${config}` },
+      })
+    }
+    await pack('served', `${await wheel('served')}\n`)
+    await pack('servedvenv', `${await wheel('servedvenv')}\n`, 'useVenv: true\n')
+    await pack('unserved', '/no/such.whl\n')
+    const server = await startServer({
+      modelStore: store,
+      config: { python, install_py_dep_per_model: true },
+    })
+    const register = (name: string) =>
+      server.manage('POST', `/models?url=${name}.mar&initial_workers=1&synchronous=true`)
+    for (const [name, place] of [
+      ['served', 'packages'],
+      ['servedvenv', 'venv'],
+    ] as const) {
+      expect((await register(name)).status).toBe(200)
+      const { body } = await rawRequest(server.ports.inference, `/predictions/${name}`, { body: 'x' })
+      expect(body).toMatch(new RegExp(`/models/[^/]+/${place}/.*${name}\\.py$`))
+    }
+    const { status, json } = await register('unserved')
+    expect([status, json]).toEqual([
+      400,
+      {
+        code: 400,
+        type: 'ModelException',
+        message: 'Custom pip package installation failed for model unserved',
+      },
+    ])
+    expect(server.output.some((line) => line.includes('pip-unserved') && line.includes('such.whl'))).toBe(
+      true,
+    )
+    expect(await server.stop()).toBe(0)
+    expect(server.leftovers()).toEqual(['models'])
+  }, 120_000)
 
   test('calling it off ends pip and what pip started', async () => {
     // A source package runs code while pip builds it; no index is asked for what builds it.

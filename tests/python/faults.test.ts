@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { status as Status } from '@grpc/grpc-js'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { readAll } from '../support/grpc-clients.ts'
 import { isAlive, isRunning } from '../support/processes.ts'
 import {
   allReady,
@@ -15,7 +17,7 @@ import { describePython } from '../support/python/test-python.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 /** One for each death: a worker that dies again and again is started later and later. */
-const MODELS = ['idle', 'busy', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
+const MODELS = ['idle', 'killed', 'busy', 'streams', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
 
 await describePython('Python workers that fail', ({ python, realTorch }) => {
   let server: Server
@@ -48,7 +50,20 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(await back('idle', pid)).toBe('The process was killed by SIGKILL')
   })
 
-  test('killed in a request: that request fails at once, a waiting one is served by the new process', async () => {
+  // As TorchServe answers it: so the kernel ends a process when memory runs out.
+  test('killed from outside in a request: 507 at once', async () => {
+    const { pid } = await server.worker('killed')
+    const running = predict(server, 'killed', { op: 'sleep', ms: 60_000 })
+    await server.until(
+      () => server.worker('killed'),
+      ({ inFlight }) => inFlight === 1,
+    )
+    process.kill(pid, 'SIGKILL')
+    expect(errorOf(await running)).toEqual([507, 'Worker died.'])
+    expect(await back('killed', pid)).toBe('The process was killed by SIGKILL')
+  })
+
+  test('killed in a stream: it breaks at once, a waiting request is served by the new process', async () => {
     const { pid } = await server.worker('busy')
     const running = begin(server, 'busy', { op: 'stream', n: 1000, ms: 20 })
     await running.gotChunks(1)
@@ -57,6 +72,20 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect((await running.done).complete).toBe(false)
     expect((await waiting).status).toBe(200)
     await back('busy', pid)
+  })
+
+  test('killed in a gRPC stream: the status says it, behind what came', async () => {
+    const grpc = new GrpcPredictor(server)
+    const { pid } = await server.worker('streams')
+    const stream = grpc.begin('streams', { op: 'stream', n: 1000, ms: 20 })
+    const ended = readAll(stream)
+    await new Promise((resolve) => stream.once('data', resolve))
+    process.kill(pid, 'SIGKILL')
+    const { messages, error } = await ended
+    expect(messages.length).toBeGreaterThan(0)
+    expect([error?.code, error?.details.split('\n')[0]]).toEqual([Status.INTERNAL, 'Worker died.'])
+    grpc.close()
+    await back('streams', pid)
   })
 
   test('sys.exit in the handler: Worker died., with the exit code in describe', async () => {
@@ -140,17 +169,6 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(await back('hangs', pid)).toBe('Killed: a request that nobody waits for gave no sign for 1000 ms')
   })
 
-  test('a worker leaves when its server was killed', async () => {
-    const other = await startServer({ models: [pythonFolder('ops', 'ops')], config: { python } })
-    await allReady(other, ['ops'])
-    const { pid } = await other.worker('ops')
-    await other.stop('SIGKILL')
-    await other.until(
-      () => Promise.resolve(isRunning(pid)),
-      (running) => !running,
-    )
-  })
-
   test('unregistering does not wait for a handler that works for nobody', async () => {
     const { pid } = await server.worker('idle')
     const left = begin(server, 'idle', { op: 'stream', n: 2, ms: 60_000 })
@@ -180,8 +198,9 @@ await describePython('Python workers that cannot start', ({ python }) => {
   async function register(
     name: string,
     source: string,
+    config: Record<string, unknown> = {},
   ): Promise<{ status: number; message: string; log: string }> {
-    const folder = pythonFolder(name, 'ops', { maxRetryTimeoutInSec: 0 })
+    const folder = pythonFolder(name, 'ops', { maxRetryTimeoutInSec: 0, ...config })
     const path = folder.slice(name.length + 1)
     writeFileSync(`${path}/ops.py`, source)
     cpSync(path, `${server.folder}/store/${name}`, { recursive: true })
@@ -220,6 +239,19 @@ await describePython('Python workers that cannot start', ({ python }) => {
     const { status, log } = await register('broken', 'import not_there\n')
     expect(status).toBe(500)
     expect(log).toContain("No module named 'ts.torch_handler.ops'")
+  })
+
+  test('loading for longer than startupTimeout: 500, and the process is gone', async () => {
+    const source =
+      'import os, time\nclass A:\n  def initialize(self, c):\n    print("me", os.getpid(), flush=True)\n    time.sleep(600)\n  def handle(self, d, c): pass\n'
+    const { status, message, log } = await register('late', source, { startupTimeout: 1 })
+    expect(status).toBe(500)
+    expect(message).toContain('The worker was not loaded within 1 s (startupTimeout)')
+    const pid = Number(/ me (\d+)$/m.exec(log)?.[1])
+    await server.until(
+      async () => isRunning(pid),
+      (running) => !running,
+    )
   })
 
   test('no interpreter: one error, with the reason in the log', async () => {

@@ -18,19 +18,20 @@ await describePython('Rank groups of Python workers', ({ python }) => {
     type: string,
     env: Record<string, string> = {},
     config: Record<string, unknown> = {},
+    name = type,
   ): Promise<Server> {
-    logs[type] = tempDir()
+    logs[name] = tempDir()
     const level = type === 'custom' ? { parallelLevel: 2 } : { torchrun: { 'nproc-per-node': 2 } }
     const model = pythonFolder('ranks', 'ranks', { parallelType: type, ...level, ...config })
-    return (servers[type] = await startServer({
+    return (servers[name] = await startServer({
       models: [model],
       config: { python },
-      env: { RANK_LOG: logs[type], ...env },
+      env: { RANK_LOG: logs[name], ...env },
     }))
   }
 
   beforeAll(async () => {
-    await Promise.all(['tp', 'pp', 'custom'].map((type) => start(type)))
+    await Promise.all(['tp', 'pp', 'pptp', 'custom'].map((type) => start(type)))
     await Promise.all(Object.values(servers).map((server) => allReady(server, ['ranks'])))
   }, PYTHON_MS)
 
@@ -43,17 +44,20 @@ await describePython('Rank groups of Python workers', ({ python }) => {
     return Number(/pid=(\d+)/.exec(seen(type, rank).findLast((line) => line.startsWith('loaded')) ?? '')?.[1])
   }
 
-  test('tp: every rank gets the request, and one answer comes, of rank 0', async () => {
-    const response = await predict(servers['tp']!, 'ranks', {})
-    expect(response.chunks.map(String)).toEqual(['from rank 0\n', 'end of rank 0 of 2'])
-    const wanted = `request ${response.headers['x-request-id']}`
-    for (const rank of [0, 1]) {
-      await servers['tp']!.until(
-        () => Promise.resolve(seen('tp', rank)),
-        (lines) => lines.includes(wanted),
-      )
-    }
-  })
+  test.each(['tp', 'pptp'])(
+    '%s: every rank gets the request, and one answer comes, of rank 0',
+    async (type) => {
+      const response = await predict(servers[type]!, 'ranks', {})
+      expect(response.chunks.map(String)).toEqual(['from rank 0\n', 'end of rank 0 of 2'])
+      const wanted = `request ${response.headers['x-request-id']}`
+      for (const rank of [0, 1]) {
+        await servers[type]!.until(
+          () => Promise.resolve(seen(type, rank)),
+          (lines) => lines.includes(wanted),
+        )
+      }
+    },
+  )
 
   test('pp: rank 0 alone gets the request', async () => {
     const response = await predict(servers['pp']!, 'ranks', {})
@@ -97,7 +101,7 @@ await describePython('Rank groups of Python workers', ({ python }) => {
   test(
     'a rank that cannot load fails the worker, though the other one can',
     async () => {
-      const server = await start('pptp', { FAIL_RANK: '1' }, { maxRetryTimeoutInSec: 0 })
+      const server = await start('tp', { FAIL_RANK: '1' }, { maxRetryTimeoutInSec: 0 }, 'failing')
       const { lastExit } = await server.until(
         () => server.worker('ranks'),
         (worker) => worker.state === 'failed',
@@ -111,7 +115,7 @@ await describePython('Rank groups of Python workers', ({ python }) => {
   test(
     'no rank outlives its server',
     async () => {
-      const pids = ['tp', 'pp'].flatMap((type) => [pidOf(type, 0), pidOf(type, 1)])
+      const pids = ['tp', 'pp', 'pptp'].flatMap((type) => [pidOf(type, 0), pidOf(type, 1)])
       expect(pids.every((pid) => pid > 0)).toBe(true)
       expect(await Promise.all(Object.values(servers).map((server) => server.stop()))).toEqual(
         Object.values(servers).map(() => 0),

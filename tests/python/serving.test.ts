@@ -19,7 +19,7 @@ await describePython('Python handlers', ({ python }) => {
         pythonFolder('entry', 'ops', {}, { handler: 'ops:handle' }),
       ],
       config: { python, metrics_mode: 'prometheus', blacklist_env_vars: 'SECRET_.*' },
-      env: { SECRET_WORD: 'x', PYTHONPATH: '/somewhere/else' },
+      env: { SECRET_WORD: 'x', OPEN_WORD: 'y', PYTHONPATH: '/somewhere/else' },
     })
     await allReady(server, ['ops', 'classy', 'batched', 'entry'])
     grpc = new GrpcPredictor(server)
@@ -87,11 +87,24 @@ await describePython('Python handlers', ({ python }) => {
         server_name: 'MMS',
         limit_max_image_pixels: true,
         python,
-        decode: 'true',
         manifest: { model: { modelName: 'ops', handler: 'ops' } },
         yaml: { minWorkers: 1, mine: { deep: [1] } },
       })
       expect(seen['cwd']).toBe(seen['model_dir'])
+      expect(seen['env']).toEqual({
+        ...{ OPEN_WORD: 'y', TS_DECODE_INPUT_REQUEST: 'true' },
+        ...{ TS_IPEX_ENABLE: 'false', TS_IPEX_GPU_ENABLE: 'false' },
+        ...{
+          TS_REQUEST_SEQUENCE_ID: 'ts_request_sequence_id',
+          TS_REQUEST_SEQUENCE_START: 'ts_request_sequence_start',
+          TS_REQUEST_SEQUENCE_END: 'ts_request_sequence_end',
+        },
+      })
+      expect(seen['argv']).toEqual([
+        expect.stringMatching(/\/ts\/model_service_worker\.py$/),
+        ...['--sock-type', 'unix', '--sock-name', expect.stringMatching(/\/\.ts\.sock\.9000$/)],
+        ...['--metrics-config', expect.stringMatching(/\/metrics\.yaml$/)],
+      ])
       expect(seen['pythonpath']).toBe(`/somewhere/else:${String(seen['model_dir'])}`)
     })
 

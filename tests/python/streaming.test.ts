@@ -11,12 +11,14 @@ await describePython('Streams of Python handlers', ({ python }) => {
   beforeAll(async () => {
     server = await startServer({
       models: [
-        pythonFolder('ops', 'ops'),
+        pythonFolder('ops', 'ops', { cancelGraceMs: 60_000 }),
         pythonFolder('batched', 'ops', { batchSize: 2, maxBatchDelay: 10_000 }),
-        pythonFolder('limited', 'ops', { cancelGraceMs: 300 }),
-        pythonFolder('patient', 'ops', { responseTimeout: 1, gapTimeout: 30, firstResponseTimeout: 30 }),
+        pythonFolder('limited', 'ops'),
+        pythonFolder('patient', 'ops', {
+          ...{ responseTimeout: 1, gapTimeout: 30, firstResponseTimeout: 30, cancelGraceMs: 60_000 },
+        }),
       ],
-      config: { python, metrics_mode: 'prometheus' },
+      config: { python, metrics_mode: 'prometheus', python_cancel_grace_ms: 300 },
     })
     await allReady(server, ['ops', 'batched', 'limited', 'patient'])
     grpc = new GrpcPredictor(server)

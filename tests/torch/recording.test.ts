@@ -11,6 +11,16 @@ import { PYTHON_MODELS } from '../support/python/models.ts'
 import { readRecording, writeRecording } from '../support/python/recording.ts'
 import { standInPython } from '../support/python/environments.ts'
 import { describePython, type TestPython } from '../support/python/test-python.ts'
+import {
+  FRAME_MODELS,
+  packFrameModels,
+  readFrames,
+  recordedFrames,
+  recorderEnv,
+  sendRequests,
+  writeFrames,
+  type Frames,
+} from '../support/python/sent-frames.ts'
 import { hasJava, TorchServe } from '../support/python/torchserve.ts'
 import { tempDir } from '../support/temp.ts'
 import { packTorchModels, TORCH_EXCHANGES } from './models.ts'
@@ -57,5 +67,26 @@ await describePython('the recording of TorchServe’s answers', (python) => {
   const each = java ? test.each(ALL.map(exchangeName)) : test.skip.each(['needs Java'])
   each('%s', (name) => {
     expect(readRecording()[name]).toEqual(answers[name])
+  })
+})
+
+/** What TorchServe sends to its worker: our frontend's frames are held against it (tests/python/frames.test.ts). */
+await describePython('the recording of TorchServe’s requests to its worker', () => {
+  const recorded = java ? test : test.skip
+  recorded('is what it sends', async () => {
+    const light = (await standInPython())!
+    const [store, folder] = [tempDir(), tempDir()]
+    await packFrameModels(light, store)
+    const env = recorderEnv(light, folder)
+    const torchserve = await TorchServe.start(light, store, tempDir(), FRAME_MODELS, env)
+    try {
+      await sendRequests(torchserve.ports)
+    } finally {
+      await torchserve.stop()
+    }
+    const frames = recordedFrames(env)
+    if (process.env['UPDATE_RECORDING'] === '1') writeFrames(frames)
+    const sizes = (all: Frames) => Object.values(all).map((of) => of.length)
+    expect(sizes(frames)).toEqual(sizes(readFrames()))
   })
 })

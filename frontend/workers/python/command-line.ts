@@ -52,6 +52,7 @@ export function pythonLaunch(
         ...threadEnv(model),
       },
       cwd: model.prepared.modelDir,
+      ownSession: true,
     },
     socketPaths,
   }

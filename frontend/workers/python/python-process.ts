@@ -1,5 +1,7 @@
 import { ServeError } from '../../../protocol/errors.ts'
 import type { ExitCause } from '../exit-cause.ts'
+import { killSession } from '../kill-session.ts'
+import { orphanGuard } from '../orphan-guard.ts'
 import { type CommandLine, type ProcessEvents, WorkerProcess } from '../worker-process.ts'
 import { startError } from './load-error.ts'
 
@@ -16,6 +18,8 @@ export class PythonProcess {
   readonly #process: WorkerProcess
   readonly #ranks: number
   readonly #pids: number[] = []
+  /** Ranks of torchrun that nobody has ended. */
+  readonly #living = new Set<number>()
   #startedRanks = 0
   #resolveStarted!: () => void
   #rejectStarted!: (error: ServeError) => void
@@ -35,6 +39,7 @@ export class PythonProcess {
       events.onLine(stream, line)
     }
     const onExit = (cause: ExitCause): void => {
+      this.#endRanks()
       this.#rejectStarted(startError(cause))
       events.onExit(cause)
     }
@@ -78,15 +83,23 @@ export class PythonProcess {
   kill(): void {
     if (this.#ranks > 0 && this.#pids.length < this.#ranks) this.#terminateThenKill()
     else {
-      for (const pid of this.#ranks > 0 ? this.#pids : []) killQuietly(pid)
+      this.#endRanks()
       this.#process.kill('SIGKILL')
     }
+  }
+
+  #endRanks(): void {
+    for (const pid of this.#living) {
+      killSession(pid)
+      orphanGuard.remove(pid)
+    }
+    this.#living.clear()
   }
 
   #terminateThenKill(): void {
     this.terminate()
     const timer = setTimeout(() => {
-      for (const pid of this.#pids) killQuietly(pid)
+      this.#endRanks()
       this.#process.kill('SIGKILL')
     }, TORCHRUN_LAG_MS)
     void this.exited.then(() => {
@@ -96,17 +109,16 @@ export class PythonProcess {
 
   #look(line: string): void {
     const pid = PID.exec(line)?.[1]
-    if (pid !== undefined) this.#pids.push(Number(pid))
+    if (pid !== undefined) this.#found(Number(pid))
     if (!line.endsWith(STARTED)) return
     this.#startedRanks += 1
     if (this.#startedRanks === Math.max(1, this.#ranks)) this.#resolveStarted()
   }
-}
 
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended already.
+  #found(pid: number): void {
+    this.#pids.push(pid)
+    if (this.#ranks === 0) return
+    this.#living.add(pid)
+    orphanGuard.add(pid)
   }
 }

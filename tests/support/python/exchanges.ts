@@ -57,6 +57,8 @@ export const EXCHANGES: readonly Exchange[] = [
   { model: 'steps', body: '3' },
   { model: 'slowly', type: JSON_TYPE, body: '{"seconds": 0.01}' },
   { model: 'slowly', type: JSON_TYPE, body: '{"seconds": 0.05, "stream": true}' },
+  { model: 'slowly', over: 'grpc', body: '{"seconds": 0.01}' },
+  { model: 'slowly', over: 'grpc-stream', body: '{"seconds": 0.05, "stream": true}' },
 ]
 
 /** One line that names it. */

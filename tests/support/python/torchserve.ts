@@ -35,12 +35,14 @@ export class TorchServe {
   /**
    * @param folder for its configuration, logs and temporary files; short, for sockets lie below it
    * @param models names that must be ready
+   * @param env variables beside its own
    */
   static async start(
     { python, bin }: TestPython,
     store: string,
     folder: string,
     models: readonly string[],
+    env: Readonly<Record<string, string>> = {},
   ): Promise<TorchServe> {
     const ports = await freePorts()
     const config = join(folder, 'config.properties')
@@ -63,6 +65,7 @@ export class TorchServe {
           METRICS_LOCATION: join(folder, 'logs'),
           TEMP: join(folder, 'tmp'),
           TMPDIR: join(folder, 'tmp'),
+          ...env,
         },
         stdio: ['ignore', 'pipe', 'pipe'],
         detached: true,

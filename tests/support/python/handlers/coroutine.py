@@ -21,7 +21,7 @@ class Coroutine:
         running += 1
         most = max(most, running)
         try:
-            return [await self.one(row.get("body") or {}, context) for row in data]
+            return [await self.one(row.get("body") or row.get("data") or {}, context) for row in data]
         finally:
             running -= 1
 

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+import subprocess
 import sys
 import time
 
@@ -56,7 +57,8 @@ def properties(i, body, context):
         "cwd": os.getcwd(),
         "python": sys.executable,
         "pythonpath": os.environ["PYTHONPATH"],
-        "decode": os.environ["TS_DECODE_INPUT_REQUEST"],
+        "argv": sys.argv,
+        "env": {name: value for name, value in os.environ.items() if name.startswith(("TS_", "SECRET_", "OPEN_"))},
     }
 
 
@@ -116,6 +118,11 @@ def leave(i, body, context):
 def sleep(i, body, context):
     time.sleep(body["ms"] / 1000)
     return "awake"
+
+
+def parent(i, body, context):
+    """Starts a process that would go on for long."""
+    return {"child": subprocess.Popen(["sleep", "600"]).pid}
 
 
 def half(i, body, context):

@@ -1,6 +1,7 @@
 """Every rank notes what it sees; rank 0 answers."""
 
 import os
+import time
 
 from ts.handler_utils.utils import send_intermediate_predict_response
 
@@ -24,4 +25,5 @@ class Ranks:
         if body == {"die": RANK}:
             os._exit(1)
         send_intermediate_predict_response([f"from rank {RANK}\n"], context.request_ids, "Intermediate", 200, context)
+        time.sleep(body.get("sleep", 0) if isinstance(body, dict) else 0)
         return [f"end of rank {RANK} of {os.environ.get('WORLD_SIZE')}"]

@@ -1,6 +1,7 @@
 """A coroutine: many requests at once, each as slow as it wants to be."""
 
 import asyncio
+import json
 
 from ts.handler_utils.utils import send_intermediate_predict_response
 
@@ -11,6 +12,7 @@ class Slowly:
 
     async def handle(self, data, context):
         wish = data[0].get("body", data[0].get("data"))
+        wish = wish if isinstance(wish, dict) else json.loads(bytes(wish))
         self.running += 1
         try:
             if wish.get("stream"):
