@@ -19,9 +19,14 @@ function decoded(value: unknown): unknown {
 
 function parsed(main: unknown): object | undefined {
   if (main === undefined || main === '') return undefined
-  const value = typeof main === 'string' ? json(main) : main
+  const value = typeof main === 'string' ? json(lastSaid(main)) : main
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw new PredictionException('The body must be a JSON object', 400)
+}
+
+/** In a chat by the server's default template (docs/openai.md): what the user said last. */
+function lastSaid(text: string): string {
+  return /(?:^|\n)User: ([^\n]*)\nAssistant:$/.exec(text)?.[1] ?? text
 }
 
 function json(text: string): unknown {

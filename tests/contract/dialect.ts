@@ -1,4 +1,4 @@
-/** How a stream ended, as its client sees it. */
+/** How a request ended, as its client sees it. */
 export type End =
   /** A status before the first item. */
   | { kind: 'refused'; status: string; message: string }
@@ -7,14 +7,17 @@ export type End =
   | { kind: 'failed'; message: string }
   | { kind: 'left' }
 
-export interface StreamOptions {
+export interface AskOptions {
   /** Leave after so many items. */
   leaveAfter?: number
-  /** Read nothing for so long (milliseconds) after the answer's beginning, then leave. */
-  stallMs?: number
+  /** Leave after so many milliseconds, whatever came. */
+  leaveAfterMs?: number
+  /** Read nothing more once the answer has begun, until this aborts; then leave. */
+  stallUntil?: AbortSignal
 }
 
-export interface Streamed {
+export interface Asked {
+  /** What came; of a whole answer it is all in one. */
   readonly items: readonly { text: string; at: number }[]
   readonly end: End
   /** performance.now() when the client left. */
@@ -23,13 +26,15 @@ export interface Streamed {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** One way to ask a model for a stream. */
+/** One way to ask a model. */
 export interface Dialect {
   readonly name: string
+  /** The answer is whole: there are no items to watch. */
+  readonly whole: boolean
   /** HTTP: the headers of point 7 have a meaning. */
   readonly http: boolean
   /** The status of an unknown model. */
   readonly notFound: string
-  stream(model: string, input: string, options?: StreamOptions): Promise<Streamed>
+  ask(model: string, input: string, options?: AskOptions): Promise<Asked>
   close(): void
 }

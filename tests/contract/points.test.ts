@@ -1,82 +1,86 @@
-import { once } from 'node:events'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { afterEach, expect, test } from '@jest/globals'
-import { FORMS } from './dialects/forms.ts'
-import { HttpDialect } from './dialects/http.ts'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { DefectiveGrpc } from './defective/grpc.ts'
+import { DefectiveHttp } from './defective/http.ts'
+import type { Defect } from './defective/runs.ts'
 import { POINTS } from './points.ts'
+import { report } from './report.ts'
 
-let server: Server | undefined
+const MODELS = { model: 'count', limited: 'limited', ranked: 'ranked' }
 
-afterEach(async () => {
-  server?.closeAllConnections()
-  if (server !== undefined) await once(server.close(), 'close')
-})
+const UNKNOWN = '1 an unknown model is refused with a status, not in the stream'
+const BEFORE = '1 a failure before the first item is a status'
+const EACH = '2 every item arrives when it is made, as an item of its own'
+const AFTER = '3 a failure after the first item looks different from the end'
+const WHOLE = '3 a failure after some items leaves nothing of a whole answer'
+const LEAVES = '4 the handler stops when the client leaves'
+const STALLED = '5 a client that does not read holds its own handler back'
+const TOGETHER = '5 eight streams of one model progress together'
+const FIRST = '6 the limit on the first response is its own'
+const GAP = '6 the limit on a gap is its own'
+const TOTAL = '6 the limit on the whole request is its own'
+const HEADERS = '7 never compressed, Cache-Control no-cache, X-Accel-Buffering no'
+const RANKS = '8 of a group of ranks one sends'
 
-interface Run {
-  n: number
-  fail?: number
+/** What each server lacks, and what may follow from that: it depends on how the protocol tells a failure, or on time. */
+const ROWS: [what: Defect | 'lacks nothing', lacks: string[], mayLack?: string[]][] = [
+  ['lacks nothing', []],
+  ['tells of failures only in the stream', [UNKNOWN, BEFORE, FIRST]],
+  ['keeps all items until the end', [EACH, AFTER, STALLED, GAP], [TOGETHER, TOTAL]],
+  ['joins items', [EACH, AFTER, TOGETHER, GAP, RANKS]],
+  ['ends a failure as if it were the end', [AFTER, GAP, TOTAL]],
+  ['does not notice that a client leaves', [LEAVES]],
+  ['does not wait for a slow reader', [STALLED]],
+  ['answers one request at a time', [STALLED, TOGETHER]],
+  ['has no time limits', [FIRST, GAP, TOTAL]],
+  ['has one time limit for all', [GAP, TOTAL]],
+  ['lets every rank send', [RANKS]],
+]
+
+type Start = (defect?: Defect) => Promise<DefectiveHttp | DefectiveGrpc>
+
+/** The points that a server lacks, as the report names them. */
+async function lacking(start: Start, what: Defect | 'lacks nothing'): Promise<string[]> {
+  const running = await start(what === 'lacks nothing' ? undefined : what)
+  const lines: string[] = []
+  const { passed, failed } = await report([running.dialect], MODELS, (line) => lines.push(line))
+  await running.close()
+  const lacks = lines.filter((line) => line.startsWith('LACKS'))
+  expect([lines.length, lacks.length]).toEqual([passed + failed, failed])
+  const beginning = `LACKS   ${running.dialect.name}: `
+  return lacks.map((line) => POINTS.find(({ name }) => line.startsWith(`${beginning}${name}: `))!.name)
 }
 
-/** The numbers of the points that a server of infer_stream lacks which answers like this. */
-async function lacking(answer: (run: Run, res: ServerResponse) => void, names: string[]): Promise<string[]> {
-  server = createServer((req, res) => {
-    let body = ''
-    req.setEncoding('utf8').on('data', (piece: string) => (body += piece))
-    req.on('end', () => {
-      const { inputs } = JSON.parse(body) as { inputs: { data: string[] }[] }
-      answer(JSON.parse(inputs[0]!.data[0]!) as Run, res)
-    })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const form = FORMS.find(({ name }) => name.includes('infer_stream'))!
-  const dialect = new HttpDialect(`http://127.0.0.1:${port}`, form)
-  const lacks: string[] = []
-  for (const point of POINTS.filter(({ name }) => names.some((start) => name.startsWith(start)))) {
-    const subject = { dialect, model: 'count', items: () => Promise.resolve(0) }
-    await point.check(subject).catch(() => lacks.push(point.name.slice(0, 1)))
-  }
-  return lacks
-}
+const WHOLE_ROWS: typeof ROWS = [
+  ['lacks nothing', []],
+  ['ends a failure as if it were the end', [WHOLE]],
+  ['does not notice that a client leaves', [LEAVES]],
+  ['has no time limits', [FIRST]],
+]
 
-const event = (item: number): string => `data: ${JSON.stringify({ outputs: [{ data: [String(item)] }] })}\n\n`
+const SERVERS: [protocol: string, start: Start, rows: typeof ROWS][] = [
+  ['REST', (defect) => DefectiveHttp.start(defect), [...ROWS, ['compresses', [HEADERS]]]],
+  ['gRPC', (defect) => DefectiveGrpc.start(defect), ROWS],
+  ['REST with whole answers', (defect) => DefectiveHttp.start(defect, 'V2 infer'), WHOLE_ROWS],
+]
 
-test('a server that sends all items at once, ends a failure normally, and compresses, lacks points 2, 3 and 7', async () => {
-  const lacks = await lacking(
-    ({ n, fail = n }, res) => {
-      res.setHeader('content-type', 'text/event-stream')
-      for (let item = 1; item <= fail; item += 1) res.write(event(item))
-      res.end()
-    },
-    ['2', '3', '7'],
+/** All at once: most of the time they wait. */
+const reports = new Map<string, string[]>()
+
+beforeAll(async () => {
+  const rows = SERVERS.flatMap(([protocol, start, list]) =>
+    list.map(async ([what]) => reports.set(`${protocol} ${what}`, await lacking(start, what))),
   )
-  expect(lacks).toEqual(['2', '3', '7'])
+  await Promise.all(rows)
+}, 60_000)
+
+describe.each(SERVERS)('the report of a server over %s that', (protocol, _start, rows) => {
+  test.each(rows)('%s names what is missing', (what, lacks, mayLack = []) => {
+    const named = reports.get(`${protocol} ${what}`)!
+    expect(named.filter((name) => !mayLack.includes(name))).toEqual(lacks)
+  })
 })
 
-test('a server that answers 200 before it knows of a failure lacks point 1', async () => {
-  const lacks = await lacking(
-    (_run, res) => {
-      res.end('data: {"error":"no"}\n\n')
-    },
-    ['1'],
-  )
-  expect(lacks).toEqual(['1', '1'])
-})
-
-test('a server that sends each item as it is made, and an error event, lacks neither 2 nor 3', async () => {
-  const lacks = await lacking(
-    ({ n, fail }, res) => {
-      let item = 0
-      const next = (): void => {
-        item += 1
-        if (fail !== undefined && item > fail) res.end('data: {"error":"as asked"}\n\n')
-        else if (item > n) res.end()
-        else res.write(event(item), () => setTimeout(next, 60))
-      }
-      next()
-    },
-    ['2', '3'],
-  )
-  expect(lacks).toEqual([])
+test('every point is missing somewhere', () => {
+  const missed = new Set([...reports.values()].flat())
+  expect([...missed].sort()).toEqual(POINTS.map(({ name }) => name).sort())
 })

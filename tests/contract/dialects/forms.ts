@@ -1,14 +1,35 @@
-import { eventReader, type HttpForm } from './http.ts'
+import type { HttpForm } from './http.ts'
+import { events, json, lines } from './readers.ts'
 
-interface Outputs {
-  outputs?: { data?: unknown[] }[]
-}
+type Json = Record<string, unknown>
 
-const firstOutput = (event: Outputs): string | undefined => {
-  const data = event.outputs?.[0]?.data
+const inference = (input: string) => ({
+  inputs: [
+    { name: 'data', shape: [1], datatype: 'BYTES', parameters: { content_type: 'str' }, data: [input] },
+  ],
+})
+const message = (input: string) => [{ role: 'user', content: input }]
+
+function outputText({ outputs }: Json): string | undefined {
+  const data = (outputs as { data?: unknown[] }[] | undefined)?.[0]?.data
   return data === undefined ? undefined : String(data.flat()[0])
 }
-const asText = (text: string): string | undefined => (text === '' ? undefined : text)
+
+function generated({ text_output: text }: Json): string | undefined {
+  return typeof text === 'string' ? text : undefined
+}
+
+interface Choice {
+  text?: string
+  delta?: { content?: string }
+  message?: { content?: string }
+}
+
+/** Without space at its ends, which may come with a neighbour: it can be the beginning of a stop. */
+function choiceText({ choices }: Json): string | undefined {
+  const choice = (choices as Choice[] | undefined)?.[0]
+  return (choice?.text ?? choice?.delta?.content ?? choice?.message?.content)?.trim()
+}
 
 /** The dialects over HTTP. `input` is the text that the model gets. */
 export const FORMS: readonly HttpForm[] = [
@@ -16,37 +37,65 @@ export const FORMS: readonly HttpForm[] = [
     name: 'TorchServe /predictions',
     path: (model) => `/predictions/${model}`,
     body: (_model, input) => JSON.parse(input) as unknown,
-    reader: () => {
-      let rest = ''
-      return (piece) => {
-        // A report of progress ends without a newline.
-        if (rest === '' && piece.startsWith('{')) return [piece]
-        const lines = (rest + piece).split('\n')
-        rest = lines.pop()!
-        return lines
-      }
-    },
+    reader: lines,
   },
   {
     name: 'V2 infer_stream',
     path: (model) => `/v2/models/${model}/infer_stream`,
-    body: (_model, input) => ({
-      inputs: [
-        { name: 'data', shape: [1], datatype: 'BYTES', parameters: { content_type: 'str' }, data: [input] },
-      ],
-    }),
-    reader: eventReader((event) => asText(firstOutput(event) ?? '')),
+    body: (_model, input) => inference(input),
+    reader: events(outputText),
   },
   {
     name: 'V2 generate_stream',
     path: (model) => `/v2/models/${model}/generate_stream`,
     body: (_model, input) => ({ text_input: input }),
-    reader: eventReader(({ text_output: text }) => (typeof text === 'string' ? asText(text) : undefined)),
+    reader: events(generated),
+  },
+  {
+    name: 'OpenAI completions stream',
+    path: () => '/v1/completions',
+    body: (model, input) => ({ model, prompt: input, stream: true }),
+    reader: events(choiceText),
+  },
+  {
+    name: 'OpenAI chat stream',
+    path: () => '/v1/chat/completions',
+    body: (model, input) => ({ model, messages: message(input), stream: true }),
+    reader: events(choiceText),
+  },
+  {
+    name: 'TorchServe /predictions whole',
+    whole: true,
+    path: (model) => `/predictions/${model}`,
+    body: (_model, input) => ({ ...(JSON.parse(input) as Json), stream: false }),
+    reader: lines,
+  },
+  {
+    name: 'V2 infer',
+    whole: true,
+    path: (model) => `/v2/models/${model}/infer`,
+    body: (_model, input) => inference(input),
+    reader: json(outputText),
+  },
+  {
+    name: 'V2 generate',
+    whole: true,
+    path: (model) => `/v2/models/${model}/generate`,
+    body: (_model, input) => ({ text_input: input }),
+    reader: json(generated),
   },
   {
     name: 'OpenAI completions',
+    whole: true,
     path: () => '/v1/completions',
-    body: (model, input) => ({ model, prompt: input, stream: true }),
-    reader: eventReader(({ choices }) => asText((choices as { text?: string }[])[0]?.text ?? '')),
+    body: (model, input) => ({ model, prompt: input }),
+    reader: json(choiceText),
+  },
+  {
+    name: 'OpenAI chat',
+    whole: true,
+    path: () => '/v1/chat/completions',
+    body: (model, input) => ({ model, messages: message(input) }),
+    reader: json(choiceText),
   },
 ]

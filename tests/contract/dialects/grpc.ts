@@ -4,30 +4,40 @@ import {
   loadPackageDefinition,
   status as Status,
   type Client,
-  type ClientReadableStream,
   type ServiceClientConstructor,
   type ServiceError,
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import type { Dialect, End, StreamOptions, Streamed } from '../dialect.ts'
+import type { Asked, AskOptions, Dialect, End } from '../dialect.ts'
 
 const PROTO = join(import.meta.dirname, '..', '..', '..', 'proto')
 const LIMIT_MS = 30_000
 
+/** A call whose messages are read one by one; of a unary call there is one. */
+export interface Answering {
+  on(event: 'data', listener: (message: unknown) => void): unknown
+  on(event: 'error', listener: (error: ServiceError) => void): unknown
+  on(event: 'end', listener: () => void): unknown
+  pause(): unknown
+  cancel(): void
+}
+
 /** How a dialect over gRPC asks, and what a message of its answer says. */
 export interface GrpcForm {
   readonly name: string
+  readonly whole?: true
   readonly file: string
   /** Full name of the service. */
   readonly service: string
   readonly notFound: string
-  call(client: Client, model: string, input: string, deadline: Date): ClientReadableStream<unknown>
+  call(client: Client, model: string, input: string, deadline: Date): Answering
   /** Undefined: no item. Throws what the message says is an error. */
   textOf(message: unknown): string | undefined
 }
 
 export class GrpcDialect implements Dialect {
   readonly name: string
+  readonly whole: boolean
   readonly http = false
   readonly notFound: string
   readonly #form: GrpcForm
@@ -35,6 +45,7 @@ export class GrpcDialect implements Dialect {
 
   constructor(target: string, form: GrpcForm) {
     this.name = form.name
+    this.whole = form.whole === true
     this.notFound = form.notFound
     this.#form = form
     const definition = loadSync(join(PROTO, form.file), {
@@ -48,23 +59,28 @@ export class GrpcDialect implements Dialect {
     this.#client = new Service(target, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 })
   }
 
-  stream(model: string, input: string, { leaveAfter, stallMs }: StreamOptions = {}): Promise<Streamed> {
+  ask(
+    model: string,
+    input: string,
+    { leaveAfter, leaveAfterMs, stallUntil }: AskOptions = {},
+  ): Promise<Asked> {
     const items: { text: string; at: number }[] = []
     const call = this.#form.call(this.#client, model, input, new Date(Date.now() + LIMIT_MS))
     return new Promise((resolve) => {
+      let timer: NodeJS.Timeout | undefined
       const finish = (end: End, leftAt?: number): void => {
+        clearTimeout(timer)
         resolve({ items, end, leftAt })
         if (end.kind !== 'finished') call.cancel()
       }
       const leave = (): void => finish({ kind: 'left' }, performance.now())
+      if (leaveAfterMs !== undefined) timer = setTimeout(leave, leaveAfterMs)
+      stallUntil?.addEventListener('abort', leave)
       call.on('error', (error: ServiceError) => finish(failure(error, items.length > 0)))
       call.on('end', () => finish({ kind: 'finished' }))
-      if (stallMs !== undefined) {
-        call.pause()
-        setTimeout(leave, stallMs)
-        return
-      }
       call.on('data', (message: unknown) => {
+        // Not before the first: a call of grpc-js that was never read from keeps all that comes in its own memory.
+        if (stallUntil !== undefined) call.pause()
         try {
           const text = this.#form.textOf(message)
           if (text === undefined) return
@@ -92,84 +108,4 @@ function failure({ code, details }: ServiceError, after: boolean): End {
   return after
     ? { kind: 'failed', message: `${status}: ${details}` }
     : { kind: 'refused', status, message: details }
-}
-
-interface InferMessage {
-  outputs?: { contents?: { bytes_contents?: Buffer[] } }[]
-  raw_output_contents?: Buffer[]
-}
-
-function inferRequest(model: string, input: string): object {
-  const contents = { bytes_contents: [Buffer.from(input)] }
-  return {
-    model_name: model,
-    id: 'contract',
-    inputs: [{ name: 'data', datatype: 'BYTES', shape: [1], contents }],
-  }
-}
-
-function inferText({ outputs = [], raw_output_contents: raw = [] }: InferMessage): string | undefined {
-  const bytes = outputs[0]?.contents?.bytes_contents?.[0] ?? raw[0]?.subarray(4)
-  return bytes === undefined || bytes.byteLength === 0 ? undefined : bytes.toString()
-}
-
-type Bidi = Client & {
-  ModelStreamInfer(options: {
-    deadline: Date
-  }): ClientReadableStream<unknown> & { write(message: object): void; end(): void }
-}
-
-function callInfer(
-  client: Client,
-  model: string,
-  input: string,
-  deadline: Date,
-): ClientReadableStream<unknown> {
-  const call = (client as Bidi).ModelStreamInfer({ deadline })
-  call.write(inferRequest(model, input))
-  call.end()
-  return call
-}
-
-export const STREAM_PREDICTIONS: GrpcForm = {
-  name: 'TorchServe StreamPredictions',
-  file: 'inference.proto',
-  service: 'org.pytorch.serve.grpc.inference.InferenceAPIsService',
-  // As in TorchServe.
-  notFound: 'INTERNAL',
-  call: (client, model, input, deadline) =>
-    (
-      client as Client & {
-        StreamPredictions(request: object, options: object): ClientReadableStream<unknown>
-      }
-    ).StreamPredictions({ model_name: model, input: { data: Buffer.from(input) } }, { deadline }),
-  textOf: (message) => {
-    const { prediction } = message as { prediction?: Buffer }
-    return prediction === undefined || prediction.byteLength === 0 ? undefined : prediction.toString()
-  },
-}
-
-export const MLSERVER_STREAM: GrpcForm = {
-  name: 'V2 ModelStreamInfer (MLServer)',
-  file: 'inference/mlserver.proto',
-  notFound: 'NOT_FOUND',
-  service: 'inference.GRPCInferenceService',
-  call: callInfer,
-  textOf: (message) => inferText(message as InferMessage),
-}
-
-export const TRITON_STREAM: GrpcForm = {
-  name: 'V2 ModelStreamInfer (Triton)',
-  file: 'inference/triton.proto',
-  notFound: 'error_message',
-  service: 'inference.GRPCInferenceService',
-  call: callInfer,
-  textOf: (message) => {
-    const { error_message: error, infer_response: response } = message as {
-      error_message?: string
-      infer_response?: InferMessage
-    }
-    if (error) throw new Error(error)
-    return inferText(response ?? {})
-  },
 }

@@ -1,12 +1,13 @@
 import { request, type IncomingMessage } from 'node:http'
-import type { Dialect, End, StreamOptions, Streamed } from '../dialect.ts'
+import type { Asked, AskOptions, Dialect, End } from '../dialect.ts'
 
 /** How a dialect over HTTP asks, and reads what comes. */
 export interface HttpForm {
   readonly name: string
+  readonly whole?: true
   path(model: string): string
   body(model: string, input: string): unknown
-  /** Takes a piece of the body; gives the items that are complete now. Throws what the stream itself says is an error. */
+  /** Takes a piece of the body; gives the items that are complete now. Throws what the answer itself says is an error. */
   reader(): (piece: string) => string[]
 }
 
@@ -14,6 +15,7 @@ const LIMIT_MS = 30_000
 
 export class HttpDialect implements Dialect {
   readonly name: string
+  readonly whole: boolean
   readonly http = true
   readonly notFound = '404'
   readonly #url: string
@@ -23,33 +25,39 @@ export class HttpDialect implements Dialect {
     this.#url = url
     this.#form = form
     this.name = form.name
+    this.whole = form.whole === true
   }
 
-  stream(model: string, input: string, options: StreamOptions = {}): Promise<Streamed> {
+  ask(model: string, input: string, options: AskOptions = {}): Promise<Asked> {
     return new Promise((resolve, reject) => {
       const body = JSON.stringify(this.#form.body(model, input))
       const headers = {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
-        'accept-encoding': 'gzip',
+        'accept-encoding': this.whole ? 'identity' : 'gzip',
       }
       const url = this.#url + this.#form.path(model)
       const asked = request(url, { method: 'POST', headers, agent: false, timeout: LIMIT_MS })
+      const leaves = leaving(options)
+      leaves.addEventListener('abort', () => {
+        resolve({ items: [], end: { kind: 'left' }, leftAt: performance.now() })
+        asked.destroy()
+      })
       asked.on('timeout', () => asked.destroy(new Error(`nothing for ${LIMIT_MS} ms`)))
       asked.on('error', reject)
       asked.on('response', (answer) => {
-        if (answer.statusCode === 200) resolve(this.#read(answer, options))
-        else resolve(refused(answer))
+        if (answer.statusCode === 200) resolve(this.#read(answer, options, leaves))
+        else refused(answer).then(resolve, reject)
       })
       asked.end(body)
     })
   }
 
   close(): void {
-    // Every stream has a connection of its own, which ends with it.
+    // Every request has a connection of its own, which ends with it.
   }
 
-  #read(answer: IncomingMessage, { leaveAfter, stallMs }: StreamOptions): Promise<Streamed> {
+  #read(answer: IncomingMessage, options: AskOptions, leaves: AbortSignal): Promise<Asked> {
     const items: { text: string; at: number }[] = []
     const take = this.#form.reader()
     const headers = answer.headers as Record<string, string>
@@ -61,16 +69,14 @@ export class HttpDialect implements Dialect {
       const leave = (): void => finish({ kind: 'left' }, performance.now())
       answer.on('error', (error) => finish({ kind: 'failed', message: error.message }))
       answer.on('end', () => finish({ kind: 'finished' }))
-      if (stallMs !== undefined) {
-        setTimeout(leave, stallMs)
-        return
-      }
+      leaves.addEventListener('abort', leave)
+      if (options.stallUntil !== undefined) return
       answer.setEncoding('utf8')
       answer.on('data', (piece: string) => {
         try {
           for (const text of take(piece)) {
             items.push({ text, at: performance.now() })
-            if (items.length === leaveAfter) leave()
+            if (items.length === options.leaveAfter) leave()
           }
         } catch (error) {
           finish({ kind: 'failed', message: (error as Error).message })
@@ -80,25 +86,14 @@ export class HttpDialect implements Dialect {
   }
 }
 
-async function refused(answer: IncomingMessage): Promise<Streamed> {
+/** Aborts when the client is to leave, whatever came. */
+function leaving({ leaveAfterMs, stallUntil }: AskOptions): AbortSignal {
+  if (leaveAfterMs === undefined) return stallUntil ?? new AbortController().signal
+  return AbortSignal.timeout(leaveAfterMs)
+}
+
+async function refused(answer: IncomingMessage): Promise<Asked> {
   let message = ''
   for await (const piece of answer.setEncoding('utf8')) message += String(piece)
   return { items: [], end: { kind: 'refused', status: String(answer.statusCode), message } }
-}
-
-/** Items of a stream of events: `data:` lines, with `textOf` what an event says. Throws the error that an event says. */
-export function eventReader(textOf: (event: Record<string, unknown>) => string | undefined) {
-  return (): ((piece: string) => string[]) => {
-    let rest = ''
-    return (piece) => {
-      const events = (rest + piece).split('\n\n')
-      rest = events.pop()!
-      return events.flatMap((event) => {
-        if (!event.startsWith('data: ') || event === 'data: [DONE]') return []
-        const value = JSON.parse(event.slice(6)) as Record<string, unknown>
-        if (value['error'] !== undefined) throw new Error(JSON.stringify(value['error']))
-        return textOf(value) ?? []
-      })
-    }
-  }
 }

@@ -1,0 +1,73 @@
+import type { Dialect } from './dialect.ts'
+import { POINTS, type Models, type Point, type Subject } from './points.ts'
+
+const POINT_LIMIT_MS = 45_000
+
+export interface Counts {
+  readonly passed: number
+  readonly failed: number
+}
+
+/** Says of each point, in each dialect, `holds`, `LACKS` and what was seen instead, or `unasked` and what it needs. */
+export async function report(
+  dialects: readonly Dialect[],
+  models: Models,
+  print: (line: string) => void,
+): Promise<Counts> {
+  let passed = 0
+  let failed = 0
+  for (const dialect of dialects) {
+    const subject = { ...models, dialect, items: itemsOf(dialect, models) }
+    for (const point of POINTS.filter((each) => concerns(each, dialect))) {
+      const where = `${dialect.name}: ${point.name}`
+      if (point.needs !== undefined && models[point.needs] === undefined) {
+        print(`unasked ${where}: needs --${point.needs}`)
+        continue
+      }
+      let lack = await lackOf(point, subject)
+      for (let k = 1; lack !== undefined && k < (point.tries ?? 1); k += 1)
+        lack = await lackOf(point, subject)
+      if (lack === undefined) passed += 1
+      else failed += 1
+      print(lack === undefined ? `holds   ${where}` : `LACKS   ${where}: ${lack}`)
+    }
+  }
+  return { passed, failed }
+}
+
+function concerns({ about = 'streams' }: Point, { whole, http }: Dialect): boolean {
+  switch (about) {
+    case 'all':
+      return true
+    case 'streams':
+      return !whole
+    case 'whole answers':
+      return whole
+    case 'streams over HTTP':
+      return !whole && http
+  }
+}
+
+function itemsOf(dialect: Dialect, { model }: Models): Subject['items'] {
+  return async (id) => {
+    const answer = await dialect.ask(model, JSON.stringify({ query: 'produced', id }))
+    const said = answer.items.map(({ text }) => text).join('')
+    if (said === '') throw new Error(`the model does not say how far it is: ${JSON.stringify(answer.end)}`)
+    return (JSON.parse(said) as { items: number }).items
+  }
+}
+
+async function lackOf(point: Point, subject: Subject): Promise<string | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done within ${POINT_LIMIT_MS} ms`)), POINT_LIMIT_MS)
+  })
+  try {
+    await Promise.race([point.check(subject), late])
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,38 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+
+/** A port that leads to a server's, through which any client can be cut off: its connections end as those of a killed process do. */
+export class Cable {
+  readonly port: number
+  readonly #server: Server
+  readonly #sockets: Set<Socket>
+
+  private constructor(server: Server, sockets: Set<Socket>) {
+    this.#server = server
+    this.#sockets = sockets
+    this.port = (server.address() as AddressInfo).port
+  }
+
+  static async to(port: number): Promise<Cable> {
+    const sockets = new Set<Socket>()
+    const server = createServer((near) => {
+      const far = connect(port, '127.0.0.1')
+      for (const socket of [near, far]) {
+        sockets.add(socket.setNoDelay())
+        socket.on('error', () => undefined)
+        socket.on('close', () => sockets.delete(socket))
+      }
+      near.pipe(far).pipe(near)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return new Cable(server, sockets)
+  }
+
+  /** Destroys every connection; milliseconds since the epoch when that was. No new one is made. May be called again. */
+  cut(): number {
+    this.#server.close()
+    const at = performance.timeOrigin + performance.now()
+    for (const socket of this.#sockets) socket.destroy()
+    return at
+  }
+}

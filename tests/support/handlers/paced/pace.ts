@@ -1,0 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** What a run is asked for: a JSON object somewhere in the text of the request, so that it survives every dialect's mapping. */
+export interface Plan {
+  /** The name under which the run says how it goes on. */
+  id: string
+  /** Default 3. */
+  n?: number
+  /** Milliseconds before the first item, default 0. */
+  first?: number
+  /** Milliseconds before each further item, default 0. */
+  gap?: number
+  /** Characters of an item, at least. */
+  pad?: number
+  /** The run fails after so many items. */
+  fail?: number
+  /** Default true; false: one answer at the end. */
+  stream?: boolean
+}
+
+export function planIn(text: string): Plan {
+  return JSON.parse(/\{.*\}/s.exec(text)![0]) as Plan
+}
+
+/** Longer than this nobody takes an item: the run stands still. */
+const STALLED_MS = 300
+
+/**
+ * The items of a run, each a number and a newline. Its log says when it began, made each item (`made-1`, ...), sent the first, stood still because its
+ * client did not read, and when its signal aborted.
+ */
+export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
+  const { id, n = 3, first = 0, gap = 0, pad = 0, fail } = plan
+  signal.addEventListener('abort', () => say('aborted', id))
+  say('began', id)
+  for (let k = 1; k <= n; k += 1) {
+    await delay(k === 1 ? first : gap, undefined, { signal }).catch(() => undefined)
+    if (signal.aborted) return
+    if (fail === k - 1) throw new Error('on purpose')
+    if (gap > 0) say(`made-${k}`, id)
+    const timer = setTimeout(say, STALLED_MS, 'stalled', id)
+    yield `${String(k).padStart(pad)}\n`
+    clearTimeout(timer)
+    if (k === 1) say('sent', id)
+  }
+}
+
+/** One line of the log; milliseconds since the epoch, with fractions. */
+function say(word: string, id: string): void {
+  console.log(`paced ${word} ${id} ${performance.timeOrigin + performance.now()}`)
+}
