@@ -1,6 +1,7 @@
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import type { Router } from '@koa/router'
 import { listenerDescription } from '../../frontend/http/api-description/documents.ts'
+import { OPENAI_PATHS } from '../../frontend/http/api-description/openai-paths.ts'
 import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
 import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
 import { MANAGEMENT_ROUTERS } from '../../frontend/http/app.ts'
@@ -41,7 +42,11 @@ const OPENAI_EXAMPLES = [
   '/openai/v1/models/echo',
   '/openai/v1/chat/completions',
   '/v2/models/echo/infer/chat/completions',
+  '/v2/models/echo/versions/1.0/infer_stream/embeddings',
 ]
+
+/** Of these OPENAI_EXAMPLES has what is to be asked. */
+const OPENAI_DOCUMENTED: ReadonlySet<string> = new Set(Object.keys(OPENAI_PATHS).map(filled))
 
 /** Every kind of route of the Open Inference Protocol. */
 const OPEN_INFERENCE_EXAMPLES = [
@@ -70,7 +75,7 @@ export function inferenceRoutes(): RestRoute[] {
     ...BEYOND_THE_TABLE,
     ...OPEN_INFERENCE_EXAMPLES,
     ...documented('inference').map(({ path }) => path),
-  ]
+  ].filter((path) => !OPENAI_DOCUMENTED.has(path))
   const routes = unique(paths.filter(isNotOpen)).flatMap((path) =>
     ['POST', 'OPTIONS'].map((method): RestRoute => ({ method, path, needs: 'inference' })),
   )
