@@ -155,6 +155,7 @@ export const TRITON_INFER = modelInfer(TRITON, 'Triton')
 export const TORCHSERVE_INFER: GrpcForm = {
   ...MLSERVER_INFER,
   name: 'V2 ModelInfer (TorchServe)',
+  notFound: 'INTERNAL',
   file: 'open_inference_grpc.proto',
   service: 'org.pytorch.serve.grpc.openinference.GRPCInferenceService',
 }

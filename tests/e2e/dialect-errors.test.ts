@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { Asked } from '../contract/dialect.ts'
+import { ALL_DIALECTS, DIALECTS, type PortDialect } from '../support/dialects.ts'
+import { PACED, pacedModels } from '../support/paced.ts'
+import { startServer, type Server } from '../support/server.ts'
+
+const MAX_REQUEST = 50_000
+const MAX_RESPONSE = 20_000
+
+let server: Server
+
+beforeAll(async () => {
+  server = await startServer({
+    models: pacedModels({ minWorkers: 1, maxWorkers: 1, asyncCommunication: true, maxConcurrency: 10 }),
+    config: { ...ALL_DIALECTS, max_request_size: MAX_REQUEST, max_response_size: MAX_RESPONSE },
+  })
+  await Promise.all(PACED.map(([, model]) => server.ready(model)))
+})
+
+async function ask(dialect: PortDialect, model: string, plan: object): Promise<Asked> {
+  const client = dialect.at(server.ports[dialect.port])
+  const asked = await client.ask(model, JSON.stringify({ id: randomUUID(), ...plan }))
+  client.close()
+  return asked
+}
+
+/** What the families of dialects say. */
+interface Statuses {
+  failed: string
+  requestTooLarge: string
+  responseTooLarge: string
+}
+
+const http = (failed: string): Statuses => ({ failed, requestTooLarge: '413', responseTooLarge: '500' })
+const grpc = (failed: string, responseTooLarge = 'RESOURCE_EXHAUSTED'): Statuses => {
+  return { failed, requestTooLarge: 'RESOURCE_EXHAUSTED', responseTooLarge }
+}
+
+function statusesOf({ name }: PortDialect, model: string): Statuses {
+  if (name.startsWith('TorchServe /')) return http('503')
+  if (name.endsWith('Predictions2') || (name.endsWith('(Triton)') && name.includes('Stream')))
+    return grpc('error_message', 'error_message')
+  if (name.startsWith('TorchServe ')) return grpc('UNAVAILABLE')
+  if (name === 'V2 ModelInfer (TorchServe)' && model === 'paced') return grpc('UNAVAILABLE')
+  if (name.startsWith('V2 Model')) return grpc('INTERNAL')
+  return http('500')
+}
+
+function expectRefused({ items, end }: Asked, status: string): void {
+  expect([items, end.kind === 'refused' ? end.status : end]).toEqual([[], status])
+}
+
+type Row = [name: string, dialect: PortDialect]
+const ALL = DIALECTS.map((dialect): Row => [dialect.name, dialect])
+const STREAMS = ALL.filter(([, dialect]) => !dialect.whole)
+const WHOLE = ALL.filter(([, dialect]) => dialect.whole)
+
+/** TorchServe's routes always stream what predictStream sends. */
+function isWhole({ name }: PortDialect, model: string): boolean {
+  return model !== 'native' || name !== 'TorchServe /predictions whole'
+}
+
+describe.each(PACED)('a handler of %s', (_, model) => {
+  test.each(ALL)(
+    'that fails before its first item, or is not there, gives a status: %s',
+    async (_name, dialect) => {
+      expectRefused(await ask(dialect, model, { fail: 0 }), statusesOf(dialect, model).failed)
+      const { notFound } = dialect.at(1)
+      expectRefused(await ask(dialect, 'no-such-model', {}), notFound)
+    },
+  )
+
+  test.each(STREAMS)(
+    'that fails after two items has sent them, and no normal end: %s',
+    async (_name, dialect) => {
+      const { items, end } = await ask(dialect, model, { fail: 2, n: 5, gap: 20 })
+      expect(items.map(({ text }) => text.trim())).toEqual(['1', '2'])
+      expect(end.kind).toBe('failed')
+    },
+  )
+
+  test.each(WHOLE)(
+    'that fails after two items leaves nothing of a whole answer: %s',
+    async (_name, dialect) => {
+      if (!isWhole(dialect, model)) return
+      expectRefused(await ask(dialect, model, { fail: 2, n: 5 }), statusesOf(dialect, model).failed)
+    },
+  )
+
+  test.each(ALL)('is not asked by a request that is too large: %s', async (_name, dialect) => {
+    const asked = await ask(dialect, model, { pad: 1, fill: 'x'.repeat(2 * MAX_REQUEST) })
+    expectRefused(asked, statusesOf(dialect, model).requestTooLarge)
+  })
+
+  test.each(ALL)('that sends too much at once fails: %s', async (_name, dialect) => {
+    const asked = await ask(dialect, model, { n: 1, pad: 2 * MAX_RESPONSE })
+    // Its first item is the chunk with the role.
+    if (model === 'native' && dialect.name === 'OpenAI chat stream') expect(asked.end.kind).toBe('failed')
+    else expectRefused(asked, statusesOf(dialect, model).responseTooLarge)
+  })
+
+  test.each(WHOLE)('whose items are too many for a whole answer fails: %s', async (_name, dialect) => {
+    if (!isWhole(dialect, model)) return
+    const asked = await ask(dialect, model, { n: 10, pad: MAX_RESPONSE / 5 })
+    expectRefused(asked, statusesOf(dialect, model).responseTooLarge)
+  })
+})

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { Asked, Dialect } from '../contract/dialect.ts'
+import { ALL_DIALECTS, DIALECTS, type PortDialect } from '../support/dialects.ts'
+import { expectUnbegun, PACED, pacedModels, said } from '../support/paced.ts'
+import { RawRequest } from '../support/raw-http.ts'
+import { startServer, type Server } from '../support/server.ts'
+
+const LIMIT_S = 0.4
+const NONE = { queueTimeout: 0, firstResponseTimeout: 0, gapTimeout: 0, requestTimeout: 0 }
+const SHARED = { minWorkers: 1, maxWorkers: 1, asyncCommunication: true, maxConcurrency: 100 }
+
+let server: Server
+
+beforeAll(async () => {
+  const limited = (limit: keyof typeof NONE, ending: string) =>
+    pacedModels({ ...SHARED, ...NONE, [limit]: LIMIT_S }, ending)
+  server = await startServer({
+    models: [
+      ...pacedModels({ ...SHARED, ...NONE, queueTimeout: LIMIT_S, maxConcurrency: 1 }, '-queue'),
+      ...limited('firstResponseTimeout', '-first'),
+      ...limited('gapTimeout', '-gap'),
+      ...limited('requestTimeout', '-total'),
+    ],
+    config: ALL_DIALECTS,
+  })
+  const names = ['paced', 'native'].flatMap((kind) =>
+    ['queue', 'first', 'gap', 'total'].map((limit) => `${kind}-${limit}`),
+  )
+  await Promise.all(names.map((name) => server.ready(name, 30_000)))
+  // The only slots of these are taken from now on.
+  for (const model of ['paced-queue', 'native-queue']) {
+    const id = randomUUID()
+    new RawRequest(server.ports.inference, `/predictions/${model}`, {
+      body: JSON.stringify({ id, first: 600_000 }),
+    })
+    await said(server, 'began', id)
+  }
+}, 60_000)
+
+interface Expected {
+  /** The status of a wait in the queue, of a first response, of the whole request. */
+  queue: string
+  first: string
+  total: string
+}
+
+const same = (status: string, queue: string): Expected => ({ queue, first: status, total: status })
+const TORCHSERVE_GRPC = { queue: 'UNAVAILABLE', first: 'INTERNAL', total: 'DEADLINE_EXCEEDED' }
+
+/** What each family of dialects says before the first item. */
+function expectedOf({ name }: PortDialect): Expected {
+  if (name.startsWith('TorchServe /')) return same('500', '503')
+  if (name === 'TorchServe StreamPredictions2') return same('error_message', 'error_message')
+  if (name.startsWith('TorchServe')) return TORCHSERVE_GRPC
+  if (name === 'V2 ModelStreamInfer (Triton)') return same('error_message', 'error_message')
+  if (name.startsWith('V2 Model')) return same('DEADLINE_EXCEEDED', 'UNAVAILABLE')
+  return same('504', '503')
+}
+
+/** TorchServe's package has TorchServe's statuses, but for handlers that take tensors themselves. */
+function expectedFor(dialect: PortDialect, model: string): Expected {
+  const own = dialect.name === 'V2 ModelInfer (TorchServe)' && model.startsWith('paced')
+  return own ? TORCHSERVE_GRPC : expectedOf(dialect)
+}
+
+async function ask(dialect: PortDialect, model: string, plan: object): Promise<Asked & { id: string }> {
+  const client: Dialect = dialect.at(server.ports[dialect.port])
+  const id = randomUUID()
+  const asked = await client.ask(model, JSON.stringify({ id, ...plan }))
+  client.close()
+  return { ...asked, id }
+}
+
+const MESSAGES = {
+  queue: `Timed out after ${LIMIT_S} s: waited too long for a worker (queueTimeout)`,
+  first: `Timed out after ${LIMIT_S} s: no response (firstResponseTimeout)`,
+  gap: `Timed out after ${LIMIT_S} s: no further response (gapTimeout)`,
+  total: `Timed out after ${LIMIT_S} s: the whole request took too long (requestTimeout)`,
+}
+
+/** A status and a reason instead of an answer. */
+function expectRefused({ items, end }: Asked, status: string, message: string): void {
+  expect(items).toEqual([])
+  expect(end).toMatchObject({ kind: 'refused', message: expect.stringContaining(message) as unknown })
+  expect((end as { status: string }).status).toBe(status)
+}
+
+/** The items so far, and an end that no client takes for a normal one. A broken chunked body has no words for it. */
+function expectFailed({ items, end }: Asked, dialect: PortDialect, count: number, message: string): void {
+  expect(items.map(({ text }) => Number(text))).toEqual(Array.from({ length: count }, (_, k) => k + 1))
+  const words = dialect.name.startsWith('TorchServe /') ? 'aborted' : message
+  expect(end).toMatchObject({ kind: 'failed', message: expect.stringContaining(words) as unknown })
+}
+
+type Row = [name: string, dialect: PortDialect]
+const ALL = DIALECTS.map((dialect): Row => [dialect.name, dialect])
+const STREAMS = ALL.filter(([, dialect]) => !dialect.whole)
+const WHOLE = ALL.filter(([, dialect]) => dialect.whole)
+
+/** Both kinds of handlers at the same time; most of it is waiting. */
+function ofBothKinds(test: (dialect: PortDialect, model: string) => Promise<void>) {
+  return async (_name: string, dialect: PortDialect): Promise<void> => {
+    await Promise.all(PACED.map(([, model]) => test(dialect, model)))
+  }
+}
+
+/** Where the answer is no whole text: TorchServe's routes always stream from predictStream, and its V2 wants JSON from a handler of its kind. */
+function isOdd({ name }: PortDialect, model: string): boolean {
+  return name === (model === 'native' ? 'TorchServe /predictions whole' : 'V2 ModelInfer (TorchServe)')
+}
+
+describe('a limit on time', () => {
+  test.each(ALL)(
+    'before the first item is a status: %s',
+    ofBothKinds(async (dialect, model) => {
+      const { queue, first, total } = expectedFor(dialect, model)
+      const [waited, silent, long] = await Promise.all([
+        ask(dialect, `${model}-queue`, {}),
+        ask(dialect, `${model}-first`, { first: 60_000 }),
+        ask(dialect, `${model}-total`, { first: 60_000 }),
+      ])
+      expectRefused(waited, queue, MESSAGES.queue)
+      expectUnbegun(server, waited.id)
+      expectRefused(silent, first, MESSAGES.first)
+      expectRefused(long, total, MESSAGES.total)
+      await Promise.all([silent, long].map(({ id }) => said(server, 'aborted', id)))
+    }),
+  )
+
+  test.each(STREAMS)(
+    'after the first item is a failure: %s',
+    ofBothKinds(async (dialect, model) => {
+      const [gap, total] = await Promise.all([
+        ask(dialect, `${model}-gap`, { gap: 60_000 }),
+        ask(dialect, `${model}-total`, { gap: 60_000 }),
+      ])
+      expectFailed(gap, dialect, 1, MESSAGES.gap)
+      expectFailed(total, dialect, 1, MESSAGES.total)
+      await Promise.all([gap, total].map(({ id }) => said(server, 'aborted', id)))
+    }),
+  )
+
+  test.each(WHOLE)(
+    'after some items leaves nothing of a whole answer: %s',
+    ofBothKinds(async (dialect, model) => {
+      if (isOdd(dialect, model)) return
+      const asked = await ask(dialect, `${model}-total`, { gap: 250, n: 100 })
+      expectRefused(asked, expectedFor(dialect, model).total, MESSAGES.total)
+    }),
+  )
+
+  test.each(ALL)(
+    'on one thing does not limit another: %s',
+    ofBothKinds(async (dialect, model) => {
+      if (isOdd(dialect, model)) return
+      const gaps = { n: 4, gap: 200 }
+      const answers = await Promise.all([
+        ask(dialect, `${model}-gap`, { n: 2, first: 600 }),
+        ask(dialect, `${model}-gap`, gaps),
+        ...(dialect.whole ? [] : [ask(dialect, `${model}-first`, gaps)]),
+      ])
+      for (const { end } of answers) expect(end).toEqual({ kind: 'finished' })
+    }),
+  )
+})
