@@ -6,6 +6,9 @@ interface Versions {
   readonly byVersion: Map<string, Model>
 }
 
+/** Characters of a name that a client made up which are told back: a body may hold megabytes of it. */
+const MAX_NAME_TOLD = 200
+
 /** Which models there are: by name and version, one version of each name being its default. */
 export class Registry {
   readonly #models = new Map<string, Versions>()
@@ -100,7 +103,8 @@ export class Registry {
 
   #versions(name: string): Versions {
     const versions = this.#models.get(name)
-    if (versions === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found: ${name}`)
+    if (versions === undefined)
+      throw new ServeError('MODEL_NOT_FOUND', `Model not found: ${name.slice(0, MAX_NAME_TOLD)}`)
     return versions
   }
 }

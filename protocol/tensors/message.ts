@@ -2,7 +2,7 @@ import { ServeError } from '../errors.ts'
 import { asBuffer } from './bytes.ts'
 import { parseExactJson } from './exact-json.ts'
 import { rawFromJson } from './from-json.ts'
-import { checkHead, checkSize, isObject, type Parameters, type RawTensor } from './tensor.ts'
+import { checkHead, checkSize, invalid, isObject, type Parameters, type RawTensor } from './tensor.ts'
 
 /**
  * Requests and responses of the Open Inference Protocol as one piece of bytes: the length of the head in four bytes
@@ -136,7 +136,7 @@ function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
     }
     const end = at + Number(bytes)
     if (!Number.isSafeInteger(bytes) || end < at || end > raw.byteLength) {
-      throw new ServeError('INVALID_TENSOR', `Tensor ${head.name}: binary_data_size is not what follows`)
+      throw invalid(head.name, 'binary_data_size is not what follows')
     }
     const data = raw.subarray(at, end)
     at = end

@@ -8,7 +8,10 @@ import { startServer } from '../support/server.ts'
 
 /** Those that `npm run conformance` asks: in the others a handler of TorchServe's kind has to answer with JSON, or sequences are meant. */
 const ASKED = DIALECTS.filter(
-  ({ name }) => name !== 'V2 ModelInfer (TorchServe)' && name !== 'TorchServe StreamPredictions2',
+  ({ name, models }) =>
+    models.includes('paced') &&
+    name !== 'V2 ModelInfer (TorchServe)' &&
+    name !== 'TorchServe StreamPredictions2',
 )
 
 const ASYNC = { minWorkers: 1, maxWorkers: 1, asyncCommunication: true, maxConcurrency: 100 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, expect, test } from '@jest/globals'
 import type { Asked } from '../contract/dialect.ts'
-import { ALL_DIALECTS, DIALECTS, type PortDialect } from '../support/dialects.ts'
+import { ALL_DIALECTS, CASES, type PortDialect } from '../support/dialects.ts'
 import { PACED, pacedModels, said } from '../support/paced.ts'
 import { startServer, type Server } from '../support/server.ts'
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
     models: pacedModels({ minWorkers: 2, maxWorkers: 2, maxConcurrency: 1 }),
     config: ALL_DIALECTS,
   })
-  await Promise.all([server.ready('paced'), server.ready('native')])
+  await Promise.all(PACED.map((model) => server.ready(model)))
 })
 
 const onEpoch = (at: number): number => performance.timeOrigin + at
@@ -44,11 +44,12 @@ async function inOneTry(both: () => Promise<boolean[]>): Promise<boolean> {
   return false
 }
 
-const STREAMS = DIALECTS.filter(({ whole }) => !whole).map((dialect) => [dialect.name, dialect] as const)
+const STREAMS = CASES.filter(([, , dialect]) => !dialect.whole)
 
-describe.each(PACED)('with two workers and gzip asked for, a handler of %s', (_, model) => {
-  test.each(STREAMS)('has each item read before it makes the next: %s', async (_name, dialect) => {
+test.each(STREAMS)(
+  'with two workers and gzip asked for, each item is read before the next is made: %s, %s',
+  async (_name, model, dialect) => {
     const both = () => Promise.all([oneByOne(dialect, model), oneByOne(dialect, model)])
     expect(await inOneTry(both)).toBe(true)
-  })
-})
+  },
+)

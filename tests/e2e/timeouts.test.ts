@@ -24,16 +24,15 @@ beforeAll(async () => {
     ],
     config: ALL_DIALECTS,
   })
-  const names = ['paced', 'native'].flatMap((kind) =>
-    ['queue', 'first', 'gap', 'total'].map((limit) => `${kind}-${limit}`),
-  )
+  const names = PACED.flatMap((kind) => ['queue', 'first', 'gap', 'total'].map((limit) => `${kind}-${limit}`))
   await Promise.all(names.map((name) => server.ready(name, 30_000)))
   // The only slots of these are taken from now on.
-  for (const model of ['paced-queue', 'native-queue']) {
+  for (const kind of PACED) {
     const id = randomUUID()
-    new RawRequest(server.ports.inference, `/predictions/${model}`, {
-      body: JSON.stringify({ id, first: 600_000 }),
-    })
+    const plan = { id, first: 600_000 }
+    // A handler of chats takes its own bodies there.
+    const body = kind === 'chat' ? { messages: [{ role: 'user', content: JSON.stringify(plan) }] } : plan
+    new RawRequest(server.ports.inference, `/predictions/${kind}-queue`, { body: JSON.stringify(body) })
     await said(server, 'began', id)
   }
 }, 60_000)
@@ -98,10 +97,10 @@ const ALL = DIALECTS.map((dialect): Row => [dialect.name, dialect])
 const STREAMS = ALL.filter(([, dialect]) => !dialect.whole)
 const WHOLE = ALL.filter(([, dialect]) => dialect.whole)
 
-/** Both kinds of handlers at the same time; most of it is waiting. */
-function ofBothKinds(test: (dialect: PortDialect, model: string) => Promise<void>) {
+/** All kinds of handlers at the same time; most of it is waiting. */
+function ofAllModels(test: (dialect: PortDialect, model: string) => Promise<void>) {
   return async (_name: string, dialect: PortDialect): Promise<void> => {
-    await Promise.all(PACED.map(([, model]) => test(dialect, model)))
+    await Promise.all(dialect.models.map((model) => test(dialect, model)))
   }
 }
 
@@ -113,7 +112,7 @@ function isOdd({ name }: PortDialect, model: string): boolean {
 describe('a limit on time', () => {
   test.each(ALL)(
     'before the first item is a status: %s',
-    ofBothKinds(async (dialect, model) => {
+    ofAllModels(async (dialect, model) => {
       const { queue, first, total } = expectedFor(dialect, model)
       const [waited, silent, long] = await Promise.all([
         ask(dialect, `${model}-queue`, {}),
@@ -130,7 +129,7 @@ describe('a limit on time', () => {
 
   test.each(STREAMS)(
     'after the first item is a failure: %s',
-    ofBothKinds(async (dialect, model) => {
+    ofAllModels(async (dialect, model) => {
       const [gap, total] = await Promise.all([
         ask(dialect, `${model}-gap`, { gap: 60_000 }),
         ask(dialect, `${model}-total`, { gap: 60_000 }),
@@ -143,7 +142,7 @@ describe('a limit on time', () => {
 
   test.each(WHOLE)(
     'after some items leaves nothing of a whole answer: %s',
-    ofBothKinds(async (dialect, model) => {
+    ofAllModels(async (dialect, model) => {
       if (isOdd(dialect, model)) return
       const asked = await ask(dialect, `${model}-total`, { gap: 250, n: 100 })
       expectRefused(asked, expectedFor(dialect, model).total, MESSAGES.total)
@@ -152,7 +151,7 @@ describe('a limit on time', () => {
 
   test.each(ALL)(
     'on one thing does not limit another: %s',
-    ofBothKinds(async (dialect, model) => {
+    ofAllModels(async (dialect, model) => {
       if (isOdd(dialect, model)) return
       const gaps = { n: 4, gap: 200 }
       const answers = await Promise.all([

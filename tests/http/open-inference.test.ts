@@ -224,6 +224,17 @@ describe('infer', () => {
       post({ inputs: [] }, { 'inference-header-content-length': '99' }),
     ],
     ['a header length that is none', 400, post({ inputs: [] }, { 'inference-header-content-length': '-1' })],
+    ['an empty header length', 400, post({ inputs: [] }, { 'inference-header-content-length': '' })],
+    ['a name of megabytes', 422, post({ inputs: [{ ...INT32, name: 'x'.repeat(90_000), shape: [3] }] })],
+    [
+      'raw data of another size for such a name',
+      422,
+      post({
+        inputs: [
+          { name: 'x'.repeat(90_000), shape: [1], datatype: 'INT8', parameters: { binary_data_size: 9 } },
+        ],
+      }),
+    ],
     ['an encoding that is unknown', 400, post('x', { 'content-encoding': 'br' })],
     ['what is not compressed as it says', 400, post('x', { 'content-encoding': 'gzip' })],
     ['a shape that the data do not fill', 422, post({ inputs: [{ ...INT32, shape: [3] }] })],
@@ -242,6 +253,7 @@ describe('infer', () => {
     const answer = await ask(rig, path, init)
     expect([answer.status, answer.headers.get('content-type')]).toEqual([status, 'application/json'])
     expect(answer.json()).toMatchObject({ error: expect.any(String) })
+    expect(answer.text.length).toBeLessThan(1_000)
   })
 })
 

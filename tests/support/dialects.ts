@@ -1,5 +1,5 @@
 import type { Dialect } from '../contract/dialect.ts'
-import { FORMS } from '../contract/dialects/forms.ts'
+import { CHAT_FORMS, FORMS } from '../contract/dialects/forms.ts'
 import {
   MLSERVER_INFER,
   MLSERVER_STREAM,
@@ -11,7 +11,7 @@ import {
   TRITON_STREAM,
 } from '../contract/dialects/grpc-forms.ts'
 import { GrpcDialect, type GrpcForm } from '../contract/dialects/grpc.ts'
-import { HttpDialect } from '../contract/dialects/http.ts'
+import { HttpDialect, type HttpForm } from '../contract/dialects/http.ts'
 import type { Server } from './server.ts'
 
 /** A dialect that a server speaks on one of its ports. */
@@ -19,28 +19,35 @@ export interface PortDialect {
   readonly name: string
   readonly whole: boolean
   readonly port: keyof Server['ports']
+  /** Of the models of {@link pacedModels} those that it asks. */
+  readonly models: readonly string[]
   /** A client of it, through any port of this machine that leads there. */
   at(port: number): Dialect
 }
 
-const http: PortDialect[] = FORMS.map((form) => ({
+const BOTH = ['paced', 'native']
+
+const http = (form: HttpForm, models = BOTH): PortDialect => ({
   name: form.name,
   whole: form.whole === true,
   port: 'inference',
+  models,
   at: (port) => new HttpDialect(`http://127.0.0.1:${port}`, form),
-}))
+})
 
 const grpc = (port: keyof Server['ports'], ...forms: GrpcForm[]): PortDialect[] =>
   forms.map((form) => ({
     name: form.name,
     whole: form.whole === true,
     port,
+    models: BOTH,
     at: (given) => new GrpcDialect(`127.0.0.1:${given}`, form),
   }))
 
 /** Every dialect of inference, streamed and whole. The server needs {@link ALL_DIALECTS}. */
 export const DIALECTS: readonly PortDialect[] = [
-  ...http,
+  ...FORMS.map((form) => http(form)),
+  ...CHAT_FORMS.map((form) => http(form, ['chat'])),
   ...grpc('grpcInference', STREAM_PREDICTIONS, STREAM_PREDICTIONS2, PREDICTIONS, TORCHSERVE_INFER),
   ...grpc('openInference', MLSERVER_STREAM, MLSERVER_INFER),
   ...grpc('triton', TRITON_STREAM, TRITON_INFER),
@@ -51,3 +58,10 @@ export const ALL_DIALECTS = {
   open_inference_grpc_port: 0,
   triton_grpc_port: 0,
 }
+
+export type Case = [name: string, model: string, dialect: PortDialect]
+
+/** Every dialect with each of its models, as rows of a test. */
+export const CASES: readonly Case[] = DIALECTS.flatMap((dialect) =>
+  dialect.models.map((model): Case => [dialect.name, model, dialect]),
+)

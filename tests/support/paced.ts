@@ -2,17 +2,15 @@ import { expect } from '@jest/globals'
 import { modelFolder } from './model-folder.ts'
 import type { Server } from './server.ts'
 
-/** Both kinds of handlers that pace.ts describes, with their names as rows of a test. */
-export const PACED = [
-  ['TorchServe’s kind', 'paced'],
-  ['V2’s and OpenAI’s kind', 'native'],
-] as const
+/** A handler of TorchServe's kind, one of V2's and OpenAI's, and one that only answers chats. */
+export const PACED = ['paced', 'native', 'chat']
 
-/** Models of both kinds; names are `paced` and `native` with this ending. */
+/** A model of each of these; their names have this ending. */
 export function pacedModels(config: Record<string, unknown>, ending = ''): string[] {
   return [
     modelFolder(`paced${ending}`, 'paced', config),
     modelFolder(`native${ending}`, 'paced-native', config),
+    modelFolder(`chat${ending}`, 'paced-chat', config),
   ]
 }
 

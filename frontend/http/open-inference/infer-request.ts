@@ -50,7 +50,7 @@ export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): Wir
 
 /** Whether the body is only raw bytes. */
 export function isRaw(length: string | undefined): boolean {
-  return length !== undefined && Number(length) === 0
+  return length !== undefined && /^0+$/.test(length)
 }
 
 function headerLength(body: Buffer, length: string): number {

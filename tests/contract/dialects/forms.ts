@@ -99,3 +99,30 @@ export const FORMS: readonly HttpForm[] = [
     reader: json(choiceText),
   },
 ]
+
+const tensor = (name: string, text: string) => ({ name, shape: [1], datatype: 'BYTES', data: [text] })
+const chat = (input: string) => ({
+  inputs: [tensor('role', 'user'), tensor('content', input), tensor('type', 'text')],
+})
+
+function chatText({ outputs }: Json): string | undefined {
+  const content = (outputs as { name: string; data: string[] }[]).find(({ name }) => name === 'content')
+  return content?.data[0]?.trim()
+}
+
+/** A chat as tensors (spec 4.6), for handlers that answer chats. */
+export const CHAT_FORMS: readonly HttpForm[] = [
+  {
+    name: 'V2 infer_stream of a chat',
+    path: (model) => `/v2/models/${model}/infer_stream`,
+    body: (_model, input) => chat(input),
+    reader: events(chatText),
+  },
+  {
+    name: 'V2 infer of a chat',
+    whole: true,
+    path: (model) => `/v2/models/${model}/infer`,
+    body: (_model, input) => chat(input),
+    reader: json(chatText),
+  },
+]
