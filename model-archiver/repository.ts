@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
 import { environmentFolder } from './environment-model.ts'
+import { storedManifest } from './manifest.ts'
 import { defaultModelName } from './model-name.ts'
 import { readModelSettings } from './model-settings.ts'
 import { listStore } from './store.ts'
@@ -30,8 +31,10 @@ export async function findModels(modelStore: string): Promise<FoundModel[]> {
   return [...(await Promise.all(plain)), ...withSettings]
 }
 
-/** A model that only variables describe may have its name from them. */
+/** As a start names it: by its manifest; a model that only variables describe may have its name from them. */
 async function nameWithoutFile(path: string, location: string): Promise<string> {
+  const manifest = await storedManifest(path).catch(() => undefined)
+  if (manifest !== undefined) return manifest.model.modelName
   const settings =
     path === environmentFolder(process.env) ? await readModelSettings(path).catch(() => undefined) : undefined
   return settings?.name ?? defaultModelName(location)
