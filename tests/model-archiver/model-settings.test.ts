@@ -168,3 +168,23 @@ test('a store knows archives and folders by the names in their manifests, as a s
   const names = (await findModels(store)).map(({ name }) => name)
   expect(names.sort()).toEqual(['broken_one', 'in-folder', 'in-zip'])
 })
+
+test('a store with a model-settings.json of its own is that model, as in MLServer; versions below a folder are models each', async () => {
+  const store = join(tempDir(), 'my-iris')
+  folder({ implementation: 'model.Iris' }, store)
+  mkdirSync(join(store, 'parts'))
+  writeFileSync(join(store, 'parts', 'handler.js'), '')
+  expect((await listStore(store)).models).toEqual([{ location: store, path: store }])
+  expect(await findModels(store)).toEqual([{ name: 'my-iris', location: store }])
+  const prepared = await prepareModel(store, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect([prepared.name, prepared.handlerEntry]).toEqual(['my-iris', 'Iris'])
+  await prepared.dispose()
+  const versions = ['1', '2'].map((version) =>
+    folder({ parameters: { version } }, join(store, 'many', version)),
+  )
+  expect((await listStore(store)).models.map(({ path }) => path)).toEqual([store, ...versions])
+  expect((await findModels(store)).map(({ name }) => name).sort()).toEqual(['many', 'many', 'my-iris'])
+  const second = await prepareModel(versions[1]!, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect([second.name, second.version]).toEqual(['many', '2'])
+  await second.dispose()
+})
