@@ -48,7 +48,12 @@ export type {
   ToolCallDelta,
   Usage,
 } from '../protocol/openai/types.ts'
-export { DEFAULT_CHAT_STOPS, defaultChatPrompt, messageText } from '../protocol/openai/default-chat.ts'
+export {
+  DEFAULT_CHAT_STOPS,
+  defaultChatPrompt,
+  messageText,
+  otherThanText,
+} from '../protocol/openai/default-chat.ts'
 export { StopFilter } from '../protocol/openai/stop-filter.ts'
 export { OpenAIRuntime } from './openai-runtime/handler.ts'
 export { OpenAIError } from './openai/error.ts'

@@ -20,6 +20,7 @@ import { asHandler } from './loader.ts'
 import { modelFrom } from './model.ts'
 import { type TestInput, toPart } from './testing-input.ts'
 import { type OnItem, type RunResult, TestRun } from './testing-run.ts'
+import type { InferenceHandler } from './open-inference/types.ts'
 
 export type { TestInput } from './testing-input.ts'
 export type { OnItem, RunResult, TestMetric, TestResponse } from './testing-run.ts'
@@ -27,7 +28,10 @@ export type { OnItem, RunResult, TestMetric, TestResponse } from './testing-run.
 /** One request: its `body` alone, or named parts and headers. Strings arrive as text, bytes as a Buffer, all else as JSON. */
 export type TestRequest = TestInput | { parts: Record<string, TestInput>; headers?: Record<string, string> }
 
-export type TestHandler = Handler | (new () => Handler) | Handler['handle']
+/** With `handle`, or with methods of the OpenAI API or the Open Inference Protocol alone: these are asked as by TorchServe's routes. */
+type AnyHandler = Handler | Omit<Handler, 'handle'> | InferenceHandler
+
+export type TestHandler = AnyHandler | (new () => AnyHandler) | Handler['handle']
 
 export interface RunOptions {
   /** Default: none. */

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
 import type { Manifest } from './manifest-schema.ts'
+import { modelFolder } from './model-folder.ts'
 
 /** Where the manifest stands in an archive. */
 export const MANIFEST_PATH = 'MAR-INF/MANIFEST.json'
@@ -13,7 +14,23 @@ const MAX_MANIFEST_BYTES = 1024 * 1024
  * @throws ServeError INVALID_MODEL
  */
 export async function readManifest(modelDir: string): Promise<Manifest | undefined> {
-  const text = await readSmallFile(join(modelDir, MANIFEST_PATH), MAX_MANIFEST_BYTES)
+  return manifestOf(await readSmallFile(join(modelDir, MANIFEST_PATH), MAX_MANIFEST_BYTES))
+}
+
+/**
+ * The manifest of a model in a store, without unpacking it; undefined when it has none, and of a compressed tar, which would have to be read from its
+ * beginning.
+ * @param path of a folder or of an archive
+ * @throws ServeError INVALID_MODEL; errors of yauzl and of the file system as they are
+ */
+export async function storedManifest(path: string): Promise<Manifest | undefined> {
+  if ((await stat(path)).isDirectory()) return readManifest(await modelFolder(path))
+  if (!/\.(mar|model)$/i.test(path)) return undefined
+  const { readZipEntry } = await import('./read-zip-entry.ts')
+  return manifestOf(await readZipEntry(path, MANIFEST_PATH, MAX_MANIFEST_BYTES))
+}
+
+async function manifestOf(text: string | undefined): Promise<Manifest | undefined> {
   if (text === undefined) return undefined
   // Loaded when the first manifest comes: a server of plain folders starts faster without zod.
   const { checkManifest } = await import('./manifest-schema.ts')

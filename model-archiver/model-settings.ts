@@ -1,9 +1,10 @@
-import { isAbsolute, join, resolve } from 'node:path'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
 import { environmentFolder, modelVariables } from './environment-model.ts'
 import { findScript } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
+import { ARCHIVE_SUFFIX } from './model-name.ts'
 
 /** MLServer's file about a model, in the model's folder (spec 3.6). */
 export const MODEL_SETTINGS = 'model-settings.json'
@@ -48,6 +49,12 @@ export async function readModelSettings(
     implementation: textOf('implementation', file['implementation']),
     config: configOf(folder, file, parameters),
   }
+}
+
+/** The name of the model at `location`: the file's own, else the folder's; a folder may be called like its version, then the one above has the name. */
+export function settingsName(location: string, { name, version }: ModelSettingsFile): string {
+  const own = basename(location).replace(ARCHIVE_SUFFIX, '')
+  return name ?? (own === version ? basename(dirname(location)) : own)
 }
 
 /** Null and an empty text leave a key out. */

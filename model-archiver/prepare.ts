@@ -10,7 +10,12 @@ import { readManifest } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { conventionalHandler, modelFolder } from './model-folder.ts'
 import { readModelConfig } from './model-config.ts'
-import { implementationHandler, type ModelSettingsFile, readModelSettings } from './model-settings.ts'
+import {
+  implementationHandler,
+  type ModelSettingsFile,
+  readModelSettings,
+  settingsName,
+} from './model-settings.ts'
 import { defaultModelName } from './model-name.ts'
 import { packageRoot } from './package-root.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
@@ -128,7 +133,8 @@ function fillManifest(
   const runtime =
     options.runtimeOverride === undefined ? found?.runtime : checkRuntime(options.runtimeOverride)
   const unnamed = {
-    modelName: options.defaultName ?? settings?.name ?? defaultModelName(location),
+    modelName:
+      options.defaultName ?? (settings ? settingsName(location, settings) : defaultModelName(location)),
     modelVersion: settings?.version ?? '1.0',
   }
   return {

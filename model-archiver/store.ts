@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
 import { environmentFolder } from './environment-model.ts'
 import { MANIFEST_PATH } from './manifest.ts'
@@ -29,6 +29,9 @@ export interface StoreListing {
  * No model is met twice: of entries that differ only by their ending (`x.mar`, `x.tar.gz`, the folder `x`) the first in that order is the
  * model and the others are skipped, because an archive is what was packed to be served and the folder is its source.
  *
+ * A model-settings.json makes a model of its folder down to two levels, so that versions may stand below a folder of their name, and of the store itself;
+ * then what else is in the store is that model's.
+ *
  * Where no folder has a model-settings.json, a model that variables describe belongs to it (environment-model.ts).
  * @throws ServeError CONFIG when the store cannot be read
  */
@@ -38,13 +41,19 @@ export async function listStore(
 ): Promise<StoreListing> {
   const models = new Map<string, StoredModel>()
   const skipped: { location: string; reason: string }[] = []
+  const withSettings = await settingsFolders(modelStore)
+  const isOne = withSettings.includes(modelStore)
   for (const location of (await names(modelStore)).sort(byFormat)) {
     const path = join(modelStore, location)
-    if (!(await isModel(path))) continue
+    if (isOne || !(await isModel(path))) continue
     const stem = location.replace(ARCHIVE_SUFFIX, '')
     const first = models.get(stem)
     if (first === undefined) models.set(stem, { location, path })
     else skipped.push({ location, reason: `${location} is skipped: ${first.location} is the same model.` })
+  }
+  for (const path of withSettings) {
+    const isKnown = [...models.values()].some((model) => `${path}${sep}`.startsWith(`${model.path}${sep}`))
+    if (!isKnown || isOne) models.set(path, { location: path, path })
   }
   const only = environmentFolder(env)
   if (
@@ -58,6 +67,23 @@ export async function listStore(
 
 function hasSettings({ path }: StoredModel): boolean {
   return existsSync(join(path, MODEL_SETTINGS))
+}
+
+/** Folders of versions may stand in a folder of the model's name. */
+const MAX_DEPTH = 2
+const MAX_FOLDERS = 10_000
+
+/** The store and the folders in it, down to two levels, that have a model-settings.json; what is below another one's is its own matter, but for the store's. */
+export async function settingsFolders(folder: string, depth = 0): Promise<string[]> {
+  const here = existsSync(join(folder, MODEL_SETTINGS)) ? [folder] : []
+  if (depth === MAX_DEPTH || (here.length > 0 && depth > 0)) return here
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const found = here
+  for (const { name } of entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))) {
+    if (found.length >= MAX_FOLDERS) break
+    found.push(...(await settingsFolders(join(folder, name), depth + 1)))
+  }
+  return found
 }
 
 async function names(modelStore: string): Promise<string[]> {

@@ -28,7 +28,9 @@ async function answer(
   context: Context,
 ): Promise<HandlerResponse> {
   try {
-    return await texts(handler, fieldsOf(request, context), index, context)
+    const fields = fieldsOf(request, context)
+    if (fields === undefined) throw refusal(handler)
+    return await texts(handler, fields, index, context)
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }
@@ -60,15 +62,23 @@ function call(handler: Handler, fields: Fields, context: Context): unknown {
     return handler.completions(fields as unknown as CompletionRequest, context)
   if (fields['input'] !== undefined && handler.embeddings !== undefined)
     return handler.embeddings(fields as unknown as EmbeddingsRequest, context)
-  throw new PredictionException('The body must be JSON with messages, prompt or input', 400)
+  throw refusal(handler)
 }
 
-function fieldsOf(request: HandlerRequest, context: Context): Fields {
+/** Who asks for something else, such as a completion of a handler that only chats, learns what there is. */
+function refusal({ chatCompletions, completions, embeddings }: Handler): PredictionException {
+  const fields = [chatCompletions && 'messages', completions && 'prompt', embeddings && 'input']
+  return new PredictionException(
+    `This model takes a JSON object with ${fields.filter(Boolean).join(' or ')}`,
+    400,
+  )
+}
+
+/** Undefined: the body is no JSON object. */
+function fieldsOf(request: HandlerRequest, context: Context): Fields | undefined {
   const body = request['data'] ?? request['body']
   const value = body instanceof Uint8Array ? parsed(body) : body
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new PredictionException('The body must be a JSON object', 400)
-  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   return { model: context.modelName, ...(value as Fields) }
 }
 
@@ -76,7 +86,7 @@ function parsed(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString())
   } catch {
-    throw new PredictionException('The body must be a JSON object', 400)
+    return undefined
   }
 }
 

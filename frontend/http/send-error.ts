@@ -2,6 +2,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { ServeError } from '../../protocol/errors.ts'
 import { answered, logAccess } from './answered.ts'
 import { errorAnswer, errorBody } from './errors.ts'
+import { errorAnswer as openInferenceError } from './open-inference/errors.ts'
 import { commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
 
@@ -19,7 +20,15 @@ export function sendError(state: RestState, res: ServerResponse, requestId: stri
     sendTooLarge(res)
     return
   }
-  refuse(state, res, commonHeaders(requestId, false), status, errorBody(status, type, error.message))
+  const json = isUnknownToV2(res, error)
+    ? openInferenceError(error).json
+    : errorBody(status, type, error.message)
+  refuse(state, res, commonHeaders(requestId, false), status, json)
+}
+
+/** Clients of the Open Inference Protocol look for its key on every path below /v2, also on those that only Triton has. */
+function isUnknownToV2({ req }: ServerResponse, { code }: ServeError): boolean {
+  return code === 'ROUTE_NOT_FOUND' && req.url!.startsWith('/v2/')
 }
 
 /**

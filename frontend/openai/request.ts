@@ -86,7 +86,8 @@ function chat(body: Record<string, unknown>, fields: Fields): ChatCompletionRequ
     fields.refuse('top_logprobs', 'logprobs must be true for it')
   fields.objects('tools')
   tools(body['tools'])
-  fields.object('response_format')
+  toolChoice(body, fields)
+  responseFormat(body, fields)
   return body as unknown as ChatCompletionRequest
 }
 
@@ -99,6 +100,24 @@ function tools(value: unknown): void {
     inner.text('name', true)
     inner.object('parameters')
   })
+}
+
+/** A call that is asked for without tools to call would be an answer without one. */
+function toolChoice({ tools: given, tool_choice: choice }: Record<string, unknown>, fields: Fields): void {
+  if (choice == null || choice === 'none' || choice === 'auto') return
+  if (choice !== 'required') fields.object('tool_choice')
+  if (given == null || (given as unknown[]).length === 0)
+    fields.refuse('tool_choice', 'the request has no tools')
+}
+
+function responseFormat(body: Record<string, unknown>, fields: Fields): void {
+  fields.object('response_format')
+  const format = body['response_format'] as Record<string, unknown> | undefined
+  if (format?.['type'] !== 'json_schema') return
+  new Fields(format, 'response_format.').object('json_schema', true)
+  new Fields(format['json_schema'] as Record<string, unknown>, 'response_format.json_schema.').object(
+    'schema',
+  )
 }
 
 function completion(body: Record<string, unknown>, fields: Fields): CompletionRequest {

@@ -1,5 +1,12 @@
 import type { LlamaGrammar } from 'node-llama-cpp'
-import type { ChatChunk, ChatCompletionRequest, ResponseFormat, TokenLogprob } from 'torchserve-ts'
+import {
+  OpenAIError,
+  otherThanText,
+  type ChatChunk,
+  type ChatCompletionRequest,
+  type ResponseFormat,
+  type TokenLogprob,
+} from 'torchserve-ts'
 import type { ChatPrompt, ChatPrompts } from './chat-prompts.ts'
 import { ChoiceReader } from './choice-reader.ts'
 import type { Engine } from './engine.ts'
@@ -17,6 +24,8 @@ export async function* chat(
   request: ChatCompletionRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ChatChunk> {
+  const other = otherThanText(request.messages)
+  if (other !== undefined) throw new OpenAIError('This model reads nothing but text', 400, { param: other })
   const use = toolUse(request)
   const prompt = promptOf(prompts, request, use)
   const beginning = callBeginning(use)

@@ -22,7 +22,7 @@ type Kind = 'chat.completion.chunk' | 'text_completion'
  */
 abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: string | null }>> {
   protected readonly seen = new Map<number, { finished: boolean }>()
-  readonly #head: StreamHead
+  #head: StreamHead
   readonly #kind: Kind
   #usage: Usage | undefined
 
@@ -37,10 +37,16 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
     if (chunk.choices.length === 0) return []
     const choices = chunk.choices.filter((choice) => this.seen.get(choice.index)?.finished !== true)
     if (choices.length === 0) return []
+    if (chunk.id !== undefined) this.#adopt(chunk)
     const made = choices.flatMap((choice) => [...this.#before(choice.index), ...this.complete(choice)])
     for (const choice of choices) this.seen.set(choice.index, { finished: choice.finish_reason != null })
     const more = { ...chunk, usage: undefined }
     return this.#group(made).map((group) => this.#chunk(group, more))
+  }
+
+  /** A provider elsewhere names its answer itself; what is made here at the end belongs to that. */
+  #adopt({ id = this.#head.id, created = this.#head.created, model = this.#head.model }: T): void {
+    this.#head = { ...this.#head, id, created, model }
   }
 
   /** Clients make lists of the choices, so the first chunks of all come in order. */

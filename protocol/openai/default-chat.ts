@@ -27,6 +27,18 @@ function spoken(message: ChatMessage): string {
   return [text, ...(calls ?? [])].filter((piece) => piece !== '').join('\n')
 }
 
+/** Where messages hold what is no text (images, audio, files): `messages[0].content[1]`; undefined: nowhere. */
+export function otherThanText(messages: readonly ChatMessage[]): string | undefined {
+  for (const [i, { content }] of messages.entries()) {
+    const at = Array.isArray(content) ? content.findIndex(({ type }) => !TEXT_PARTS.has(type)) : -1
+    if (at >= 0) return `messages[${i}].content[${at}]`
+  }
+  return undefined
+}
+
+/** An assistant's refusal says nothing to go on from, but is no reason to refuse. */
+const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal'])
+
 /** The text of a message; what is no text (images, audio) is left out. */
 export function messageText({ content }: ChatMessage): string {
   if (typeof content === 'string') return content

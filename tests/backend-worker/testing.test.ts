@@ -3,8 +3,11 @@ import {
   BaseHandler,
   type Context,
   type HandlerRequest,
+  type InferenceRequest,
+  type InferenceResponse,
   PredictionException,
   sendIntermediatePredictResponse,
+  StringCodec,
 } from '../../backend-worker/index.ts'
 import { runHandler } from '../../backend-worker/testing.ts'
 
@@ -102,4 +105,35 @@ test('describe, ranks and what is no handler', async () => {
   const silent = await runHandler(Countdown, [null], { rank: 1, worldSize: 2 })
   expect(silent.responses[0]).toMatchObject({ status: undefined, items: [], error: undefined })
   await expect(runHandler({} as never, [])).rejects.toMatchObject({ code: 'INVALID_MODEL' })
+})
+
+test('a handler that only speaks the OpenAI API says what it takes to who asks for something else', async () => {
+  class Parrot {
+    async *chatCompletions() {
+      yield { choices: [{ index: 0, delta: { content: 'hi' } }] }
+    }
+    embeddings() {
+      return { embeddings: [[1]] }
+    }
+  }
+  const { responses } = await runHandler(Parrot, ['a prompt', { prompt: 'x' }, { messages: [] }])
+  const refused = { code: 'HANDLER_REJECTED', status: 400 }
+  const message = 'This model takes a JSON object with messages or input'
+  expect(responses.map(({ error, items }) => error ?? items)).toMatchObject([
+    { ...refused, message },
+    { ...refused, message },
+    ['hi'],
+  ])
+})
+
+test('a handler of tensors is asked with parts', async () => {
+  class Story {
+    async *predictStream(payloads: AsyncIterable<InferenceRequest>): AsyncIterable<InferenceResponse> {
+      for await (const { inputs } of payloads)
+        for (const word of StringCodec.decodeInput(inputs[0]!)[0]!.split(' '))
+          yield { outputs: [StringCodec.encodeOutput('output', [word])] }
+    }
+  }
+  const { responses } = await runHandler(Story, ['one two'])
+  expect(responses[0]!.items).toEqual(['one', 'two'])
 })

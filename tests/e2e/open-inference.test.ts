@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Metadata, status as Status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { ECHO } from '../support/count.ts'
+import { COUNT, ECHO } from '../support/count.ts'
 import {
   call,
   inferenceV2Client,
@@ -29,11 +29,11 @@ beforeAll(async () => {
     max_batch_time: 0.2,
   })
   server = await startServer({
-    models: [modelFolder('tensors', 'tensors', {}), ECHO],
+    models: [modelFolder('tensors', 'tensors', {}), ECHO, COUNT],
     modelStore: store,
     config: { open_inference_grpc_port: 0, triton_grpc_port: 0, default_workers_per_model: 2 },
   })
-  await Promise.all([server.ready('tensors'), server.ready('echo')])
+  await Promise.all([server.ready('tensors'), server.ready('echo'), server.ready('count')])
   mlserver = inferenceV2Client(server.ports.openInference, 'mlserver')
   triton = inferenceV2Client(server.ports.triton, 'triton')
 }, 60_000)
@@ -269,6 +269,15 @@ describe('gRPC as MLServer has it', () => {
       ['a', 'a'],
       ['b', 'b'],
     ])
+  })
+
+  test('a stream of a handler of TorchServe is over before the next message is asked', async () => {
+    const runs = ['a', 'b', 'c'].map((id) =>
+      message(JSON.stringify({ n: 3 }), {}, { model_name: 'count', id }),
+    )
+    const { messages, error } = await stream(mlserver, ...runs)
+    const items = ['a', 'b', 'c'].flatMap((id) => ['1\n', '2\n', '3\n'].map((item) => [id, item]))
+    expect([error, messages.map((each) => [each['id'], words(each)])]).toEqual([undefined, items])
   })
 
   test.each<[string, Message | undefined, number, number]>([

@@ -160,6 +160,19 @@ describe('a GGUF model', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'context_length_exceeded' } })
   })
 
+  test('refuses what it cannot read, rather than answer without it', async () => {
+    const content = [
+      { type: 'text', text: 'What is it?' },
+      { type: 'image_url', image_url: { url: 'data:,' } },
+    ]
+    const messages = [{ role: 'user', content }]
+    const response = await post('/v1/chat/completions', { model: 'tiny-llama', messages, max_tokens: 1 })
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { param: 'messages[0].content[1]' } },
+    ])
+  })
+
   test('writes nothing but a call of the tool that it must call', async () => {
     const parameters = {
       type: 'object',

@@ -92,6 +92,18 @@ test('the management listener has no such routes', async () => {
   }
 })
 
+test.each(['/v2/models/m/config', '/v2/models/m/stats', '/v2/trace/setting', '/v2/models/m/infer/none'])(
+  'a path that only others have says so where clients look: %s',
+  async (path) => {
+    const rig = await startRig(createInferenceApp)
+    const answer = await ask(rig, path)
+    expect([answer.status, answer.json()]).toMatchObject([
+      404,
+      { error: expect.stringContaining('not found') },
+    ])
+  },
+)
+
 test('loading and unloading need the model API', async () => {
   const rig = await startRig(createInferenceApp, { enableModelApi: false })
   const answer = await ask(rig, '/v2/repository/models/m/unload', { method: 'POST' })

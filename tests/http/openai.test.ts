@@ -204,6 +204,22 @@ describe('an error', () => {
     ['/v1/chat/completions', chat('m', { stop: ['1', '2', '3', '4', '5'] }), 400, 'stop'],
     ['/v1/chat/completions', chat('m', { top_logprobs: 3 }), 400, 'top_logprobs'],
     ['/v1/chat/completions', chat('m', { n: 0 }), 400, 'n'],
+    ['/v1/chat/completions', chat('m', { tool_choice: 'required' }), 400, 'tool_choice'],
+    ['/v1/chat/completions', chat('m', { tools: [], tool_choice: { type: 'function' } }), 400, 'tool_choice'],
+    [
+      '/v1/chat/completions',
+      chat('m', { response_format: { type: 'json_schema' } }),
+      400,
+      'response_format.json_schema',
+    ],
+    [
+      '/v1/chat/completions',
+      chat('m', {
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'image_url' }] }],
+      }),
+      400,
+      'messages[0].content[1]',
+    ],
     ['/v1/completions', { model: 'm', prompt: [] }, 400, 'prompt'],
     ['/v1/completions', { model: 'm', prompt: Array.from({ length: 65 }, () => 'x'), n: 2 }, 400, 'n'],
     ['/v1/embeddings', { model: 'm', input: 'x', encoding_format: 'hex' }, 400, 'encoding_format'],
@@ -226,6 +242,19 @@ describe('an error', () => {
     expect((await ask(rig, '/v1/models', { headers: { authorization: 'Bearer inference' } })).status).toBe(
       200,
     )
+  })
+
+  test.each([
+    ['GET', '/v1/responses'],
+    ['POST', '/v1/responses?x=1'],
+    ['POST', '/openai/v1/audio/speech'],
+    ['GET', '/openai/v1'],
+  ])('of a path that nobody knows is told in its own form: %s %s', async (method, path) => {
+    const answer = await ask(await startRig(createInferenceApp), path, { method })
+    expect([answer.status, answer.json()]).toMatchObject([
+      404,
+      { error: { message: `There is no ${method} ${path.split('?')[0]!}`, code: 'unknown_url' } },
+    ])
   })
 
   test('of the method is 405', async () => {

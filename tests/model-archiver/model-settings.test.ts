@@ -8,6 +8,7 @@ import { findModels } from '../../model-archiver/repository.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { zipOf } from '../support/zip.ts'
 
 function folder(settings: object | string, path = join(tempDir(), 'iris')): string {
   mkdirSync(path, { recursive: true })
@@ -154,4 +155,36 @@ test('a store is searched two levels deep; a folder called like its version has 
   writeFileSync(join(store, 'plain', 'handler.js'), '')
   const found = await findModels(store)
   expect(found.map(({ name }) => name).sort()).toEqual(['broken', 'many', 'named', 'plain'])
+})
+
+test('a store knows archives and folders by the names in their manifests, as a start loads them', async () => {
+  const store = tempDir()
+  const manifest = (modelName: string): string =>
+    JSON.stringify({ runtime: 'node', model: { modelName, modelVersion: '1.0', handler: 'h.js' } })
+  writeFileSync(join(store, 'some-file.mar'), await zipOf({ 'MAR-INF/MANIFEST.json': manifest('in-zip') }))
+  mkdirSync(join(store, 'a-folder', 'MAR-INF'), { recursive: true })
+  writeFileSync(join(store, 'a-folder', 'MAR-INF', 'MANIFEST.json'), manifest('in-folder'))
+  writeFileSync(join(store, 'broken-one.mar'), 'no zip')
+  const names = (await findModels(store)).map(({ name }) => name)
+  expect(names.sort()).toEqual(['broken_one', 'in-folder', 'in-zip'])
+})
+
+test('a store with a model-settings.json of its own is that model, as in MLServer; versions below a folder are models each', async () => {
+  const store = join(tempDir(), 'my-iris')
+  folder({ implementation: 'model.Iris' }, store)
+  mkdirSync(join(store, 'parts'))
+  writeFileSync(join(store, 'parts', 'handler.js'), '')
+  expect((await listStore(store)).models).toEqual([{ location: store, path: store }])
+  expect(await findModels(store)).toEqual([{ name: 'my-iris', location: store }])
+  const prepared = await prepareModel(store, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect([prepared.name, prepared.handlerEntry]).toEqual(['my-iris', 'Iris'])
+  await prepared.dispose()
+  const versions = ['1', '2'].map((version) =>
+    folder({ parameters: { version } }, join(store, 'many', version)),
+  )
+  expect((await listStore(store)).models.map(({ path }) => path)).toEqual([store, ...versions])
+  expect((await findModels(store)).map(({ name }) => name).sort()).toEqual(['many', 'many', 'my-iris'])
+  const second = await prepareModel(versions[1]!, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect([second.name, second.version]).toEqual(['many', '2'])
+  await second.dispose()
 })

@@ -84,6 +84,16 @@ describe('a chat stream', () => {
     const delta = { role: 'assistant', content: '', reasoning: 'x' }
     const choices = [{ index: 0, delta, logprobs: null, finish_reason: null }]
     expect(sent([{ ...chunk, choices }])[0]).toMatchObject({ ...chunk, choices })
+    const { id, created, model } = chunk
+    const whole = sent(
+      [
+        { ...chunk, choices },
+        { choices: [], usage: USAGE },
+      ],
+      { ...HEAD, includeUsage: true },
+    )
+    expect(whole).toHaveLength(3)
+    for (const each of whole) expect(each).toMatchObject({ id, created, model })
   })
 
   test('sends nothing of a choice that has ended', () => {

@@ -105,8 +105,10 @@ export class MlserverStream implements StreamHandler, StreamTarget {
     if (!this.#feed!.push(data)) this.#stream.reading(false)
   }
 
+  /** Without a feed the next message is a request of its own, and waits for the end of the one before it. */
   #read(): void {
-    if (!this.#stream.full) this.#stream.reading(true)
+    const waits = this.#feed === undefined && this.#job !== undefined
+    if (!waits && !this.#stream.full) this.#stream.reading(true)
   }
 }
 

@@ -68,8 +68,15 @@ export function errorAnswer(error: ServeError): ErrorAnswer {
   }
 }
 
-/** An unknown model is told on a path that TorchServe has too: what its clients look for stands beside the protocol's key. */
+/** TorchServe's names of what is told on paths that may be its own: there what its clients look for stands beside the protocol's key. */
+const SHARED: Partial<Record<ErrorCode, string>> = {
+  MODEL_NOT_FOUND: 'ModelNotFoundException',
+  ROUTE_NOT_FOUND: 'ResourceNotFoundException',
+}
+
 function errorJson({ code, message }: ServeError): string {
-  if (code !== 'MODEL_NOT_FOUND') return JSON.stringify({ error: message })
-  return JSON.stringify({ code: 404, type: 'ModelNotFoundException', message, error: message })
+  const type = SHARED[code]
+  return JSON.stringify(
+    type === undefined ? { error: message } : { code: 404, type, message, error: message },
+  )
 }

@@ -56,6 +56,8 @@ function answer(
   route: OpenAIRoute,
 ): void {
   admit(state, req, 'inference')
+  if (route.operation === 'unknown')
+    throw new ServeError('ROUTE_NOT_FOUND', `There is no ${req.method!} ${pathOf(req)}`)
   if (req.method !== (route.operation === 'models' ? 'GET' : 'POST'))
     throw new ServeError('METHOD_NOT_ALLOWED', `${req.method!} is not allowed here`)
   if (route.operation === 'models') {
@@ -72,6 +74,10 @@ function answer(
       fail(state, reply, thrown)
     }
   })
+}
+
+function pathOf({ url }: IncomingMessage): string {
+  return url!.split('?', 1)[0]!
 }
 
 function noImages(): ServeError {

@@ -2,8 +2,8 @@ import type { Operation } from '../../openai/operations.ts'
 
 /** What a path of the OpenAI API asks for. */
 export interface OpenAIRoute {
-  /** `images`: a path of the API that no handler here answers. */
-  operation: Operation | 'models' | 'images'
+  /** `images`: a path of the API that no handler here answers; `unknown`: none that the server knows. */
+  operation: Operation | 'models' | 'images' | 'unknown'
   /** `models`: the one that is asked for; else the model that the path names (Seldon's way), which the body must not contradict. */
   model: string | undefined
   /** Only beside a model that the path names; absent: the default version. */
@@ -18,7 +18,7 @@ const PATHS: Readonly<Record<string, Operation | 'images'>> = {
 }
 
 /**
- * The route of a path; undefined: it is none of the OpenAI API. Served under /v1, under /openai/v1 as KServe has it, and below one model's (or
+ * The route of a path; undefined: it does not belong to the OpenAI API. Served under /v1, under /openai/v1 as KServe has it, and below one model's (or
  * version's) infer and infer_stream as Seldon's OpenAI clients have it (spec 4.7, 4.8, 5.1).
  */
 export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefined {
@@ -27,11 +27,10 @@ export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefine
   return segments[0] === 'v2' ? belowModel(segments) : undefined
 }
 
-function below(rest: readonly string[]): OpenAIRoute | undefined {
+function below(rest: readonly string[]): OpenAIRoute {
   // The path is decoded as a whole before it is split, so the slashes of an id stand here as slashes.
   if (rest[0] === 'models') return { operation: 'models', model: rest.slice(1).join('/') || undefined }
-  const operation = PATHS[rest.join('/')]
-  return operation === undefined ? undefined : { operation, model: undefined }
+  return { operation: PATHS[rest.join('/')] ?? 'unknown', model: undefined }
 }
 
 function belowModel([, models, model, ...rest]: readonly string[]): OpenAIRoute | undefined {

@@ -1,7 +1,11 @@
 import { ServeError } from '../../../protocol/errors.ts'
 import { ChatStream, CompletionStream } from '../../../protocol/openai/chunks.ts'
 import { Collector } from '../../../protocol/openai/collect.ts'
-import { DEFAULT_CHAT_STOPS, defaultChatPrompt } from '../../../protocol/openai/default-chat.ts'
+import {
+  DEFAULT_CHAT_STOPS,
+  defaultChatPrompt,
+  otherThanText,
+} from '../../../protocol/openai/default-chat.ts'
 import type {
   ChatCompletionRequest,
   CompletionRequest,
@@ -41,11 +45,18 @@ export function mapText(call: OpenAICall, request: TextRequest): void {
 }
 
 function promptsOf(request: TextRequest): string[] {
-  if (request.operation === 'chat') return [defaultChatPrompt(request.body.messages)]
+  if (request.operation === 'chat') return [chatPrompt(request.body)]
   const { prompt } = request.body
   const list: unknown[] = Array.isArray(prompt) ? prompt : [prompt]
   if (list.every((one) => typeof one === 'string')) return list
   throw new ServeError('INVALID_ARGUMENT', 'This model takes texts, not token ids', { param: 'prompt' })
+}
+
+function chatPrompt({ messages }: ChatCompletionRequest): string {
+  const param = otherThanText(messages)
+  if (param !== undefined)
+    throw new ServeError('INVALID_ARGUMENT', 'This model takes nothing but texts', { param })
+  return defaultChatPrompt(messages)
 }
 
 function stopsOf({ operation, body: { stop } }: TextRequest): string[] {
