@@ -46,6 +46,7 @@ const rooms = {
     './protocol/dialects.ts',
     './protocol/errors.ts',
     './protocol/header-lines.ts',
+    './protocol/nesting.ts',
     './protocol/openai',
     './frontend/models',
   ],

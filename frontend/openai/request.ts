@@ -1,4 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
+import { isNestedTooDeep, MAX_NESTING } from '../../protocol/nesting.ts'
 import type {
   ChatCompletionRequest,
   CompletionRequest,
@@ -36,6 +37,8 @@ export function readRequest(
 
 /** The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter */
 export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
+  if (isNestedTooDeep(body))
+    throw new ServeError('INVALID_ARGUMENT', `The body is nested deeper than ${MAX_NESTING} levels`)
   const fields = new Fields(body)
   fields.text('model', true)
   if (operation === 'embeddings') return { operation, body: embeddings(body, fields) }

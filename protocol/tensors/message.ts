@@ -2,7 +2,15 @@ import { ServeError } from '../errors.ts'
 import { asBuffer } from './bytes.ts'
 import { parseExactJson } from './exact-json.ts'
 import { rawFromJson } from './from-json.ts'
-import { checkHead, checkSize, invalid, isObject, type Parameters, type RawTensor } from './tensor.ts'
+import {
+  checkHead,
+  checkParameters,
+  checkSize,
+  invalid,
+  isObject,
+  type Parameters,
+  type RawTensor,
+} from './tensor.ts'
 
 /**
  * Requests and responses of the Open Inference Protocol as one piece of bytes: the length of the head in four bytes
@@ -76,7 +84,7 @@ export function requestFrom(value: Record<string, unknown>, raw: Uint8Array = NO
   const { id, parameters, outputs } = value
   return {
     id: optionalText('id', id),
-    parameters: optionalObject('parameters', parameters),
+    parameters: checkParameters(parameters),
     inputs: tensors('inputs', value['inputs'], raw),
     outputs:
       outputs === undefined || outputs === null ? undefined : list('outputs', outputs).map(wantedOutput),
@@ -89,7 +97,7 @@ export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = N
     id: optionalText('id', value['id']),
     modelName: optionalText('model_name', value['model_name']),
     modelVersion: optionalText('model_version', value['model_version']),
-    parameters: optionalObject('parameters', value['parameters']),
+    parameters: checkParameters(value['parameters']),
     outputs: tensors('outputs', value['outputs'], raw),
   }
 }
@@ -151,7 +159,7 @@ function wantedOutput(value: unknown): WantedOutput {
   if (!isObject(value) || typeof value['name'] !== 'string') {
     throw new ServeError('INVALID_TENSOR', 'A requested output has no name')
   }
-  return { name: value['name'], parameters: optionalObject('parameters', value['parameters']) }
+  return { name: value['name'], parameters: checkParameters(value['parameters']) }
 }
 
 function list(what: string, value: unknown): unknown[] {
@@ -164,10 +172,4 @@ function optionalText(what: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
   throw new ServeError('INVALID_TENSOR', `${what} is no text`)
-}
-
-function optionalObject(what: string, value: unknown): Parameters | undefined {
-  if (value === undefined || value === null) return undefined
-  if (isObject(value)) return value
-  throw new ServeError('INVALID_TENSOR', `${what} is no object`)
 }

@@ -1,4 +1,5 @@
 import { ServeError } from '../errors.ts'
+import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
 import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
 
 export type Parameters = Readonly<Record<string, unknown>>
@@ -31,9 +32,17 @@ export function checkHead(value: unknown): TensorHead {
   if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is unknown`)
   if (!isShape(shape)) throw invalid(name, `shape ${brief(shape)} is no list of whole numbers`)
   const head: TensorHead = { name, datatype, shape }
-  if (isObject(parameters)) head.parameters = parameters
-  else if (parameters !== undefined && parameters !== null) throw invalid(name, 'parameters are no object')
+  const checked = checkParameters(parameters)
+  if (checked !== undefined) head.parameters = checked
   return head
+}
+
+/** Parameters of a request, a response or a tensor; null is none. @throws ServeError INVALID_TENSOR */
+export function checkParameters(value: unknown): Parameters | undefined {
+  if (value === undefined || value === null) return undefined
+  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'parameters are no object')
+  if (!isNestedTooDeep(value)) return value
+  throw new ServeError('INVALID_TENSOR', `parameters are nested deeper than ${MAX_NESTING} levels`)
 }
 
 function isShape(shape: unknown): shape is number[] {

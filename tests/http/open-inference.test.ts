@@ -9,6 +9,7 @@ import { ask, startRig, type Answer, type Rig } from './support/rig.ts'
 
 const ON = { openInferenceProtocol: true }
 const INT32 = { name: 'x', shape: [2], datatype: 'INT32', data: [1, 2] }
+const DEEP = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
 const HEAD = { status: 200, headers: {}, contentType: TENSORS_TYPE }
 
 function said({ status, text }: Answer): [number, unknown] {
@@ -247,6 +248,8 @@ describe('infer', () => {
         ],
       }),
     ],
+    ['parameters nested too deep', 422, post(`{"inputs":[],"parameters":{"p":${DEEP}}}`)],
+    ['such parameters beside a text', 422, post(`{"text_input":"x","p":${DEEP}}`), '/v2/models/m/generate'],
     ['an encoding that is unknown', 400, post('x', { 'content-encoding': 'br' })],
     ['what is not compressed as it says', 400, post('x', { 'content-encoding': 'gzip' })],
     ['a shape that the data do not fill', 422, post({ inputs: [{ ...INT32, shape: [3] }] })],

@@ -182,6 +182,15 @@ describe('an error', () => {
     }
   })
 
+  test('of a body that is nested too deep is 400', async () => {
+    const rig = await startRig(createInferenceApp)
+    const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
+    const body = `{"model":"native","messages":[{"role":"user","content":"x"}],"metadata":${deep}}`
+    const answer = await ask(rig, '/v1/chat/completions', { method: 'POST', body })
+    expect(answer.status).toBe(400)
+    expect(answer.json()).toMatchObject({ error: { message: expect.stringContaining('nested deeper') } })
+  })
+
   test('after it is an event, and the stream ends well', async () => {
     const rig = await startRig(createInferenceApp)
     const sent = post(rig, '/v1/chat/completions', chat('native', { stream: true }))

@@ -4,7 +4,7 @@ import { joinElements, splitElements } from '../../../protocol/tensors/bytes.ts'
 import { isDatatype, type Datatype } from '../../../protocol/tensors/datatypes.ts'
 import { rawFromJson } from '../../../protocol/tensors/from-json.ts'
 import type { InferRequest } from '../../../protocol/tensors/message.ts'
-import type { RawTensor } from '../../../protocol/tensors/tensor.ts'
+import { checkParameters, type RawTensor } from '../../../protocol/tensors/tensor.ts'
 import { elementsJson } from '../../../protocol/tensors/to-json.ts'
 import type { Answer } from '../../open-inference/answers.ts'
 import type { TensorMetadata } from '../../open-inference/settings.ts'
@@ -24,20 +24,17 @@ export function generateRequest(
   value: Record<string, unknown>,
   declared: readonly TensorMetadata[],
 ): InferRequest {
-  const { id, text_input: text, parameters = {}, ...others } = value
+  const { id, text_input: text, parameters, ...others } = value
   if (typeof text !== 'string') throw new ServeError('INVALID_TENSOR', 'text_input is no text')
   if (id !== undefined && typeof id !== 'string') throw new ServeError('INVALID_TENSOR', 'id is no text')
-  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters)) {
-    throw new ServeError('INVALID_TENSOR', 'parameters are no object')
-  }
   const inputs: RawTensor[] = [textTensor('text_input', text)]
   const left: Record<string, unknown> = {}
-  for (const [name, given] of Object.entries({ ...parameters, ...others })) {
+  for (const [name, given] of Object.entries({ ...checkParameters(parameters), ...others })) {
     const input = declared.find((each) => each.name === name)
     if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
     else left[name] = given
   }
-  return { id, inputs, parameters: Object.keys(left).length === 0 ? undefined : left }
+  return { id, inputs, parameters: Object.keys(left).length === 0 ? undefined : checkParameters(left) }
 }
 
 /** Every output is a key, one element without its list; `text_output` is the text, whatever the model calls it. */
