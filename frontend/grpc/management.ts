@@ -1,10 +1,8 @@
-import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
+import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../protocol/errors.ts'
-import type { Authorizer } from '../auth/authorizer.ts'
 import type { Settings } from '../config/settings.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import { inferenceError, managementError, type CallError } from './errors.ts'
-import { logFailure, type GrpcLog } from './log.ts'
 import type {
   DescribeModelRequest,
   ListModelsRequest,
@@ -14,13 +12,11 @@ import type {
   SetDefaultRequest,
   UnregisterModelRequest,
 } from './management-messages.ts'
-import { authorize } from './token.ts'
+import { unaryRpc, type UnaryRpcDeps } from './unary-rpc.ts'
 
-export interface ManagementDeps {
+export interface ManagementDeps extends UnaryRpcDeps {
   models: ModelOperations
-  authorizer: Authorizer
   settings: Pick<Settings, 'enableModelApi'>
-  log: GrpcLog
 }
 
 type Answer = string | Promise<string>
@@ -65,23 +61,8 @@ function rpc<Request>(
   answer: (request: Request) => Answer,
   toCallError: (error: ServeError, request: Request) => CallError = managementError,
 ) {
-  const run = async (call: ServerUnaryCall<Request, ManagementResponse>): Promise<string> => {
-    authorize(deps.authorizer, 'management', call)
-    return answer(call.request)
-  }
-  return (
-    call: ServerUnaryCall<Request, ManagementResponse>,
-    respond: sendUnaryData<ManagementResponse>,
-  ): void => {
-    run(call).then(
-      (msg) => respond(null, { msg }),
-      (thrown: unknown) => {
-        const error = ServeError.from(thrown)
-        logFailure(deps.log, name, error)
-        respond(toCallError(error, call.request))
-      },
-    )
-  }
+  const message = async (request: Request): Promise<ManagementResponse> => ({ msg: await answer(request) })
+  return unaryRpc(deps, name, { token: 'management', answer: message, toCallError })
 }
 
 async function describe(models: ModelOperations, request: DescribeModelRequest): Promise<string> {

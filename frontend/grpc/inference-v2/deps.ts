@@ -1,16 +1,13 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js'
-import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { ModelOperations } from '../../models/operations.ts'
-import type { GrpcLog } from '../log.ts'
+import type { UnaryRpcDeps } from '../unary-rpc.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelStreamInferResponse } from './messages.ts'
 import type { StreamShape } from './shape.ts'
 
-export interface InferenceV2Deps {
+export interface InferenceV2Deps extends UnaryRpcDeps {
   models: ModelOperations
-  authorizer: Authorizer
   settings: Pick<Settings, 'maxRequestSize' | 'maxResponseSize' | 'enableModelApi'>
-  log: GrpcLog
 }
 
 /** What a listener adds: the shape of its streams, and how messages become bytes in either. */

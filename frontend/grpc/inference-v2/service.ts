@@ -12,6 +12,7 @@ import { logFailure } from '../log.ts'
 import { replyMetadata } from '../reply-metadata.ts'
 import { deadlineOf } from '../request.ts'
 import { authorize } from '../token.ts'
+import { unaryRpc } from '../unary-rpc.ts'
 import type { InferenceV2Deps, InferStream, StreamForm } from './deps.ts'
 import { callError } from './errors.ts'
 import { inferResponse, parameterMap } from './infer-response.ts'
@@ -141,18 +142,5 @@ function rpc<Request>(
   answer: (request: Request) => object | Promise<object>,
   token: TokenKind = 'inference',
 ) {
-  const run = async (call: ServerUnaryCall<Request, object>): Promise<object> => {
-    authorize(deps.authorizer, token, call)
-    return answer(call.request)
-  }
-  return (call: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
-    run(call).then(
-      (message) => respond(null, message),
-      (thrown: unknown) => {
-        const error = ServeError.from(thrown)
-        logFailure(deps.log, name, error)
-        respond(callError(error))
-      },
-    )
-  }
+  return unaryRpc(deps, name, { token, answer, toCallError: callError })
 }

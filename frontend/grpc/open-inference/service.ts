@@ -1,35 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../protocol/errors.ts'
-import type { Authorizer } from '../../auth/authorizer.ts'
-import type { Settings } from '../../config/settings.ts'
 import type { InferenceRequest } from '../../models/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { takesTensors } from '../../open-inference/infer-job.ts'
 import { serverMetadata } from '../../package-info.ts'
-import { inferenceError, managementError } from '../errors.ts'
-import { logFailure, type GrpcLog } from '../log.ts'
+import { type CallError, inferenceError, managementError } from '../errors.ts'
 import { deadlineOf, requestHeaders } from '../request.ts'
 import { UnaryReply } from '../send-reply.ts'
 import { submitCall } from '../submit-call.ts'
-import { authorize } from '../token.ts'
+import { unaryRpc } from '../unary-rpc.ts'
 import { inferRequestJson } from './infer-request.ts'
 import { inferResponse } from './infer-response.ts'
+import type { InferenceV2Deps } from '../inference-v2/deps.ts'
 import { modelInfer } from '../inference-v2/service.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../inference-v2/messages.ts'
-
-export interface OpenInferenceDeps {
-  models: ModelOperations
-  authorizer: Authorizer
-  settings: Pick<Settings, 'maxResponseSize' | 'maxRequestSize' | 'enableModelApi'>
-  log: GrpcLog
-}
 
 type InferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
 
 /** `GRPCInferenceService` in TorchServe's package (spec 3.5), handlers by rpc name. Every rpc needs the inference token. */
-export function openInferenceService(deps: OpenInferenceDeps): UntypedServiceImplementation {
+export function openInferenceService(deps: InferenceV2Deps): UntypedServiceImplementation {
   const { models } = deps
   return {
     ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
@@ -89,23 +80,14 @@ async function modelMetadata(models: ModelOperations, { name, version }: ModelRe
 }
 
 function rpc<Request>(
-  deps: OpenInferenceDeps,
+  deps: InferenceV2Deps,
   name: string,
   answer: (request: Request) => object | Promise<object>,
 ) {
-  const run = async (call: ServerUnaryCall<Request, object>): Promise<object> => {
-    authorize(deps.authorizer, 'inference', call)
-    return answer(call.request)
-  }
-  return (call: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
-    run(call).then(
-      (message) => respond(null, message),
-      (thrown: unknown) => {
-        const error = ServeError.from(thrown)
-        logFailure(deps.log, name, error)
-        const isAbsent = error.code === 'MODEL_NOT_FOUND' || error.code === 'VERSION_NOT_FOUND'
-        respond(isAbsent ? managementError(error) : inferenceError(error))
-      },
-    )
-  }
+  return unaryRpc(deps, name, { token: 'inference', answer, toCallError })
+}
+
+function toCallError(error: ServeError): CallError {
+  const isAbsent = error.code === 'MODEL_NOT_FOUND' || error.code === 'VERSION_NOT_FOUND'
+  return isAbsent ? managementError(error) : inferenceError(error)
 }
