@@ -1,4 +1,5 @@
 import { execa } from 'execa'
+import { killGroup } from '../kill-session.ts'
 import { readLines } from '../read-lines.ts'
 
 export interface LoggedRun {
@@ -48,12 +49,4 @@ export async function runLogged(
   clearTimeout(timer)
   signal.removeEventListener('abort', end)
   return failed ? [...last, shortMessage].join('\n') : undefined
-}
-
-function killGroup(pid: number | undefined): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
-  } catch {
-    // It has ended by itself.
-  }
 }

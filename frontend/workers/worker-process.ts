@@ -3,7 +3,7 @@ import type { ServeError } from '../../protocol/errors.ts'
 import { isMetricLine } from '../metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
 import { readLines } from '../read-lines.ts'
-import { killSession } from './kill-session.ts'
+import { killGroup, killSession } from '../kill-session.ts'
 import { orphanGuard } from './orphan-guard.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
@@ -104,9 +104,9 @@ export class WorkerProcess {
     })
   }
 
-  /** What it started has nobody to work for. */
+  /** What it started has nobody to work for. Its own number may be another's by now. */
   #endSession(): void {
-    killSession(this.pid)
+    killGroup(this.pid)
     orphanGuard.remove(this.pid)
   }
 

@@ -1,0 +1,19 @@
+/** Ends what is left of the process group that a process leads or led. @param pid nothing happens unless it is above 1 */
+export function killGroup(pid: number | undefined): void {
+  if (pid !== undefined && pid > 1) kill(-pid)
+}
+
+/** The same for a process that has not been waited for: itself, too. */
+export function killSession(pid: number): void {
+  if (pid <= 1) return
+  killGroup(pid)
+  kill(pid)
+}
+
+function kill(target: number): void {
+  try {
+    process.kill(target, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
+}
