@@ -1,5 +1,5 @@
 import type { Job } from './job.ts'
-import type { JobRunner } from './scheduler.ts'
+import { goesAlone, type JobRunner } from './scheduler.ts'
 import type { Sequence } from './sequence.ts'
 
 export interface BatchRule {
@@ -34,9 +34,11 @@ export class Lane {
     const batch: Job[] = []
     if (!this.#isDue()) return batch
     for (const sequence of this.ready) {
+      const alone = goesAlone(sequence.next!)
+      if (alone && batch.length > 0) break
       batch.push(sequence.begin())
       this.ready.delete(sequence)
-      if (batch.length === this.#rule.batchSize) break
+      if (alone || batch.length === this.#rule.batchSize) break
     }
     return batch
   }
@@ -50,7 +52,7 @@ export class Lane {
     const { batchSize, maxBatchDelay } = this.#rule
     const [oldest] = this.ready
     if (oldest === undefined) return false
-    if (this.ready.size >= Math.min(batchSize, this.sequences.size)) return true
+    if (this.ready.size >= Math.min(batchSize, this.sequences.size) || goesAlone(oldest.next!)) return true
     const wait = oldest.next!.createdAt + maxBatchDelay - performance.now()
     if (wait <= 0) return true
     this.#timer ??= setTimeout(() => {

@@ -62,6 +62,6 @@ export function isDescribe(job: Job): boolean {
 }
 
 /** Whether the job shares no batch with others. */
-export function goesAlone({ request }: Job): boolean {
-  return request.action === 'describe' || request.alone === true
+export function goesAlone(job: Job): boolean {
+  return isDescribe(job) || job.request.alone === true
 }

@@ -248,3 +248,21 @@ test('failAll ends all that waits and leaves no timer behind', () => {
   setup.queue.close()
   expect(jest.getTimerCount()).toBe(0)
 })
+
+test('a job that shares no batch goes by itself, at once', () => {
+  const setup = new Setup({ batchSize: 4, maxBatchDelay: 100 }, 1, 4)
+  const ids = ['a', 'b', 'c']
+  for (const id of ids) setup.add(id)
+  jest.advanceTimersByTime(100)
+  const [worker] = setup.workers
+  for (const job of [...worker!.running]) setup.answer(job)
+  const before = worker!.batches.length
+  const alone = newJob('b', {}, true)
+  setup.add('a')
+  setup.queue.add(alone)
+  setup.add('c')
+  jest.advanceTimersByTime(100)
+  const batches = worker!.batches.slice(before).map(({ jobs }) => [...jobs])
+  expect(batches.find((jobs) => jobs.includes(alone))).toEqual([alone])
+  expect(batches.flat()).toHaveLength(3)
+})

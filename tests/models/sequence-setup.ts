@@ -22,10 +22,10 @@ export const CRASH = new ServeError('WORKER_LOST', 'Worker died.')
 /** Codes of the jobs that failed. */
 export const failures = new Map<Job, string>()
 
-export function newJob(id?: string, more: Record<string, string> = {}): Job {
+export function newJob(id?: string, more: Record<string, string> = {}, alone = false): Job {
   const headers = joinHeaders(id === undefined ? more : { [HEADERS.id]: id, ...more })
   const job: Job = new Job(
-    { requestId: 'r', modelName: 'm', headers, parts: [] },
+    { requestId: 'r', modelName: 'm', headers, parts: [], alone },
     {
       whole: () => undefined,
       open: () => undefined,
