@@ -27,27 +27,10 @@ const DEFAULTS: Settings = {
 /** MLServer has no such listener; its gRPC port is this server's management port. */
 const MANAGEMENT_ADDRESS = 'http://127.0.0.1:8083'
 
-/** Keys that mean nothing here, or that are MLServer's own matter. */
-const INERT: ReadonlySet<string> = new Set([
-  'parallel_workers_timeout',
-  'metrics_rest_server_prefix',
-  'metrics_dir',
-  'server_name',
-  'server_version',
-  'extensions',
-  'root_path',
-  'environments_dir',
-  'use_structured_logging',
-  'logging_settings',
-  'tracing_server',
-  'kafka_enabled',
-  'kafka_servers',
-  'kafka_topic_input',
-  'kafka_topic_output',
-  'cache_enabled',
-  'cache_size',
-  'model_repository_implementation',
-  'model_repository_implementation_args',
+/** All others are MLServer's own matter. */
+const UNDERSTOOD: ReadonlySet<string> = new Set([
+  ...Object.keys(DEFAULTS),
+  ...['debug', 'cors_settings', 'grpc_max_message_length', 'model_repository_root'],
 ])
 
 /** What MLServer's settings mean in this server's keys; they give way to the configuration file and the flags. */
@@ -72,10 +55,22 @@ export async function readMlserverSettings(
   const file = folder === undefined ? undefined : await readSettings(join(folder, FILE))
   if (folder === undefined || (file === undefined && fromEnv === undefined)) return NONE
   const origin = file === undefined ? `environment variable ${MODELS_DIR}` : join(folder, FILE)
-  const settings = { ...DEFAULTS, ...fromEnvironment(env), ...file }
+  const given = { ...fromEnvironment(env), ...file }
+  const settings = { ...DEFAULTS, ...given }
   const entries = [...keys(settings, folder)].map(([name, text]): Entry => ({ name, text, origin }))
-  const inert = Object.keys(file ?? {}).filter((key) => INERT.has(key))
-  return { entries, warnings: inert.map((key) => `${origin}: ${key} has no effect here`) }
+  return { entries, warnings: inert(given).map((what) => `${origin}: ${what} has no effect here`) }
+}
+
+/** What was given in vain. */
+function inert(given: Settings): string[] {
+  const unknown = Object.keys(given).filter((key) => !UNDERSTOOD.has(key))
+  const { metrics_endpoint: endpoint, cors_settings: cors } = given
+  if (endpoint !== undefined && endpoint !== null && endpoint !== DEFAULTS['metrics_endpoint'])
+    unknown.push('another metrics_endpoint than /metrics')
+  const origins = (cors as { allow_origins?: unknown } | null | undefined)?.allow_origins
+  if (Array.isArray(origins) && origins.length > 1)
+    unknown.push('cors_settings.allow_origins after the first')
+  return unknown
 }
 
 async function readSettings(path: string): Promise<Settings | undefined> {
@@ -97,10 +92,15 @@ function fromEnvironment(env: Environment): Settings {
   const found: Record<string, unknown> = {}
   for (const [name, text = ''] of Object.entries(env)) {
     const key = /^MLSERVER_(.+)$/i.exec(name)?.[1]?.toLowerCase()
-    if (key === undefined || key === 'models_dir' || key.startsWith('model_') || text.trim() === '') continue
+    if (key === undefined || isOfModels(key) || text.trim() === '') continue
     found[key] = jsonOrText(text.trim())
   }
   return found
+}
+
+/** Variables that stand in for keys of model-settings.json, or say where the models are. */
+function isOfModels(key: string): boolean {
+  return key === 'models_dir' || (key.startsWith('model_') && key !== 'model_repository_root')
 }
 
 function jsonOrText(text: string): unknown {

@@ -73,3 +73,40 @@ test.each(['{', '[]', '{"http_port":"none"}'])('%s is refused', async (text) => 
   const loaded = loadSettings({ modelStore: store(text), configSnapshots: false }, {})
   await expect(loaded).rejects.toMatchObject({ code: 'CONFIG' })
 })
+
+test('what it says in vain is a warning, from variables too', async () => {
+  const modelStore = store({
+    htp_port: 1,
+    metrics_endpoint: '/m',
+    cors_settings: { allow_origins: ['a', 'b'] },
+  })
+  const env = { MLSERVER_KAFKA_ENABLED: 'true', MLSERVER_MODEL_NAME: 'm' }
+  const { warnings } = await loadSettings({ modelStore, configSnapshots: false }, env)
+  const of = (what: string): string => `${join(modelStore, 'settings.json')}: ${what} has no effect here`
+  expect([...warnings].sort()).toEqual(
+    [
+      'htp_port',
+      'kafka_enabled',
+      'another metrics_endpoint than /metrics',
+      'cors_settings.allow_origins after the first',
+    ]
+      .map(of)
+      .sort(),
+  )
+})
+
+test('it is that of the store which counts: a variable that overrides the flag', async () => {
+  const [flag, overriding] = [store({ http_port: 1111 }), store({ http_port: 2222 })]
+  const tsConfig = join(flag, 'config.properties')
+  writeFileSync(tsConfig, 'enable_envvars_config=true\n')
+  const flags = { modelStore: flag, tsConfig, configSnapshots: false }
+  const { settings } = await loadSettings(flags, { TS_MODEL_STORE: overriding })
+  expect(settings).toMatchObject({ modelStore: overriding, inferenceAddress: { port: 2222 } })
+})
+
+test('a variable names the root of the models', async () => {
+  const folder = store({})
+  const env = { MLSERVER_MODELS_DIR: folder, MLSERVER_MODEL_REPOSITORY_ROOT: 'models' }
+  const { settings } = await loadSettings({ configSnapshots: false }, env)
+  expect(settings.modelStore).toBe(join(folder, 'models'))
+})
