@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../protocol/errors.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
+import { collectEntries } from './collect-entries.ts'
 import { KEYS } from './keys.ts'
 import { readLogConfig } from './log-config.ts'
 import { readMlserverSettings } from './mlserver-settings.ts'
@@ -39,15 +40,11 @@ export async function loadSettings(
   const warnings: string[] = []
   const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, warnings)
   const file = await readConfigFile(flags, env, logEntries, warnings)
-  const store = flags.modelStore ?? file.findLast(({ name }) => name === KEYS.modelStore.name)?.text
-  const mlserver = await readMlserverSettings(store || undefined, env)
+  const sources = { file, flags: [...flagEntries(flags), ...logEntries], env }
+  const store = collectEntries(sources, []).get(KEYS.modelStore.name)?.text
+  const mlserver = await readMlserverSettings(store, env)
   warnings.push(...mlserver.warnings)
-  const loaded = buildSettings({
-    mlserver: mlserver.entries,
-    file,
-    flags: [...flagEntries(flags), ...logEntries],
-    env,
-  })
+  const loaded = buildSettings({ ...sources, mlserver: mlserver.entries })
   if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
     warnings.push(`--models is ignored: ${loaded.origins.modelSnapshot} says which models are loaded`)
   }
