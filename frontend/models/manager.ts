@@ -30,6 +30,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
   readonly #downloads = new Map<Model, string>()
+  /** Their workers start; until they have, another model has their name and version. */
+  readonly #replacing = new Set<Model>()
   readonly #stopping = new AbortController()
   #draining = false
 
@@ -81,7 +83,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   async replace(request: RegisterRequest): Promise<Model> {
     const model = await this.#create(request, { trusted: false, atStartup: false }, true)
     const workers = Math.max(1, model.minWorkers)
-    await this.#started(model, model.scale(workers, Math.max(workers, model.maxWorkers)))
+    this.#replacing.add(model)
+    try {
+      await this.#started(model, model.scale(workers, Math.max(workers, model.maxWorkers)))
+    } finally {
+      this.#replacing.delete(model)
+    }
     const old = this.#registry.put(model)
     if (old !== undefined) await this.#dispose(old, this.#options.settings.unregisterModelTimeout * 1000)
     await this.#changed()
@@ -231,7 +238,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
     this.callOff()
-    const models = this.#registry.all()
+    const models = this.#all()
     await Promise.all(models.map((model) => model.drain(graceMs)))
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
@@ -240,7 +247,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   /** Ends everything at once: the process is about to exit. */
   kill(): void {
     this.#stopping.abort()
-    for (const model of this.#registry.all()) model.kill()
+    for (const model of this.#all()) model.kill()
+  }
+
+  /** With those that wait to take another's place. */
+  #all(): Model[] {
+    return [...new Set([...this.#registry.all(), ...this.#replacing])]
   }
 
   #changed(): Promise<void> {
