@@ -2,10 +2,6 @@ import { customizedMetadata } from './collect.ts'
 import type { Model } from './model.ts'
 import type { ModelDescription, WorkerDescription } from './operations.ts'
 
-/**
- * What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8).
- * @param gpuUsage text for each GPU
- */
 /** With `customized` each handler is asked for its metadata; the GPUs are looked at only where a model runs on one. */
 export async function describeModels(
   models: readonly Model[],
@@ -23,6 +19,10 @@ export async function describeModels(
   )
 }
 
+/**
+ * What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8).
+ * @param gpuUsage text for each GPU
+ */
 export function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): ModelDescription {
   const { settings } = model
   return {

@@ -52,8 +52,7 @@ function pythonGroup(
   events: WorkerGroupEvents,
 ): WorkerGroup {
   const { settings, prepared } = model
-  const { maxResponseSize, serviceEnvelope, limitMaxImagePixels } = context.settings
-  const { handler, envelope = '' } = prepared.manifest.model
+  const { maxResponseSize, limitMaxImagePixels } = context.settings
   return new PythonGroup(
     {
       launch: async () => pythonLaunch(model, start, context, await findPython(context.settings, prepared)),
@@ -61,9 +60,9 @@ function pythonGroup(
         modelName: model.name,
         modelDir: prepared.modelDir,
         batchSize: settings.batchSize,
-        handler: handler ?? prepared.modelDir,
+        handler: prepared.manifest.model.handler ?? prepared.modelDir,
         gpuId: start.devices[0] ?? -1,
-        envelope: serviceEnvelope ?? envelope,
+        envelope: model.envelope ?? '',
         limitMaxImagePixels,
       },
       torchrunRanks: usesTorchrun(model) ? settings.parallelLevel : 0,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { median } from '../../benchmarks/statistics.ts'
 import { ChatStream, type ChatOptions } from './chat-stream.ts'
 
 /** Pieces of every stream with all eight, and then with four, in each round. */
@@ -71,10 +72,4 @@ function report(eight: readonly number[], four: readonly number[]): void {
       `${after.toFixed(1)} ms of four (${four.length} gaps): ${ratio.toFixed(2)}`,
   )
   assert.ok(ratio <= MAX_RATIO, `the gaps of four are ${ratio.toFixed(2)} of those of eight`)
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../protocol/errors.ts'
+import { joinElements } from '../../../protocol/tensors/bytes.ts'
 import { NUMERIC, isDatatype } from '../../../protocol/tensors/datatypes.ts'
 import { parseObject, requestFrom, type InferRequest } from '../../../protocol/tensors/message.ts'
 import { checkSize } from '../../../protocol/tensors/tensor.ts'
@@ -43,7 +44,7 @@ export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): Wir
     throw new ServeError('INVALID_TENSOR', 'A raw request needs a model with one input in its metadata')
   }
   const { name, datatype } = input
-  const data = datatype === 'BYTES' ? Buffer.concat([uint32(body.byteLength), body]) : body
+  const data = datatype === 'BYTES' ? joinElements([body]) : body
   const shape = datatype === 'BYTES' ? [1] : filled(input, body.byteLength)
   return { infer: { inputs: [checkSize({ name, datatype, shape, data })] }, isBinary: () => true }
 }
@@ -73,10 +74,4 @@ function filled({ datatype, shape }: TensorMetadata, bytes: number): number[] {
     return shape.map((size) => (size < 0 ? rest : size))
   }
   throw new ServeError('INVALID_TENSOR', 'The raw tensor does not fit the shape in the metadata of the model')
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32LE(value)
-  return bytes
 }

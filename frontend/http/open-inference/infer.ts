@@ -38,11 +38,11 @@ interface ReadRequest extends WireRequest {
 function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
   const header = req.headers['inference-header-content-length']
   const length = Array.isArray(header) ? header[0] : header
-  const { inputs } = openInferenceSettings(status)
-  if (isRaw(length)) return { ...rawRequest(body, inputs), generate: false }
+  if (isRaw(length)) return { ...rawRequest(body, openInferenceSettings(status).inputs), generate: false }
   const parts = splitBody(body, length)
   const generate = kind.startsWith('generate') && isGenerate(parts.value)
   if (!generate) return { ...wireRequest(parts), generate }
+  const { inputs } = openInferenceSettings(status)
   return { infer: generateRequest(parts.value, inputs), isBinary: () => false, generate }
 }
 
