@@ -289,6 +289,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     } catch (error) {
       this.#registry.discard(model)
       await this.#dispose(model, 0).catch(() => undefined)
+      this.#checkOpen() // what ended the start is the shutdown then, not the model
       throw startFailure(model, error)
     }
   }

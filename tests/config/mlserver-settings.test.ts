@@ -40,6 +40,15 @@ test('settings.json of the model store: its keys, the defaults of MLServer, and 
   expect(warnings).toEqual([`${join(modelStore, 'settings.json')}: kafka_enabled has no effect here`])
 })
 
+test('the store that counts has it, whoever named that store', async () => {
+  const counts = store({ http_port: 9000 })
+  const file = join(tempDir(), 'ts.properties')
+  writeFileSync(file, `enable_envvars_config=true\nmodel_store=${store({ http_port: 1 })}\n`)
+  const env = { TS_MODEL_STORE: counts }
+  const { settings } = await loadSettings({ tsConfig: file, configSnapshots: false }, env)
+  expect(settings).toMatchObject({ modelStore: counts, inferenceAddress: { port: 9000 } })
+})
+
 test('the configuration and the flags win over it', async () => {
   const modelStore = store({ http_port: 9000 })
   const tsConfig = join(modelStore, 'config.properties')

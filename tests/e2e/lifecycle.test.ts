@@ -56,6 +56,21 @@ async function workerPid(server: Server, model: string): Promise<number> {
   return (await server.worker(model)).pid
 }
 
+/** A model that says where it loads, and is never done with it while a file is there. */
+function heldModel(): { model: string; hold: string } {
+  const folder = join(tempDir(), 'held')
+  const hold = join(folder, 'hold')
+  mkdirSync(folder)
+  const source = `import { existsSync } from 'node:fs'
+  export async function initialize() {
+    console.log('loads in ' + process.pid)
+    while (existsSync(${JSON.stringify(hold)})) await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  export const handle = (data) => data.map(() => 'ok')`
+  writeFileSync(join(folder, 'handler.ts'), source)
+  return { model: `held=${folder}`, hold }
+}
+
 describe('start and stop', () => {
   test(
     `${STARTS} times in a row leave no process, socket, file or port behind`,
@@ -112,6 +127,21 @@ describe('start and stop', () => {
     expect(code).toBe(0)
     expect(isAlive(pid)).toBe(false)
     expect(server.output.join('\n')).not.toMatch(/error|at .*\.js/i)
+  })
+
+  test('a version whose replacement still loads: both end with the server, and who asked for it is told', async () => {
+    const { model, hold } = heldModel()
+    const server = await startServer({ models: [model] })
+    const first = await workerPid(server, 'held')
+    writeFileSync(hold, '')
+    const load = rawRequest(server.ports.inference, '/v2/repository/models/held/load', { body: '{}' })
+    const started = await server.until(
+      () => Promise.resolve(server.output.flatMap((line) => /loads in (\d+)/.exec(line)?.[1] ?? [])),
+      (pids) => pids.length === 2,
+    )
+    expect(await server.stop()).toBe(0)
+    expect((await load).status).toBe(503)
+    expect([first, Number(started[1])].map(isAlive)).toEqual([false, false])
   })
 
   test('workers do not outlive a frontend that was killed', async () => {
