@@ -13,6 +13,8 @@ interface IncomingCall {
   on(event: 'cancelled', listener: () => void): unknown
 }
 
+type Submitter = Pick<ModelOperations, 'submit'>
+
 /** A sink that wants to know its job. */
 export interface CallReply extends ReplySink {
   job: Job | undefined
@@ -23,23 +25,33 @@ export interface CallReply extends ReplySink {
  * failed already.
  */
 export function submitCall<Call extends IncomingCall>(
-  { models, authorizer }: { models: Pick<ModelOperations, 'submit'>; authorizer: Authorizer },
+  { models, authorizer }: { models: Submitter; authorizer: Authorizer },
   call: Call,
   reply: CallReply,
   toRequest: (call: Call) => InferenceRequest,
 ): Job | undefined {
   try {
     authorize(authorizer, 'inference', call)
-    const job = new Job(toRequest(call), reply)
-    reply.job = job
-    models.submit(job)
-    // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
-    call.on('cancelled', () => {
-      if (!job.ended) job.cancel(cancelReason(job.request.deadline))
-    })
-    return job
+    return submitJob(models, call, toRequest(call), reply)
   } catch (thrown) {
     reply.fail(ServeError.from(thrown))
     return undefined
   }
+}
+
+/** The same for a request that has been admitted. @throws ServeError, see ModelOperations.submit */
+export function submitJob(
+  models: Submitter,
+  call: IncomingCall,
+  request: InferenceRequest,
+  reply: CallReply,
+): Job {
+  const job = new Job(request, reply)
+  reply.job = job
+  models.submit(job)
+  // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
+  call.on('cancelled', () => {
+    if (!job.ended) job.cancel(cancelReason(request.deadline))
+  })
+  return job
 }

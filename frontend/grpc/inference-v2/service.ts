@@ -1,16 +1,15 @@
 import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../protocol/errors.ts'
 import type { TokenKind } from '../../auth/authorizer.ts'
-import { Job } from '../../models/job.ts'
 import type { ReplyHead } from '../../models/reply-sink.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { modelMetadata, serverFacts } from '../../open-inference/metadata.ts'
 import type { Answer } from '../../open-inference/answers.ts'
 import { UnaryInferSink, type UnaryTarget } from '../../open-inference/replies.ts'
-import { cancelReason } from '../deadline.ts'
 import { logFailure } from '../log.ts'
 import { replyMetadata } from '../reply-metadata.ts'
 import { deadlineOf } from '../request.ts'
+import { submitJob } from '../submit-call.ts'
 import { authorize } from '../token.ts'
 import { unaryRpc } from '../unary-rpc.ts'
 import type { InferenceV2Deps, InferStream, StreamForm } from './deps.ts'
@@ -79,13 +78,7 @@ export function modelInfer(
     }
     const { request: infer, reader } = callFor(request, call.metadata, deadlineOf(call), false)
     const sink = new UnaryInferSink(reader, target, deps.settings.maxResponseSize)
-    const job = new Job(infer, sink)
-    sink.job = job
-    deps.models.submit(job)
-    // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
-    call.on('cancelled', () => {
-      if (!job.ended) job.cancel(cancelReason(job.request.deadline))
-    })
+    submitJob(deps.models, call, infer, sink)
   } catch (thrown) {
     fail(ServeError.from(thrown))
   }
