@@ -6,8 +6,8 @@ export interface GrpcLog {
   error(fields: object, message: string): void
 }
 
-/** Failures of our own go to the log with their cause; clients see only the message. */
+/** Failures of our own go to the log with their stack; clients see only the message. */
 export function logFailure(log: GrpcLog, rpc: string, error: ServeError): void {
   if (error.code !== 'INTERNAL') return
-  log.error({ rpc, detail: error.detail }, error.message)
+  log.error({ rpc, detail: error.detail ?? error.stack }, error.message)
 }

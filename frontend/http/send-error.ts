@@ -2,6 +2,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { ServeError } from '../../protocol/errors.ts'
 import { answered, logAccess } from './answered.ts'
 import { errorAnswer, errorBody } from './errors.ts'
+import { logFailure } from './log-failure.ts'
 import { errorAnswer as openInferenceError } from './open-inference/errors.ts'
 import { commonHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
@@ -11,9 +12,7 @@ const LINGER_MS = 2_000
 
 /** Answers with TorchServe's error JSON and closes the connection. The head must not have been sent. */
 export function sendError(state: RestState, res: ServerResponse, requestId: string, error: ServeError): void {
-  if (error.code === 'INTERNAL') {
-    state.log.error({ requestId, detail: error.detail }, error.message)
-  }
+  logFailure(state.log, requestId, error)
   const { status, type } = errorAnswer(error)
   if (error.code === 'PAYLOAD_TOO_LARGE') {
     logAccess(state, res, status)

@@ -9,6 +9,7 @@ import { isFinalStatus } from './errors.ts'
 import { ChunkWriter, latin1 } from './chunk-writer.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from './live-replies.ts'
 import { addCors, addHandlerHeaders, commonHeaders } from './reply-headers.ts'
+import { logFailure } from './log-failure.ts'
 import type { RestState } from './rest-state.ts'
 import { sendError } from './send-error.ts'
 
@@ -99,6 +100,7 @@ export class HttpReplySink implements ReplySink, LiveReply {
       sendError(this.#state, this.#res, this.requestId, error)
       return
     }
+    logFailure(this.#state.log, this.requestId, error)
     this.#writer.flush()
     this.#break(this.#writer.framed)
   }

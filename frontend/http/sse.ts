@@ -1,10 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ServeError } from '../../protocol/errors.ts'
 import type { AbandonReason } from '../models/job.ts'
 import { answered, logAccess } from './answered.ts'
 import { ChunkWriter } from './chunk-writer.ts'
 import { beatFor, stopBeat, type Beating } from './heartbeat.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from './live-replies.ts'
+import { logFailure } from './log-failure.ts'
 import { dialectHeaders } from './reply-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { refuse } from './send-error.ts'
@@ -128,6 +130,11 @@ export class SseReply implements LiveReply, Beating {
     answered(this.#state, this.#res, status)
     this.#res.end(body)
     this.#limitFlush()
+  }
+
+  /** To be called for every failure, however it is told: unexpected ones go to the log. */
+  failed(error: ServeError): void {
+    logFailure(this.#state.log, this.requestId, error)
   }
 
   /** A failure instead of a stream, as the JSON of the dialect; nothing may have been sent. */

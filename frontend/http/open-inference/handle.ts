@@ -8,7 +8,7 @@ import { admit } from '../admit.ts'
 import type { RestState } from '../rest-state.ts'
 import { SseReply } from '../sse.ts'
 import { infer } from './infer.ts'
-import { refuse } from './replies.ts'
+import { refuse, tell, type Told } from './replies.ts'
 import { index, load, unload } from './repository.ts'
 import { openInferenceRoute, type OpenInferenceRoute } from './route.ts'
 
@@ -28,7 +28,7 @@ export function handleOpenInference(
   try {
     answer(state, res, reply, route)
   } catch (thrown) {
-    fail(state, reply, thrown)
+    refuse(reply, ServeError.from(thrown))
   }
   return true
 }
@@ -58,14 +58,12 @@ function answer(state: RestState, res: ServerResponse, reply: SseReply, route: O
       return
     case 'load':
     case 'unload':
-      send(state, reply, (route.kind === 'load' ? load : unload)(state, req, route.model))
+      tell(reply, (route.kind === 'load' ? load : unload)(state, req, route.model))
       return
     default:
-      send(state, reply, told(state, route))
+      tell(reply, told(state, route))
   }
 }
-
-type Told = readonly [status: number, body: object]
 
 /** What the server and its models are. Any method, as in TorchServe. */
 async function told({ models }: RestState, route: OpenInferenceRoute): Promise<Told> {
@@ -90,23 +88,4 @@ async function told({ models }: RestState, route: OpenInferenceRoute): Promise<T
       return [200, { ...facts, extenstion: facts.extensions.slice(0, 2) }]
     }
   }
-}
-
-/** Answers with JSON when it is there. */
-export function send(state: RestState, reply: SseReply, telling: Promise<Told>): void {
-  telling.then(
-    ([status, body]) => {
-      reply.answer(status, 'application/json', Buffer.from(JSON.stringify(body)))
-    },
-    (thrown: unknown) => {
-      fail(state, reply, thrown)
-    },
-  )
-}
-
-function fail(state: RestState, reply: SseReply, thrown: unknown): void {
-  const error = ServeError.from(thrown)
-  if (error.code === 'INTERNAL')
-    state.log.error({ requestId: reply.requestId, detail: error.detail }, error.message)
-  refuse(reply, error)
 }

@@ -72,6 +72,7 @@ export class InferEvents implements StreamTarget {
       refuse(this.#reply, error)
       return
     }
+    this.#reply.failed(error)
     this.#reply.event(JSON.stringify({ error: error.message, id, model_name: modelName }))
     this.#reply.end()
   }
@@ -81,7 +82,24 @@ export class InferEvents implements StreamTarget {
   }
 }
 
+/** An answer that is neither a prediction nor a stream. */
+export type Told = readonly [status: number, body: object]
+
+/** Answers with JSON when it is there. */
+export function tell(reply: SseReply, telling: Promise<Told>): void {
+  telling.then(
+    ([status, body]) => {
+      reply.answer(status, 'application/json', Buffer.from(JSON.stringify(body)))
+    },
+    (thrown: unknown) => {
+      refuse(reply, ServeError.from(thrown))
+    },
+  )
+}
+
+/** The failure as a plain answer; nothing may have been sent. */
 export function refuse(reply: SseReply, error: ServeError): void {
+  reply.failed(error)
   const { status, json, headers } = errorAnswer(error)
   reply.refuse(status, json, headers)
 }

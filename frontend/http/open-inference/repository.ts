@@ -4,22 +4,19 @@ import { parseObject } from '../../../protocol/tensors/message.ts'
 import type { RestState } from '../rest-state.ts'
 import type { SseReply } from '../sse.ts'
 import { readDecoded } from './body.ts'
-import { refuse } from './replies.ts'
+import { tell, type Told } from './replies.ts'
 
 /** `{"ready": true}` wants only what can answer; tritonclient sends no body at all. */
 export function index(state: RestState, res: ServerResponse, reply: SseReply): void {
   readDecoded(res.req, res, state.settings.maxRequestSize, (error, body) => {
-    const list = async (): Promise<void> => {
+    const list = async (): Promise<Told> => {
       if (error !== undefined) throw error
       const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
-      const entries = await state.models.repository.index(onlyReady)
-      reply.answer(200, 'application/json', Buffer.from(JSON.stringify(entries)))
+      return [200, await state.models.repository.index(onlyReady)]
     }
-    list().catch((thrown: unknown) => refuse(reply, ServeError.from(thrown)))
+    tell(reply, list())
   })
 }
-
-type Told = readonly [status: number, body: object]
 
 export async function load(state: RestState, req: IncomingMessage, model: string): Promise<Told> {
   checkAllowed(state, req)

@@ -43,7 +43,7 @@ export function handleOpenAI(
     if (req.method === 'OPTIONS') preflight(reply)
     else answer(state, req, res, reply, route)
   } catch (thrown) {
-    fail(state, reply, thrown)
+    failReply(reply, ServeError.from(thrown))
   }
   return true
 }
@@ -71,7 +71,7 @@ function answer(
       if (error !== undefined) throw error
       submit(state, req, reply, { ...route, operation }, body)
     } catch (thrown) {
-      fail(state, reply, thrown)
+      failReply(reply, ServeError.from(thrown))
     }
   })
 }
@@ -131,12 +131,4 @@ function callNatively({ state, reply, request, body, modelVersion, headers }: Op
 function takesBody({ config }: ModelStatus): boolean {
   const openai = config['openai']
   return typeof openai === 'object' && openai !== null && (openai as { input?: unknown }).input === 'body'
-}
-
-function fail(state: RestState, reply: SseReply, thrown: unknown): void {
-  const error = ServeError.from(thrown)
-  if (error.code === 'INTERNAL') {
-    state.log.error({ requestId: reply.requestId, detail: error.detail }, error.message)
-  }
-  failReply(reply, error)
 }
