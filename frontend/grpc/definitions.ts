@@ -1,6 +1,7 @@
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync, type Options, type PackageDefinition } from '@grpc/proto-loader'
 import { protoDir } from '../package-info.ts'
+import type { StreamShape } from './inference-v2/shape.ts'
 
 const TORCHSERVE = 'org.pytorch.serve.grpc'
 const INFERENCE = `${TORCHSERVE}.inference.InferenceAPIsService`
@@ -39,12 +40,21 @@ export function loadOpenInference(): LoadedService {
   return load('open_inference_grpc.proto', OPEN_INFERENCE, { longs: String, arrays: true })
 }
 
-/** Which of the two peers' services (spec 2.4). */
-export type InferenceV2Kind = 'mlserver' | 'triton'
+type InferenceV2Services = Readonly<Record<StreamShape, LoadedService & StreamEncoder>>
 
-/** `inference.GRPCInferenceService`: 64-bit integers are texts, absent lists are empty; what streams is encoded already. */
-export function loadInferenceV2(kind: InferenceV2Kind): LoadedService & StreamEncoder {
-  const service = load(`inference/${kind}.proto`, 'inference.GRPCInferenceService', {
+let inferenceV2: InferenceV2Services | undefined
+
+/**
+ * `inference.GRPCInferenceService` in both shapes: 64-bit integers are texts, absent lists are empty; what streams is encoded already.
+ * Loaded once: every listener can answer in either.
+ */
+export function loadInferenceV2(): InferenceV2Services {
+  inferenceV2 ??= { mlserver: loadShape('mlserver'), triton: loadShape('triton') }
+  return inferenceV2
+}
+
+function loadShape(shape: StreamShape): LoadedService & StreamEncoder {
+  const service = load(`inference/${shape}.proto`, 'inference.GRPCInferenceService', {
     longs: String,
     arrays: true,
   })

@@ -5,18 +5,13 @@ import type { AccessLog } from '../logs/access-log.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import { isServerReady } from '../models/readiness.ts'
 import type { SequenceSettings } from '../models/sequence-headers.ts'
-import {
-  type InferenceV2Kind,
-  loadInferenceV2,
-  loadOpenInference,
-  loadServices,
-  type LoadedService,
-} from './definitions.ts'
+import { loadInferenceV2, loadOpenInference, loadServices, type LoadedService } from './definitions.ts'
 import { accessLogged } from './access-log.ts'
 import type { WorkflowOperations } from '../workflows/operations.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
 import { inferenceV2Service } from './inference-v2/service.ts'
+import type { StreamShape } from './inference-v2/shape.ts'
 import { InferenceService } from './inference.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
 import type { GrpcLog } from './log.ts'
@@ -117,13 +112,12 @@ export class GrpcServers {
   /** The Open Inference Protocol in its own package, with the streams of one of its peers; undefined: without a port. */
   #openV2(
     deps: GrpcDeps,
-    shape: InferenceV2Kind,
+    shape: StreamShape,
     port: number | undefined,
     common: ReturnType<typeof loadServices>,
   ): GrpcListener | undefined {
     if (port === undefined) return undefined
-    const mlserver = loadInferenceV2('mlserver')
-    const triton = loadInferenceV2('triton')
+    const { mlserver, triton } = loadInferenceV2()
     const encode = { mlserver: mlserver.encodeStreamed, triton: triton.encodeStreamed }
     const listener = new GrpcListener(`gRPC Open Inference (${shape})`, {
       ...serverOptions(deps.settings),

@@ -28,10 +28,6 @@ export class StreamCall {
     this.deadline = deadlineOf(call)
   }
 
-  get over(): boolean {
-    return this.#over
-  }
-
   get full(): boolean {
     return this.#full
   }
