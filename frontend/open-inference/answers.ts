@@ -5,6 +5,7 @@ import {
   decodeResponse,
   responseFrom,
   TENSORS_TYPE,
+  type InferRequest,
   type InferResponse,
 } from '../../protocol/tensors/message.ts'
 import { isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
@@ -32,18 +33,36 @@ export interface AnswerReader {
 /** Of handlers that take tensors, and of TorchServe's kind. */
 export class HandlerAnswers implements AnswerReader {
   readonly #facts: AnswerFacts
+  readonly #wanted: InferRequest['outputs']
 
-  constructor(facts: AnswerFacts) {
+  /** `wanted`: the outputs that the client named; absent: all, or the handler has chosen them. */
+  constructor(facts: AnswerFacts, wanted?: InferRequest['outputs']) {
     this.#facts = facts
+    this.#wanted = wanted
   }
 
   read(head: ReplyHead, body: Uint8Array): Answer {
-    return answerOf(head, body, this.#facts)
+    const answer = answerOf(head, body, this.#facts)
+    return this.#wanted === undefined
+      ? answer
+      : { ...answer, outputs: chosenOutputs(answer.outputs, this.#wanted) }
   }
 
   failure(error: ServeError): ServeError {
     return error
   }
+}
+
+/** The outputs that a client named. @throws ServeError INVALID_TENSOR when there is none of that name */
+function chosenOutputs(
+  outputs: readonly RawTensor[],
+  wanted: NonNullable<InferRequest['outputs']>,
+): RawTensor[] {
+  return wanted.map(({ name }) => {
+    const output = outputs.find((each) => each.name === name)
+    if (output !== undefined) return output
+    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
+  })
 }
 
 /** Whether the items of a reply are messages of tensors. */

@@ -66,10 +66,12 @@ export function inferJob(
   answerFacts: AnswerFacts,
 ): InferCall {
   const common = { ...facts, modelName: status.name }
-  const reader = new HandlerAnswers(answerFacts)
   if (native) {
     const part = { name: stream ? STREAM_PART : INFER_PART, data: encodeRequest(infer) }
-    return { request: { ...common, parts: [part], alone: stream }, reader }
+    return {
+      request: { ...common, parts: [part], alone: stream },
+      reader: new HandlerAnswers(answerFacts),
+    }
   }
   const { mapping } = openInferenceSettings(status)
   const llm = mapping === undefined ? llmRequest(infer, status, stream) : undefined
@@ -77,6 +79,10 @@ export function inferJob(
     const request = nativeRequest(llm.operation, llm.body, common)
     return { request, reader: new LlmAnswers(answerFacts, llm.operation, infer.outputs) }
   }
-  const parts = mapping === 'json' ? jsonPart(status.name, infer) : handlerParts(infer)
-  return { request: { ...common, parts }, reader }
+  if (mapping === 'json') {
+    const parts = jsonPart(status.name, infer)
+    return { request: { ...common, parts }, reader: new HandlerAnswers(answerFacts) }
+  }
+  const parts = handlerParts(infer)
+  return { request: { ...common, parts }, reader: new HandlerAnswers(answerFacts, infer.outputs) }
 }

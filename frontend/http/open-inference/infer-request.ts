@@ -26,7 +26,7 @@ export function splitBody(body: Buffer, length: string | undefined): WireBody {
 
 /** @throws ServeError INVALID_TENSOR */
 export function wireRequest({ value, raw }: WireBody): WireRequest {
-  const read = requestFrom(value, raw)
+  const read = withoutEmptyList(requestFrom(value, raw))
   const { binary_data_output: all, ...parameters } = read.parameters ?? {}
   const wanted = new Map(read.outputs?.map((output) => [output.name, output.parameters?.['binary_data']]))
   const infer = {
@@ -35,6 +35,11 @@ export function wireRequest({ value, raw }: WireBody): WireRequest {
     outputs: read.outputs?.map(({ name, parameters: own }) => ({ name, parameters: withoutBinary(own) })),
   }
   return { infer, isBinary: (output) => (wanted.get(output) ?? all) === true }
+}
+
+/** A list of no outputs asks for all, as in the protocol's gRPC form. */
+function withoutEmptyList(request: InferRequest): InferRequest {
+  return request.outputs?.length === 0 ? { ...request, outputs: undefined } : request
 }
 
 /** A body that is nothing but the only input of a model whose metadata say what it is. @throws ServeError INVALID_TENSOR */
