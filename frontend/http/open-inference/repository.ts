@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../protocol/errors.ts'
 import { parseObject } from '../../../protocol/tensors/message.ts'
+import { readDecoded } from '../decoded-body.ts'
 import type { RestState } from '../rest-state.ts'
 import type { SseReply } from '../sse.ts'
-import { readDecoded } from './body.ts'
 import { tell, type Told } from './replies.ts'
 
 /** `{"ready": true}` wants only what can answer; tritonclient sends no body at all. */

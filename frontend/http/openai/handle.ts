@@ -7,7 +7,7 @@ import { nativeRequest } from '../../openai/native-request.ts'
 import { type Operation, OPERATIONS } from '../../openai/operations.ts'
 import { readRequest } from '../../openai/request.ts'
 import { admit } from '../admit.ts'
-import { readBody } from '../body.ts'
+import { readDecoded } from '../decoded-body.ts'
 import { parseTarget } from '../path.ts'
 import { handlerHeaders } from '../request-headers.ts'
 import type { RestState } from '../rest-state.ts'
@@ -66,7 +66,7 @@ function answer(
   }
   const { operation } = route
   if (operation === 'images') throw noImages()
-  readBody(req, res, state.settings.maxRequestSize, (error, body) => {
+  readDecoded(req, res, state.settings.maxRequestSize, (error, body) => {
     try {
       if (error !== undefined) throw error
       submit(state, req, reply, { ...route, operation }, body)
