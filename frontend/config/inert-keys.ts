@@ -1,5 +1,5 @@
 /** A key of TorchServe that is accepted here and does nothing. */
-export interface InertKey {
+interface InertKey {
   readonly name: string
   /** Completes "<key> has no effect here: ". */
   readonly reason: string

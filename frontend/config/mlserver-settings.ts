@@ -34,7 +34,7 @@ const UNDERSTOOD: ReadonlySet<string> = new Set([
 ])
 
 /** What MLServer's settings mean in this server's keys; they give way to the configuration file and the flags. */
-export interface MlserverSettings {
+interface MlserverSettings {
   readonly entries: readonly Entry[]
   readonly warnings: readonly string[]
 }

@@ -18,7 +18,7 @@ import type { SequenceStream } from './sequence-request.ts'
 import { submitCall } from './submit-call.ts'
 import { authorize } from './token.ts'
 
-export interface InferenceDeps {
+interface InferenceDeps {
   models: ModelOperations
   workflows: WorkflowOperations
   authorizer: Authorizer

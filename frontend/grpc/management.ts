@@ -14,7 +14,7 @@ import type {
 } from './management-messages.ts'
 import { unaryRpc, type UnaryRpcDeps } from './unary-rpc.ts'
 
-export interface ManagementDeps extends UnaryRpcDeps {
+interface ManagementDeps extends UnaryRpcDeps {
   models: ModelOperations
   settings: Pick<Settings, 'enableModelApi'>
 }

@@ -61,10 +61,10 @@ export class StreamReply implements ReplySink {
 }
 
 /** How the whole answer of a handler becomes the message of a unary call. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED */
-export type EncodeReply<Message> = (body: Uint8Array, head: ReplyHead) => Message
+type EncodeReply<Message> = (body: Uint8Array, head: ReplyHead) => Message
 
 /** What is done for a unary call whose answer is not a PredictionResponse, too. */
-export interface UnaryTarget<Message> {
+interface UnaryTarget<Message> {
   /** For the log. */
   readonly rpc: string
   readonly call: Pick<ServerUnaryCall<unknown, Message>, 'sendMetadata'>

@@ -13,7 +13,7 @@ import { sequenceIdOf, sequenceRequest, type SequenceStream } from './sequence-r
 /** Messages of one call that may be worked on at the same time; the next is read when one of them has been answered. */
 const MAX_OPEN_JOBS = 64
 
-export interface SequenceCallDeps {
+interface SequenceCallDeps {
   models: ModelOperations
   names: SequenceHeaders
   log: GrpcLog

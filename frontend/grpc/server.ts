@@ -40,7 +40,7 @@ export type GrpcSettings = Pick<
 > &
   SequenceSettings
 
-export interface GrpcDeps {
+interface GrpcDeps {
   models: ModelOperations
   workflows: WorkflowOperations
   authorizer: Authorizer
@@ -51,7 +51,7 @@ export interface GrpcDeps {
 }
 
 /** Where the two services listen. */
-export interface GrpcAddresses {
+interface GrpcAddresses {
   inference: BoundAddress
   management: BoundAddress
   /** Open Inference with MLServer's streams, and with Triton's; undefined: not opened. */

@@ -16,7 +16,7 @@ interface IncomingCall {
 type Submitter = Pick<ModelOperations, 'submit'>
 
 /** A sink that wants to know its job. */
-export interface CallReply extends ReplySink {
+interface CallReply extends ReplySink {
   job: Job | undefined
 }
 

@@ -11,7 +11,7 @@ export interface UnaryRpcDeps {
 }
 
 /** One rpc that is no prediction. */
-export interface UnaryRpc<Request> {
+interface UnaryRpc<Request> {
   /** The kind of token that it needs. */
   token: TokenKind
   /** What it throws fails the call. */

@@ -5,7 +5,7 @@ import { parseForm } from './form.ts'
 import { parseMultipart } from './multipart.ts'
 import { hasBody, mediaType } from './request-headers.ts'
 
-export type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
+type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
 
 const NO_BYTES = Buffer.alloc(0)
 

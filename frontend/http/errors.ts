@@ -1,7 +1,7 @@
 import type { ErrorCode, ServeError } from '../../protocol/errors.ts'
 
 /** How REST says an error: the status, and the Java class name that stands in the JSON as `type`. */
-export interface ErrorAnswer {
+interface ErrorAnswer {
   readonly status: number
   readonly type: string
 }

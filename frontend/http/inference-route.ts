@@ -15,7 +15,7 @@ export interface InferenceRoute {
 }
 
 /** A target and its route; undefined: it is none. */
-export interface InferenceTarget extends RequestPath {
+interface InferenceTarget extends RequestPath {
   route: InferenceRoute | undefined
 }
 
@@ -52,7 +52,7 @@ export const INFERENCE_ROUTES: ReadonlyMap<
 ])
 
 /** The inference route of a path; undefined: it is none. What begins with no known segment may be `/{m}/predict`. */
-export function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
+function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
   return (INFERENCE_ROUTES.get(segments[0] ?? '') ?? legacy)(segments)
 }
 

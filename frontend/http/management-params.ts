@@ -7,7 +7,7 @@ import { mediaType } from './request-headers.ts'
  * Parameters by name, as text. Numbers that do not parse, or do not fit 32 bits, count as absent and everything but `true` is
  * false, as in TorchServe (spec 1.1).
  */
-export class Params {
+class Params {
   readonly #get: (name: string) => string | undefined
 
   constructor(get: (name: string) => string | undefined) {

@@ -16,14 +16,14 @@ export interface RestDeps {
   accessLog?: AccessLog
 }
 
-export interface RestMetrics {
+interface RestMetrics {
   /** The Prometheus page; with names, only those samples. */
   page(names?: string[]): { contentType: string; text: string }
   /** Counts one REST response. */
   response(status: number): void
 }
 
-export type RestSettings = Pick<
+type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
   | 'maxResponseSize'

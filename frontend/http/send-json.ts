@@ -18,7 +18,7 @@ export function sendJson(
 }
 
 /** Any body; the connection stays open unless the status is an error or somebody wants it closed. */
-export function send(
+function send(
   state: RestState,
   res: Response,
   requestId: string,

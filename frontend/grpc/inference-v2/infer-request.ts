@@ -63,7 +63,7 @@ function tensorOf(input: TensorMessage, raw: Buffer | undefined): RawTensor {
 }
 
 /** Undefined for none. Whole numbers beyond what JavaScript holds exactly stay texts. */
-export function parametersOf(map: ParameterMap | undefined): Parameters | undefined {
+function parametersOf(map: ParameterMap | undefined): Parameters | undefined {
   const entries = Object.entries(map ?? {})
   if (entries.length === 0) return undefined
   return Object.fromEntries(

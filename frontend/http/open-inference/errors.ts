@@ -52,7 +52,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
 /** Codes after which the same request may well be answered. */
 const RETRY: ReadonlySet<ErrorCode> = new Set(['QUEUE_FULL', 'MODEL_NOT_READY', 'QUEUE_TIMEOUT'])
 
-export interface ErrorAnswer {
+interface ErrorAnswer {
   readonly status: number
   readonly json: string
   readonly headers: readonly string[]

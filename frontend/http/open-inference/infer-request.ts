@@ -12,7 +12,7 @@ export interface WireRequest {
 }
 
 /** The JSON of a body and the raw tensors behind it (spec 1.5); `length` is the header Inference-Header-Content-Length. */
-export interface WireBody {
+interface WireBody {
   readonly value: Record<string, unknown>
   readonly raw: Buffer
 }

@@ -53,7 +53,7 @@ const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
   'WORKER_LOST',
 ])
 
-export interface OpenAIFailure {
+interface OpenAIFailure {
   readonly status: number
   /** The error object as JSON, on one line. */
   readonly json: string
