@@ -26,6 +26,8 @@ const OWN = [
   ...['model_path', 'context_size', 'sequences', 'threads', 'gpu', 'chat_template'],
   ...['max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'repeat_penalty'],
 ]
+const KNOWN_IN_EXTRA = ['backend', 'config', 'prompt_utils']
+const KNOWN_IN_CONFIG = ['model_type', 'model_settings']
 const HANDLED = ['device', 'tensor_parallel_size', 'default_generate_kwargs']
 
 /**
@@ -49,10 +51,20 @@ export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   }
   if (settings['device'] !== undefined) config['gpu'] = gpuOf(settings['device'])
   const backend = extra['backend']
-  const warnings = idle.map((key) => `${WHERE}: ${key} has no effect here`)
+  const warnings = [...unknown(extra), ...idle].map((key) => `${WHERE}: ${key} has no effect here`)
   if (backend !== undefined)
     warnings.unshift(`${WHERE}: instead of ${shown(backend)} node-llama-cpp computes`)
   return { config, uri: typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined, warnings }
+}
+
+/** Keys beside those that have a meaning, as far as they say anything. */
+function unknown(extra: Fields): string[] {
+  const others = (fields: Fields, known: string[]): string[] =>
+    Object.keys(fields).filter((key) => !known.includes(key) && fields[key] !== null)
+  return [
+    ...others(extra, KNOWN_IN_EXTRA),
+    ...others(record(extra['config']), KNOWN_IN_CONFIG).map((key) => `config.${key}`),
+  ]
 }
 
 function refuse(extra: Fields, settings: Fields): void {

@@ -47,6 +47,25 @@ describe('the settings of Seldon’s API runtime', () => {
     })
   })
 
+  test('of another api_type have no effect, which is said', () => {
+    const open = { azure_deployment: 'd', api_version: 'v', azure_ad_token: 't', odd: null }
+    expect(read(seldon(open)).warnings).toEqual([
+      'azure_deployment has no effect with api_type open_ai',
+      'api_version has no effect with api_type open_ai',
+      'azure_ad_token has no effect with api_type open_ai',
+    ])
+    const azure = {
+      azure_endpoint: 'https://x',
+      azure_deployment: 'd',
+      api_version: 'v',
+      azure_ad_token: 't',
+    }
+    expect(read(seldon({ ...azure, api_type: 'azure' })).warnings).toEqual([
+      'azure_ad_token has no effect with api_type azure',
+    ])
+    expect(read(seldon({ ...azure, api_type: 'azure_ad' })).warnings).toEqual([])
+  })
+
   test.each([
     [seldon({}, { provider_id: 'gemini' }), 'provider gemini is not known'],
     [seldon({ model_type: 'images.generations' }), 'model_type must be one of'],
@@ -56,6 +75,11 @@ describe('the settings of Seldon’s API runtime', () => {
       seldon({ api_type: 'azure', azure_endpoint: 'https://x', azure_deployment: 'd' }),
       'api_version is needed',
     ],
+    [
+      seldon({ api_type: 'azure', azure_endpoint: 'https://x', base_url: 'https://y' }),
+      'base_url cannot be used with api_type azure',
+    ],
+    [seldon({ azure_endpoint: 'https://x' }), 'azure_endpoint cannot be used with api_type open_ai'],
     [seldon({ api_key: 'sk' }), 'api_key must not stand in a file'],
     [seldon({}, { prompt_utils: {} }), 'prompt_utils is not supported'],
     [seldon({ base_url: 'ftp://x' }), 'base_url must be'],

@@ -168,6 +168,14 @@ describe('tiny-llama: the settings of Seldon’s local runtime', () => {
     ])
   })
 
+  test('are told of keys that nobody knows, wherever they stand', () => {
+    const config = { model_type: 'completions', model_setings: {}, model_settings: { model }, empty: null }
+    expect(read({ config, cofig: {} }).warnings).toEqual([
+      expect.stringContaining(': cofig has no effect here'),
+      expect.stringContaining(': config.model_setings has no effect here'),
+    ])
+  })
+
   test('may name the file by the URI', () => {
     expect(read({}, {}, '/models/b.gguf').modelPath).toBe('/models/b.gguf')
   })
