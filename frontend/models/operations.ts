@@ -161,6 +161,6 @@ export interface IndexEntry {
   /** Empty for what is not loaded. */
   version: string
   state: 'READY' | 'LOADING' | 'UNAVAILABLE'
-  /** Why it is not ready; else empty. */
+  /** Why it is not ready; of one that loads: what it failed with before, if it did. Else empty. */
   reason: string
 }

@@ -84,9 +84,15 @@ export class Repository implements RepositoryOperations {
 function entryOf({ name, version, workers }: Model): IndexEntry {
   if (workers.ready > 0) return { name, version, state: 'READY', reason: '' }
   if (workers.wanted === 0) return { name, version, state: 'UNAVAILABLE', reason: 'no workers are wanted' }
-  if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: '' }
-  const exit = workers.describe()[0]?.lastExit?.reason ?? 'the workers died'
-  return { name, version, state: 'UNAVAILABLE', reason: exit }
+  const failure = lastFailure(workers)
+  if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: failure ?? '' }
+  return { name, version, state: 'UNAVAILABLE', reason: failure ?? 'the workers died' }
+}
+
+/** Of all its workers; undefined: none has failed. */
+function lastFailure(workers: Model['workers']): string | undefined {
+  const exits = workers.describe().flatMap(({ lastExit }) => lastExit ?? [])
+  return exits.sort((a, b) => (a.at < b.at ? -1 : 1)).at(-1)?.reason
 }
 
 function notFound(name: string): ServeError {
