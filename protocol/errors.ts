@@ -9,6 +9,7 @@ export const ERROR_CODES = [
   'INVALID_ARGUMENT', // a parameter, body or header is missing or malformed
   'MALFORMED_BODY', // multipart or JSON that cannot be parsed
   'INVALID_TENSOR', // a request of the Open Inference Protocol can be read, but its tensors do not fit
+  'UNSUPPORTED_ENCODING', // the body is compressed in a way that is not known here
   'PAYLOAD_TOO_LARGE', // the request is larger than max_request_size
   'ROUTE_NOT_FOUND',
   'METHOD_NOT_ALLOWED',

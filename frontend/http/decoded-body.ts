@@ -16,7 +16,7 @@ const ENCODINGS: Readonly<Record<string, Inflate>> = { gzip: gunzip, 'x-gzip': g
 
 /**
  * The body as it was before compression, both limited by `maxBytes`; the request then says nothing of it any more. Not for TorchServe's
- * routes, where handlers unpack for themselves. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY, INVALID_ARGUMENT.
+ * routes, where handlers unpack for themselves. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
  */
 export function readDecoded(req: IncomingMessage, res: ServerResponse, maxBytes: number, done: Done): void {
   if (!hasBody(req)) {
@@ -26,7 +26,7 @@ export function readDecoded(req: IncomingMessage, res: ServerResponse, maxBytes:
   const encoding = req.headers['content-encoding']?.toLowerCase() ?? 'identity'
   const decode = ENCODINGS[encoding]
   if (decode === undefined && encoding !== 'identity') {
-    done(new ServeError('INVALID_ARGUMENT', 'The content encoding must be gzip or deflate'), NO_BYTES)
+    done(new ServeError('UNSUPPORTED_ENCODING', 'The content encoding must be gzip or deflate'), NO_BYTES)
     return
   }
   readBody(req, res, maxBytes, (error, body) => {

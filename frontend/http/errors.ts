@@ -16,6 +16,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
   MALFORMED_BODY: answer(500, 'ErrorDataDecoderException'),
   INVALID_TENSOR: answer(400, 'BadRequestException'),
+  UNSUPPORTED_ENCODING: answer(415, 'BadRequestException'),
   PAYLOAD_TOO_LARGE: answer(413, ''),
   ROUTE_NOT_FOUND: answer(404, 'ResourceNotFoundException'),
   METHOD_NOT_ALLOWED: notAllowed,

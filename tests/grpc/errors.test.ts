@@ -31,6 +31,7 @@ describe('errors', () => {
     INVALID_ARGUMENT: [Status.INTERNAL, 'BadRequestException.()'],
     MALFORMED_BODY: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
     INVALID_TENSOR: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
+    UNSUPPORTED_ENCODING: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
     PAYLOAD_TOO_LARGE: [Status.RESOURCE_EXHAUSTED, 'org.pytorch.serve.http.BadRequestException'],
     ROUTE_NOT_FOUND: [Status.UNIMPLEMENTED, 'org.pytorch.serve.http.ResourceNotFoundException'],
     METHOD_NOT_ALLOWED: [Status.UNIMPLEMENTED, 'org.pytorch.serve.http.MethodNotAllowedException'],

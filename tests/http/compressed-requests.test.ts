@@ -50,13 +50,13 @@ describe.each([
   })
 
   test.each([
-    ['gzip', Buffer.from(json)],
-    ['gzip', gzipSync(json).subarray(0, 20)],
-    ['br', Buffer.from(json)],
-    ['gzip, gzip', gzipSync(gzipSync(json))],
-  ])('refuses %s that it cannot read', async (encoding, body) => {
+    ['gzip', 400, Buffer.from(json)],
+    ['gzip', 400, gzipSync(json).subarray(0, 20)],
+    ['br', 415, Buffer.from(json)],
+    ['gzip, gzip', 415, gzipSync(gzipSync(json))],
+  ])('refuses %s that it cannot read with %i', async (encoding, status, body) => {
     const rig = await listening()
-    expect((await send(rig, path, body, encoding)).status).toBe(400)
+    expect((await send(rig, path, body, encoding)).status).toBe(status)
     expect(rig.models.jobs).toEqual([])
   })
 })

@@ -250,7 +250,7 @@ describe('infer', () => {
     ],
     ['parameters nested too deep', 422, post(`{"inputs":[],"parameters":{"p":${DEEP}}}`)],
     ['such parameters beside a text', 422, post(`{"text_input":"x","p":${DEEP}}`), '/v2/models/m/generate'],
-    ['an encoding that is unknown', 400, post('x', { 'content-encoding': 'br' })],
+    ['an encoding that is unknown', 415, post('x', { 'content-encoding': 'br' })],
     ['what is not compressed as it says', 400, post('x', { 'content-encoding': 'gzip' })],
     ['a shape that the data do not fill', 422, post({ inputs: [{ ...INT32, shape: [3] }] })],
     [

@@ -20,6 +20,7 @@ const server = (status: number, code: string | null = null): OpenAIAnswer =>
 const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   INVALID_ARGUMENT: invalid(400),
   MALFORMED_BODY: invalid(400),
+  UNSUPPORTED_ENCODING: invalid(415, 'unsupported_encoding'),
   PAYLOAD_TOO_LARGE: invalid(413, 'request_too_large'),
   ROUTE_NOT_FOUND: invalid(404, 'unknown_url'),
   METHOD_NOT_ALLOWED: invalid(405, 'method_not_allowed'),
