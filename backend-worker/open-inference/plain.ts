@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { joinElements, splitElements } from '../../protocol/tensors/bytes.ts'
 import { requestFrom, type InferRequest } from '../../protocol/tensors/message.ts'
 import { isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
-import { tensorJson } from '../../protocol/tensors/to-json.ts'
+import { withTensors } from '../../protocol/tensors/to-json.ts'
 import type { HandlerRequest } from '../handler.ts'
 import type { RawResponse } from './messages.ts'
 
@@ -43,7 +43,6 @@ export function toPlain(response: RawResponse): { body: Uint8Array; contentType?
     if (elements.length === 1) return { body: elements[0]! }
   }
   const { id, model_name, model_version, parameters, outputs } = response
-  const head = JSON.stringify({ model_name, model_version, id, parameters }).slice(0, -1)
-  const json = `${head}${head === '{' ? '' : ','}"outputs":[${outputs.map(tensorJson).join(',')}]}`
+  const json = withTensors({ model_name, model_version, id, parameters }, 'outputs', outputs)
   return { body: Buffer.from(json), contentType: 'application/json' }
 }
