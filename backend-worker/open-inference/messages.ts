@@ -1,6 +1,7 @@
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/json.ts'
 import { encodeResponse, type InferRequest } from '../../protocol/tensors/message.ts'
-import { checkHead, isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
+import { checkHead, type RawTensor } from '../../protocol/tensors/tensor.ts'
 import { dataOf, rawOf } from '../../protocol/tensors/typed.ts'
 import type { InferenceRequest, InferenceResponse } from './types.ts'
 

@@ -1,16 +1,9 @@
 import { ServeError } from '../errors.ts'
+import { isObject, unlessEmpty } from '../json.ts'
 import { asBuffer } from './bytes.ts'
 import { parseExactJson } from './exact-json.ts'
 import { rawFromJson } from './from-json.ts'
-import {
-  checkHead,
-  checkParameters,
-  checkSize,
-  invalid,
-  isObject,
-  type Parameters,
-  type RawTensor,
-} from './tensor.ts'
+import { checkHead, checkParameters, checkSize, invalid, type Parameters, type RawTensor } from './tensor.ts'
 
 /**
  * Requests and responses of the Open Inference Protocol as one piece of bytes: the length of the head in four bytes
@@ -148,8 +141,7 @@ function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
     }
     const data = raw.subarray(at, end)
     at = end
-    const rest = Object.keys(parameters).length === 0 ? undefined : parameters
-    return checkSize({ ...head, parameters: rest, data })
+    return checkSize({ ...head, parameters: unlessEmpty(parameters), data })
   })
   if (at === raw.byteLength) return read
   throw new ServeError('INVALID_TENSOR', `${raw.byteLength - at} bytes follow that belong to no tensor`)

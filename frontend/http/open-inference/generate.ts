@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '../../../protocol/errors.ts'
+import { unlessEmpty } from '../../../protocol/json.ts'
 import { joinElements, splitElements } from '../../../protocol/tensors/bytes.ts'
 import { isDatatype, type Datatype } from '../../../protocol/tensors/datatypes.ts'
 import { rawFromJson } from '../../../protocol/tensors/from-json.ts'
@@ -34,7 +35,7 @@ export function generateRequest(
     if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
     else left[name] = given
   }
-  return { id, inputs, parameters: Object.keys(left).length === 0 ? undefined : checkParameters(left) }
+  return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
 }
 
 /** Every output is a key, one element without its list; `text_output` is the text, whatever the model calls it. */
