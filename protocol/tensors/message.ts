@@ -95,6 +95,16 @@ export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = N
   }
 }
 
+/** The outputs that a client named, in its order; all where it named none. @throws ServeError INVALID_TENSOR when one is not there */
+export function selectOutputs(outputs: RawTensor[], wanted: InferRequest['outputs']): RawTensor[] {
+  if (wanted === undefined) return outputs
+  return wanted.map(({ name }) => {
+    const output = outputs.find((each) => each.name === name)
+    if (output !== undefined) return output
+    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
+  })
+}
+
 /** A JSON object; its long whole numbers are texts. @throws ServeError MALFORMED_BODY */
 export function parseObject(json: Uint8Array): Record<string, unknown> {
   let value: unknown

@@ -5,7 +5,7 @@ import { joinElements, splitElements } from '../../../protocol/tensors/bytes.ts'
 import { isDatatype, type Datatype } from '../../../protocol/tensors/datatypes.ts'
 import { rawFromJson } from '../../../protocol/tensors/from-json.ts'
 import type { InferRequest } from '../../../protocol/tensors/message.ts'
-import { checkParameters, type RawTensor } from '../../../protocol/tensors/tensor.ts'
+import { checkParameters, elementCount, type RawTensor } from '../../../protocol/tensors/tensor.ts'
 import { elementsJson } from '../../../protocol/tensors/to-json.ts'
 import type { Answer } from '../../open-inference/answers.ts'
 import type { TensorMetadata } from '../../open-inference/settings.ts'
@@ -55,7 +55,7 @@ function textOutput(outputs: readonly RawTensor[]): RawTensor | undefined {
 
 function valueJson(output: RawTensor): string {
   if (output.datatype !== 'BYTES')
-    return unwrapped(elementsJson({ ...output, shape: [count(output)] }), output)
+    return unwrapped(elementsJson({ ...output, shape: [elementCount(output)] }), output)
   const texts = splitElements(output).map((element) =>
     JSON.stringify(element.toString(isUtf8(element) ? 'utf8' : 'base64')),
   )
@@ -63,11 +63,7 @@ function valueJson(output: RawTensor): string {
 }
 
 function unwrapped(list: string, output: RawTensor): string {
-  return count(output) === 1 ? list.slice(1, -1) : list
-}
-
-function count({ shape }: RawTensor): number {
-  return shape.reduce((product, size) => product * size, 1)
+  return elementCount(output) === 1 ? list.slice(1, -1) : list
 }
 
 function textTensor(name: string, text: string): RawTensor {
