@@ -4,7 +4,7 @@ import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 
 /** The name that is looked for when the manifest names no config file. */
-export const DEFAULT_CONFIG_FILE = 'model-config.yaml'
+const DEFAULT_CONFIG_FILE = 'model-config.yaml'
 
 const MAX_CONFIG_BYTES = 1024 * 1024
 

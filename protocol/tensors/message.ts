@@ -58,7 +58,7 @@ export function encodeResponse(response: InferResponse): Buffer {
 /** @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
 export function decodeRequest(message: Uint8Array): InferRequest {
   const { head, raw } = split(message)
-  return parseRequest(head, raw)
+  return requestFrom(parseObject(head), raw)
 }
 
 /** @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
@@ -67,12 +67,7 @@ export function decodeResponse(message: Uint8Array): InferResponse {
   return responseFrom(parseObject(head), raw)
 }
 
-/** A request in JSON, with or without raw tensors behind it. @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
-export function parseRequest(json: Uint8Array, raw: Uint8Array = NO_BYTES): InferRequest {
-  return requestFrom(parseObject(json), raw)
-}
-
-/** The same from a JSON value. @throws ServeError INVALID_TENSOR */
+/** A request from a JSON value, with or without raw tensors behind it. @throws ServeError INVALID_TENSOR */
 export function requestFrom(value: Record<string, unknown>, raw: Uint8Array = NO_BYTES): InferRequest {
   const { id, parameters, outputs } = value
   return {
