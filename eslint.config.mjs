@@ -14,6 +14,7 @@ const rooms = {
   './frontend/config': ['./protocol'],
   './frontend/models': [
     './protocol/errors.ts',
+    './protocol/json.ts',
     './protocol/dialects.ts',
     './protocol/header-lines.ts',
     './model-archiver',
@@ -45,6 +46,7 @@ const rooms = {
   './frontend/openai': [
     './protocol/dialects.ts',
     './protocol/errors.ts',
+    './protocol/json.ts',
     './protocol/header-lines.ts',
     './protocol/nesting.ts',
     './protocol/openai',
@@ -53,6 +55,7 @@ const rooms = {
   './frontend/open-inference': [
     './protocol/dialects.ts',
     './protocol/errors.ts',
+    './protocol/json.ts',
     './protocol/openai',
     './protocol/tensors',
     './frontend/models',
@@ -63,6 +66,7 @@ const rooms = {
     './frontend/open-inference',
     './frontend/openai',
     './protocol/errors.ts',
+    './protocol/json.ts',
     './protocol/dialects.ts',
     './protocol/openai',
     './protocol/header-lines.ts',

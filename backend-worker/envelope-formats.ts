@@ -1,4 +1,5 @@
 import { ServeError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/json.ts'
 import type { Context, HandlerResponse } from './handler.ts'
 
 /** One request out of its envelope. */
@@ -47,10 +48,6 @@ export function jsonObject(content: unknown): Readonly<Record<string, unknown>> 
 
 export function malformed(message: string, cause?: unknown): ServeError {
   return new ServeError('INVALID_ARGUMENT', message, { cause })
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function instances(content: unknown): unknown[] {

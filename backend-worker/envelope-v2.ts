@@ -1,4 +1,5 @@
-import { isObject, jsonObject, malformed, type Open } from './envelope-formats.ts'
+import { isObject } from '../protocol/json.ts'
+import { jsonObject, malformed, type Open } from './envelope-formats.ts'
 
 /** A tensor as the handler gets it: `data` is nested as `shape` says, of BYTES a single element alone. */
 interface Input {

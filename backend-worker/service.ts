@@ -91,10 +91,10 @@ export class Service implements BatchHost {
   }
 
   /** A further input of a request, or their end. */
-  input({ id, data, last }: InputMessage): void {
+  input({ id, data }: InputMessage): void {
     const inputs = this.#streams.get(id)?.inputs
-    if (data !== undefined) inputs?.push(data)
-    if (last) inputs?.end()
+    if (data === undefined) inputs?.end()
+    else inputs?.push(data)
   }
 
   /** Resolves when no request is open. */

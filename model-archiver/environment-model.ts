@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseJson } from '../protocol/json.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -45,11 +46,8 @@ const TEXTS: ReadonlySet<string> = new Set(['name', 'implementation', 'platform'
 
 function valueOf(key: string, text: string): unknown {
   if (TEXTS.has(key)) return text
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
+  const value = parseJson(text)
+  return value === undefined ? text : value
 }
 
 function localPath(uri: unknown): string | undefined {

@@ -10,7 +10,7 @@ export interface HandlerEntry {
 }
 
 /** Endings of JavaScript and TypeScript modules, in the order in which they are tried. */
-export const SCRIPT_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.cjs', '.cts'] as const
+const SCRIPT_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.cjs', '.cts'] as const
 
 /** Splits `handler.ts:Story`. A colon before anything but an identifier (a Windows drive) belongs to the path. */
 export function parseHandlerEntry(text: string): HandlerEntry {

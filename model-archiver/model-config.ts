@@ -1,9 +1,10 @@
 import { ServeError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/json.ts'
 import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 
 /** The name that is looked for when the manifest names no config file. */
-export const DEFAULT_CONFIG_FILE = 'model-config.yaml'
+const DEFAULT_CONFIG_FILE = 'model-config.yaml'
 
 const MAX_CONFIG_BYTES = 1024 * 1024
 
@@ -33,8 +34,8 @@ function mapping(name: string, text: string, parse: (text: string) => unknown): 
     throw invalid(name, (error as Error).message.split('\n')[0]!)
   }
   if (value === null || value === undefined) return {}
-  if (typeof value !== 'object' || Array.isArray(value)) throw invalid(name, 'it is no mapping of keys')
-  return value as Record<string, unknown>
+  if (isObject(value)) return value
+  throw invalid(name, 'it is no mapping of keys')
 }
 
 function invalid(name: string, reason: string): ServeError {

@@ -1,6 +1,7 @@
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/json.ts'
 import { environmentFolder, modelVariables } from './environment-model.ts'
 import { findScript } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
@@ -121,7 +122,7 @@ function parseObject(text: string): Record<string, unknown> {
 
 function objectOf(what: string, value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {}
-  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw invalid(`${what} is no object`)
 }
 

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isObject, parseJson } from '../protocol/json.ts'
 
 /** Packages that only native packages depend on. */
 const NATIVE_HELPERS = [
@@ -45,12 +46,8 @@ export async function isNativePackage(folder: string): Promise<boolean> {
 }
 
 function parse(text: string): PackageJson {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? value : {}
-  } catch {
-    return {}
-  }
+  const value = parseJson(text)
+  return isObject(value) ? value : {}
 }
 
 function declaresNative(json: PackageJson): boolean {

@@ -1,9 +1,8 @@
 import { sep } from 'node:path'
-import { environmentFolder } from './environment-model.ts'
 import { storedManifest } from './manifest.ts'
 import { defaultModelName } from './model-name.ts'
 import { readModelSettings, settingsName } from './model-settings.ts'
-import { listStore, settingsFolders } from './store.ts'
+import { listStore } from './store.ts'
 
 /** A model of the store, under the name that it is loaded by. */
 export interface FoundModel {
@@ -17,20 +16,22 @@ export interface FoundModel {
  * @throws ServeError CONFIG when the store cannot be read
  */
 export async function findModels(modelStore: string): Promise<FoundModel[]> {
-  const withSettings = await namedBySettings(await settingsFolders(modelStore))
-  const { models } = await listStore(modelStore)
+  const { models, fromVariables, ...listing } = await listStore(modelStore)
+  const withSettings = await namedBySettings(listing.withSettings)
   const plain = models
     .filter(({ path }) => !withSettings.some(({ location }) => `${location}${sep}`.startsWith(path + sep)))
-    .map(async ({ location, path }) => ({ name: await nameWithoutFile(path, location), location }))
+    .map(async ({ location, path }) => ({
+      name: await nameWithoutFile(path, location, path === fromVariables),
+      location,
+    }))
   return [...(await Promise.all(plain)), ...withSettings]
 }
 
 /** As a start names it: by its manifest; a model that only variables describe may have its name from them. */
-async function nameWithoutFile(path: string, location: string): Promise<string> {
+async function nameWithoutFile(path: string, location: string, described: boolean): Promise<string> {
   const manifest = await storedManifest(path).catch(() => undefined)
   if (manifest !== undefined) return manifest.model.modelName
-  const settings =
-    path === environmentFolder(process.env) ? await readModelSettings(path).catch(() => undefined) : undefined
+  const settings = described ? await readModelSettings(path).catch(() => undefined) : undefined
   return settings?.name ?? defaultModelName(location)
 }
 

@@ -20,6 +20,10 @@ export interface StoreListing {
   readonly models: readonly StoredModel[]
   /** What stands for a model that is loaded already, each with the reason in one sentence. */
   readonly skipped: readonly { readonly location: string; readonly reason: string }[]
+  /** Absolute paths of the folders with a model-settings.json; several may stand below one of `models`. */
+  readonly withSettings: readonly string[]
+  /** Absolute path of the folder whose model variables describe, in the store or elsewhere; undefined: there is none. */
+  readonly fromVariables: string | undefined
 }
 
 /**
@@ -55,14 +59,15 @@ export async function listStore(
     const isKnown = [...models.values()].some((model) => `${path}${sep}`.startsWith(`${model.path}${sep}`))
     if (!isKnown || isOne) models.set(path, { location: path, path })
   }
-  const only = environmentFolder(env)
+  const fromVariables = environmentFolder(env)
   if (
-    only !== undefined &&
-    !existsSync(join(only, MODEL_SETTINGS)) &&
+    fromVariables !== undefined &&
+    !existsSync(join(fromVariables, MODEL_SETTINGS)) &&
     ![...models.values()].some(hasSettings)
   )
-    models.set(only, { location: only, path: only })
-  return { models: [...models.values()].sort((a, b) => compare(a.location, b.location)), skipped }
+    models.set(fromVariables, { location: fromVariables, path: fromVariables })
+  const sorted = [...models.values()].sort((a, b) => compare(a.location, b.location))
+  return { models: sorted, skipped, withSettings, fromVariables }
 }
 
 function hasSettings({ path }: StoredModel): boolean {
@@ -74,7 +79,7 @@ const MAX_DEPTH = 2
 const MAX_FOLDERS = 10_000
 
 /** The store and the folders in it, down to two levels, that have a model-settings.json; what is below another one's is its own matter, but for the store's. */
-export async function settingsFolders(folder: string, depth = 0): Promise<string[]> {
+async function settingsFolders(folder: string, depth = 0): Promise<string[]> {
   const here = existsSync(join(folder, MODEL_SETTINGS)) ? [folder] : []
   if (depth === MAX_DEPTH || (here.length > 0 && depth > 0)) return here
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])

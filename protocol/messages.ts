@@ -8,7 +8,7 @@ import type { WireError } from './errors.ts'
  */
 
 /** Raised whenever a message changes in a way that an older peer cannot read. */
-export const PROTOCOL_VERSION = 3
+export const PROTOCOL_VERSION = 4
 
 /** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -108,9 +108,8 @@ export interface CreditMessage {
 export interface InputMessage {
   type: 'input'
   id: number
-  /** Absent: there is none, the last one came before. */
+  /** Absent: none follows, the last one came before. */
   data?: Uint8Array
-  last: boolean
 }
 
 export interface PingMessage {

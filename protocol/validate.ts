@@ -121,7 +121,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     envelope: optional(text),
   }),
   predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
-  input: shape({ id: uint32, data: optional(bytes), last: flag }),
+  input: shape({ id: uint32, data: optional(bytes) }),
   cancel: shape({
     ids: uint32s,
     reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed'),

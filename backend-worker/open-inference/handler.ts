@@ -9,9 +9,6 @@ import { formOf, mergeRequests, splitResponse } from './merge.ts'
 import { fromHandler, type RawResponse, toHandler } from './messages.ts'
 import type { InferenceHandler, InferenceRequest } from './types.ts'
 
-/** Bytes of a stream that is joined for a client that asked for none. */
-const MAX_JOINED_BYTES = 64 * 1024 * 1024
-
 /** The dialects of handles that were made here. */
 const made = new WeakMap<object, Dialect[]>()
 
@@ -116,7 +113,7 @@ class TensorAdapter {
     for await (const response of handler.predictStream!(only(toHandler(request)), context)) {
       responses.push(fromHandler(response, request))
     }
-    return joinResponses(responses, MAX_JOINED_BYTES)
+    return joinResponses(responses)
   }
 }
 

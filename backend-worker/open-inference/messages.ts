@@ -1,6 +1,7 @@
 import { ServeError } from '../../protocol/errors.ts'
-import { encodeResponse, type InferRequest } from '../../protocol/tensors/message.ts'
-import { checkHead, isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
+import { isObject } from '../../protocol/json.ts'
+import { encodeResponse, type InferRequest, selectOutputs } from '../../protocol/tensors/message.ts'
+import { checkHead, type RawTensor } from '../../protocol/tensors/tensor.ts'
 import { dataOf, rawOf } from '../../protocol/tensors/typed.ts'
 import type { InferenceRequest, InferenceResponse } from './types.ts'
 
@@ -30,8 +31,7 @@ export function fromHandler(response: unknown, request: InferRequest): RawRespon
     )
   }
   const answered = response as unknown as InferenceResponse
-  const outputs = answered.outputs.map(rawOutput)
-  return { ...answered, outputs: request.outputs === undefined ? outputs : wanted(outputs, request.outputs) }
+  return { ...answered, outputs: selectOutputs(answered.outputs.map(rawOutput), request.outputs) }
 }
 
 /** As the frontend gets it. */
@@ -46,12 +46,4 @@ function rawOutput(output: unknown): RawTensor {
     const { message } = ServeError.from(thrown)
     throw new ServeError('INVALID_OUTPUT', `The handler answered with no inference response: ${message}`)
   }
-}
-
-function wanted(outputs: RawTensor[], names: NonNullable<InferRequest['outputs']>): RawTensor[] {
-  return names.map(({ name }) => {
-    const output = outputs.find((each) => each.name === name)
-    if (output !== undefined) return output
-    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
-  })
 }

@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import { joinElements, splitElements } from '../../protocol/tensors/bytes.ts'
 import { requestFrom, type InferRequest } from '../../protocol/tensors/message.ts'
-import { isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
-import { tensorJson } from '../../protocol/tensors/to-json.ts'
+import type { RawTensor } from '../../protocol/tensors/tensor.ts'
+import { withTensors } from '../../protocol/tensors/to-json.ts'
 import type { HandlerRequest } from '../handler.ts'
 import type { RawResponse } from './messages.ts'
 
@@ -19,12 +20,7 @@ export function fromParts(parts: HandlerRequest): InferRequest {
 
 /** A body without a content type may be JSON as well. */
 function parsed(body: unknown): unknown {
-  if (!(body instanceof Uint8Array) || body[0] !== 0x7b) return body
-  try {
-    return JSON.parse(Buffer.from(body).toString()) as unknown
-  } catch {
-    return undefined
-  }
+  return body instanceof Uint8Array && body[0] === 0x7b ? parseJson(Buffer.from(body).toString()) : body
 }
 
 function bytesTensor(name: string, value: unknown): RawTensor {
@@ -43,7 +39,6 @@ export function toPlain(response: RawResponse): { body: Uint8Array; contentType?
     if (elements.length === 1) return { body: elements[0]! }
   }
   const { id, model_name, model_version, parameters, outputs } = response
-  const head = JSON.stringify({ model_name, model_version, id, parameters }).slice(0, -1)
-  const json = `${head}${head === '{' ? '' : ','}"outputs":[${outputs.map(tensorJson).join(',')}]}`
+  const json = withTensors({ model_name, model_version, id, parameters }, 'outputs', outputs)
   return { body: Buffer.from(json), contentType: 'application/json' }
 }

@@ -1,3 +1,5 @@
+import { isObject } from '../../protocol/json.ts'
+
 /** Checked values of the runtime's settings; all throw an Error that names the key. */
 
 export type Fields = Record<string, unknown>
@@ -35,5 +37,5 @@ export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): stri
 }
 
 export function record(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+  return isObject(value) ? value : {}
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseJson } from '../../protocol/json.ts'
 import { OpenAIError } from '../openai/error.ts'
 import type { ProviderSettings } from './settings.ts'
 import { sseData } from './sse-data.ts'
@@ -152,10 +153,6 @@ function causeOf(error: unknown): string {
 }
 
 function parsed(text: string): Json | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Json) : undefined
-  } catch {
-    return undefined
-  }
+  const value = parseJson(text)
+  return typeof value === 'object' && value !== null ? (value as Json) : undefined
 }

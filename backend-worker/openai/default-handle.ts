@@ -1,3 +1,4 @@
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type {
   ChatChunk,
   ChatCompletionRequest,
@@ -77,17 +78,8 @@ function refusal({ chatCompletions, completions, embeddings }: Handler): Predict
 /** Undefined: the body is no JSON object. */
 function fieldsOf(request: HandlerRequest, context: Context): Fields | undefined {
   const body = request['data'] ?? request['body']
-  const value = body instanceof Uint8Array ? parsed(body) : body
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-  return { model: context.modelName, ...(value as Fields) }
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString())
-  } catch {
-    return undefined
-  }
+  const value = body instanceof Uint8Array ? parseJson(Buffer.from(body).toString()) : body
+  return isObject(value) ? { model: context.modelName, ...value } : undefined
 }
 
 function textOf({ choices }: ChatChunk | CompletionChunk): string {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { MetricKind, MetricSpec } from '../../protocol/messages.ts'
 import { defaultMetricsConfig } from '../package-info.ts'
 
@@ -68,8 +69,7 @@ function specAt(place: string, kind: MetricKind, content: unknown): MetricSpec {
 }
 
 function mapAt(place: string, value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw new TypeError(`${place}: a map is expected`)
 }
 

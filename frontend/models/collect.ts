@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServeError } from '../../protocol/errors.ts'
 import { headerLine } from '../../protocol/header-lines.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import { Job } from './job.ts'
 import type { Model } from './model.ts'
 import type { ReplySink } from './reply-sink.ts'
@@ -25,14 +26,8 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
 }
 
 function objectOrEmpty(body: Uint8Array): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body))
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : {}
-  } catch {
-    return {}
-  }
+  const value = parseJson(new TextDecoder().decode(body))
+  return isObject(value) ? value : {}
 }
 
 /** A describe is one answer: whatever comes first is it. */

@@ -1,3 +1,5 @@
+import { isObject } from '../../protocol/json.ts'
+
 /**
  * Reads single keys of a model-config.yaml. As in TorchServe (spec 5.2), a value of the wrong type is a warning, and the
  * default stays; unknown keys belong to the handler.
@@ -70,8 +72,7 @@ export class ConfigReader {
   section(key: string): ConfigReader | undefined {
     const value = this.#config[key]
     if (value === undefined || value === null) return undefined
-    if (typeof value === 'object' && !Array.isArray(value))
-      return new ConfigReader(value as Record<string, unknown>)
+    if (isObject(value)) return new ConfigReader(value)
     this.#warn(key, 'a map')
     return undefined
   }

@@ -23,7 +23,7 @@ export async function describeModels(
  * What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8).
  * @param gpuUsage text for each GPU
  */
-export function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): ModelDescription {
+function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): ModelDescription {
   const { settings } = model
   return {
     modelName: model.name,

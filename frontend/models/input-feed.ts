@@ -1,7 +1,7 @@
 /** Takes the further inputs of one request to its worker. */
 export interface InputPort {
-  /** `data` undefined: there is none, the last one came before. */
-  input(data: Uint8Array | undefined, last: boolean): void
+  /** `data` undefined: none follows, the last one came before. */
+  input(data: Uint8Array | undefined): void
 }
 
 /** The further inputs of a request whose client sends several; it waits with them for the worker. */

@@ -1,11 +1,10 @@
-import { rm } from 'node:fs/promises'
 import { ServeError } from '../../protocol/errors.ts'
 import type { ModelSnapshot } from '../config/settings.ts'
-import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
+import type { ManagerOptions, Origin } from './build-model.ts'
 import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Job } from './job.ts'
-import { locateAndPrepare } from './located-model.ts'
+import { Lifecycle } from './lifecycle.ts'
 import type { Model, WorkflowNodeKind } from './model.ts'
 import { statusOf } from './model-status.ts'
 import type { NodeModels } from './node-models.ts'
@@ -29,25 +28,22 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   readonly repository: Repository
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
-  readonly #downloads = new Map<Model, string>()
-  /** Their workers start; until they have, another model has their name and version. */
-  readonly #replacing = new Set<Model>()
-  readonly #stopping = new AbortController()
-  #draining = false
+  readonly #lifecycle: Lifecycle
 
   constructor(options: ManagerOptions) {
     this.#options = options
+    this.#lifecycle = new Lifecycle(options, this.#registry)
     this.repository = new Repository(this, options.settings.modelStore)
   }
 
   submit(job: Job): void {
-    this.#checkOpen()
+    this.#lifecycle.checkOpen()
     const { modelName, modelVersion } = job.request
     this.#registry.get(modelName, modelVersion).submit(job)
   }
 
   async register(request: RegisterRequest): Promise<OperationResult> {
-    const model = await this.#create(request, { trusted: false, atStartup: false })
+    const model = await this.#lifecycle.create(request, { trusted: false, atStartup: false })
     const { name, version, minWorkers: count } = model
     if (count === 0) {
       await this.#changed()
@@ -63,34 +59,25 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       await this.#changed()
       return { state: 'accepted', message: 'Processing worker updates...' }
     }
-    await this.#started(model, started)
+    await this.#lifecycle.started(model, started)
     await this.#changed()
     return done(`Model "${name}" Version: ${version} registered with ${count} initial workers`)
   }
 
   async addNode(request: RegisterRequest, kind: WorkflowNodeKind): Promise<Model> {
     const trusted = kind === 'functions'
-    const model = await this.#create(request, { trusted, atStartup: false, workflowNode: kind })
-    await this.#started(model, model.scale(model.minWorkers, model.maxWorkers))
+    const model = await this.#lifecycle.create(request, { trusted, atStartup: false, workflowNode: kind })
+    await this.#lifecycle.started(model, model.scale(model.minWorkers, model.maxWorkers))
     return model
   }
 
   async removeNode(model: Model, graceMs: number): Promise<void> {
     this.#registry.discard(model)
-    await this.#dispose(model, graceMs)
+    await this.#lifecycle.dispose(model, graceMs)
   }
 
   async replace(request: RegisterRequest): Promise<Model> {
-    const model = await this.#create(request, { trusted: false, atStartup: false }, true)
-    const workers = Math.max(1, model.minWorkers)
-    this.#replacing.add(model)
-    try {
-      await this.#started(model, model.scale(workers, Math.max(workers, model.maxWorkers)))
-    } finally {
-      this.#replacing.delete(model)
-    }
-    const old = this.#registry.put(model)
-    if (old !== undefined) await this.#dispose(old, this.#options.settings.unregisterModelTimeout * 1000)
+    const model = await this.#lifecycle.replace(request, this.#unregisterMs)
     await this.#changed()
     return model
   }
@@ -98,7 +85,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   async remove(model: Model): Promise<void> {
     this.#registry.discard(model)
     await this.#changed()
-    await this.#dispose(model, this.#options.settings.unregisterModelTimeout * 1000)
+    await this.#lifecycle.dispose(model, this.#unregisterMs)
   }
 
   registered(): Model[] {
@@ -133,7 +120,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   async #restore(version: Restorable): Promise<void> {
     const url = version.state.modelUrl ?? version.state.marName
     const model = await this.#startUp(restoreRequest(version), { trusted: true, atStartup: true, url })
-    if (/^https?:/i.test(url)) this.#downloads.set(model, version.path)
+    if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
     if (model.version !== version.version) {
       this.#options.warn(
         `Model ${model.name}: the archive holds version ${model.version} now, not ${version.version}`,
@@ -142,7 +129,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   async #startUp(request: RegisterRequest, origin: Origin): Promise<Model> {
-    const model = await this.#create(request, origin)
+    const model = await this.#lifecycle.create(request, origin)
     model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
       this.#options.warn(
         `Failed to start workers for model ${model.name} version: ${model.version}: ${String(error)}`,
@@ -152,7 +139,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   async scale(request: ScaleRequest): Promise<OperationResult> {
-    this.#checkOpen()
+    this.#lifecycle.checkOpen()
     const { modelName, modelVersion, synchronous } = request
     const model = this.#registry.get(modelName, modelVersion)
     const { min, max } = workerBounds(request)
@@ -226,87 +213,29 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   /** Calls off what is being downloaded and installed, and lets no model come any more. */
   callOff(): void {
-    this.#draining = true
-    this.#stopping.abort()
+    this.#lifecycle.callOff()
   }
 
   /** Refuses new jobs from now on. */
   beginDrain(): void {
-    this.#draining = true
+    this.#lifecycle.beginDrain()
   }
 
   /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
-  async close(graceMs: number, workerGraceMs: number): Promise<void> {
-    this.callOff()
-    const models = this.#all()
-    await Promise.all(models.map((model) => model.drain(graceMs)))
-    const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
+  close(graceMs: number, workerGraceMs: number): Promise<void> {
+    return this.#lifecycle.close(graceMs, workerGraceMs)
   }
 
   /** Ends everything at once: the process is about to exit. */
   kill(): void {
-    this.#stopping.abort()
-    for (const model of this.#all()) model.kill()
+    this.#lifecycle.kill()
   }
 
-  /** With those that wait to take another's place. */
-  #all(): Model[] {
-    return [...new Set([...this.#registry.all(), ...this.#replacing])]
+  get #unregisterMs(): number {
+    return this.#options.settings.unregisterModelTimeout * 1000
   }
 
   #changed(): Promise<void> {
     return this.#options.onChange?.() ?? Promise.resolve()
-  }
-
-  /** With `replaces` a version of the same name and number stays registered in its place. */
-  async #create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
-    const { settings } = this.#options
-    const signal = this.#stopping.signal
-    const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
-    const { prepared, name } = located
-    try {
-      this.#checkOpen()
-      const known = this.#registry.has(name, prepared.version)
-      if (!replaces) this.#registry.checkFree(name, prepared.version)
-      await this.#options.installDependencies?.(located, signal)
-      this.#checkOpen()
-      const model = buildModel(request, located, origin, this.#options)
-      if (!known) this.#registry.add(model)
-      if (located.downloaded !== undefined) this.#downloads.set(model, located.downloaded)
-      return model
-    } catch (error) {
-      await prepared.dispose()
-      if (located.downloaded !== undefined) await rm(located.downloaded, { force: true })
-      throw error
-    }
-  }
-
-  /** Waits until the workers of a new model are loaded. @throws ServeError, after it is gone again */
-  async #started(model: Model, started: Promise<void>): Promise<void> {
-    try {
-      await started
-    } catch (error) {
-      this.#registry.discard(model)
-      await this.#dispose(model, 0).catch(() => undefined)
-      this.#checkOpen() // what ended the start is the shutdown then, not the model
-      throw startFailure(model, error)
-    }
-  }
-
-  /** @throws ServeError SHUTTING_DOWN */
-  #checkOpen(): void {
-    if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-  }
-
-  async #dispose(model: Model, graceMs: number): Promise<void> {
-    const reason = new ServeError('NO_WORKER', `Model "${model.name}" was unregistered`)
-    const downloaded = this.#downloads.get(model)
-    this.#downloads.delete(model)
-    try {
-      await model.close(reason, graceMs)
-    } finally {
-      if (downloaded !== undefined) await rm(downloaded, { force: true })
-    }
   }
 }

@@ -26,6 +26,8 @@ export interface ModelSettings {
   asyncCommunication: boolean
   /** Ours: batches that one worker runs at once; 1, or 100 with asyncCommunication. Key maxConcurrency. */
   maxConcurrency: number
+  /** The same of a handler of the Open Inference Protocol, which is asynchronous: 100 where the model's config does not speak of it. */
+  tensorConcurrency: number
   continuousBatching: boolean
   useJobTicket: boolean
   sequenceBatching: boolean

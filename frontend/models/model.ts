@@ -36,9 +36,6 @@ export interface ModelOptions {
 /** A model that belongs to a workflow. One that serves the workflow's functions is not listed, as in TorchServe. */
 export type WorkflowNodeKind = 'model' | 'functions'
 
-/** As asyncCommunication gives it. */
-const ASYNC_SLOTS = 100
-
 /** One version of a model: its files, its settings, its queue and its workers. */
 export class Model {
   readonly name: string
@@ -104,7 +101,8 @@ export class Model {
 
   speaks(dialects: readonly Dialect[]): void {
     this.#dialects = dialects
-    this.#slots = this.#slotsFor(dialects)
+    const { maxConcurrency, tensorConcurrency } = this.settings
+    this.#slots = dialects.includes('open-inference') ? tensorConcurrency : maxConcurrency
   }
 
   /** Batches that one worker runs at once. */
@@ -156,15 +154,6 @@ export class Model {
   kill(): void {
     this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
-  }
-
-  /** A handler of the Open Inference Protocol is asynchronous: without a word about it in the model's config it runs many at once. */
-  #slotsFor(dialects: readonly Dialect[]): number {
-    const { modelConfig } = this.prepared
-    const said = ['maxConcurrency', 'asyncCommunication', 'continuousBatching'].some(
-      (key) => key in modelConfig,
-    )
-    return !said && dialects.includes('open-inference') ? ASYNC_SLOTS : this.settings.maxConcurrency
   }
 
   /** TorchServe's sentence, its stray quote included (spec 1.3). */

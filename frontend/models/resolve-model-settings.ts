@@ -49,9 +49,8 @@ export function resolveModelSettings(
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
     ...parallel,
     ...deviceSettings(reader, gpuCount),
-    ...schedulingSettings(reader, batchSize, node ? parallel : undefined),
+    ...schedulingSettings(reader, batchSize, node ? parallel : undefined, request.maxConcurrency),
     useVenv: !node && (reader.boolean('useVenv') ?? false),
-    ...(request.maxConcurrency !== undefined && { maxConcurrency: request.maxConcurrency }),
     timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
     cancelGraceMs:
       reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),

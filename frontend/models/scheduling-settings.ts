@@ -6,6 +6,7 @@ type SchedulingSettings = Pick<
   ModelSettings,
   | 'asyncCommunication'
   | 'maxConcurrency'
+  | 'tensorConcurrency'
   | 'continuousBatching'
   | 'useJobTicket'
   | 'sequenceBatching'
@@ -17,29 +18,39 @@ type SchedulingSettings = Pick<
 
 /** What sequenceMaxIdleMSec is where sequenceBatching asks for it in vain: TorchServe answers no request then. */
 const DEFAULT_IDLE_MS = 60_000
+/** Slots of a worker whose handler is asynchronous. */
+const ASYNC_SLOTS = 100
 /** A longer timer of Node goes off at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /**
  * Which of the modes of spec 7 a model is in.
  * @param parallel ranks of which each chooses its own steps; undefined: the steps of all come from here
+ * @param asked batches that one worker runs at once, which then counts, whatever the file says
  * @throws ServeError INVALID_MODEL for modes that exclude each other
  */
 export function schedulingSettings(
   reader: ConfigReader,
   batchSize: number,
   parallel: { parallelType: ParallelType; parallelLevel: number } | undefined,
+  asked?: number,
 ): SchedulingSettings {
-  const asyncCommunication = reader.boolean('asyncCommunication') ?? false
-  const continuousBatching = reader.boolean('continuousBatching') ?? false
+  const asyncCommunication = reader.boolean('asyncCommunication')
+  const continuousBatching = reader.boolean('continuousBatching')
+  const own = reader.integer('maxConcurrency', 1)
   const sequences = sequenceSettings(reader)
-  if (continuousBatching && parallel !== undefined) checkRanks(parallel)
-  return {
-    asyncCommunication,
-    maxConcurrency: continuousBatching
+  if (continuousBatching === true && parallel !== undefined) checkRanks(parallel)
+  const byMode =
+    continuousBatching === true
       ? slotsOfSteps(batchSize, sequences.sequenceBatching)
-      : (reader.integer('maxConcurrency', 1) ?? (asyncCommunication ? 100 : 1)),
-    continuousBatching,
+      : (own ?? (asyncCommunication === true ? ASYNC_SLOTS : 1))
+  const maxConcurrency = asked ?? byMode
+  const isSaid = [asked, own, asyncCommunication, continuousBatching].some((value) => value !== undefined)
+  return {
+    asyncCommunication: asyncCommunication ?? false,
+    maxConcurrency,
+    tensorConcurrency: isSaid ? maxConcurrency : ASYNC_SLOTS,
+    continuousBatching: continuousBatching ?? false,
     useJobTicket: reader.boolean('useJobTicket') ?? false,
     ...sequences,
   }

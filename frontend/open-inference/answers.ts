@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/json.ts'
 import { asBuffer, joinElements } from '../../protocol/tensors/bytes.ts'
 import {
   decodeResponse,
@@ -8,7 +9,7 @@ import {
   type InferRequest,
   type InferResponse,
 } from '../../protocol/tensors/message.ts'
-import { isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
+import type { RawTensor } from '../../protocol/tensors/tensor.ts'
 import { parseExactJson } from '../../protocol/tensors/exact-json.ts'
 import type { ReplyHead } from '../models/reply-sink.ts'
 

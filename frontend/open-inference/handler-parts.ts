@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { splitElements } from '../../protocol/tensors/bytes.ts'
 import type { InferRequest } from '../../protocol/tensors/message.ts'
 import type { RawTensor } from '../../protocol/tensors/tensor.ts'
-import { elementsJson, tensorJson } from '../../protocol/tensors/to-json.ts'
+import { elementsJson, withTensors } from '../../protocol/tensors/to-json.ts'
 import type { InputPart } from '../models/job.ts'
 
 const JSON_TYPE = 'application/json'
@@ -29,8 +29,8 @@ export function jsonPart(
   modelName: string,
   { id = '', parameters, inputs, outputs }: InferRequest,
 ): InputPart[] {
-  const head = JSON.stringify({ id, model_name: modelName, parameters, outputs }).slice(0, -1)
-  const data = Buffer.from(`${head},"inputs":[${inputs.map(tensorJson).join(',')}]}`)
+  const head = { id, model_name: modelName, parameters, outputs }
+  const data = Buffer.from(withTensors(head, 'inputs', inputs))
   return [{ name: 'body', contentType: JSON_TYPE, data }]
 }
 

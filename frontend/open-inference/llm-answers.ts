@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import { asBuffer, joinElements } from '../../protocol/tensors/bytes.ts'
-import type { InferRequest } from '../../protocol/tensors/message.ts'
-import { isObject, type RawTensor } from '../../protocol/tensors/tensor.ts'
+import { type InferRequest, selectOutputs } from '../../protocol/tensors/message.ts'
+import type { RawTensor } from '../../protocol/tensors/tensor.ts'
 import type { ReplyHead } from '../models/reply-sink.ts'
 import type { Operation } from '../openai/operations.ts'
 import type { Answer, AnswerFacts, AnswerReader } from './answers.ts'
@@ -14,18 +15,18 @@ import type { Answer, AnswerFacts, AnswerReader } from './answers.ts'
 export class LlmAnswers implements AnswerReader {
   readonly #facts: AnswerFacts
   readonly #outputsOf: (answer: Record<string, unknown>, body: Uint8Array) => RawTensor[]
-  readonly #wanted: readonly string[] | undefined
+  readonly #wanted: InferRequest['outputs']
 
   constructor(facts: AnswerFacts, operation: Operation, wanted: InferRequest['outputs']) {
     // Who translates these answers needs an id.
     this.#facts = { ...facts, id: facts.id ?? randomUUID() }
     this.#outputsOf = operation === 'embeddings' ? embeddingOutput : textOutputs
-    this.#wanted = wanted?.map(({ name }) => name)
+    this.#wanted = wanted
   }
 
   read(_head: ReplyHead, body: Uint8Array): Answer {
     const outputs = this.#outputsOf(objectOf(body), body)
-    return { ...this.#facts, outputs: this.#wanted === undefined ? outputs : chosen(outputs, this.#wanted) }
+    return { ...this.#facts, outputs: selectOutputs(outputs, this.#wanted) }
   }
 
   /** A 400 would make Seldon's proxy load the model anew and send the request twice (spec 4.4). */
@@ -104,16 +105,8 @@ function embeddingOutput({ data }: Record<string, unknown>): RawTensor[] {
   return [{ name: 'embedding', datatype: 'FP64', shape, parameters: { content_type: 'np' }, data: bytes }]
 }
 
-function chosen(outputs: readonly RawTensor[], wanted: readonly string[]): RawTensor[] {
-  return wanted.map((name) => {
-    const output = outputs.find((each) => each.name === name)
-    if (output !== undefined) return output
-    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
-  })
-}
-
 function objectOf(body: Uint8Array): Record<string, unknown> {
-  const value: unknown = JSON.parse(asBuffer(body).toString())
+  const value = parseJson(asBuffer(body).toString())
   if (isObject(value)) return value
   throw new ServeError('INVALID_OUTPUT', 'The model answered with no JSON object')
 }

@@ -1,6 +1,6 @@
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { ChatMessage, ContentPart, ToolCall } from '../../protocol/openai/types.ts'
-import { isObject } from '../../protocol/tensors/tensor.ts'
 import type { TextTensors } from './text-tensors.ts'
 
 /**
@@ -61,7 +61,7 @@ function joined(parts: ContentPart[]): string | ContentPart[] {
 /** A text as it is; of any other type its JSON, the whole part or what it holds, or the URL of an image. */
 function part(text: string, type: string): ContentPart {
   if (type === 'text' || type === '') return { type: 'text', text }
-  const value = json(text)
+  const value = parseJson(text)
   if (isObject(value) && value['type'] === type) return value as ContentPart
   if (value === undefined && type === 'image_url') return { type, image_url: { url: text } }
   if (value === undefined) throw refusal(`a part of type ${type.slice(0, 50)} is no JSON`)
@@ -71,22 +71,14 @@ function part(text: string, type: string): ContentPart {
 /** A JSON list of JSON texts; an empty text: none. */
 function callsOf(text: string | undefined): ToolCall[] | undefined {
   if (text === undefined || text === '') return undefined
-  const calls = list(text)?.map((call) => (typeof call === 'string' ? json(call) : call))
+  const calls = list(text)?.map((call) => (typeof call === 'string' ? parseJson(call) : call))
   if (calls?.every(isObject) !== true) throw refusal('tool_calls are no JSON list of calls')
   return calls.length === 0 ? undefined : (calls as unknown as ToolCall[])
 }
 
 function list(text: string): unknown[] | undefined {
-  const value = text.startsWith('[') ? json(text) : undefined
+  const value = text.startsWith('[') ? parseJson(text) : undefined
   return Array.isArray(value) ? value : undefined
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
 }
 
 function refusal(why: string): ServeError {

@@ -1,7 +1,7 @@
 import type { Dialect } from '../../protocol/dialects.ts'
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { InferRequest } from '../../protocol/tensors/message.ts'
-import { isObject } from '../../protocol/tensors/tensor.ts'
 import type { ModelStatus } from '../models/operations.ts'
 import { type Operation, OPERATIONS } from '../openai/operations.ts'
 import { checkRequest } from '../openai/request.ts'
@@ -102,16 +102,13 @@ function objectOf(name: string, given: unknown): Fields {
 }
 
 function value(given: unknown): unknown {
-  return typeof given === 'string' && /^[[{]/.test(given) ? parsed('', given, given) : given
+  return typeof given === 'string' && /^[[{]/.test(given) ? (parseJson(given) ?? given) : given
 }
 
-function parsed(name: string, text: string, otherwise?: unknown): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    if (otherwise !== undefined) return otherwise
-    throw new ServeError('INVALID_TENSOR', `${name} holds what is no JSON: ${text.slice(0, 80)}`)
-  }
+function parsed(name: string, text: string): unknown {
+  const value = parseJson(text)
+  if (value !== undefined) return value
+  throw new ServeError('INVALID_TENSOR', `${name} holds what is no JSON: ${text.slice(0, 80)}`)
 }
 
 /** A 400 would make Seldon's proxy load the model anew and send the request twice. */

@@ -1,4 +1,5 @@
-import { isObject, type Parameters } from '../../protocol/tensors/tensor.ts'
+import { isObject } from '../../protocol/json.ts'
+import type { Parameters } from '../../protocol/tensors/tensor.ts'
 import type { ModelStatus } from '../models/operations.ts'
 
 /** One input or output as the metadata of a model tell it. */

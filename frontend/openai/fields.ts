@@ -1,4 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/json.ts'
 
 /** Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with the field as `param`. */
 export class Fields {
@@ -86,10 +87,6 @@ export class Fields {
 
 function isWithin(value: unknown, min: number, max: number): boolean {
   return typeof value === 'number' && value >= min && value <= max
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isTokens(value: unknown): boolean {

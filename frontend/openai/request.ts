@@ -1,4 +1,5 @@
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/json.ts'
 import { isNestedTooDeep, MAX_NESTING } from '../../protocol/nesting.ts'
 import type {
   ChatCompletionRequest,
@@ -54,8 +55,7 @@ function parse(bytes: Buffer): Record<string, unknown> {
   } catch (cause) {
     throw new ServeError('MALFORMED_BODY', 'The body is not valid JSON', { cause })
   }
-  if (typeof body === 'object' && body !== null && !Array.isArray(body))
-    return body as Record<string, unknown>
+  if (isObject(body)) return body
   throw new ServeError('MALFORMED_BODY', 'The body must be a JSON object')
 }
 

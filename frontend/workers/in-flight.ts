@@ -9,7 +9,7 @@ export interface InFlightLink {
   readonly window: number
   cancel(entry: InFlight, reason: CancelReason): void
   credit(id: number, bytes: number): void
-  input(entry: InFlight, data: Uint8Array | undefined, last: boolean): void
+  input(entry: InFlight, data: Uint8Array | undefined): void
   /** A response came for a job that has ended. */
   discarded(batch: Batch): void
 }
@@ -109,8 +109,8 @@ export class InFlight implements JobHolder, InputPort {
     this.#link.cancel(this, reason)
   }
 
-  input(data: Uint8Array | undefined, last: boolean): void {
-    this.#link.input(this, data, last)
+  input(data: Uint8Array | undefined): void {
+    this.#link.input(this, data)
   }
 
   drained(): void {

@@ -143,9 +143,9 @@ export class Requests implements InFlightLink {
     this.#options.onDiscarded()
   }
 
-  input({ id }: InFlight, data: Uint8Array | undefined, last: boolean): void {
+  input({ id }: InFlight, data: Uint8Array | undefined): void {
     if (!this.#entries.has(id)) return
-    this.#options.send(data === undefined ? { type: 'input', id, last } : { type: 'input', id, data, last })
+    this.#options.send(data === undefined ? { type: 'input', id } : { type: 'input', id, data })
   }
 
   credit(id: number, bytes: number): void {

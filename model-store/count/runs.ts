@@ -14,7 +14,7 @@ export interface Produced {
 }
 
 /** Milliseconds since the epoch, with fractions and never going back. */
-export function now(): number {
+function now(): number {
   return performance.timeOrigin + performance.now()
 }
 

@@ -1,4 +1,4 @@
-type Fields = Record<string, unknown>
+import { type Fields, record } from './record.ts'
 
 /** What the settings of Seldon's local runtime mean for this handler (docs/openai.md). */
 export interface SeldonSettings {
@@ -90,8 +90,4 @@ function gpuOf(device: unknown): unknown {
 
 function shown(value: unknown): string {
   return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 200)
-}
-
-function record(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Context } from 'torchserve-ts'
+import { record } from './record.ts'
 import { seldonSettings } from './seldon-settings.ts'
 
 /** The part `handler` of model-config.yaml over what a model-settings.json says, checked, and where the weights are. */
@@ -115,8 +116,4 @@ function gpu(value: unknown): LlamaSettings['gpu'] {
   const known = GPUS.find((name) => name === value)
   if (known !== undefined) return known
   throw new Error(`handler.gpu in model-config.yaml must be one of ${GPUS.join(', ')}`)
-}
-
-function record(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }

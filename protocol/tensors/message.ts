@@ -1,16 +1,9 @@
 import { ServeError } from '../errors.ts'
+import { isObject, unlessEmpty } from '../json.ts'
 import { asBuffer } from './bytes.ts'
 import { parseExactJson } from './exact-json.ts'
 import { rawFromJson } from './from-json.ts'
-import {
-  checkHead,
-  checkParameters,
-  checkSize,
-  invalid,
-  isObject,
-  type Parameters,
-  type RawTensor,
-} from './tensor.ts'
+import { checkHead, checkParameters, checkSize, invalid, type Parameters, type RawTensor } from './tensor.ts'
 
 /**
  * Requests and responses of the Open Inference Protocol as one piece of bytes: the length of the head in four bytes
@@ -65,7 +58,7 @@ export function encodeResponse(response: InferResponse): Buffer {
 /** @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
 export function decodeRequest(message: Uint8Array): InferRequest {
   const { head, raw } = split(message)
-  return parseRequest(head, raw)
+  return requestFrom(parseObject(head), raw)
 }
 
 /** @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
@@ -74,12 +67,7 @@ export function decodeResponse(message: Uint8Array): InferResponse {
   return responseFrom(parseObject(head), raw)
 }
 
-/** A request in JSON, with or without raw tensors behind it. @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
-export function parseRequest(json: Uint8Array, raw: Uint8Array = NO_BYTES): InferRequest {
-  return requestFrom(parseObject(json), raw)
-}
-
-/** The same from a JSON value. @throws ServeError INVALID_TENSOR */
+/** A request from a JSON value, with or without raw tensors behind it. @throws ServeError INVALID_TENSOR */
 export function requestFrom(value: Record<string, unknown>, raw: Uint8Array = NO_BYTES): InferRequest {
   const { id, parameters, outputs } = value
   return {
@@ -100,6 +88,16 @@ export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = N
     parameters: checkParameters(value['parameters']),
     outputs: tensors('outputs', value['outputs'], raw),
   }
+}
+
+/** The outputs that a client named, in its order; all where it named none. @throws ServeError INVALID_TENSOR when one is not there */
+export function selectOutputs(outputs: RawTensor[], wanted: InferRequest['outputs']): RawTensor[] {
+  if (wanted === undefined) return outputs
+  return wanted.map(({ name }) => {
+    const output = outputs.find((each) => each.name === name)
+    if (output !== undefined) return output
+    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
+  })
 }
 
 /** A JSON object; its long whole numbers are texts. @throws ServeError MALFORMED_BODY */
@@ -148,8 +146,7 @@ function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
     }
     const data = raw.subarray(at, end)
     at = end
-    const rest = Object.keys(parameters).length === 0 ? undefined : parameters
-    return checkSize({ ...head, parameters: rest, data })
+    return checkSize({ ...head, parameters: unlessEmpty(parameters), data })
   })
   if (at === raw.byteLength) return read
   throw new ServeError('INVALID_TENSOR', `${raw.byteLength - at} bytes follow that belong to no tensor`)

@@ -1,4 +1,5 @@
 import { ServeError } from '../errors.ts'
+import { isObject } from '../json.ts'
 import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
 import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
 
@@ -91,10 +92,6 @@ export function elementEnd(name: string, data: Uint8Array, at: number): number {
 
 export function invalid(name: string, why: string): ServeError {
   return new ServeError('INVALID_TENSOR', `Tensor ${name.slice(0, 200)} cannot be used: ${why}`)
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function brief(value: unknown): string {

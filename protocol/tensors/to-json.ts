@@ -16,6 +16,17 @@ export function tensorJson(tensor: RawTensor): string {
   return `${head}${said},"data":[${data}]}`
 }
 
+/** The JSON text of an object whose last key is a list of tensors; `text` writes one of them. Their elements are never JSON values. */
+export function withTensors(
+  head: object,
+  key: 'inputs' | 'outputs',
+  tensors: readonly RawTensor[],
+  text: (tensor: RawTensor) => string = tensorJson,
+): string {
+  const open = JSON.stringify(head).slice(0, -1)
+  return `${open}${open === '{' ? '' : ','}"${key}":[${tensors.map(text).join(',')}]}`
+}
+
 /** The numbers of a tensor as the inside of a flat JSON list. */
 export function numbersJson(tensor: RawTensor): string {
   const { kind } = NUMERIC.get(tensor.datatype)!

@@ -5,7 +5,7 @@ import type { Schema } from './schema.ts'
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy')
 
-export interface Resource {
+interface Resource {
   apiVersion: string
   kind: string
   metadata: { name: string }
@@ -21,7 +21,7 @@ interface Definition {
 }
 
 /** Every document of the YAML files in `folder`. */
-export function yamlDocuments<T>(folder: string): T[] {
+function yamlDocuments<T>(folder: string): T[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith('.yaml'))
     .flatMap((file) =>

@@ -223,6 +223,23 @@ describe('role, content and type', () => {
     const answer = await post(rig, '/v2/models/native/infer', { inputs: HI })
     expect([answer.status, answer.json()]).toEqual([422, { error: 'Too long' }])
   })
+
+  test.each([
+    ['a whole text', 'infer', 'Ho'],
+    ['a cut JSON text', 'infer', '{"choices":['],
+    ['a JSON list', 'infer', '[]'],
+    ['a text in a stream', 'infer_stream', 'Ho'],
+  ])('an answer of the handler that is no JSON object is its error: %s', async (_what, path, text) => {
+    const rig = await startRig(createInferenceApp)
+    const body = Buffer.from(text)
+    rig.models.onJob = (job) =>
+      setImmediate(() => {
+        rig.models.start(job)
+        job.respond({ status: 200, headers: {}, body, more: path === 'infer_stream' })
+      })
+    const answer = await post(rig, `/v2/models/native/${path}`, { inputs: HI })
+    expect([answer.status, answer.json()]).toEqual([500, { error: 'The model answered with no JSON object' }])
+  })
 })
 
 describe('other tensors of language models', () => {

@@ -16,6 +16,7 @@ test('without any key a model has plain batches, one at a time', () => {
   expect(read({})).toEqual({
     asyncCommunication: false,
     maxConcurrency: 1,
+    tensorConcurrency: 100,
     continuousBatching: false,
     useJobTicket: false,
     sequenceBatching: false,
@@ -34,6 +35,26 @@ test.each([
   [{ continuousBatching: true, sequenceBatching: true, sequenceMaxIdleMSec: 1 }, 8],
 ])('%j: a worker has %d slots', (config, slots) => {
   expect(read(config).maxConcurrency).toBe(slots)
+})
+
+test.each([
+  [{}, 100],
+  [{ maxConcurrency: 'many' }, 100],
+  [{ maxConcurrency: 3 }, 3],
+  [{ asyncCommunication: false }, 1],
+  [{ asyncCommunication: true }, 100],
+  [{ continuousBatching: false }, 1],
+  [{ continuousBatching: true }, 4],
+])('%j: a worker whose handler takes tensors has %d slots', (config, slots) => {
+  expect(read(config).tensorConcurrency).toBe(slots)
+})
+
+test('the slots that a register request names count for every kind of handler', () => {
+  const reader = new ConfigReader({ maxConcurrency: 3 })
+  expect(schedulingSettings(reader, 4, NO_RANKS, 7)).toMatchObject({
+    maxConcurrency: 7,
+    tensorConcurrency: 7,
+  })
 })
 
 test('sequenceBatching without an idle time gets one, and a warning', () => {

@@ -18,7 +18,7 @@ const OPTIONS: SequenceQueueOptions = {
   timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
   refusal: () => 'full',
 }
-export const CRASH = new ServeError('WORKER_LOST', 'Worker died.')
+const CRASH = new ServeError('WORKER_LOST', 'Worker died.')
 /** Codes of the jobs that failed. */
 export const failures = new Map<Job, string>()
 

@@ -127,7 +127,7 @@ export const toWorker = {
     action: fc.constantFrom('predict', 'describe'),
     requests: fc.array(request, { maxLength: 4 }),
   }),
-  input: message('input', { id: uint32, data: bytes, last: fc.boolean() }, ['data']),
+  input: message('input', { id: uint32, data: bytes }, ['data']),
   cancel: message('cancel', {
     ids: fc.array(uint32),
     reason: fc.constantFrom('client left', 'deadline', 'timeout', 'shutdown', 'failed'),

@@ -159,7 +159,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return server
 }
 
-export function spawnCli(options: ServerOptions): { child: ChildProcess; folder: string } {
+function spawnCli(options: ServerOptions): { child: ChildProcess; folder: string } {
   const folder = options.folder ?? tempDir()
   const store = options.modelStore ?? join(folder, 'store')
   mkdirSync(store, { recursive: true })

@@ -4,7 +4,7 @@ import { packWorkflow } from '../../model-archiver/pack-workflow.ts'
 import { REPOSITORY, type Server } from './server.ts'
 import { tempDir } from './temp.ts'
 
-export const FUNCTIONS = join(REPOSITORY, 'tests/support/handlers/workflow/functions.ts')
+const FUNCTIONS = join(REPOSITORY, 'tests/support/handlers/workflow/functions.ts')
 
 /** A workflow store whose archives are packed when they are asked for. */
 export class WorkflowStore {

@@ -48,10 +48,10 @@ export class CallFeed implements InputFeed {
     if (this.#port === undefined) return
     while (this.#waiting.length > 0 && this.#untaken < MAX_UNTAKEN) {
       this.#untaken += 1
-      this.#port.input(this.#waiting.shift(), false)
+      this.#port.input(this.#waiting.shift())
     }
     if (!this.#ended || this.#waiting.length > 0) return
-    this.#port.input(undefined, true)
+    this.#port.input(undefined)
     this.#port = undefined
   }
 }

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '../../../protocol/errors.ts'
+import { unlessEmpty } from '../../../protocol/json.ts'
 import { joinElements, splitElements } from '../../../protocol/tensors/bytes.ts'
 import { isDatatype, type Datatype } from '../../../protocol/tensors/datatypes.ts'
 import { rawFromJson } from '../../../protocol/tensors/from-json.ts'
 import type { InferRequest } from '../../../protocol/tensors/message.ts'
-import { checkParameters, type RawTensor } from '../../../protocol/tensors/tensor.ts'
+import { checkParameters, elementCount, type RawTensor } from '../../../protocol/tensors/tensor.ts'
 import { elementsJson } from '../../../protocol/tensors/to-json.ts'
 import type { Answer } from '../../open-inference/answers.ts'
 import type { TensorMetadata } from '../../open-inference/settings.ts'
@@ -34,7 +35,7 @@ export function generateRequest(
     if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
     else left[name] = given
   }
-  return { id, inputs, parameters: Object.keys(left).length === 0 ? undefined : checkParameters(left) }
+  return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
 }
 
 /** Every output is a key, one element without its list; `text_output` is the text, whatever the model calls it. */
@@ -54,7 +55,7 @@ function textOutput(outputs: readonly RawTensor[]): RawTensor | undefined {
 
 function valueJson(output: RawTensor): string {
   if (output.datatype !== 'BYTES')
-    return unwrapped(elementsJson({ ...output, shape: [count(output)] }), output)
+    return unwrapped(elementsJson({ ...output, shape: [elementCount(output)] }), output)
   const texts = splitElements(output).map((element) =>
     JSON.stringify(element.toString(isUtf8(element) ? 'utf8' : 'base64')),
   )
@@ -62,11 +63,7 @@ function valueJson(output: RawTensor): string {
 }
 
 function unwrapped(list: string, output: RawTensor): string {
-  return count(output) === 1 ? list.slice(1, -1) : list
-}
-
-function count({ shape }: RawTensor): number {
-  return shape.reduce((product, size) => product * size, 1)
+  return elementCount(output) === 1 ? list.slice(1, -1) : list
 }
 
 function textTensor(name: string, text: string): RawTensor {

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../protocol/errors.ts'
+import { unlessEmpty } from '../../../protocol/json.ts'
 import { joinElements } from '../../../protocol/tensors/bytes.ts'
 import { NUMERIC, isDatatype } from '../../../protocol/tensors/datatypes.ts'
 import { parseObject, requestFrom, type InferRequest } from '../../../protocol/tensors/message.ts'
@@ -31,7 +32,7 @@ export function wireRequest({ value, raw }: WireBody): WireRequest {
   const wanted = new Map(read.outputs?.map((output) => [output.name, output.parameters?.['binary_data']]))
   const infer = {
     ...read,
-    parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
+    parameters: unlessEmpty(parameters),
     outputs: read.outputs?.map(({ name, parameters: own }) => ({ name, parameters: withoutBinary(own) })),
   }
   return { infer, isBinary: (output) => (wanted.get(output) ?? all) === true }
@@ -68,7 +69,7 @@ function headerLength(body: Buffer, length: string): number {
 function withoutBinary(parameters: InferRequest['parameters']): InferRequest['parameters'] {
   if (parameters === undefined) return undefined
   const { binary_data: _binary, ...rest } = parameters
-  return Object.keys(rest).length === 0 ? undefined : rest
+  return unlessEmpty(rest)
 }
 
 /** The shape with its one variable dimension filled in. */

@@ -1,5 +1,5 @@
 import { headOf } from '../../../protocol/tensors/message.ts'
-import { tensorJson } from '../../../protocol/tensors/to-json.ts'
+import { tensorJson, withTensors } from '../../../protocol/tensors/to-json.ts'
 import type { Answer } from '../../open-inference/answers.ts'
 
 /** A whole answer on the wire. */
@@ -14,17 +14,17 @@ const JSON_TYPE = 'application/json'
 
 /** The response as JSON on one line; keys in the order of MLServer. */
 export function answerJson(answer: Answer): string {
-  return `${headJson(answer)},"outputs":[${answer.outputs.map(tensorJson).join(',')}]}`
+  return withTensors(answerHead(answer), 'outputs', answer.outputs)
 }
 
 /** JSON, with raw tensors behind it if the client wants any (spec 1.5). */
 export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean): WireAnswer {
   const raw = answer.outputs.filter(({ name }) => isBinary(name))
   if (raw.length === 0) return { contentType: JSON_TYPE, body: Buffer.from(answerJson(answer)), headers: [] }
-  const tensors = answer.outputs.map((output) =>
+  const text = withTensors(answerHead(answer), 'outputs', answer.outputs, (output) =>
     raw.includes(output) ? JSON.stringify(headOf(output)) : tensorJson(output),
   )
-  const json = Buffer.from(`${headJson(answer)},"outputs":[${tensors.join(',')}]}`)
+  const json = Buffer.from(text)
   return {
     contentType: 'application/octet-stream',
     body: Buffer.concat([json, ...raw.map(({ data }) => data)]),
@@ -32,7 +32,6 @@ export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean
   }
 }
 
-/** Without the closing brace. */
-function headJson({ modelName, modelVersion, id, parameters }: Answer): string {
-  return JSON.stringify({ model_name: modelName, model_version: modelVersion, id, parameters }).slice(0, -1)
+function answerHead({ modelName, modelVersion, id, parameters }: Answer): object {
+  return { model_name: modelName, model_version: modelVersion, id, parameters }
 }

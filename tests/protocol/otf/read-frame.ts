@@ -3,7 +3,7 @@ import type { OtfLoad } from '../../../protocol/otf/encode.ts'
 /** A frame of a frontend, read by the letter of spec 4.2 with nothing of our codec. */
 export type Frame = { load: OtfLoad } | { requests: FrameRequest[] }
 
-export interface FrameRequest {
+interface FrameRequest {
   requestId: string
   headers: [string, string][]
   parts: { name: string; contentType: string; data: Buffer }[]

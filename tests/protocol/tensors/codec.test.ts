@@ -9,7 +9,8 @@ import {
   decodeResponse,
   encodeRequest,
   encodeResponse,
-  parseRequest,
+  parseObject,
+  requestFrom,
   type InferRequest,
 } from '../../../protocol/tensors/message.ts'
 import type { RawTensor } from '../../../protocol/tensors/tensor.ts'
@@ -35,6 +36,8 @@ const tensors: fc.Arbitrary<RawTensor> = fc
   .chain(([datatype, shape, name]) =>
     rawData(datatype, count(shape)).map((data) => ({ name, datatype, shape, data })),
   )
+
+const parseRequest = (json: Buffer, raw?: Buffer) => requestFrom(parseObject(json), raw)
 
 const bytesOf = (tensor: RawTensor) => ({ ...tensor, data: Buffer.from(tensor.data).toString('hex') })
 

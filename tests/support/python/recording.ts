@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { SeenAnswer } from './exchanges.ts'
 
 /** What TorchServe 0.12.0 answered to each exchange; tests/torch/recording.test.ts makes and checks it. */
-export const RECORDING = join(import.meta.dirname, 'torchserve-answers.json')
+const RECORDING = join(import.meta.dirname, 'torchserve-answers.json')
 
 export type Recording = Readonly<Record<string, SeenAnswer>>
 

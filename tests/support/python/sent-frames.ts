@@ -11,7 +11,7 @@ import type { InferencePorts } from './exchanges.ts'
 const FOLDER = join(import.meta.dirname, '..', '..', 'protocol', 'otf')
 const RECORDER = join(FOLDER, 'record_frontend.py')
 /** What TorchServe 0.12.0 sent to its worker for {@link sendRequests}; tests/torch/recording.test.ts makes and checks it. */
-export const RECORDED_FRAMES = join(FOLDER, 'recorded-requests.json')
+const RECORDED_FRAMES = join(FOLDER, 'recorded-requests.json')
 
 /** TorchServe answers REST before it listens for gRPC. */
 const GRPC_START_MS = 20_000
