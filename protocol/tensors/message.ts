@@ -91,7 +91,10 @@ export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = N
 }
 
 /** The outputs that a client named, in its order; all where it named none. @throws ServeError INVALID_TENSOR when one is not there */
-export function selectOutputs(outputs: RawTensor[], wanted: InferRequest['outputs']): RawTensor[] {
+export function selectOutputs<T extends readonly RawTensor[]>(
+  outputs: T,
+  wanted: InferRequest['outputs'],
+): T | RawTensor[] {
   if (wanted === undefined) return outputs
   return wanted.map(({ name }) => {
     const output = outputs.find((each) => each.name === name)
