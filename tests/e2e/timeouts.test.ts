@@ -35,7 +35,7 @@ beforeAll(async () => {
     new RawRequest(server.ports.inference, `/predictions/${kind}-queue`, { body: JSON.stringify(body) })
     await said(server, 'began', id)
   }
-}, 60_000)
+})
 
 interface Expected {
   /** The status of a wait in the queue, of a first response, of the whole request. */
