@@ -1,16 +1,16 @@
-/** On a machine that others use too, any time may be far too long once. */
+/** On a machine that others use too, anything may take far too long once. */
 const TRIES = 6
 
 /**
- * For what is promised of times: it holds if it does so in one of some tries. What does not keep its promise fails all of them.
- * @param attempt throws when it does not hold; gets the number of the try, from 1
+ * For what is promised of times: it holds if it does so in one of some tries; what does not keep the promise fails all of them.
+ * @param attempt gives what was too late, or undefined when nothing was; it throws what no busy machine explains. Gets the number of the try, from 1
  */
-export async function inOneTry(attempt: (k: number) => Promise<void>): Promise<void> {
-  for (let k = 1; ; k += 1) {
-    try {
-      return await attempt(k)
-    } catch (error) {
-      if (k === TRIES) throw error
-    }
+export async function inOneTry(attempt: (k: number) => Promise<unknown>): Promise<void> {
+  const late: unknown[] = []
+  for (let k = 1; k <= TRIES; k += 1) {
+    const seen = await attempt(k)
+    if (seen === undefined) return
+    late.push(seen)
   }
+  throw new Error(`Too late in each of ${TRIES} tries: ${JSON.stringify(late)}`)
 }
