@@ -8,5 +8,4 @@ export default {
   ...base,
   testMatch: ['**/tests/python/**/*.test.ts', '**/tests/torch/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  testTimeout: 120_000,
 }

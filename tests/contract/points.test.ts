@@ -76,7 +76,7 @@ beforeAll(async () => {
     list.map(async ([what, lacks]) => reports.set(`${protocol} ${what}`, await lacking(start, what, lacks))),
   )
   await Promise.all(rows)
-}, 60_000)
+})
 
 describe.each(SERVERS)('the report of a server over %s that', (protocol, _start, rows) => {
   test.each(rows)('%s names what is missing', (what, lacks) => {

@@ -74,6 +74,7 @@ export const POINTS: readonly Point[] = [
   },
   {
     name: '2 every item arrives when it is made, as an item of its own',
+    tries: 3,
     check: async (subject) => {
       const { items, end } = await run(subject, { n: 8, delay: DELAY_MS })
       expect(end.kind === 'finished', `it ended as ${JSON.stringify(end)}`)
@@ -101,6 +102,7 @@ export const POINTS: readonly Point[] = [
   {
     name: '4 the handler stops when the client leaves',
     about: 'all',
+    tries: 3,
     check: async (subject) => {
       const id = randomUUID()
       const leaving = subject.dialect.whole ? { leaveAfterMs: 500 } : { leaveAfter: 3, leaveAfterMs: 5_000 }

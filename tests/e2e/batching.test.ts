@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { Gate } from '../support/gate.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
+import { inOneTry } from '../support/tries.ts'
 
 const BATCH_MS = 200
 const MAX_BATCH_DELAY = 200
@@ -70,61 +72,73 @@ function running(model: string, count: number): Promise<unknown> {
 }
 
 describe('batching', () => {
-  test('32 clients, batches of 8, 2 workers: both work, batches fill, nobody waits longer than maxBatchDelay and one batch', async () => {
-    const client = async (): Promise<Told[]> => {
-      const told: Told[] = []
-      for (let i = 0; i < 6; i += 1) told.push(await timed())
-      return told
-    }
-    const all = (await Promise.all(Array.from({ length: 32 }, client))).flat()
-    expect(all).toHaveLength(32 * 6)
-    const batches = new Map(all.map((told) => [`${told.pid}/${told.batch}`, told]))
-    const sizes = [...batches.values()].map(({ size }) => size)
-    expect(Math.max(...sizes)).toBe(8)
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(all.length)
-    expect(all.length / batches.size).toBeGreaterThan(4)
-    const byWorker = Object.values(groupByPid(all))
-    expect(byWorker).toHaveLength(2)
-    for (const requests of byWorker) expect(requests.length).toBeGreaterThan(all.length / 4)
-    expect(Math.max(...all.map(({ waited }) => waited))).toBeLessThan(MAX_BATCH_DELAY + BATCH_MS + SLACK_MS)
-  })
+  test('32 clients, batches of 8, 2 workers: both work, batches fill, nobody waits longer than maxBatchDelay and one batch', () =>
+    inOneTry(async () => {
+      const client = async (): Promise<Told[]> => {
+        const told: Told[] = []
+        for (let i = 0; i < 6; i += 1) told.push(await timed())
+        return told
+      }
+      const all = (await Promise.all(Array.from({ length: 32 }, client))).flat()
+      expect(all).toHaveLength(32 * 6)
+      const batches = new Map(all.map((told) => [`${told.pid}/${told.batch}`, told]))
+      const sizes = [...batches.values()].map(({ size }) => size)
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(8)
+      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(all.length)
+      const byWorker = Object.values(groupByPid(all)).map(({ length }) => length)
+      expect(byWorker).toHaveLength(2)
+      const mean = all.length / batches.size
+      const longest = Math.max(...all.map(({ waited }) => waited))
+      const held =
+        Math.max(...sizes) === 8 &&
+        mean > 4 &&
+        Math.min(...byWorker) > all.length / 4 &&
+        longest < MAX_BATCH_DELAY + BATCH_MS + SLACK_MS
+      return held ? undefined : { sizes, byWorker, mean, longest }
+    }))
 
-  test('a batch that does not fill begins after maxBatchDelay', async () => {
-    const [a, b] = await Promise.all([timed(), timed()])
-    expect([a.size, a.batch, a.pid]).toEqual([2, b.batch, b.pid])
-    expect(Math.max(a.waited, b.waited)).toBeGreaterThan(MAX_BATCH_DELAY - 50)
-  })
+  test('a batch that does not fill begins after maxBatchDelay', () =>
+    inOneTry(async () => {
+      const [a, b] = await Promise.all([timed(), timed()])
+      expect(Math.max(a.waited, b.waited)).toBeGreaterThan(MAX_BATCH_DELAY - 50)
+      if (a.size === 1) return a // the other one came when its time was over
+      expect([a.size, a.batch, a.pid]).toEqual([2, b.batch, b.pid])
+    }))
 
-  test('a request that fails does not fail its batch', async () => {
-    const answers = await Promise.all([
-      predict('batches'),
-      predict('batches', { fail: true }),
-      predict('batches'),
-    ])
-    expect(answers.map(({ status }) => status)).toEqual([200, 503, 200])
-    expect((JSON.parse(answers[0].body) as Told).size).toBe(3)
-    expect(JSON.parse(answers[1].body)).toMatchObject({ message: 'Prediction failed' })
-  })
+  test('a request that fails does not fail its batch', () =>
+    inOneTry(async () => {
+      const answers = await Promise.all([
+        predict('batches'),
+        predict('batches', { fail: true }),
+        predict('batches'),
+      ])
+      expect(answers.map(({ status }) => status)).toEqual([200, 503, 200])
+      expect(JSON.parse(answers[1].body)).toMatchObject({ message: 'Prediction failed' })
+      const { size } = JSON.parse(answers[0].body) as Told
+      return size === 3 ? undefined : size
+    }))
 
   test('a request that waits longer than clientTimeoutInMills gets an answer, and never runs', async () => {
-    const first = predict('impatient', { ms: 100 })
+    const gate = new Gate()
+    const blocker = predict('impatient', { until: gate.path })
     await running('impatient', 1)
-    const blocker = predict('impatient', { ms: 2000 })
-    expect((await first).status).toBe(200)
-    const before = performance.now()
-    const late = await predict('impatient', { ms: 0 })
-    expect(performance.now() - before).toBeLessThan(1000)
-    expect(late.status).toBe(500)
     const message = 'Timed out after 0.3 s: the whole request took too long (clientTimeoutInMills)'
-    expect(JSON.parse(late.body)).toMatchObject({ message })
-    expect((await blocker).status).toBe(500)
+    for (const { status, body } of [await blocker, await predict('impatient')]) {
+      expect(status).toBe(500)
+      expect(JSON.parse(body)).toMatchObject({ message })
+    }
+    gate.open()
     await idle('impatient')
-    const told = JSON.parse((await predict('impatient')).body) as Told
-    expect(told.batch).toBe(3)
+    const { json } = await server.until(
+      () => server.manage('GET', '/models/impatient?customized=true'),
+      ({ status }) => status === 200, // it has the same time limit
+    )
+    expect(json[0]).toMatchObject({ customizedMetadata: { batches: 1 } })
   })
 
   test('what is more than jobQueueSize is refused at once', async () => {
-    const blocker = predict('narrow', { ms: 500 })
+    const gate = new Gate()
+    const blocker = predict('narrow', { until: gate.path })
     await running('narrow', 1)
     const waiting = [predict('narrow'), predict('narrow')]
     await server.until(
@@ -138,6 +152,7 @@ describe('batching', () => {
       type: 'ServiceUnavailableException',
       message: expect.stringContaining('Model "narrow" has no worker to serve inference request.'),
     })
+    gate.open()
     for (const answer of [blocker, ...waiting]) expect((await answer).status).toBe(200)
   })
 })
@@ -145,9 +160,11 @@ describe('batching', () => {
 describe('job tickets', () => {
   test('as many requests run as there are workers, the next is refused at once, and none waits for a batch', async () => {
     expect((await server.describe('tickets'))[0]).toMatchObject({ useJobTicket: true, batchSize: 4 })
-    const taken = [predict('tickets', { ms: 700 }), predict('tickets', { ms: 700 })]
+    const gate = new Gate()
+    const taken = [1, 2].map(() => predict('tickets', { until: gate.path }))
     await running('tickets', 2)
     const refused = await predict('tickets')
+    gate.open()
     expect(refused.status).toBe(503)
     expect(refused.body).toContain('has no worker to serve inference request')
     const told = (await Promise.all(taken)).map(({ body }) => JSON.parse(body) as Told)

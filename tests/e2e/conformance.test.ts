@@ -40,7 +40,7 @@ beforeAll(async () => {
     client.close()
   })
   await Promise.all(asked)
-}, 90_000)
+})
 
 describe('the report of `npm run conformance` on this server', () => {
   test.each(ASKED.map(({ name, whole }) => [name, whole ? 5 : 11] as const))(

@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import type { Asked } from '../contract/dialect.ts'
-import { ALL_DIALECTS, CASES, type PortDialect } from '../support/dialects.ts'
+import { ALL_DIALECTS, ask, CASES, expectRefused, type PortDialect } from '../support/dialects.ts'
 import { PACED, pacedModels } from '../support/paced.ts'
 import { startServer, type Server } from '../support/server.ts'
 
@@ -17,13 +15,6 @@ beforeAll(async () => {
   })
   await Promise.all(PACED.map((model) => server.ready(model)))
 })
-
-async function ask(dialect: PortDialect, model: string, plan: object): Promise<Asked> {
-  const client = dialect.at(server.ports[dialect.port])
-  const asked = await client.ask(model, JSON.stringify({ id: randomUUID(), ...plan }))
-  client.close()
-  return asked
-}
 
 /** What the families of dialects say. */
 interface Statuses {
@@ -47,10 +38,6 @@ function statusesOf({ name }: PortDialect, model: string): Statuses {
   return http('500')
 }
 
-function expectRefused({ items, end }: Asked, status: string): void {
-  expect([items, end.kind === 'refused' ? end.status : end]).toEqual([[], status])
-}
-
 const STREAMS = CASES.filter(([, , dialect]) => !dialect.whole)
 const WHOLE = CASES.filter(([, , dialect]) => dialect.whole)
 
@@ -68,16 +55,15 @@ describe('a handler', () => {
   test.each(CASES)(
     'that fails before its first item, or is not there, gives a status: %s, %s',
     async (_name, model, dialect) => {
-      expectRefused(await ask(dialect, model, { fail: 0 }), statusesOf(dialect, model).failed)
-      const { notFound } = dialect.at(1)
-      expectRefused(await ask(dialect, 'no-such-model', {}), notFound)
+      expectRefused(await ask(server, dialect, model, { fail: 0 }), statusesOf(dialect, model).failed)
+      expectRefused(await ask(server, dialect, 'no-such-model', {}), dialect.notFound)
     },
   )
 
   test.each(STREAMS)(
     'that fails after two items has sent them, and no normal end: %s, %s',
     async (_name, model, dialect) => {
-      const { items, end } = await ask(dialect, model, { fail: 2, n: 5, gap: 20 })
+      const { items, end } = await ask(server, dialect, model, { fail: 2, n: 5, gap: 20 })
       expect(items.map(({ text }) => text.trim())).toEqual(['1', '2'])
       expect(end.kind).toBe('failed')
     },
@@ -87,17 +73,17 @@ describe('a handler', () => {
     'that fails after two items leaves nothing of a whole answer: %s, %s',
     async (_name, model, dialect) => {
       if (!isWhole(dialect, model)) return
-      expectRefused(await ask(dialect, model, { fail: 2, n: 5 }), statusesOf(dialect, model).failed)
+      expectRefused(await ask(server, dialect, model, { fail: 2, n: 5 }), statusesOf(dialect, model).failed)
     },
   )
 
   test.each(CASES)('is not asked by a request that is too large: %s, %s', async (_name, model, dialect) => {
-    const asked = await ask(dialect, model, { pad: 1, fill: 'x'.repeat(2 * MAX_REQUEST) })
+    const asked = await ask(server, dialect, model, { pad: 1, fill: 'x'.repeat(2 * MAX_REQUEST) })
     expectRefused(asked, statusesOf(dialect, model).requestTooLarge)
   })
 
   test.each(CASES)('that sends too much at once fails: %s, %s', async (_name, model, dialect) => {
-    const asked = await ask(dialect, model, { n: 1, pad: 2 * MAX_RESPONSE })
+    const asked = await ask(server, dialect, model, { n: 1, pad: 2 * MAX_RESPONSE })
     // Its first item is the chunk with the role.
     if (isChat(dialect, model)) expect(asked.end.kind).toBe('failed')
     else expectRefused(asked, statusesOf(dialect, model).responseTooLarge)
@@ -107,7 +93,7 @@ describe('a handler', () => {
     'whose items are too many for a whole answer fails: %s, %s',
     async (_name, model, dialect) => {
       if (!isWhole(dialect, model)) return
-      const asked = await ask(dialect, model, { n: 10, pad: MAX_RESPONSE / 5 })
+      const asked = await ask(server, dialect, model, { n: 10, pad: MAX_RESPONSE / 5 })
       expectRefused(asked, statusesOf(dialect, model).responseTooLarge)
     },
   )

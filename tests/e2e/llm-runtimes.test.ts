@@ -67,7 +67,7 @@ beforeAll(async () => {
   for (const name of ['near', 'far', 'both']) await server.ready(name)
   mlserver = inferenceV2Client(server.ports.openInference, 'mlserver')
   triton = inferenceV2Client(server.ports.triton, 'triton')
-}, 60_000)
+})
 
 afterAll(() => {
   mlserver.close()
@@ -286,4 +286,4 @@ test('a model that only variables describe is served', async () => {
     body: JSON.stringify({ model: 'alone', messages: MESSAGES, temperature: 0 }),
   })
   expect(await response.json()).toMatchObject({ model: 'alone', usage: { completion_tokens: 5 } })
-}, 60_000)
+})

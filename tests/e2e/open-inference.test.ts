@@ -36,7 +36,7 @@ beforeAll(async () => {
   await Promise.all([server.ready('tensors'), server.ready('echo'), server.ready('count')])
   mlserver = inferenceV2Client(server.ports.openInference, 'mlserver')
   triton = inferenceV2Client(server.ports.triton, 'triton')
-}, 60_000)
+})
 
 afterAll(() => {
   mlserver.close()

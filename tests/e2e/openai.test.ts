@@ -87,7 +87,7 @@ beforeAll(async () => {
   ]
   server = await startServer({ models, env: { TEST_KEY: KEY }, config: { log_level: 'debug' } })
   for (const model of ['tiny-llama', 'templated', 'far']) await server.ready(model)
-}, 60_000)
+})
 
 afterAll(() => {
   provider.closeAllConnections()

@@ -82,7 +82,7 @@ describe('the packed package, installed in an empty folder', () => {
       [join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', folder],
       { env },
     )
-  }, 60_000)
+  })
 
   test('packs a TypeScript handler and streams from it', async () => {
     const flags = [
@@ -145,7 +145,7 @@ describe('the packed package, installed in an empty folder', () => {
       server.kill('SIGTERM')
       await exited
     }
-  }, 60_000)
+  })
 
   test('says its version', async () => {
     const { stdout } = await run(bin('torchserve-ts'), ['--version'], { cwd: folder, env })

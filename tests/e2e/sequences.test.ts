@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { Gate } from '../support/gate.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { RawRequest, rawRequest, type RawRequestOptions, type RawResponse } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -73,6 +74,14 @@ async function pidOf(id: string): Promise<string> {
   return [...pids].join()
 }
 
+/** Waits until that many requests of a model wait for a worker. */
+function pending(model: string, count: number): Promise<unknown> {
+  return server.until(
+    () => server.describe(model),
+    ([version]) => version!.jobQueueStatus.pendingRequests === count,
+  )
+}
+
 /** Waits until that many workers of a model have something to do. */
 function busyWorkers(model: string, count: number): Promise<unknown> {
   return server.until(
@@ -94,15 +103,15 @@ describe('a sequence over REST', () => {
   })
 
   test('keeps the order of requests that were sent without waiting for answers', async () => {
-    const answers = ['1', 'sleep 50 2', '3', '4'].map(
-      (word) => new RawRequest(server.ports.inference, '/predictions/sums', options(word, 'eager')),
-    )
-    expect((await Promise.all(answers.map(({ done }) => done))).map(({ body }) => body)).toEqual([
-      '1',
-      '3',
-      '6',
-      '10',
-    ])
+    const gate = new Gate()
+    const answers = [predict('sums', `wait ${gate.path} 1`, 'eager')]
+    await busyWorkers('sums', 1)
+    for (const word of ['2', '3', '4']) {
+      answers.push(predict('sums', word, 'eager'))
+      await pending('sums', answers.length - 1)
+    }
+    gate.open()
+    expect((await Promise.all(answers)).map(({ body }) => body)).toEqual(['1', '3', '6', '10'])
   })
 
   test('many sequences at once: every sum is right', async () => {
@@ -142,8 +151,11 @@ describe('a sequence over REST', () => {
   })
 
   test('ends when it is idle', async () => {
-    await predict('idle', '1', 'x')
+    const gate = new Gate()
+    const answer = predict('idle', `wait ${gate.path} 1`, 'x')
     await openSequences('idle', 1)
+    gate.open()
+    expect((await answer).body).toBe('1')
     await openSequences('idle', 0)
   })
 
@@ -157,13 +169,11 @@ describe('a sequence over REST', () => {
   })
 
   test('more sequences, or more requests of one, than may wait are refused', async () => {
-    const busy = ['a', 'b'].map((id) => predict('few', 'sleep 400 1', id))
-    await openSequences('few', 2)
+    const gate = new Gate()
+    const busy = ['a', 'b'].map((id) => predict('few', `wait ${gate.path} 1`, id))
+    await busyWorkers('few', 2)
     const waiting = predict('few', '1', 'a')
-    await server.until(
-      () => server.describe('few'),
-      ([version]) => version!.jobQueueStatus.pendingRequests === 1,
-    )
+    await pending('few', 1)
     for (const refused of [
       await predict('few', '1', 'a'),
       await predict('few', '1', 'c'),
@@ -174,6 +184,7 @@ describe('a sequence over REST', () => {
         'please check if it is closed, or expired; or exceeds maxSequenceJobQueueSize',
       )
     }
+    gate.open()
     expect((await Promise.all([...busy, waiting])).map(({ body }) => body)).toEqual(['1', '1', '2'])
   })
 
@@ -195,16 +206,20 @@ describe('a worker that dies', () => {
     const mine = await pidOf('crash-a')
     let other = 'crash-b'
     while ((await pidOf(other)) === mine) other += '+'
-    const crashing = predict('sums', 'crash 300', 'crash-a')
+    const [end, goOn] = [new Gate(), new Gate()]
+    const crashing = predict('sums', `crash ${end.path}`, 'crash-a')
     await busyWorkers('sums', 1)
-    const sleeping = predict('sums', 'sleep 500 1', other)
+    const lasting = predict('sums', `wait ${goOn.path} 1`, other)
     await busyWorkers('sums', 2)
     const waiting = predict('sums', '1', 'crash-a')
+    await pending('sums', 1)
+    end.open()
     for (const answer of [await crashing, await waiting]) {
       expect(answer.status).toBe(500)
       expect(answer.body).toContain('Worker died.')
     }
-    expect((await sleeping).body).toBe('2')
+    goOn.open()
+    expect((await lasting).body).toBe('2')
     expect((await talk('sums', other, ['1'])).said).toEqual(['3'])
     expect((await talk('sums', 'crash-a', ['1', '2'])).said).toEqual(['1', '3'])
     await server.ready('sums')
@@ -240,10 +255,12 @@ describe('a sequence with continuous batching', () => {
 describe('a sequence with job tickets', () => {
   test('gets them while its worker is free', async () => {
     expect((await talk('tickets', 'a', ['1', '2', '3'])).said).toEqual(['1', '3', '6'])
-    const busy = predict('tickets', 'sleep 400 1', 'a')
+    const gate = new Gate()
+    const busy = predict('tickets', `wait ${gate.path} 1`, 'a')
     await busyWorkers('tickets', 1)
     expect((await predict('tickets', '1', 'a')).status).toBe(503)
     expect((await predict('tickets', '1', 'b')).status).toBe(200)
+    gate.open()
     expect((await busy).body).toBe('7')
   })
 })

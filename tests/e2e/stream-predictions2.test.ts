@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { call, inferenceClient, type PredictionsRequest, readAll } from '../support/grpc-clients.ts'
+import { Gate } from '../support/gate.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { startServer, type Server } from '../support/server.ts'
 
@@ -37,7 +38,9 @@ test('two calls, each with its own sums, ids in the replies, drained after half-
   const sums = async (id: string): Promise<string[]> => {
     const stream = client.StreamPredictions2()
     const all = readAll(stream)
-    for (const data of ['1', 'sleep 50 2', '3']) stream.write(message('sums', id, data))
+    const gate = new Gate()
+    for (const data of ['1', `wait ${gate.path} 2`, '3']) stream.write(message('sums', id, data))
+    stream.once('data', () => gate.open())
     stream.end()
     const { messages, error } = await all
     expect(error).toBeUndefined()
@@ -55,10 +58,12 @@ test('a refused message and a dead worker are statuses, the call goes on', async
   const all = readAll(stream)
   stream.write(message('sums', undefined, '1'))
   stream.write(message('nobody', 'x', '1'))
-  stream.write(message('sums', 'grpc-crash', 'crash 0'))
+  const gate = new Gate()
+  gate.open()
+  stream.write(message('sums', 'grpc-crash', `crash ${gate.path}`))
   await server.until(
     () => server.describe('sums'),
-    ([version]) => version!.workers.some(({ status }) => status !== 'READY'),
+    ([version]) => version!.workers.some(({ lastExit }) => lastExit !== undefined),
   )
   stream.write(message('sums', 'grpc-crash', '4'))
   stream.end()

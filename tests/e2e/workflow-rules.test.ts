@@ -1,6 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { produced } from '../support/count.ts'
 import { call, inferenceClient } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
@@ -348,8 +349,8 @@ dag: {first: [after]}
       json({ id: 'run', n: 30, delay: 20, stream: false }),
     )
     await stopping.until(
-      () => stopping.metric('torchserve_ts_open_requests', { model_name: 'steps__first' }),
-      (open) => open === 1,
+      () => produced(stopping, 'run', 'steps__first'),
+      ({ items }) => items > 0,
     )
     const stopped = stopping.stop()
     const answer = await request.done

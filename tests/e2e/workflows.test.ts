@@ -1,15 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { join } from 'node:path'
-import { now, type Produced } from '../support/count.ts'
+import { ended, now, produced, type Produced } from '../support/count.ts'
 import { call, inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { stopsInTime as inTime } from '../support/stops-in-time.ts'
 import { json, WorkflowStore } from '../support/workflows.ts'
-
-/** What the contract allows between a client's leaving and the handler's stop. */
-const LIMIT_MS = 100
-/** Tries on a machine that others use too. */
-const TRIES = 5
 
 /** A function that makes the model's order, and a model whose items stream. */
 const TWO_STEPS = `
@@ -52,25 +48,10 @@ function input(workflow: string, value: unknown) {
   return { model_name: workflow, input: { data: Buffer.from(JSON.stringify(value)) } }
 }
 
-/** How far a run of a node with the count model is. */
-async function produced(model: string, id: string): Promise<Produced> {
-  const query = json({ query: 'produced', id })
-  return JSON.parse(
-    (await rawRequest(server.ports.inference, `/predictions/${model}`, query)).body,
-  ) as Produced
-}
-
 function running(model: string, id: string): Promise<Produced> {
   return server.until(
-    () => produced(model, id),
+    () => produced(server, id, model),
     ({ items }) => items > 2,
-  )
-}
-
-function ended(model: string, id: string): Promise<Produced> {
-  return server.until(
-    () => produced(model, id),
-    ({ state }) => state !== 'running' && state !== 'unknown',
   )
 }
 
@@ -94,9 +75,9 @@ describe('a two-step workflow streams its leaf', () => {
   test('the first chunk comes while the leaf still works', async () => {
     const request = open('story', { id: 'early', n: 10_000, delay: 10 })
     await request.gotChunks(2)
-    expect((await produced('story__lm', 'early')).state).toBe('running')
+    expect((await produced(server, 'early', 'story__lm')).state).toBe('running')
     request.destroy()
-    await ended('story__lm', 'early')
+    await ended(server, 'early', 'story__lm')
   })
 
   test('over gRPC, each item as a message, as if the leaf was asked itself', async () => {
@@ -126,7 +107,7 @@ describe('a two-step workflow streams its leaf', () => {
     const run = await server.until(
       async () => {
         await predict('story', { n: 20, delay: 10 })
-        return produced('story__lm', 'stalled')
+        return produced(server, 'stalled', 'story__lm')
       },
       ({ items }) => {
         const still = items === last
@@ -139,23 +120,14 @@ describe('a two-step workflow streams its leaf', () => {
     request.socket.resume()
     await request.gotChunks(run.items + 10)
     request.destroy()
-    expect((await ended('story__lm', 'stalled')).state).toBe('cancelled')
+    expect((await ended(server, 'stalled', 'story__lm')).state).toBe('cancelled')
   })
 })
 
-/** Leaves runs until one stopped in time: they must be cancelled and make nothing afterwards. */
-async function stopsInTime(model: string, leave: (id: string) => Promise<number>): Promise<void> {
-  let fastest = Infinity
-  for (let k = 1; k <= TRIES && fastest >= LIMIT_MS; k += 1) {
-    const id = `${expect.getState().currentTestName} ${k}`
-    const left = await leave(id)
-    const run = await ended(model, id)
-    expect(run.state).toBe('cancelled')
-    expect((await produced(model, id)).items).toBe(run.items)
-    fastest = Math.min(fastest, run.endedAt! - left)
-  }
-  expect(fastest).toBeLessThan(LIMIT_MS)
-}
+const stopsInTime = (
+  model: string,
+  leave: (id: string, patience: number) => Promise<number>,
+): Promise<void> => inTime(server, (id) => produced(server, id, model), leave)
 
 describe('a client that leaves stops', () => {
   const STREAM = { n: 10_000, delay: 10 }
@@ -210,9 +182,9 @@ describe('a client that leaves stops', () => {
   })
 
   test('the first step, when a gRPC deadline passes', () =>
-    stopsInTime('slow__first', async (id) => {
+    stopsInTime('slow__first', async (id, patience) => {
       const client = inferenceClient(server.ports.grpcInference)
-      const deadline = Date.now() + 500
+      const deadline = Date.now() + 500 * patience
       const { error } = await readAll(client.StreamPredictions(input('slow', { id, ...WHOLE }), { deadline }))
       expect(error?.code).toBe(4)
       client.close()

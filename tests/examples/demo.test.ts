@@ -62,7 +62,7 @@ describe('npm run demo', () => {
     const [, overHttp, overGrpc] = demo.output().split(/\n--- .* ---\n/)
     expect(overGrpc!.startsWith(overHttp!.trimEnd())).toBe(true)
     expect(leftovers(demo)).toEqual([])
-  }, 90_000)
+  })
 
   test('leaves nothing behind when it is interrupted', async () => {
     const demo = startDemo()
@@ -72,5 +72,5 @@ describe('npm run demo', () => {
     expect(code).toBe(130)
     expect(demo.output()).toContain('Stopped by SIGINT')
     expect(leftovers(demo)).toEqual([])
-  }, 60_000)
+  })
 })

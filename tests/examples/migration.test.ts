@@ -55,7 +55,7 @@ await describePython('the migration guide', (python) => {
     expect(output).toContain('"length": 5')
     expect(output).toContain('"status": "Healthy"')
     expect(existsSync(join(folder, 'tmp', '.model_server.pid'))).toBe(false)
-  }, 120_000)
+  })
 
   async function run(command: string, [inference, management]: readonly number[]): Promise<string> {
     const here = command.replaceAll(':8080/', `:${inference}/`).replaceAll(':8081/', `:${management}/`)

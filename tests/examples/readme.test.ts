@@ -60,7 +60,7 @@ test('the README’s commands pack the handler, serve it and stream from it', as
   const response = await request.done
   expect(response.chunks.map(String)).toEqual(['one\n', 'two\n', 'three\n'])
   expect(response.complete).toBe(true)
-}, 60_000)
+})
 
 test('links of the README lead to something', () => {
   const links = [...README.matchAll(/\]\((?!http)([^)#]+)/g)].map((match) => match[1]!)

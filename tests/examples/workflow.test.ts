@@ -46,4 +46,4 @@ test('the commands of docs/workflows.md pack the example, register it and stream
 
   const refused = await rawRequest(server.ports.inference, path, { headers, body: '<script>' })
   expect([refused.status, refused.body]).toEqual([500, expect.stringContaining('Error executing prompt')])
-}, 60_000)
+})

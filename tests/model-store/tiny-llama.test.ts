@@ -34,7 +34,7 @@ beforeAll(async () => {
   expect(logs.map((log) => log.message).join('\n')).toMatch(
     /Loaded \S+\.gguf in \d+ ms: context of 256 tokens/,
   )
-}, 120_000)
+})
 
 afterAll(async () => {
   await model.shutdown()
@@ -63,7 +63,7 @@ describe('tiny-llama', () => {
     await llama.dispose()
     const { text } = await complete({ prompt: PROMPT, max_tokens: 200, temperature: 0 })
     expect(text).toBe(expected)
-  }, 60_000)
+  })
 
   test('gives the same text for the same seed, another one for another seed', async () => {
     const wanted = { prompt: PROMPT, max_tokens: 30, temperature: 0.8 }

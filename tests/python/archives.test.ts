@@ -17,8 +17,8 @@ await describePython('archives of the real torch-model-archiver', (python) => {
     const store = join(tempDir(), 'store')
     await Promise.all(PYTHON_MODELS.map((model) => packPython(python, store, model)))
     server = await startServer({ modelStore: store, models: ['all'], config: { python: python.python } })
-    for (const { name } of PYTHON_MODELS) await server.until(() => server.describe(name), ready, 60_000)
-  }, 120_000)
+    for (const { name } of PYTHON_MODELS) await server.until(() => server.describe(name), ready)
+  })
 
   // A worker of coroutines would stay when its server is killed.
   afterAll(() => server.stop())

@@ -150,7 +150,7 @@ await describePython('the packages of a Python model', (environment) => {
     )
     expect(await server.stop()).toBe(0)
     expect(server.leftovers()).toEqual(['models'])
-  }, 120_000)
+  })
 
   test('calling it off ends pip and what pip started', async () => {
     // A source package runs code while pip builds it; no index is asked for what builds it.

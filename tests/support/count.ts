@@ -33,9 +33,9 @@ export function countInput(run: CountRun): PredictionsRequest {
   return { model_name: 'count', input: { data: Buffer.from(JSON.stringify(run)) } }
 }
 
-/** How far a run is: asked in a request of its own. */
-export async function produced(server: Server, id: string): Promise<Produced> {
-  const { body } = await rawRequest(server.ports.inference, '/predictions/count', {
+/** How far a run is: asked in a request of its own. @param model the count model, under whatever name */
+export async function produced(server: Server, id: string, model = 'count'): Promise<Produced> {
+  const { body } = await rawRequest(server.ports.inference, `/predictions/${model}`, {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ query: 'produced', id }),
   })
@@ -43,9 +43,9 @@ export async function produced(server: Server, id: string): Promise<Produced> {
 }
 
 /** Waits until a run has ended. */
-export function ended(server: Server, id: string): Promise<Produced> {
+export function ended(server: Server, id: string, model?: string): Promise<Produced> {
   return server.until(
-    () => produced(server, id),
+    () => produced(server, id, model),
     ({ state }) => state !== 'running' && state !== 'unknown',
   )
 }

@@ -1,4 +1,6 @@
-import type { Dialect } from '../contract/dialect.ts'
+import { randomUUID } from 'node:crypto'
+import { expect } from '@jest/globals'
+import type { Asked, Dialect } from '../contract/dialect.ts'
 import { CHAT_FORMS, FORMS } from '../contract/dialects/forms.ts'
 import {
   MLSERVER_INFER,
@@ -11,13 +13,15 @@ import {
   TRITON_STREAM,
 } from '../contract/dialects/grpc-forms.ts'
 import { GrpcDialect, type GrpcForm } from '../contract/dialects/grpc.ts'
-import { HttpDialect, type HttpForm } from '../contract/dialects/http.ts'
+import { HTTP_NOT_FOUND, HttpDialect, type HttpForm } from '../contract/dialects/http.ts'
 import type { Server } from './server.ts'
 
 /** A dialect that a server speaks on one of its ports. */
 export interface PortDialect {
   readonly name: string
   readonly whole: boolean
+  /** The status of a model that is not there. */
+  readonly notFound: string
   readonly port: keyof Server['ports']
   /** Of the models of {@link pacedModels} those that it asks. */
   readonly models: readonly string[]
@@ -30,6 +34,7 @@ const BOTH = ['paced', 'native']
 const http = (form: HttpForm, models = BOTH): PortDialect => ({
   name: form.name,
   whole: form.whole === true,
+  notFound: HTTP_NOT_FOUND,
   port: 'inference',
   models,
   at: (port) => new HttpDialect(`http://127.0.0.1:${port}`, form),
@@ -39,6 +44,7 @@ const grpc = (port: keyof Server['ports'], ...forms: GrpcForm[]): PortDialect[] 
   forms.map((form) => ({
     name: form.name,
     whole: form.whole === true,
+    notFound: form.notFound,
     port,
     models: BOTH,
     at: (given) => new GrpcDialect(`127.0.0.1:${given}`, form),
@@ -65,3 +71,23 @@ export type Case = [name: string, model: string, dialect: PortDialect]
 export const CASES: readonly Case[] = DIALECTS.flatMap((dialect) =>
   dialect.models.map((model): Case => [dialect.name, model, dialect]),
 )
+
+/** Asks a model of {@link pacedModels} for a run (pace.ts), with a client of its own. */
+export async function ask(
+  server: Server,
+  dialect: PortDialect,
+  model: string,
+  plan: object,
+): Promise<Asked & { id: string }> {
+  const client = dialect.at(server.ports[dialect.port])
+  const id = randomUUID()
+  const asked = await client.ask(model, JSON.stringify({ id, ...plan })).finally(() => client.close())
+  return { ...asked, id }
+}
+
+/** A status and a reason instead of an answer. */
+export function expectRefused({ items, end }: Asked, status: string, message = ''): void {
+  expect(items).toEqual([])
+  expect(end).toMatchObject({ kind: 'refused', message: expect.stringContaining(message) as unknown })
+  expect((end as { status: string }).status).toBe(status)
+}

@@ -82,7 +82,7 @@ export class Server {
   }
 
   /** Asks describe until its answer passes; bounded in time. */
-  async until<T>(read: () => Promise<T>, passes: (value: T) => boolean, withinMs = 10_000): Promise<T> {
+  async until<T>(read: () => Promise<T>, passes: (value: T) => boolean, withinMs = 60_000): Promise<T> {
     const deadline = performance.now() + withinMs
     for (;;) {
       const value = await read()

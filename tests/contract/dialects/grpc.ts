@@ -48,14 +48,7 @@ export class GrpcDialect implements Dialect {
     this.whole = form.whole === true
     this.notFound = form.notFound
     this.#form = form
-    const definition = loadSync(join(PROTO, form.file), {
-      keepCase: true,
-      includeDirs: [PROTO],
-      oneofs: true,
-    })
-    let node: unknown = loadPackageDefinition(definition)
-    for (const name of form.service.split('.')) node = (node as Record<string, unknown>)[name]
-    const Service = node as ServiceClientConstructor
+    const Service = serviceOf(form)
     this.#client = new Service(target, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 })
   }
 
@@ -108,4 +101,18 @@ function failure({ code, details }: ServiceError, after: boolean): End {
   return after
     ? { kind: 'failed', message: `${status}: ${details}` }
     : { kind: 'refused', status, message: details }
+}
+
+const services = new Map<string, ServiceClientConstructor>()
+
+/** Its class of clients, for which the proto file is read once. */
+function serviceOf({ file, service }: GrpcForm): ServiceClientConstructor {
+  const key = `${file} ${service}`
+  const known = services.get(key)
+  if (known !== undefined) return known
+  const definition = loadSync(join(PROTO, file), { keepCase: true, includeDirs: [PROTO], oneofs: true })
+  let node: unknown = loadPackageDefinition(definition)
+  for (const name of service.split('.')) node = (node as Record<string, unknown>)[name]
+  services.set(key, node as ServiceClientConstructor)
+  return node as ServiceClientConstructor
 }

@@ -12,12 +12,13 @@ export interface HttpForm {
 }
 
 const LIMIT_MS = 30_000
+export const HTTP_NOT_FOUND = '404'
 
 export class HttpDialect implements Dialect {
   readonly name: string
   readonly whole: boolean
   readonly http = true
-  readonly notFound = '404'
+  readonly notFound = HTTP_NOT_FOUND
   readonly #url: string
   readonly #form: HttpForm
 

@@ -1,4 +1,5 @@
 import type { Context, HandlerRequest, HandlerResponse } from 'torchserve-ts'
+import { opened } from '../gate.ts'
 
 interface Sequence {
   sum: number
@@ -7,21 +8,19 @@ interface Sequence {
 }
 
 /**
- * Adds up the numbers of each sequence. As the body of a request: a number (text or JSON) is added; `end` ends the sequence; `crash <ms>` ends
- * the worker after that time; `sleep <ms> <number>` takes its time; `stream` (continuous batching) tells the sum in every step until `stop` comes.
+ * Adds up the numbers of each sequence. As the body of a request: a number (text or JSON) is added; `end` ends the sequence; `crash <gate>` ends
+ * the worker when the gate is open; `wait <gate> <number>` adds it then; `stream` (continuous batching) tells the sum in every step until `stop` comes.
  */
 export async function handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
   const words = requests.map(read)
-  await pause(
-    Math.max(0, ...words.map(([word, ms]) => (word === 'sleep' || word === 'crash' ? Number(ms) : 0))),
-  )
+  for (const [word, gate] of words) if (word === 'wait' || word === 'crash') await opened(gate!)
   if (words.some(([word]) => word === 'crash')) process.exit(3)
   const answers = words.map((one, i) => answer(one, i, context))
-  if (words.some(([word]) => word === 'stream')) await pause(5)
+  if (words.some(([word]) => word === 'stream')) await new Promise((resolve) => setTimeout(resolve, 5))
   return answers
 }
 
-function answer([word, ms, number]: string[], i: number, context: Context): HandlerResponse {
+function answer([word, , number]: string[], i: number, context: Context): HandlerResponse {
   const id = context.sequenceId(i)!
   const sequence = stateOf(id, context)
   context.setResponseHeader(i, 'x-pid', String(process.pid))
@@ -37,7 +36,7 @@ function answer([word, ms, number]: string[], i: number, context: Context): Hand
       context.setStreamNext(i, !sequence.stop)
       return `${sequence.sum}\n`
     default:
-      sequence.sum += Number(word === 'sleep' ? number : (word ?? ms))
+      sequence.sum += Number(word === 'wait' ? number : word)
       return String(sequence.sum)
   }
 }
@@ -55,8 +54,4 @@ function read({ body, data }: HandlerRequest): string[] {
   const given = body ?? data
   const text = given instanceof Uint8Array ? new TextDecoder().decode(given) : String(given)
   return text.split(' ')
-}
-
-function pause(ms: number): Promise<void> {
-  return ms === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms))
 }

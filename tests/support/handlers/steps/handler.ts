@@ -1,9 +1,12 @@
+import { existsSync } from 'node:fs'
 import type { Context, HandlerRequest, HandlerResponse } from 'torchserve-ts'
 
 interface Body {
   name: string
-  /** Items, one per step. */
-  n: number
+  /** Items, one per step. Default: no end. */
+  n?: number
+  /** The first step after this gate (tests/support/gate.ts) was opened is its last. */
+  until?: string
   /** Bytes of each item. Default: as long as its text. */
   size?: number
   /** The step that throws. */
@@ -25,9 +28,9 @@ export async function handle(requests: HandlerRequest[], context: Context): Prom
   const failing = bodies.find(({ throwsAt }, i) => throwsAt === ks[i])
   if (failing !== undefined) throw new Error(`${failing.name} throws`)
   context.stoppingCriteria = bodies.map(
-    ({ n }, i) =>
+    ({ n, until }, i) =>
       () =>
-        ks[i] === n,
+        ks[i] === n || (until !== undefined && existsSync(until)),
   )
   const together = bodies.map(({ name }) => name)
   return bodies.map(({ name, size }, i) => {
