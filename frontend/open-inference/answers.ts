@@ -5,6 +5,7 @@ import { asBuffer, joinElements } from '../../protocol/tensors/bytes.ts'
 import {
   decodeResponse,
   responseFrom,
+  selectOutputs,
   TENSORS_TYPE,
   type InferRequest,
   type InferResponse,
@@ -46,24 +47,12 @@ export class HandlerAnswers implements AnswerReader {
     const answer = answerOf(head, body, this.#facts)
     return this.#wanted === undefined
       ? answer
-      : { ...answer, outputs: chosenOutputs(answer.outputs, this.#wanted) }
+      : { ...answer, outputs: selectOutputs(answer.outputs, this.#wanted) }
   }
 
   failure(error: ServeError): ServeError {
     return error
   }
-}
-
-/** The outputs that a client named. @throws ServeError INVALID_TENSOR when there is none of that name */
-function chosenOutputs(
-  outputs: readonly RawTensor[],
-  wanted: NonNullable<InferRequest['outputs']>,
-): RawTensor[] {
-  return wanted.map(({ name }) => {
-    const output = outputs.find((each) => each.name === name)
-    if (output !== undefined) return output
-    throw new ServeError('INVALID_TENSOR', `The model has no output ${name.slice(0, 200)}`)
-  })
 }
 
 /** Whether the items of a reply are messages of tensors. */
