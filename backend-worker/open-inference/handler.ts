@@ -7,7 +7,7 @@ import { type Call, callOf, encodeFor } from './call.ts'
 import { joinResponses } from './join.ts'
 import { formOf, mergeRequests, splitResponse } from './merge.ts'
 import { fromHandler, type RawResponse, toHandler } from './messages.ts'
-import type { InferenceHandler, InferenceRequest } from './types.ts'
+import type { InferenceHandler, InferenceRequest, InferenceResponse } from './types.ts'
 
 /** The dialects of handles that were made here. */
 const made = new WeakMap<object, Dialect[]>()
@@ -109,11 +109,8 @@ class TensorAdapter {
     const handler = this.#handler
     if (handler.predict !== undefined)
       return fromHandler(await handler.predict(toHandler(request), context), request)
-    const responses: RawResponse[] = []
-    for await (const response of handler.predictStream!(only(toHandler(request)), context)) {
-      responses.push(fromHandler(response, request))
-    }
-    return joinResponses(responses)
+    const responses = handler.predictStream!(only(toHandler(request)), context)
+    return joinResponses(rawResponses(responses, request))
   }
 }
 
@@ -129,6 +126,13 @@ async function* payloadsOf({ request }: Call, context: Context): AsyncGenerator<
   const more = (context as Context & WithInputs)[INPUTS]?.()
   if (more === undefined) return
   for await (const message of more) yield toHandler(decodeRequest(message))
+}
+
+async function* rawResponses(
+  responses: AsyncIterable<InferenceResponse>,
+  request: InferRequest,
+): AsyncGenerator<RawResponse> {
+  for await (const response of responses) yield fromHandler(response, request)
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- an async iterable is what predictStream takes

@@ -8,31 +8,55 @@ const MAX_BYTES = 64 * 1024 * 1024
 
 /**
  * The responses of a stream as one, for a client that asked for no stream: the only one as it is; of several with the same outputs, each
- * one BYTES element, the texts joined. @throws ServeError INVALID_OUTPUT when they cannot be joined, RESPONSE_TOO_LARGE
+ * one BYTES element, the texts joined. A stream that cannot be joined, or not any more, is ended at once.
+ * @throws ServeError INVALID_OUTPUT when they cannot be joined, RESPONSE_TOO_LARGE
  */
-export function joinResponses(responses: readonly RawResponse[]): RawResponse {
-  const [first, ...others] = responses
+export async function joinResponses(responses: AsyncIterable<RawResponse>): Promise<RawResponse> {
+  let first: RawResponse | undefined
+  let texts: JoinedText[] | undefined
+  for await (const response of responses) {
+    if (first === undefined) {
+      first = response
+      continue
+    }
+    texts ??= first.outputs.map((output) => new JoinedText(output))
+    if (response.outputs.length !== texts.length) throw notOne()
+    for (const [i, text] of texts.entries()) text.add(response.outputs[i]!)
+  }
   if (first === undefined) throw new ServeError('INVALID_OUTPUT', 'The handler gave no response')
-  if (others.length === 0) return first
-  const outputs = first.outputs.map((output, i) => joined([output, ...others.map((each) => each.outputs[i])]))
-  if (others.every((each) => each.outputs.length === outputs.length)) return { ...first, outputs }
-  throw notOne()
+  return texts === undefined ? first : { ...first, outputs: texts.map((text) => text.whole()) }
 }
 
-function joined(pieces: readonly (RawTensor | undefined)[]): RawTensor {
-  const first = pieces[0]!
-  const elements = pieces.map((piece) => {
+/** One output of all responses. */
+class JoinedText {
+  readonly #first: RawTensor
+  readonly #pieces: Uint8Array[] = []
+  #bytes = 0
+
+  constructor(first: RawTensor) {
+    this.#first = first
+    this.add(first)
+  }
+
+  add(piece: RawTensor): void {
     const [element, ...more] =
-      piece?.name === first.name && piece.datatype === 'BYTES' ? splitElements(piece) : []
+      piece.name === this.#first.name && piece.datatype === 'BYTES' ? splitElements(piece) : []
     if (element === undefined || more.length > 0) throw notOne()
-    return element
-  })
-  const bytes = elements.reduce((sum, element) => sum + element.byteLength, 0)
-  if (bytes <= MAX_BYTES) return { ...first, data: joinElements([Buffer.concat(elements)]) }
-  const message = `The responses of the stream together are larger than ${MAX_BYTES} bytes: ask for a stream`
-  throw new ServeError('RESPONSE_TOO_LARGE', message)
+    this.#bytes += element.byteLength
+    if (this.#bytes > MAX_BYTES) throw tooLarge()
+    this.#pieces.push(element)
+  }
+
+  whole(): RawTensor {
+    return { ...this.#first, data: joinElements([Buffer.concat(this.#pieces)]) }
+  }
 }
 
 function notOne(): ServeError {
   return new ServeError('INVALID_OUTPUT', 'The model gives more than one response: ask it for a stream')
+}
+
+function tooLarge(): ServeError {
+  const message = `The responses of the stream together are larger than ${MAX_BYTES} bytes: ask for a stream`
+  return new ServeError('RESPONSE_TOO_LARGE', message)
 }
