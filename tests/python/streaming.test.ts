@@ -29,7 +29,7 @@ await describePython('Streams of Python handlers', ({ python }) => {
   test('REST: a chunk for each frame, the first one at once', async () => {
     const request = begin(server, 'ops', { op: 'stream', n: 3, ms: 100 })
     await request.gotChunks(1)
-    expect(request.chunks.map(String)).toEqual(['0:'])
+    expect(String(request.chunks[0])).toBe('0:')
     const response = await request.done
     expect(response.chunks.map(String)).toEqual(['0:', '1:', '2:', 'last'])
     expect(response).toMatchObject({ status: 200, complete: true })
