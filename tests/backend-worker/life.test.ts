@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { encode } from '../../protocol/codec.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import { freePorts } from '../support/ports.ts'
 import {
   handlerModule,
   request,
@@ -54,12 +55,8 @@ test('only its user may use the socket file, which is gone after the first conne
 })
 
 test('it listens on a TCP port', async () => {
-  const free = createServer().listen(0, '127.0.0.1')
-  await once(free, 'listening')
-  const { port } = free.address() as AddressInfo
-  free.close()
-  await once(free, 'close')
-  const worker = await startProcess({ address: { port } })
+  const [port] = await freePorts(1)
+  const worker = await startProcess({ address: { port: port! } })
   expect(await (await worker.connect()).close()).toBe(0)
 })
 
@@ -136,7 +133,7 @@ test('a deaf handler does not hold up the end for long', async () => {
   const start = performance.now()
   worker.process.child.stdin!.end()
   expect(await worker.process.exited).toBe(0)
-  expect(performance.now() - start).toBeLessThan(15_000)
+  expect(performance.now() - start).toBeLessThan(30_000)
 })
 
 test('Ctrl-C is left to the frontend', async () => {

@@ -2,9 +2,13 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { MLSERVER_FOLDER, NODE_FOLDER, PYTHON } from './install.ts'
 import { PROGRAMS } from './places.ts'
-import type { Counts } from './report.ts'
 
 const LIMIT_MS = 240_000
+
+export interface Counts {
+  passed: number
+  failed: number
+}
 
 /** What every client program finds in its environment. */
 export interface Targets {

@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { freePorts } from '../../examples/demo/free-ports.ts'
 import { DemoServer } from '../../examples/demo/server.ts'
 import { install } from './install.ts'
-import { runProgram } from './program.ts'
-import type { Counts } from './report.ts'
+import { runProgram, type Counts } from './program.ts'
 import { makeStore, STORE } from './store.ts'
 
 const PROGRAMS = [

@@ -77,7 +77,7 @@ describe('a dashboard that was made for TorchServe', () => {
     for (let n = 0; n < 3; n += 1) await predict(server, 'echo')
     await rawRequest(server.ports.inference, '/predictions/echo/1.0', { body: 'x' })
     await rawRequest(server.ports.inference, '/predictions/nobody', { body: 'x' })
-    const stream = { id: 'a', n: 6, delay: 30, stream: true }
+    const stream = { id: 'a', n: 6, delay: 100, stream: true }
     await rawRequest(server.ports.inference, '/predictions/count', countBody(stream))
     after = await scraped(server, (exposition) => exposition.select('PredictionTime').length === 2)
   })
@@ -150,9 +150,9 @@ describe('a dashboard that was made for TorchServe', () => {
       after.quantile(0.5, `torchserve_ts_${name}_seconds`, { ...labels, ...more })
     const stream = (name: string): number =>
       after.sum(`torchserve_ts_${name}_seconds_sum`, { ...labels, kind: 'stream' })
-    // Six items with 30 ms between them.
+    // Six items with 100 ms between them; the first ones may come late on a busy machine.
     expect(quantile('gap')).toBeGreaterThan(0.01)
-    expect(after.sum('torchserve_ts_gap_seconds_sum', labels)).toBeGreaterThan(0.14)
+    expect(after.sum('torchserve_ts_gap_seconds_sum', labels)).toBeGreaterThan(0.2)
     expect(after.sum('torchserve_ts_gap_seconds_count', labels)).toBeGreaterThanOrEqual(5)
     expect(quantile('request', { kind: 'stream' })).toBeGreaterThanOrEqual(0.25)
     expect(stream('queue')).toBeLessThan(stream('first_response'))

@@ -308,12 +308,14 @@ describe('gRPC as MLServer has it', () => {
   test('cancelling, or a deadline, stops the handler', async () => {
     const duplex = mlserver.ModelStreamInfer()
     const ended = readAll(duplex)
-    duplex.write(message('word '.repeat(500), { pause: { int64_param: 20 } }))
+    const stops = (): number => server.output.filter((line) => line.includes('stopped after')).length
+    const before = stops()
+    duplex.write(message('word '.repeat(10_000), { pause: { int64_param: 20 } }))
     duplex.once('data', () => duplex.cancel())
     expect((await ended).error?.code).toBe(Status.CANCELLED)
     await server.until(
-      () => Promise.resolve(server.output.filter((line) => line.includes('stopped after')).length),
-      (count) => count > 0,
+      () => Promise.resolve(stops()),
+      (count) => count > before,
     )
     const late = mlserver.ModelStreamInfer({ deadline: Date.now() + 300 })
     late.write(message('one two', { pause: { int64_param: 60_000 } }))

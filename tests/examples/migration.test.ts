@@ -1,11 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, expect, test } from '@jest/globals'
 import { packPython } from '../support/python/archive.ts'
 import { describePython } from '../support/python/test-python.ts'
+import { freePorts } from '../support/ports.ts'
 import { CLI, REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -38,7 +37,7 @@ await describePython('the migration guide', (python) => {
       mode: 0o755,
     })
     symlinkSync(process.execPath, join(bin, 'node'))
-    const ports = await freePorts()
+    const ports = await freePorts(5)
     writeFileSync(join(folder, 'config.properties'), configuration(ports))
     await packPython(python, join(folder, 'model_store'), {
       ...{
@@ -77,12 +76,4 @@ function configuration([inference, management, metrics, grpc, grpcManagement]: r
     'install_py_dep_per_model=true',
     '',
   ].join('\n')
-}
-
-async function freePorts(): Promise<number[]> {
-  const servers = Array.from({ length: 5 }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => once(server, 'listening')))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => once(server.close(), 'close')))
-  return ports
 }

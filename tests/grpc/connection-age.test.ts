@@ -6,6 +6,8 @@ import { readAll } from '../support/grpc-clients.ts'
 import { REQUEST, startGrpc, streamWith, type RunningGrpc } from './start-grpc.ts'
 
 const AGE_MS = 100
+/** Long enough for a call and its first item on a busy machine. */
+const GRACE_MS = 1_500
 
 let grpc: RunningGrpc
 let session: ClientHttp2Session | undefined
@@ -45,7 +47,7 @@ test('the other API keeps its connections', async () => {
 test('a running call may end within the grace, and is broken after it', async () => {
   grpc = await startGrpc({
     grpcInferenceMaxConnectionAgeMs: AGE_MS,
-    grpcInferenceMaxConnectionAgeGraceMs: 50,
+    grpcInferenceMaxConnectionAgeGraceMs: GRACE_MS,
   })
   const next = grpc.models.nextWork()
   const reading = readAll(streamWith(grpc, REQUEST))

@@ -3,13 +3,14 @@ import { status as Status } from '@grpc/grpc-js'
 import { splitHeaders } from '../../protocol/header-lines.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import {
+  call,
   type GrpcDuplex,
   type PredictionResponse,
   type PredictionsRequest,
   readAll,
 } from '../support/grpc-clients.ts'
 import type { Work } from './fake-models.ts'
-import { startGrpc, token, type RunningGrpc } from './start-grpc.ts'
+import { DEADLINE_MS, startGrpc, token, type RunningGrpc } from './start-grpc.ts'
 
 let grpc: RunningGrpc
 let works: Work[]
@@ -208,9 +209,10 @@ describe('cancellation and flow', () => {
   })
 
   test('the deadline of the call is that of its jobs', async () => {
-    const call = open({ deadline: Date.now() + 200 })
-    const all = readAll(call)
-    call.write(message('a', 'x'))
+    await call(grpc.inference, grpc.inference.Ping, {}) // the connection stands before the deadline runs
+    const stream = open({ deadline: Date.now() + DEADLINE_MS })
+    const all = readAll(stream)
+    stream.write(message('a', 'x'))
     const [work] = await jobs(1)
     expect(await work!.abandoned).toBe('deadline')
     expect((await all).error).toMatchObject({ code: Status.DEADLINE_EXCEEDED })

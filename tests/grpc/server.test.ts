@@ -6,6 +6,7 @@ import { createGrpcServers } from '../../frontend/grpc/server.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import { call, readAll } from '../support/grpc-clients.ts'
 import { FakeWorkflows } from '../support/fake-workflows.ts'
+import { freePorts } from '../support/ports.ts'
 import { FakeModels } from './fake-models.ts'
 import {
   failure,
@@ -51,18 +52,14 @@ describe('listening', () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
-    const free = createServer().listen(0, '127.0.0.1')
-    await once(free, 'listening')
-    const freePort = (free.address() as AddressInfo).port
-    free.close()
-    await once(free, 'close')
-    const error = await listenError({ grpcInferencePort: freePort, grpcManagementPort: port })
+    const [free] = await freePorts(1)
+    const error = await listenError({ grpcInferencePort: free!, grpcManagementPort: port })
     expect(error).toBeInstanceOf(ServeError)
     expect(error).toMatchObject({
       code: 'CONFIG',
       message: `The gRPC management listener cannot use 127.0.0.1:${port}: the address is already in use`,
     })
-    const again = createServer().listen(freePort, '127.0.0.1')
+    const again = createServer().listen(free, '127.0.0.1')
     await once(again, 'listening')
     again.close()
     taken.close()
@@ -70,7 +67,7 @@ describe('listening', () => {
 
   test.each([
     ['203.0.113.1', 'this machine does not have that address'],
-    ['no-such-host.invalid', 'the host name is unknown'],
+    [`${'x'.repeat(64)}.invalid`, 'the host name is unknown'], // too long to ask a name server
   ])('on %s fails with one clear line', async (host, why) => {
     const error = await listenError({ grpcInferenceAddress: host })
     expect(error).toMatchObject({ code: 'CONFIG' })

@@ -12,6 +12,9 @@ import {
 import { FakeWorkflows } from '../support/fake-workflows.ts'
 import { FakeModels } from './fake-models.ts'
 
+/** Long enough for a call to reach the server on a busy machine. */
+export const DEADLINE_MS = 1_500
+
 export const SETTINGS: GrpcSettings = {
   grpcInferenceAddress: '127.0.0.1',
   grpcInferencePort: 0,

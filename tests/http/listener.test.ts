@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { spawnSync } from 'node:child_process'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { once } from 'node:events'
 import { ServeError } from '../../protocol/errors.ts'
 import { createInferenceApp } from '../../frontend/http/app.ts'
 import { listen } from '../../frontend/http/server.ts'
+import { tempDir } from '../support/temp.ts'
 import { bytes, startRig, TCP, Wire } from './support/rig.ts'
 
 function unixGet(path: string, url: string): Promise<number | undefined> {
@@ -42,8 +42,7 @@ describe('a listener', () => {
   })
 
   test('answers on a Unix socket, takes over a stale file, and leaves a live one alone', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'http-'))
-    const path = join(folder, 'rest.sock')
+    const path = join(tempDir(), 'rest.sock')
     const crash = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`
     spawnSync(process.execPath, ['-e', crash])
     expect(existsSync(path)).toBe(true)
@@ -57,11 +56,10 @@ describe('a listener', () => {
     rig.listener.destroyAll()
     await rig.listener.close()
     expect(existsSync(path)).toBe(false)
-    rmSync(folder, { recursive: true })
   })
 
   test('ends a stream without framing on a Unix socket, which cannot be reset, and goes on', async () => {
-    const path = join(mkdtempSync(join(tmpdir(), 'http-')), 'rest.sock')
+    const path = join(tempDir(), 'rest.sock')
     const rig = await startRig(createInferenceApp, { address: { kind: 'unix', path } })
     const socket = connect(path)
     socket.write('POST /predictions/m HTTP/1.0\r\n\r\n')
@@ -72,7 +70,6 @@ describe('a listener', () => {
     job.abort(new ServeError('WORKER_LOST', 'Worker died.'), 'failed')
     await once(socket, 'close')
     expect(await unixGet(path, '/ping')).toBe(200)
-    rmSync(dirname(path), { recursive: true })
   })
 
   test.each([

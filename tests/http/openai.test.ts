@@ -3,6 +3,7 @@ import { splitHeaders } from '../../protocol/header-lines.ts'
 import { ServeError } from '../../protocol/errors.ts'
 import { createInferenceApp } from '../../frontend/http/app.ts'
 import type { Job } from '../../frontend/models/job.ts'
+import { events } from '../support/events.ts'
 import { ask, bytes, startRig, Wire, type Answer, type Rig } from './support/rig.ts'
 
 const OK = { status: 200, headers: {} }
@@ -10,13 +11,6 @@ const item = (text: string, more = true) => ({ ...OK, body: bytes(text), more })
 const chat = (model: string, more = {}) => ({ model, messages: [{ role: 'user', content: 'Hi' }], ...more })
 const post = (rig: Rig, path: string, body: unknown): Promise<Answer> =>
   ask(rig, path, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) })
-
-/** Parsed data of the events; the end is text. */
-const events = (text: string): unknown[] =>
-  text
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: '))
-    .map((event): unknown => (event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.slice(6))))
 
 /** The next job, taken by a worker; `parts` as the handler would get them. */
 async function taken(rig: Rig, sent: Promise<unknown>): Promise<{ job: Job; parts: Record<string, string> }> {

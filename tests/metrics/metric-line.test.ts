@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { isMetricLine, parseMetricLine } from '../../frontend/metrics/metric-line.ts'
+import { cpuMs } from '../support/cpu.ts'
 
 test('a line of a Python worker is a metric', () => {
   const line =
@@ -58,7 +59,8 @@ test('what is written is read back; anything else is no defect', () => {
 })
 
 test('a long line takes no time', () => {
-  const from = performance.now()
-  for (const part of [' ', 'a', '.', ',', '|#', ':']) parseMetricLine(`[METRICS]${part.repeat(8000)}`)
-  expect(performance.now() - from).toBeLessThan(1000)
+  const ms = cpuMs(() => {
+    for (const part of [' ', 'a', '.', ',', '|#', ':']) parseMetricLine(`[METRICS]${part.repeat(8000)}`)
+  })
+  expect(ms).toBeLessThan(1000)
 })

@@ -252,9 +252,9 @@ test('our own histograms keep streams and unary calls apart', () => {
   const { metrics, read } = rig()
   const model = metrics.model('m', '1.0')
   const now = performance.now()
-  const base = { request: {}, gaps: undefined, createdAt: now - 4000, outcome: 'failed' as const }
+  const base = { request: {}, gaps: undefined, createdAt: now - 2600, outcome: 'failed' as const }
   const queued = { ...base, startedAt: undefined, firstResponseAt: undefined, streaming: false }
-  const stream = { ...base, startedAt: now - 3985, firstResponseAt: now - 3800, streaming: true }
+  const stream = { ...base, startedAt: now - 2585, firstResponseAt: now - 2400, streaming: true }
   model.ended(queued)
   model.ended(stream)
   const page = read()

@@ -30,9 +30,9 @@ await describePython('archives of the real torch-model-archiver', (python) => {
     },
   )
 
+  // Which it has to be full for: it would wait longer than a test may take.
   test('requests that come together are one batch', async () => {
     const bodies = ['a', 'b', 'c', 'd']
-    const from = performance.now()
     const answers = await Promise.all(
       bodies.map((body) =>
         rawRequest(server.ports.inference, '/predictions/batches', {
@@ -42,8 +42,6 @@ await describePython('archives of the real torch-model-archiver', (python) => {
       ),
     )
     expect(answers.map(({ body }) => (JSON.parse(body) as { value: string }).value)).toEqual(bodies)
-    // A full batch does not wait for maxBatchDelay.
-    expect(performance.now() - from).toBeLessThan(10_000)
   })
 
   test('coroutines run side by side, and an error reaches its own request alone', async () => {

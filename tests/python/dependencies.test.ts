@@ -9,7 +9,7 @@ import { settingsOf } from '../config/support.ts'
 import { packPython } from '../support/python/archive.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { writeWheel } from '../support/python/wheel.ts'
-import { isAlive } from '../support/processes.ts'
+import { isRunning } from '../support/processes.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -186,5 +186,5 @@ async function pidIn(file: string): Promise<number> {
 }
 
 async function gone(pid: number): Promise<void> {
-  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 10))
+  while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10))
 }

@@ -171,12 +171,10 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
 
   test('unregistering does not wait for a handler that works for nobody', async () => {
     const { pid } = await server.worker('idle')
-    const left = begin(server, 'idle', { op: 'stream', n: 2, ms: 60_000 })
+    const left = begin(server, 'idle', { op: 'stream', n: 2, ms: 600_000 })
     await left.gotChunks(1)
     left.destroy()
-    const from = performance.now()
     expect((await server.manage('DELETE', '/models/idle')).status).toBe(200)
-    expect(performance.now() - from).toBeLessThan(5000)
     expect(isRunning(pid)).toBe(false)
   })
 

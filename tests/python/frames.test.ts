@@ -50,7 +50,8 @@ await describePython('The frames of a started server', (python) => {
     const env = recorderEnv(python, folder)
     const server = await startServer({ modelStore: store, models: ['all'], env })
     await allReady(server, FRAME_MODELS)
-    await sendRequests(server.ports)
+    const waiting = async () => (await server.describe('two'))[0]!.jobQueueStatus.pendingRequests
+    await sendRequests(server.ports, () => server.until(waiting, (count) => count === 1))
     await server.stop()
     frames = recordedFrames(env)
   }, PYTHON_MS)

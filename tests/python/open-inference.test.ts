@@ -1,5 +1,6 @@
 import { status as Status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { events } from '../support/events.ts'
 import { inferenceV2Client, readAll, type Message } from '../support/grpc-clients.ts'
 import { packPython } from '../support/python/archive.ts'
 import { allReady, PYTHON_MS } from '../support/python/client.ts'
@@ -14,14 +15,6 @@ const HELLO = ['hello ', 'to ', 'you']
 /** Has said two words when it ends in an error. */
 const LATE = 'hello to fail'
 const LONG = `${'word '.repeat(50)}end`
-
-/** The data of Server-Sent Events. */
-function events(text: string): unknown[] {
-  return text
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: '))
-    .map((event): unknown => (event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.slice(6))))
-}
 
 /** What a V2 event or message says, or its error. */
 function said(event: unknown): string {

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { beforeAll, expect, test } from '@jest/globals'
 import { packPython } from '../support/python/archive.ts'
 import {
@@ -80,7 +81,7 @@ await describePython('the recording of TorchServe’s requests to its worker', (
     const env = recorderEnv(light, folder)
     const torchserve = await TorchServe.start(light, store, tempDir(), FRAME_MODELS, env)
     try {
-      await sendRequests(torchserve.ports)
+      await sendRequests(torchserve.ports, () => wait(500)) // TorchServe's describe does not tell
     } finally {
       await torchserve.stop()
     }

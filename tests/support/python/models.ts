@@ -13,7 +13,7 @@ export const PYTHON_MODELS: readonly PythonArchive[] = [
     config: 'minWorkers: 1\nmaxWorkers: 1\nhandler:\n  greeting: hello\n',
   },
   { name: 'stream', handler: source('stream'), format: 'tgz' },
-  { name: 'batches', handler: source('plain'), config: workers('batchSize: 4\nmaxBatchDelay: 300') },
+  { name: 'batches', handler: source('plain'), config: workers('batchSize: 4\nmaxBatchDelay: 600000') },
   {
     name: 'sums',
     handler: source('sums'),

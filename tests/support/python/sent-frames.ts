@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { call, inferenceClient } from '../grpc-clients.ts'
 import { rawRequest } from '../raw-http.ts'
@@ -19,7 +18,7 @@ const ONE = 'minWorkers: 1\nmaxWorkers: 1\n'
 /** The runtime python3 is what is called so on PATH: there the recorder is. */
 const MODELS: readonly PythonArchive[] = [
   archive('one', ONE),
-  archive('two', `${ONE}batchSize: 2\nmaxBatchDelay: 5000\n`),
+  archive('two', `${ONE}batchSize: 2\nmaxBatchDelay: 60000\n`),
   archive('steps', `${ONE}batchSize: 2\nmaxBatchDelay: 100\ncontinuousBatching: true\n`),
 ]
 export const FRAME_MODELS = MODELS.map(({ name }) => name)
@@ -43,8 +42,11 @@ export function recorderEnv({ python }: TestPython, folder: string): Record<stri
   }
 }
 
-/** Requests of every kind, one after the other. */
-export async function sendRequests({ inference, management, grpcInference }: InferencePorts): Promise<void> {
+/** Requests of every kind, one after the other. @param waits resolves when one request waits for the batch of the model `two` */
+export async function sendRequests(
+  { inference, management, grpcInference }: InferencePorts,
+  waits: () => Promise<unknown>,
+): Promise<void> {
   const post = (path: string, body: string, headers: Record<string, string> = {}) =>
     rawRequest(inference, path, { body, headers })
   const part = (head: string, body: string): string =>
@@ -70,7 +72,7 @@ export async function sendRequests({ inference, management, grpcInference }: Inf
   await call(client, client.Predictions, { model_name: 'one', input })
   client.close()
   const first = post('/predictions/two', 'first')
-  await wait(500)
+  await waits()
   await Promise.all([first, post('/predictions/two', 'second')])
   await post('/predictions/steps', 'x')
 }

@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
+import { freePorts } from '../ports.ts'
 import { RawRequest, rawRequest } from '../raw-http.ts'
 import type { InferencePorts } from './exchanges.ts'
 import type { TestPython } from './environments.ts'
@@ -44,7 +44,7 @@ export class TorchServe {
     models: readonly string[],
     env: Readonly<Record<string, string>> = {},
   ): Promise<TorchServe> {
-    const ports = await freePorts()
+    const ports = await portsByName()
     const config = join(folder, 'config.properties')
     mkdirSync(join(folder, 'tmp'), { recursive: true })
     writeFileSync(config, configuration(ports))
@@ -145,17 +145,8 @@ function configuration(ports: Record<(typeof NAMES)[number], number>): string {
   ].join('\n')
 }
 
-/** They may be taken before TorchServe takes them; nothing else can be told to it. */
-async function freePorts(): Promise<Record<(typeof NAMES)[number], number>> {
-  const servers = await Promise.all(
-    NAMES.map(async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+async function portsByName(): Promise<Record<(typeof NAMES)[number], number>> {
+  const ports = await freePorts(NAMES.length)
   return Object.fromEntries(NAMES.map((name, i) => [name, ports[i]])) as Record<
     (typeof NAMES)[number],
     number

@@ -32,6 +32,8 @@ class Coroutine:
             await asyncio.sleep(body.get("ms", 0) / 1000)
             item = f"{body['name']}{k} " + "x" * body.get("size", 0)
             send_intermediate_predict_response([item], context.request_ids, "Intermediate", 200, context)
+        while most < body.get("together", 0):
+            await asyncio.sleep(0.005)
         await asyncio.sleep(body.get("wait", 0) / 1000)
         if op == "throw":
             raise ValueError("no reason")

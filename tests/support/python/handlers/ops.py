@@ -77,6 +77,8 @@ def stream(i, body, context):
         item = f"{k}:" + "x" * body.get("size", 0)
         send_intermediate_predict_response([item] * len(context.request_ids), context.request_ids, "Intermediate", 200, context)
         time.sleep(body.get("ms", 0) / 1000)
+        while "until" in body and not os.path.exists(body["until"]):
+            time.sleep(0.005)
         if k == body.get("throw_at"):
             raise ValueError("in the middle")
         if k == body.get("exit_at"):

@@ -1,6 +1,7 @@
 """Continuous batching as TorchServe's examples do it: a cache by request id, which forgets whoever is not in the step."""
 
 import json
+import os
 import time
 
 
@@ -50,7 +51,7 @@ class Steps:
             if state.get("whole"):
                 self.cache.pop(request_id)
                 return None
-            done = state["k"] >= state["n"]
+            done = os.path.exists(state["until"]) if "until" in state else state["k"] >= state["n"]
             if done:
                 self.cache.pop(request_id)
             return done

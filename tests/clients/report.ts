@@ -1,4 +1,0 @@
-export interface Counts {
-  passed: number
-  failed: number
-}

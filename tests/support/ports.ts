@@ -1,0 +1,27 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+
+/** Below those that the kernel gives to whoever asks for any port: no other test gets one of them before it is used. */
+const LOWEST = 10_000
+const COUNT = 20_000
+
+/** Ports of 127.0.0.1 that were free a moment ago, for what has to be told its ports. */
+export async function freePorts(count: number): Promise<number[]> {
+  const ports = new Set<number>()
+  while (ports.size < count) {
+    const port = LOWEST + Math.floor(Math.random() * COUNT)
+    if (await isFree(port)) ports.add(port)
+  }
+  return [...ports]
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch {
+    return false
+  }
+  await once(server.close(), 'close')
+  return true
+}
