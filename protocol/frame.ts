@@ -1,4 +1,5 @@
 import { ServeError } from './errors.ts'
+import { UnreadBytes } from './unread-bytes.ts'
 
 /** Every frame starts with its length: one unsigned 32-bit big-endian number, not counting itself. */
 export const LENGTH_BYTES = 4
@@ -27,8 +28,7 @@ export type OnFrame = (chunk: Buffer, from: number, to: number) => void
 export class FrameDecoder {
   readonly #maxFrameBytes: number
   readonly #onFrame: OnFrame
-  #pending: Buffer[] = []
-  #pendingBytes = 0
+  readonly #unread = new UnreadBytes()
   #wanted = LENGTH_BYTES
 
   constructor(maxFrameBytes: number, onFrame: OnFrame) {
@@ -38,17 +38,8 @@ export class FrameDecoder {
 
   /** @throws ServeError PROTOCOL when a frame is empty or announces more than the limit; the stream is useless then. */
   push(chunk: Buffer): void {
-    if (this.#pendingBytes === 0) {
-      this.#cut(chunk)
-      return
-    }
-    this.#pending.push(chunk)
-    this.#pendingBytes += chunk.byteLength
-    if (this.#pendingBytes < this.#wanted) return
-    const joined = Buffer.concat(this.#pending, this.#pendingBytes)
-    this.#pending = []
-    this.#pendingBytes = 0
-    this.#cut(joined)
+    const bytes = this.#unread.join(chunk, this.#wanted)
+    if (bytes !== undefined) this.#cut(bytes)
   }
 
   #cut(chunk: Buffer): void {
@@ -69,8 +60,7 @@ export class FrameDecoder {
   }
 
   #keep(chunk: Buffer, offset: number, wanted: number): void {
-    this.#pending = [offset === 0 ? chunk : chunk.subarray(offset)]
-    this.#pendingBytes = chunk.byteLength - offset
+    this.#unread.keep(chunk, offset)
     this.#wanted = wanted
   }
 

@@ -1,4 +1,5 @@
 import { ServeError } from '../errors.ts'
+import { UnreadBytes } from '../unread-bytes.ts'
 
 /** The answer to one request, or one item of its stream. */
 export interface OtfAnswer {
@@ -50,8 +51,7 @@ export class ReplyDecoder {
   readonly #maxFieldBytes: number
   /** Where it all goes; may be changed between two replies. */
   events: OtfReplyEvents
-  #pending: Buffer[] = []
-  #pendingBytes = 0
+  readonly #unread = new UnreadBytes()
   #read: Read
   #wanted = INT
   /** Bytes of a body that is too large, still to come. */
@@ -75,17 +75,8 @@ export class ReplyDecoder {
 
   /** @throws ServeError PROTOCOL when a length or a count cannot be; what comes next means nothing then */
   push(chunk: Buffer): void {
-    if (this.#pendingBytes === 0) {
-      this.#readAll(chunk)
-      return
-    }
-    this.#pending.push(chunk)
-    this.#pendingBytes += chunk.byteLength
-    if (this.#pendingBytes < this.#wanted) return
-    const joined = Buffer.concat(this.#pending, this.#pendingBytes)
-    this.#pending = []
-    this.#pendingBytes = 0
-    this.#readAll(joined)
+    const bytes = this.#unread.join(chunk, this.#wanted)
+    if (bytes !== undefined) this.#readAll(bytes)
   }
 
   #readAll(chunk: Buffer): void {
@@ -100,9 +91,7 @@ export class ReplyDecoder {
       if (end - at < this.#wanted) break
       at = this.#read(chunk, at)
     }
-    if (at === end) return
-    this.#pending = [at === 0 ? chunk : chunk.subarray(at)]
-    this.#pendingBytes = end - at
+    if (at < end) this.#unread.keep(chunk, at)
   }
 
   #expect(bytes: number, read: Read): void {

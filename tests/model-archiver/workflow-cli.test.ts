@@ -1,29 +1,10 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { build, stop } from 'esbuild'
-import { execa } from 'execa'
+import { describe, expect, test } from '@jest/globals'
+import { builtCommand } from './built-command.ts'
 import { tempFolder } from './temp.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** Inside the repository, so that its packages are found. */
-const BUILD = join(ROOT, '.build', `workflow-archiver-cli-${process.pid}`)
-const CLI = join(BUILD, 'cli.mjs')
-
-beforeAll(async () => {
-  const entryPoints = [join(ROOT, 'model-archiver/workflow-cli.ts')]
-  const format = { bundle: true, packages: 'external', platform: 'node', format: 'esm' } as const
-  await build({ entryPoints, outfile: CLI, ...format })
-  await stop()
-})
-
-afterAll(() => rmSync(BUILD, { recursive: true, force: true }))
-
-async function archiver(cwd: string, ...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const result = await execa(process.execPath, [CLI, ...args], { cwd, reject: false })
-  return { code: result.exitCode ?? -1, out: result.stdout, err: result.stderr }
-}
+const archiver = builtCommand('workflow-cli')
 
 describe('torch-workflow-archiver-ts', () => {
   test('writes an archive and says where', async () => {
