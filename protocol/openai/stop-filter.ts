@@ -1,6 +1,6 @@
 /**
- * Lets a text through piece by piece until the first of some texts begins; neither that nor anything after it comes out. What may
- * be the beginning of one waits until it is clear.
+ * Lets a text through piece by piece until one of some texts is complete in it; neither that nor anything after it comes out. Of several that
+ * end together the longest counts, however the text is cut. What may be the beginning of one waits until it is clear.
  */
 export class StopFilter {
   readonly #stops: readonly string[]
@@ -38,11 +38,16 @@ export class StopFilter {
     return held
   }
 
+  /** Where the stop that is complete first begins; -1: there is none. */
   #first(text: string): number {
     let first = -1
+    let firstEnd = Infinity
     for (const stop of this.#stops) {
       const at = text.indexOf(stop)
-      if (at !== -1 && (first === -1 || at < first)) first = at
+      const end = at + stop.length
+      if (at === -1 || end > firstEnd || (end === firstEnd && at > first)) continue
+      first = at
+      firstEnd = end
     }
     return first
   }
