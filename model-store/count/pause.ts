@@ -15,6 +15,7 @@ export class Pause {
   }
 
   static for(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => new Pause(ms, signal, resolve))
   }
 

@@ -77,6 +77,10 @@ describe('count: pause', () => {
     controller.abort()
   })
 
+  test('does not begin when the signal has aborted before', async () => {
+    await Pause.for(1_000_000, AbortSignal.abort())
+  })
+
   test('ends at once when the signal aborts, and its timer with it', async () => {
     const controller = new AbortController()
     const pause = Pause.for(1_000_000, controller.signal)

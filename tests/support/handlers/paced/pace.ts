@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { aborted } from '../aborted.ts'
 
 /** What a run is asked for: a JSON object somewhere in the text of the request, so that it survives every dialect's mapping. */
 export interface Plan {
@@ -31,7 +32,7 @@ const STALLED_MS = 300
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
   const { id, n = 3, first = 0, gap = 0, pad = 0, fail } = plan
-  signal.addEventListener('abort', () => say('aborted', id))
+  void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
     await delay(k === 1 ? first : gap, undefined, { signal }).catch(() => undefined)

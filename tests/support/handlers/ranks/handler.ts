@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sendIntermediatePredictResponse, type Context, type HandlerRequest } from 'torchserve-ts'
+import { aborted } from '../aborted.ts'
 
 /**
  * A rank group's handler: every rank writes what it sees into a file of its own in the folder RANK_LOG, and sends as if it
@@ -19,12 +20,8 @@ export async function handle(requests: HandlerRequest[], context: Context): Prom
   )
   note(rank, 'sent')
   if (body.wait) {
-    await new Promise<void>((resolve) => {
-      context.signal.addEventListener('abort', () => {
-        note(rank, 'aborted')
-        resolve()
-      })
-    })
+    await aborted(context.signal)
+    note(rank, 'aborted')
   }
   return [`end of rank ${rank} of ${worldSize}, ${process.env['RANK']}/${process.env['WORLD_SIZE']}\n`]
 }

@@ -1,4 +1,5 @@
 import { PredictionException, type Context, type HandlerRequest } from 'torchserve-ts'
+import { aborted } from '../aborted.ts'
 
 /** What a request of the test workflows asks for. */
 interface Order {
@@ -71,11 +72,7 @@ export function refuse(): unknown[] {
 
 /** Waits until nobody wants it any more. */
 export async function sleep(_requests: HandlerRequest[], context: Context): Promise<unknown[]> {
-  await new Promise<void>((resolve) => {
-    context.signal.addEventListener('abort', () => {
-      resolve()
-    })
-  })
+  await aborted(context.signal)
   return ['']
 }
 
