@@ -13,6 +13,7 @@ import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
 import { Interlude } from './interlude.ts'
 import type { LlamaSettings } from './settings.ts'
+import { sampleFirstAlone } from './sampling-order.ts'
 import { Slots } from './slots.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
@@ -54,6 +55,7 @@ export class Engine {
       sequences: settings.sequences,
       threads: settings.threads,
     })
+    sampleFirstAlone(context)
     const engine = new Engine(llama, model, context, settings)
     await engine.#warmUp()
     return engine

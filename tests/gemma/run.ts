@@ -1,6 +1,6 @@
 /**
  * Any GGUF works in the handler of tiny-llama: streams from Gemma 3 270M through the server, over both protocols, and compares
- * with the library; and eight chats of the OpenAI API at once. `npm run test:gemma`; not part of `npm test`, because it fetches 253 MB. Ends with `N passed, N failed`.
+ * with the library; and eight completions and eight chats of the OpenAI API at once. `npm run test:gemma`; not part of `npm test`, because it fetches 253 MB. Ends with `N passed, N failed`.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -13,6 +13,7 @@ import type { Timing } from '../../examples/demo/timing.ts'
 import { completeDirectly } from './direct.ts'
 import { fetchGemma } from './fetch-gguf.ts'
 import { makeModelFolder } from './model-folder.ts'
+import { completionsApart } from './apart.ts'
 import { chatsTogether } from './together.ts'
 
 const MODEL = 'gemma'
@@ -57,6 +58,7 @@ async function main(folder: string, signal: AbortSignal): Promise<void> {
   const server = await DemoServer.start({ modelStore: store, models: [MODEL], signal })
   try {
     await server.modelReady(MODEL, signal)
+    const url = `http://127.0.0.1:${server.inferencePort}`
     const http = { port: server.inferencePort, path: `/predictions/${MODEL}`, body: REQUEST }
     const overHttp: Stream = (onText) => streamOverHttp(http, onText, signal)
     const overGrpc: Stream = (onText) => streamOverGrpc(server.grpcPort, MODEL, REQUEST, onText, signal)
@@ -64,8 +66,11 @@ async function main(folder: string, signal: AbortSignal): Promise<void> {
     await check('StreamPredictions streams what the library says', () =>
       streams(overGrpc, 'messages', expected),
     )
+    await check('eight completions together say what each says alone', () =>
+      completionsApart(url, MODEL, signal),
+    )
     await check('eight chats progress together, and four of them faster', () =>
-      chatsTogether({ url: `http://127.0.0.1:${server.inferencePort}`, model: MODEL, signal }),
+      chatsTogether({ url, model: MODEL, signal }),
     )
   } finally {
     await server.stop()
