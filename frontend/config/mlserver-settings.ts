@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { ServeError } from '../../protocol/errors.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { Entry, Environment } from './properties.ts'
 
 /** MLServer's file about the server, in the model store (spec 3.5). */
@@ -83,7 +84,7 @@ async function readSettings(path: string): Promise<Settings | undefined> {
   } catch (cause) {
     throw new ServeError('CONFIG', `${path} cannot be read: ${(cause as Error).message}`, { cause })
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Settings
+  if (isObject(value)) return value
   throw new ServeError('CONFIG', `${path} holds no JSON object`)
 }
 
@@ -104,11 +105,9 @@ function isOfModels(key: string): boolean {
 }
 
 function jsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return /^(true|false)$/i.test(text) ? text.toLowerCase() === 'true' : text
-  }
+  const value = parseJson(text)
+  if (value !== undefined) return value
+  return /^(true|false)$/i.test(text) ? text.toLowerCase() === 'true' : text
 }
 
 function* keys(settings: Settings, folder: string): Generator<[name: string, text: string]> {

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../protocol/errors.ts'
+import { parseJson } from '../../../protocol/json.ts'
 import { Job } from '../../models/job.ts'
 import type { ReplyHead, ReplySink } from '../../models/reply-sink.ts'
 import type { SseReply } from '../sse.ts'
@@ -77,10 +78,6 @@ function isError(json: Record<string, unknown>): boolean {
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
+  const value = parseJson(text)
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
 }

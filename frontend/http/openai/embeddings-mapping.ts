@@ -1,4 +1,5 @@
 import { ServeError } from '../../../protocol/errors.ts'
+import { parseJson } from '../../../protocol/json.ts'
 import { embeddingsAnswer } from '../../../protocol/openai/embeddings.ts'
 import type { EmbeddingsRequest } from '../../../protocol/openai/types.ts'
 import { ByteCollector } from '../../models/byte-collector.ts'
@@ -87,12 +88,7 @@ class VectorSink implements ReplySink {
 }
 
 function vectorOf(text: string): number[] | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  const value = parseJson(text)
   const inner = typeof value === 'object' && value !== null && 'embedding' in value ? value.embedding : value
   const isVector = Array.isArray(inner) && inner.every((n) => typeof n === 'number')
   return isVector ? inner : undefined
