@@ -1,13 +1,19 @@
-import type { ServiceDefinition } from '@grpc/grpc-js'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Koa from 'koa'
 import type { Router } from '@koa/router'
-import { listenerDescription } from '../../frontend/http/api-description/documents.ts'
+import { listenerDescription, type ListenerKind } from '../../frontend/http/api-description/documents.ts'
 import { OPENAI_PATHS } from '../../frontend/http/api-description/openai-paths.ts'
 import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
 import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
-import { MANAGEMENT_ROUTERS } from '../../frontend/http/app.ts'
-import { tokenRouter } from '../../frontend/http/management.ts'
-import type { RestState } from '../../frontend/http/rest-state.ts'
-import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/grpc/definitions.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createMetricsApp,
+  createSharedApp,
+  type RestDeps,
+} from '../../frontend/http/app.ts'
+import { REPOSITORY } from '../support/server.ts'
 
 export type Need = 'inference' | 'management' | 'API' | 'nothing'
 
@@ -17,7 +23,7 @@ export interface RestRoute {
   needs: Need
 }
 
-/** Paths of each first segment of the inference API; a segment without any fails the test below. */
+/** Paths of each first segment of the inference API; a segment without any fails the test. */
 const INFERENCE_EXAMPLES: Record<string, string[]> = {
   predictions: [
     '/predictions/echo',
@@ -68,8 +74,43 @@ export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter((segment) => !(segm
 
 const BEYOND_THE_TABLE = ['/ping', '/ping/me', '/echo/predict', '/echo/1.0/predict']
 
-/** Every route of the inference API; all take any method, and OPTIONS is another answer. */
-export function inferenceRoutes(): RestRoute[] {
+const APPS = {
+  inference: createInferenceApp,
+  management: createManagementApp,
+  shared: createSharedApp,
+  metrics: createMetricsApp,
+}
+
+/** Every route of a REST listener but the one that makes new keys. */
+export function restRoutes(kind: ListenerKind): RestRoute[] {
+  switch (kind) {
+    case 'inference':
+      return [...inferenceRoutes(), ...routed(kind, 'inference'), ...OPEN_ROUTES]
+    case 'management':
+      return [...managementRoutes(kind), ...OPEN_ROUTES]
+    case 'shared':
+      return [...inferenceRoutes(), ...managementRoutes(kind), ...OPEN_ROUTES]
+    case 'metrics':
+      return [
+        { method: 'GET', path: '/metrics', needs: 'nothing' },
+        ...routed(kind, 'nothing'),
+        ...OPEN_ROUTES,
+      ]
+  }
+}
+
+/** Each rotates a key: to be asked last. */
+export function tokenRoutes(kind: ListenerKind): RestRoute[] {
+  return routersOf(kind)
+    .filter(({ path }) => path === TOKEN_PATH)
+    .filter(({ method }) => ['GET', 'POST'].includes(method))
+    .map(({ method, path }) => ({ method, path: `${path}?type=management`, needs: 'API' }))
+}
+
+const TOKEN_PATH = '/token'
+
+/** All of them take any method, and OPTIONS is another answer. */
+function inferenceRoutes(): RestRoute[] {
   const paths = [
     ...Object.values(INFERENCE_EXAMPLES).flat(),
     ...BEYOND_THE_TABLE,
@@ -85,34 +126,20 @@ export function inferenceRoutes(): RestRoute[] {
     path: `/v2/repository/models/none/${what}`,
     needs: 'management',
   }))
-  return [...routes, ...openai, ...manages, ...OPEN_ROUTES]
+  return [...routes, ...openai, ...manages]
 }
 
-/** Every route of the management API, from its routers, and that a path which is none is not told without a token. */
-export function managementRoutes(): RestRoute[] {
-  const routes = [
-    ...MANAGEMENT_ROUTERS.flatMap((router) => routed(router(NO_STATE))),
-    ...documented('management'),
-  ]
+/** From the routers of the app, and that a path which is none is not told without a token. */
+function managementRoutes(kind: ListenerKind): RestRoute[] {
+  const described = documented('management')
+    .filter(({ path }) => isNotOpen(path))
+    .map((route): RestRoute => ({ ...route, needs: 'management' }))
   return [
-    ...routes
-      .filter(({ path }) => isNotOpen(path))
-      .map((route): RestRoute => ({ ...route, needs: 'management' })),
+    ...routed(kind, 'management'),
+    ...described,
     { method: 'GET', path: '/tokens', needs: 'management' },
     { method: 'GET', path: '/models/token', needs: 'management' },
-    ...OPEN_ROUTES,
   ]
-}
-
-/** Each rotates a key: to be asked last. */
-export function tokenRoutes(): RestRoute[] {
-  return routed(tokenRouter(NO_STATE))
-    .filter(({ method }) => ['GET', 'POST'].includes(method))
-    .map(({ method, path }) => ({ method, path: `${path}?type=management`, needs: 'API' }))
-}
-
-export function metricsRoutes(): RestRoute[] {
-  return [{ method: 'GET', path: '/metrics', needs: 'nothing' }, ...OPEN_ROUTES]
 }
 
 /** Served without a token on every listener. */
@@ -122,20 +149,55 @@ const OPEN_ROUTES: RestRoute[] = [
   { method: 'POST', path: '/api-description', needs: 'nothing' },
 ]
 
+const OPEN_PATHS = ['/', '/api-description', '/metrics', TOKEN_PATH]
+
 function isNotOpen(path: string): boolean {
-  return path !== '/' && path !== '/api-description' && path !== '/metrics'
+  return !OPEN_PATHS.includes(path)
 }
 
-/** What the routers are built from is not needed to read their tables. */
-const NO_STATE = {} as RestState
+function routed(kind: ListenerKind, needs: Need): RestRoute[] {
+  return routersOf(kind)
+    .filter(({ path }) => path !== TOKEN_PATH)
+    .map((route) => ({ ...route, needs }))
+}
 
-function routed(router: Router): { method: string; path: string }[] {
-  return router.stack.flatMap(({ path, methods }) =>
-    methods.map((method) => ({ method, path: filled(String(path)) })),
+type Method = Pick<RestRoute, 'method' | 'path'>
+
+/** The routes of every router that the app of a listener uses, whoever adds it. */
+function routersOf(kind: ListenerKind): Method[] {
+  const routers: Router[] = []
+  const use = Koa.prototype.use
+  Koa.prototype.use = function (this: Koa, middleware: Koa.Middleware & { router?: Router }) {
+    if (middleware.router !== undefined) routers.push(middleware.router)
+    return use.call(this, middleware)
+  } as typeof use
+  try {
+    // What the routers are built from is not needed to read their tables.
+    APPS[kind]({ settings: {} } as RestDeps)
+  } finally {
+    Koa.prototype.use = use
+  }
+  return routers.flatMap((router) =>
+    router.stack.flatMap(({ path, methods }) =>
+      // Node's client does not speak CONNECT and TRACE to a server.
+      methods
+        .filter((method) => HTTP_METHODS.has(method))
+        .map((method) => ({ method, path: filled(String(path)) })),
+    ),
   )
 }
 
-function documented(kind: 'inference' | 'management'): { method: string; path: string }[] {
+const HTTP_METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+])
+
+function documented(kind: 'inference' | 'management'): Method[] {
   const { paths } = JSON.parse(listenerDescription(kind)) as OpenApi
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.keys(item).map((method) => ({ method: method.toUpperCase(), path: filled(path) })),
@@ -147,32 +209,40 @@ function filled(path: string): string {
   return path
     .replaceAll(/:model\b|\{model_name\}|:workflow\b/g, 'echo')
     .replaceAll(/:version\b|\{model_version\}/g, '1.0')
+    .replaceAll(/\*(\w+)/g, '$1')
 }
 
-function unique(values: string[]): string[] {
+function unique<T>(values: T[]): T[] {
   return [...new Set(values)]
 }
 
-export interface Rpc {
-  path: string
-  needs: Need
-}
-
-/** Every rpc of every service of a listener, from the .proto files. */
-export function rpcs(listener: 'inference' | 'management'): Rpc[] {
-  return servicesOf(listener).flatMap(({ name, definition }) =>
-    Object.values(definition as ServiceDefinition<Record<string, never>>).map(
-      ({ path }: { path: string }): Rpc => ({
-        path,
-        needs: name.startsWith('grpc.') ? 'nothing' : listener,
-      }),
-    ),
+/**
+ * Paths that a route which nobody told this test about may have: each word that the server's code about paths has, below each path that
+ * the tables know. None of them may do anything without a token.
+ */
+export function guessedPaths(kind: ListenerKind): string[] {
+  const open = new Set([...OPEN_PATHS, ...restRoutes('metrics').map(({ path }) => path)])
+  const known = restRoutes(kind).map(({ path }) => path.split('?', 1)[0]!)
+  const prefixes = unique(known.flatMap(prefixesOf))
+  const guesses = prefixes.flatMap((prefix) => WORDS.map((word) => `${prefix}/${word}`))
+  // What stands behind /metrics there does not count.
+  return unique(guesses).filter(
+    (path) => !open.has(path) && !(kind === 'metrics' && /^\/metrics\b/.test(path)),
   )
 }
 
-/** In the order in which reflection lists them. */
-export function servicesOf(listener: 'inference' | 'management'): LoadedService[] {
-  const { inference, management, health, reflection, reflectionAlpha } = loadServices()
-  const own = listener === 'inference' ? [inference, loadOpenInference()] : [management]
-  return [...own, health, reflection, reflectionAlpha]
+/** `/a/b` has `` and `/a`, and is one itself. */
+function prefixesOf(path: string): string[] {
+  const segments = path.split('/').slice(1)
+  return ['', ...segments.map((_segment, index) => `/${segments.slice(0, index + 1).join('/')}`)]
 }
+
+/** Texts in the code that takes requests apart. */
+const WORDS = unique(
+  readdirSync(join(REPOSITORY, 'frontend'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(REPOSITORY, 'frontend', file), 'utf8'))
+    .filter((code) => /\bsegments\b|\bnew Router\b|\.url\b/.test(code))
+    .flatMap((code) => [...code.matchAll(/'\/?([a-z0-9][\w./-]*)'/g)].map(([, word]) => word!))
+    .filter((word) => !word.endsWith('.ts') && !/^\d+$/.test(word)),
+)
