@@ -4,6 +4,7 @@ import type { LoadMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from '../../frontend/workers/exit-cause.ts'
 import { RankGroup } from '../../frontend/workers/rank-group.ts'
 import type { Rank, RankEvents, RankOptions } from '../../frontend/workers/rank-process.ts'
+import type { RankMessage } from '../../frontend/workers/worker-group.ts'
 import { turns } from './fake-group.ts'
 
 const LOAD = { type: 'load', modelName: 'm' } as LoadMessage
@@ -137,7 +138,7 @@ function watched(promise: Promise<unknown>): { state: unknown } {
   const seen: { state: unknown } = { state: 'pending' }
   promise.then(
     (value) => (seen.state = value),
-    (error: Error) => (seen.state = error.message),
+    (error: unknown) => (seen.state = (error as Error).message),
   )
   return seen
 }
@@ -188,7 +189,7 @@ describe('loading', () => {
 })
 
 describe('requests', () => {
-  const cancel = { type: 'cancel', ids: [1], reason: 'client left' } as const
+  const cancel: RankMessage = { type: 'cancel', ids: [1], reason: 'client left' }
 
   test('go to every rank, and every rank has to finish', async () => {
     const rig = await Rig.loaded(3)
