@@ -4,7 +4,7 @@ import type { FromWorker } from '../../protocol/messages.ts'
 import type { InputFeed, InputPort } from '../../frontend/models/input-feed.ts'
 import { Requests, type RequestsOptions } from '../../frontend/workers/requests.ts'
 import type { FirstRankMessage, RankMessage } from '../../frontend/workers/worker-group.ts'
-import { testJob, type TestJob } from './jobs.ts'
+import { testJob, type TestJob } from '../support/jobs.ts'
 
 const GRACE_MS = 5000
 const LAG_MS = 30_000

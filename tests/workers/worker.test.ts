@@ -8,7 +8,7 @@ import type { Start } from '../../frontend/workers/launch.ts'
 import { Worker } from '../../frontend/workers/worker.ts'
 import { testMetrics } from '../support/metrics.ts'
 import { FakeGroup, turns } from './fake-group.ts'
-import { testJob, type TestJob } from './jobs.ts'
+import { testJob, type TestJob } from '../support/jobs.ts'
 
 const SETTINGS = {
   maxConcurrency: 2,
