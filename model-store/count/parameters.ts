@@ -11,21 +11,23 @@ export interface RunRequest {
   size: number
   /** Milliseconds from one item to the next, default 100. */
   delay: number
+  /** Each item after the first is made when a {@link RunQuery} `next` asks for it, instead of after `delay`. Default false. */
+  gated: boolean
   /** Default true; false: all items as one answer at the end. */
   stream: boolean
   /** Items after which the run fails; absent: it does not. */
   fail: number | undefined
 }
 
-/** Asks how far the run of that name is. */
-export interface ProducedQuery {
-  query: 'produced'
+/** Asks how far the run of that name is; `next` asks a gated run for its next item first. */
+export interface RunQuery {
+  query: 'produced' | 'next'
   id: string
 }
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query']
+const NAMES = ['id', 'n', 'size', 'delay', 'gated', 'stream', 'fail', 'query']
 const MAX_ITEMS = 1_000_000_000
 /** 64 MiB; the server's own limit on a response comes first unless it was raised. */
 const MAX_SIZE = 64 * 1024 * 1024
@@ -35,7 +37,7 @@ const MAX_ID_LENGTH = 200
 const MAX_WHOLE_BYTES = 1024 * 1024
 
 /** @throws PredictionException 400 that names the parameter */
-export function readParameters(request: HandlerRequest): RunRequest | ProducedQuery {
+export function readParameters(request: HandlerRequest): RunRequest | RunQuery {
   const fields = readFields(request)
   const unknown = Object.keys(fields).find((name) => !NAMES.includes(name))
   if (unknown !== undefined) {
@@ -49,18 +51,19 @@ function run(fields: Fields, id: string | undefined): RunRequest {
   const n = whole(fields, 'n', 10, MAX_ITEMS)
   const size = whole(fields, 'size', 0, MAX_SIZE)
   const delay = whole(fields, 'delay', 100, MAX_DELAY)
-  const stream = flag(fields['stream'] ?? true)
+  const gated = flag('gated', fields['gated'] ?? false)
+  const stream = flag('stream', fields['stream'] ?? true)
   if (!stream && n * Math.max(size, 11) > MAX_WHOLE_BYTES) {
     throw bad(`Without stream all items together are at most ${MAX_WHOLE_BYTES} bytes`)
   }
   const fail = fields['fail'] === undefined ? undefined : whole(fields, 'fail', 0, MAX_ITEMS)
-  return { id, n, size, delay, stream, fail }
+  return { id, n, size, delay, gated, stream, fail }
 }
 
-function query(asked: unknown, id: string | undefined): ProducedQuery {
-  if (asked !== 'produced') throw bad('query must be "produced"')
+function query(asked: unknown, id: string | undefined): RunQuery {
+  if (asked !== 'produced' && asked !== 'next') throw bad('query must be "produced" or "next"')
   if (id === undefined) throw bad('query needs the id of a run')
-  return { query: 'produced', id }
+  return { query: asked, id }
 }
 
 function identifier(value: unknown): string | undefined {
@@ -78,10 +81,10 @@ function whole(fields: Fields, name: string, absent: number, max: number): numbe
   throw bad(`${name} must be a whole number from 0 to ${max}`)
 }
 
-function flag(value: unknown): boolean {
+function flag(name: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === 'false') return value === 'true'
-  throw bad('stream must be true or false')
+  throw bad(`${name} must be true or false`)
 }
 
 function bad(message: string): PredictionException {

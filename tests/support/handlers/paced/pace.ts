@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { aborted } from '../aborted.ts'
+import { opened } from '../gate.ts'
 
 /** What a run is asked for: a JSON object somewhere in the text of the request, so that it survives every dialect's mapping. */
 export interface Plan {
@@ -11,6 +12,8 @@ export interface Plan {
   first?: number
   /** Milliseconds before each further item, default 0. */
   gap?: number
+  /** Item k + 1 waits until there is a file of this path and `.k`. */
+  gates?: string
   /** Characters of an item, at least. */
   pad?: number
   /** The run fails after so many items. */
@@ -27,18 +30,18 @@ export function planIn(text: string): Plan {
 const STALLED_MS = 300
 
 /**
- * The items of a run, each a number and a newline. Its log says when it began, made each item (`made-1`, ...), sent the first, stood still because its
- * client did not read, and when its signal aborted.
+ * The items of a run, each a number and a newline. Its log says when it began, sent the first, stood still because its client did not read, and when its
+ * signal aborted.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, pad = 0, fail } = plan
+  const { id, n = 3, first = 0, gap = 0, gates, pad = 0, fail } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
     await delay(k === 1 ? first : gap, undefined, { signal }).catch(() => undefined)
+    if (gates !== undefined && k > 1) await opened(`${gates}.${k - 1}`, signal)
     if (signal.aborted) return
     if (fail === k - 1) throw new Error('on purpose')
-    if (gap > 0) say(`made-${k}`, id)
     const timer = setTimeout(say, STALLED_MS, 'stalled', id)
     yield `${String(k).padStart(pad)}\n`
     clearTimeout(timer)
