@@ -1,43 +1,52 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, describe, expect, test } from '@jest/globals'
 import { ECHO } from '../support/count.ts'
-import { startServer } from '../support/server.ts'
+import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { FORGOTTEN } from './token-routes.ts'
 import { Subject } from './token-subject.ts'
 
-const subjects = {} as Record<'on' | 'shared' | 'expired' | 'off' | 'sharedOff', Subject>
-
 /** Everything that can listen does. */
 const ALL = { ts_open_inference_protocol: true, open_inference_grpc_port: 0, triton_grpc_port: 0 }
 
-beforeAll(async () => {
-  const start = (config: Record<string, string | number | boolean>, flags: string[] = []) =>
-    startServer({ models: [ECHO], flags, config: { ...ALL, ...config } })
-  /** One address for the inference and the management API. */
-  const shared = () => {
-    const address = `unix:${join(tempDir(), 'rest.sock')}`
-    return { inference_address: address, management_address: address }
-  }
-  const off = ['--disable-token-auth']
-  const servers = await Promise.all([
-    start({}),
-    start(shared()),
-    start({ token_expiration_min: 0.001 }),
-    start({}, off),
-    start(shared(), off),
-  ])
-  subjects.on = new Subject(servers[0], 'on')
-  subjects.shared = new Subject(servers[1], 'on')
-  subjects.expired = new Subject(servers[2], 'expired')
-  subjects.off = new Subject(servers[3], 'off', subjects.on.keys)
-  subjects.sharedOff = new Subject(servers[4], 'off', subjects.on.keys)
-  const end = Date.parse(subjects.expired.keys.management['expiration time'])
-  while (Date.now() <= end) await new Promise(setImmediate)
-})
+/** One address for the inference and the management API. */
+function shared() {
+  const address = `unix:${join(tempDir(), 'rest.sock')}`
+  return { inference_address: address, management_address: address }
+}
 
-afterAll(() => {
-  for (const subject of Object.values(subjects)) subject.close()
+function start(config: Record<string, string | number>, flags: string[] = []): Promise<Server> {
+  return startServer({ models: [ECHO], flags, config: { ...ALL, ...config } })
+}
+
+const OFF = ['--disable-token-auth']
+
+type Name = 'on' | 'shared' | 'expired' | 'off' | 'sharedOff'
+
+const SUBJECTS: Record<Name, () => Promise<Subject>> = {
+  on: async () => new Subject(await start({}), 'on'),
+  shared: async () => new Subject(await start(shared()), 'on'),
+  expired: async () => {
+    const subject = new Subject(await start({ token_expiration_min: 0.001 }), 'expired')
+    const end = Date.parse(subject.keys.management['expiration time'])
+    while (Date.now() <= end) await new Promise(setImmediate)
+    return subject
+  },
+  off: async () => new Subject(await start({}, OFF), 'off', (await subjectOf('on')).keys),
+  sharedOff: async () => new Subject(await start(shared(), OFF), 'off', (await subjectOf('on')).keys),
+}
+
+const started = new Map<Name, Promise<Subject>>()
+
+/** A server of this kind; there is one of each. */
+function subjectOf(name: Name): Promise<Subject> {
+  const subject = started.get(name) ?? SUBJECTS[name]()
+  started.set(name, subject)
+  return subject
+}
+
+afterAll(async () => {
+  for (const subject of started.values()) (await subject).close()
 })
 
 const GRPC = [
@@ -52,8 +61,9 @@ test.each([
   ['shared', ['Inference and Management REST API', 'Metrics REST API', ...GRPC]],
 ] as const)(
   'the matrix walks every listener: addresses of the server with tokens "%s"',
-  (name, listeners) => {
-    expect(subjects[name].listeners.map((listener) => listener.name)).toEqual(listeners)
+  async (name, listeners) => {
+    const subject = await subjectOf(name)
+    expect(subject.listeners.map((listener) => listener.name)).toEqual(listeners)
   },
 )
 
@@ -63,24 +73,25 @@ test('the table of the test has examples for every first segment of the inferenc
 
 describe.each(['on', 'expired', 'off', 'shared', 'sharedOff'] as const)('server %s', (name) => {
   test('each route and rpc of each listener asks for its own kind of token', async () => {
+    const subject = await subjectOf(name)
     const mistakes: Record<string, string[]> = {}
-    for (const listener of subjects[name].listeners)
-      mistakes[listener.name] = await subjects[name].mistakes(listener)
+    for (const listener of subject.listeners) mistakes[listener.name] = await subject.mistakes(listener)
     expect(Object.values(mistakes).flat()).toEqual([])
   })
 
   test('the token route asks for the API key', async () => {
+    const subject = await subjectOf(name)
     // It changes the keys, so it comes last.
-    for (const listener of subjects[name].listeners)
+    for (const listener of subject.listeners)
       if (listener.rest === 'management' || listener.rest === 'shared')
-        expect(await subjects[name].tokenRouteMistakes(listener)).toEqual([])
+        expect(await subject.tokenRouteMistakes(listener)).toEqual([])
   })
 })
 
 test.each(['on', 'shared'] as const)(
   'server %s: no path that its code may know does anything without a token',
   async (name) => {
-    for (const listener of subjects[name].listeners)
-      expect(await subjects[name].letInWithoutToken(listener)).toEqual([])
+    const subject = await subjectOf(name)
+    for (const listener of subject.listeners) expect(await subject.letInWithoutToken(listener)).toEqual([])
   },
 )

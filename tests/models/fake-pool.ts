@@ -34,6 +34,16 @@ export class FakePool implements WorkerPool {
     this.wanted = this.ready = this.healthy = 0
   }
 
+  /** Its workers take what waits, and what comes. */
+  take(): void {
+    const run = (jobs: readonly Job[]): void => {
+      for (const job of jobs) job.started({ abandon: () => undefined, drained: () => undefined })
+      this.running.push(...jobs)
+    }
+    this.model.queue.serve([{ freeSlots: 1, run }])
+    this.model.queue.hand()
+  }
+
   jobs(): Job[] {
     return this.running.filter((job) => !job.ended)
   }

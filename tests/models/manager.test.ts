@@ -104,13 +104,15 @@ describe('the end of the server', () => {
     await pass(59_999)
     expect([sink.calls, rig.pools[0]!.graces]).toEqual([[], []])
     job.respond({ body: Buffer.from('late'), status: 200, headers: {} })
-    await closed
+    await pass(0)
     expect([sink.calls, rig.pools[0]!.graces]).toEqual([['whole 200 late'], [500]])
+    await closed
   })
 
   test('ends what is left after it, and tells its clients why', async () => {
     const rig = await Rig.with('a')
     const { sink } = rig.submit('a')
+    rig.pools[0]!.take()
     stopTheClock()
     const closed = rig.manager.close(60_000, 500)
     await pass(60_000)
@@ -156,8 +158,9 @@ describe('the end of the server', () => {
       },
     })
     const registering = errorOf(rig.register('a'))
-    await installing.opened
+    const signal = await installing.opened
     await rig.manager.close(0, 0)
+    expect(signal.aborted).toBe(true)
     expect(await registering).toBe('DEPENDENCIES_FAILED')
     expect([rig.manager.list().models, rig.unpacked()]).toEqual([[], []])
   })
