@@ -353,6 +353,16 @@ describe('the stop of a worker', () => {
     expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
   })
 
+  test('while what died has not gone yet ends it too', async () => {
+    const rig = await Rig.ready()
+    const cause = { at: new Date(0), reason: 'gone', stderr: [], outOfMemory: false }
+    rig.group.events.onDeath(cause)
+    await rig.worker.stop(1000)
+    await rig.group.ends()
+    await pass(60_000)
+    expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
+  })
+
   test('a kill waits for nothing', async () => {
     const rig = await Rig.ready()
     rig.worker.kill()

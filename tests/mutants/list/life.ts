@@ -365,13 +365,6 @@ const WORKER_MUTANTS: Mutant[] = [
     tests: testOf('worker'),
   },
   {
-    name: 'the pings go on while a worker stops',
-    file: WORKER,
-    find: '    clearTimeout(this.#restartTimer)\n    this.#liveness.stop()\n',
-    replace: '    clearTimeout(this.#restartTimer)\n',
-    tests: testOf('worker'),
-  },
-  {
     name: 'any answer to a ping counts',
     file: LIVENESS,
     find: 'if (nonce === this.#nonce) this.#askedAt = undefined',
@@ -478,7 +471,7 @@ const WORKER_MUTANTS: Mutant[] = [
   },
 ]
 
-/** Schedulers, archives, stores and settings. */
+/** Tokens, the end of the server and of models, the requests and the life of workers. */
 export const MUTANTS: readonly Mutant[] = [
   ...TOKEN_MUTANTS,
   ...END_MUTANTS,
