@@ -150,4 +150,22 @@ export default tseslint.config(
       '@typescript-eslint/require-await': 'off',
     },
   },
+  {
+    files: ['tests/**/*.ts'],
+    // The mutants' command starts nothing but npm, git and jest, in folders of its own.
+    ignores: ['tests/support/tools.ts', 'tests/mutants/**'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: ['child_process', 'node:child_process', 'execa'].map((name) => ({
+            name,
+            allowTypeImports: true,
+            message:
+              'Tests start programs through tests/support/tools.ts, which gives each a TMPDIR of its own.',
+          })),
+        },
+      ],
+    },
+  },
 )

@@ -3,6 +3,9 @@ export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/tests'],
   testMatch: ['**/*.test.ts'],
+  // Everything that tests leave in TMPDIR lies in a folder of the run.
+  globalSetup: '<rootDir>/tests/support/global-setup.ts',
+  globalTeardown: '<rootDir>/tests/support/global-teardown.ts',
   // They need PyTorch: npm run test:python.
   testPathIgnorePatterns: ['/node_modules/', '/tests/torch/'],
   extensionsToTreatAsEsm: ['.ts'],

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -7,6 +6,7 @@ import { call, inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { allStopAtOnce, stopsAtOnce, type Look } from '../support/stops-at-once.ts'
+import { spawn } from '../support/tools.ts'
 
 let server: Server
 

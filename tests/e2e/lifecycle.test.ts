@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -9,6 +8,7 @@ import { isAlive } from '../support/processes.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execFile } from '../support/tools.ts'
 
 /** `npm run test:starts` sets it to 100. */
 const STARTS = Number(process.env['STARTS'] ?? '10')

@@ -1,14 +1,12 @@
-import { execFile, spawn } from 'node:child_process'
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { readLines } from '../../frontend/read-lines.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execa, spawn } from '../support/tools.ts'
 
-const run = promisify(execFile)
 const LIMIT_BYTES = 65_000_000
 
 /** What a handler author writes, with the types that the package must give. */
@@ -43,7 +41,7 @@ const env = { ...process.env, NODE_OPTIONS: '' }
 
 beforeAll(async () => {
   folder = tempDir()
-  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], {
+  const { stdout } = await execa('npm', ['pack', '--silent', '--pack-destination', folder], {
     cwd: REPOSITORY,
     env,
   })
@@ -58,7 +56,7 @@ beforeAll(async () => {
     '--omit=dev',
     `./${stdout.trim()}`,
   ]
-  await run('npm', install, { cwd: folder, env })
+  await execa('npm', install, { cwd: folder, env })
 }, 180_000)
 
 const bin = (name: string): string => join(folder, 'node_modules', '.bin', name)
@@ -77,7 +75,7 @@ describe('the packed package, installed in an empty folder', () => {
   })
 
   test('has types for handler authors', async () => {
-    await run(
+    await execa(
       process.execPath,
       [join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', folder],
       { env },
@@ -95,7 +93,7 @@ describe('the packed package, installed in an empty folder', () => {
       '--export-path',
       'store',
     ]
-    await run(bin('torch-model-archiver-ts'), flags, { cwd: folder, env })
+    await execa(bin('torch-model-archiver-ts'), flags, { cwd: folder, env })
     expect(readdirSync(join(folder, 'store'))).toEqual(['shout.mar'])
     writeFileSync(
       join(folder, 'config.properties'),
@@ -148,8 +146,8 @@ describe('the packed package, installed in an empty folder', () => {
   })
 
   test('says its version', async () => {
-    const { stdout } = await run(bin('torchserve-ts'), ['--version'], { cwd: folder, env })
-    expect(stdout).toMatch(/^TorchServe-TS Version is \d+\.\d+\.\d+\n$/)
+    const { stdout } = await execa(bin('torchserve-ts'), ['--version'], { cwd: folder, env })
+    expect(stdout).toMatch(/^TorchServe-TS Version is \d+\.\d+\.\d+$/)
   })
 })
 

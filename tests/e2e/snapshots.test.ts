@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -9,6 +8,7 @@ import { parseProperties } from '../../frontend/config/properties.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { spawn } from '../support/tools.ts'
 
 const FLAGS = ['--disable-token-auth', '--enable-model-api']
 

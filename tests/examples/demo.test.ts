@@ -1,10 +1,11 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { inOneTry } from '../support/tries.ts'
+import { spawn } from '../support/tools.ts'
 
 const running: ChildProcess[] = []
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from '@jest/globals'
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, createServer, type AddressInfo } from 'node:net'
-import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import { ServeError } from '../../protocol/errors.ts'
@@ -10,6 +9,7 @@ import { createInferenceApp } from '../../frontend/http/app.ts'
 import { listen } from '../../frontend/http/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { bytes, startRig, TCP, Wire } from './support/rig.ts'
+import { spawnSync } from '../support/tools.ts'
 
 function unixGet(path: string, url: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {

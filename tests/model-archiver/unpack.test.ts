@@ -1,4 +1,3 @@
-import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -8,6 +7,7 @@ import { unpackArchive } from '../../model-archiver/unpack.ts'
 import type { UnpackLimits } from '../../model-archiver/entry-guard.ts'
 import { type RawEntry, rawTgz, rawZip } from './archives-by-hand.ts'
 import { failure, readTree, tempFolder } from './temp.ts'
+import { execFileSync, spawnSync } from '../support/tools.ts'
 
 const LINK = 0o120777
 const GOOD = { name: 'm/good.txt', content: 'good' }

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import type { ModelDescription, WorkerDescription } from '../../frontend/models/
 import { readLines } from '../../frontend/read-lines.ts'
 import { rawRequest } from './raw-http.ts'
 import { tempDir } from './temp.ts'
+import { spawn } from './tools.ts'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 export const CLI = join(REPOSITORY, 'dist', 'frontend', 'cli.js')

@@ -1,5 +1,5 @@
+import type { ChildProcess } from 'node:child_process'
 import { joinHeaders } from '../../protocol/header-lines.ts'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -16,6 +16,7 @@ import type {
 } from '../../protocol/messages.ts'
 import { allAsMessages } from './all-as-messages.ts'
 import { tempDir } from './temp.ts'
+import { spawn } from './tools.ts'
 
 /** The compiled worker: the one that `npm test` has just built, unless WORKER_MAIN names another. */
 const MAIN =

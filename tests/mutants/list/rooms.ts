@@ -257,7 +257,7 @@ const ARCHIVE_MUTANTS: Mutant[] = [
 /** Which of the settings counts. */
 const CONFIG_MUTANTS: Mutant[] = [
   {
-    name: '--ts-config comes before TS_CONFIG_FILE',
+    name: 'the flag --ts-config comes before TS_CONFIG_FILE',
     file: LOAD,
     find: "if (fromEnv !== undefined && fromEnv !== '') return",
     replace: "if (tsConfig === undefined && fromEnv !== undefined && fromEnv !== '') return",
@@ -271,7 +271,7 @@ const CONFIG_MUTANTS: Mutant[] = [
     tests: ['tests/config/snapshots.test.ts', ...LOADED],
   },
   {
-    name: '--ncs reads the snapshot',
+    name: 'the flag --ncs reads the snapshot',
     file: LOAD,
     find: 'configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)',
     replace: 'await newestSnapshot(env, logEntries)',

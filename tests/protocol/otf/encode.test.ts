@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { execa } from 'execa'
 import fc from 'fast-check'
 import { joinHeaders } from '../../../protocol/header-lines.ts'
 import { encodeLoad, encodePredict, type OtfLoad, type OtfRequest } from '../../../protocol/otf/encode.ts'
 import { describePython } from '../../support/python/test-python.ts'
 import { bytes, int, text } from './replies.ts'
+import { execa } from '../../support/tools.ts'
 
 const load: OtfLoad = {
   modelName: 'grün',
