@@ -58,6 +58,15 @@ describe('a sequence', () => {
     expect(setup.queue.openSequences).toBe(0)
   })
 
+  test('is not idle while a job runs that came after a pause', () => {
+    const setup = new Setup()
+    setup.round('a')
+    jest.advanceTimersByTime(999)
+    setup.add('a')
+    jest.advanceTimersByTime(5000)
+    expect(setup.queue.openSequences).toBe(1)
+  })
+
   test('takes no more jobs when its time is over; those that it has are finished', () => {
     const setup = new Setup({ maxLifeMs: 300 })
     const [running, waiting] = [setup.add('a'), setup.add('a')]
