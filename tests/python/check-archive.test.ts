@@ -66,6 +66,13 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     return packPython(environment, tempDir(), { name: 'm', handler: HANDLE, ...archive })
   }
 
+  test('packing a model m leaves a neighbour’s $TMPDIR/m alone', async () => {
+    const neighbour = join(tmpdir(), 'm')
+    mkdirSync(neighbour, { recursive: true })
+    await packed({})
+    expect(existsSync(neighbour)).toBe(true)
+  })
+
   test.each(['default', 'tgz', 'no-archive', 'zip-store'] as const)('%s runs', async (format) => {
     const { status, out, err } = await check(await packed({ format, version: '2.5' }), config)
     expect(err).toBe('')

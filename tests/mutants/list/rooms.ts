@@ -12,7 +12,7 @@ const COLLECT = 'frontend/config/collect-entries.ts'
 const SETTINGS = ['tests/config/settings.test.ts']
 const LOAD = 'frontend/config/load-settings.ts'
 
-const UNPACK = ['tests/model-archiver/unpack.test.ts']
+const UNPACK = ['tests/model-archiver/entry-guard.test.ts']
 const NAMED = ['tests/model-archiver/entry-names.test.ts']
 const LOCATE = ['tests/model-archiver/locate.test.ts']
 const LOADED = ['tests/config/load-settings.test.ts']
