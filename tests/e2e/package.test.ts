@@ -1,7 +1,7 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { readLines } from '../../frontend/read-lines.ts'
+import { readLines } from '../../frontend/workers/read-lines.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'

@@ -2,17 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Koa from 'koa'
 import type { Router } from '@koa/router'
-import { listenerDescription, type ListenerKind } from '../../frontend/http/api-description/documents.ts'
-import { OPENAI_PATHS } from '../../frontend/http/api-description/openai-paths.ts'
-import type { OpenApi } from '../../frontend/http/api-description/openapi.ts'
-import { INFERENCE_ROUTES } from '../../frontend/http/inference-route.ts'
+import {
+  listenerDescription,
+  type ListenerKind,
+} from '../../frontend/dialects/torchserve/api-description/documents.ts'
+import { OPENAI_PATHS } from '../../frontend/dialects/torchserve/api-description/openai-paths.ts'
+import type { OpenApi } from '../../frontend/dialects/torchserve/api-description/openapi.ts'
+import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
 import {
   createInferenceApp,
   createManagementApp,
   createMetricsApp,
   createSharedApp,
   type RestDeps,
-} from '../../frontend/http/app.ts'
+} from '../../frontend/edge/http/app.ts'
 import { REPOSITORY } from '../support/server.ts'
 
 export type Need = 'inference' | 'management' | 'API' | 'nothing'

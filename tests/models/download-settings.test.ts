@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import { downloadLimits, locateAndPrepare } from '../../frontend/models/located-model.ts'
-import type { ServeError } from '../../protocol/errors.ts'
+import type { ServeError } from '../../common/errors.ts'
 import { settingsOf } from '../config/support.ts'
 import { tempDir } from '../support/temp.ts'
 

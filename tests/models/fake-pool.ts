@@ -1,4 +1,4 @@
-import type { Job } from '../../frontend/models/job.ts'
+import type { Job } from '../../frontend/jobs/job.ts'
 import type { Model } from '../../frontend/models/model.ts'
 import type { WorkerDescription } from '../../frontend/models/operations.ts'
 import type { WorkerPool } from '../../frontend/models/worker-pool.ts'

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { ManagerOptions } from '../../frontend/models/build-model.ts'
 import { ModelManager } from '../../frontend/models/manager.ts'
 import type { RegisterRequest } from '../../frontend/models/operations.ts'

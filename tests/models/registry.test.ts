@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import type { Model } from '../../frontend/models/model.ts'
 import { Registry } from '../../frontend/models/registry.ts'
-import type { ServeError } from '../../protocol/errors.ts'
+import type { ServeError } from '../../common/errors.ts'
 
 function model(name: string, version: string): Model {
   return { name, version } as unknown as Model

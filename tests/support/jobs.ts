@@ -1,6 +1,6 @@
-import type { ServeError } from '../../protocol/errors.ts'
-import { Job, type InferenceRequest } from '../../frontend/models/job.ts'
-import type { ReplySink } from '../../frontend/models/reply-sink.ts'
+import type { ServeError } from '../../common/errors.ts'
+import { Job, type InferenceRequest } from '../../frontend/jobs/job.ts'
+import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 
 /** Writes down what a job tells its client; the test says whether the client's connection has room. */
 export class RecordingSink implements ReplySink {

@@ -1,5 +1,5 @@
-import type { Dialect } from '../../protocol/dialects.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import type { Dialect } from '../../common/dialects.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from '../../frontend/workers/exit-cause.ts'
 import type {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { ITEM_OVERHEAD_BYTES } from '../../protocol/messages.ts'
 import { Batch, InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
-import type { RunWatcher } from '../../frontend/models/scheduler.ts'
+import type { RunWatcher } from '../../frontend/jobs/scheduler.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
 
 const WINDOW = 1000

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { LoadMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from '../../frontend/workers/exit-cause.ts'
 import { RankGroup } from '../../frontend/workers/rank-group.ts'

@@ -18,7 +18,7 @@ const TOKENS = ['tests/e2e/token-matrix.test.ts']
 const TOKEN_MUTANTS: Mutant[] = [
   {
     name: 'V2 ModelStreamInfer asks for no token',
-    file: 'frontend/grpc/inference-v2/service.ts',
+    file: 'frontend/dialects/open-inference/grpc-service.ts',
     find: "  try {\n    authorize(deps.authorizer, 'inference', call)\n  } catch",
     replace: '  try {\n  } catch',
     tests: TOKENS,
@@ -26,7 +26,7 @@ const TOKEN_MUTANTS: Mutant[] = [
   },
   {
     name: 'a V2 rpc that loads models takes the inference token',
-    file: 'frontend/grpc/inference-v2/service.ts',
+    file: 'frontend/dialects/open-inference/grpc-service.ts',
     find: "return rpc(deps, name, checked, 'management')",
     replace: 'return rpc(deps, name, checked)',
     tests: TOKENS,
@@ -34,7 +34,7 @@ const TOKEN_MUTANTS: Mutant[] = [
   },
   {
     name: 'a new route of the management API stands before the check of the token',
-    file: 'frontend/http/app.ts',
+    file: 'frontend/edge/http/app.ts',
     find: 'koa.use(admission(state, undefined)).use(token.routes())',
     replace:
       "token.get('/new', (ctx) => {\n    ctx.body = 'x'\n  })\n  koa.use(admission(state, undefined)).use(token.routes())",
@@ -43,7 +43,7 @@ const TOKEN_MUTANTS: Mutant[] = [
   },
   {
     name: 'a new path of the inference API is answered without a token',
-    file: 'frontend/http/inference.ts',
+    file: 'frontend/dialects/torchserve/rest-inference.ts',
     find: "if (segments[0] === 'ping') {\n      admit",
     replace:
       "if (segments[1] === 'stats') {\n      ping(state, res, requestId)\n      return true\n    }\n    if (segments[0] === 'ping') {\n      admit",
@@ -119,7 +119,7 @@ const END_MUTANTS: Mutant[] = [
   },
   {
     name: 'REST listeners take new requests while the server drains',
-    file: 'frontend/http/admit.ts',
+    file: 'frontend/edge/http/admit.ts',
     find: "  if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')\n",
     replace: '',
     tests: SHUTDOWN,
@@ -154,14 +154,14 @@ const END_MUTANTS: Mutant[] = [
   },
   {
     name: 'what is left after the drain is not ended',
-    file: 'frontend/models/open-jobs.ts',
+    file: 'frontend/jobs/open-jobs.ts',
     find: "    for (const job of [...this.#jobs()]) job.abort(reason, 'shutdown')\n",
     replace: '',
     tests: MANAGED,
   },
   {
     name: 'the drain does not notice that it is done',
-    file: 'frontend/models/open-jobs.ts',
+    file: 'frontend/jobs/open-jobs.ts',
     find: '    if (this.#count === 0) this.#onEmpty?.()\n',
     replace: '',
     tests: MANAGED,

@@ -1,8 +1,8 @@
 import type { Mutant } from '../mutant.ts'
 
 const REGISTRY = 'frontend/models/registry.ts'
-const JOB_QUEUE = 'frontend/models/job-queue.ts'
-const SEQUENCE_QUEUE = 'frontend/models/sequence-queue.ts'
+const JOB_QUEUE = 'frontend/jobs/job-queue.ts'
+const SEQUENCE_QUEUE = 'frontend/jobs/sequence-queue.ts'
 const GUARD = 'model-archiver/entry-guard.ts'
 const NAMES = 'model-archiver/entry-names.ts'
 const STORE = 'model-archiver/store.ts'
@@ -16,9 +16,9 @@ const UNPACK = ['tests/model-archiver/entry-guard.test.ts']
 const NAMED = ['tests/model-archiver/entry-names.test.ts']
 const LOCATE = ['tests/model-archiver/locate.test.ts']
 const LOADED = ['tests/config/load-settings.test.ts']
-const QUEUED = ['tests/models/job-queue.test.ts']
+const QUEUED = ['tests/jobs/job-queue.test.ts']
 const REGISTERED = ['tests/models/registry.test.ts']
-const SEQUENCES = ['tests/models/sequence-queue.test.ts']
+const SEQUENCES = ['tests/jobs/sequence-queue.test.ts']
 const SWEPT = ['tests/model-archiver/owner-file.test.ts']
 
 /** Versions and queues. */
@@ -82,14 +82,14 @@ const MODEL_MUTANTS: Mutant[] = [
   },
   {
     name: 'a worker without free slots gets jobs',
-    file: 'frontend/models/scheduler.ts',
+    file: 'frontend/jobs/scheduler.ts',
     find: 'let slots = 0\n',
     replace: 'let slots = -1\n',
     tests: QUEUED,
   },
   {
     name: 'the fullest worker gets the job',
-    file: 'frontend/models/scheduler.ts',
+    file: 'frontend/jobs/scheduler.ts',
     find: 'if (free > slots) {',
     replace: 'if (free > 0) {',
     tests: QUEUED,
