@@ -11,7 +11,7 @@ const rooms = {
   './protocol': ['./common'],
   './backend-worker': ['./common', './protocol', './handlers/openai-provider/handler.ts'],
   './handlers': ['./common', './backend-worker'],
-  './model-store': ['./handlers'],
+  './model-store': [],
   './model-archiver': ['./common'],
   './frontend/config': ['./common'],
   './frontend/observe': ['./common', './protocol', './frontend/config'],

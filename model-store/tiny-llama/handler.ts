@@ -1,2 +1,2 @@
-/** The bundled model is served by the GGUF handler that ships with the server. */
-export { default } from '../../handlers/gguf/handler.ts'
+/** The GGUF handler that ships with the server. */
+export { default } from 'torchserve-ts/gguf'
