@@ -2,6 +2,7 @@ import { chooseGenerators } from './generators/choose.ts'
 import { cases, pythonCases, type Case, type Protocol } from './measures/cases.ts'
 import { measureDisconnect } from './measures/disconnect.ts'
 import type { Figure } from './measures/figure.ts'
+import { measureItems } from './measures/items.ts'
 import { measureMemory } from './measures/memory.ts'
 import { measureStalled } from './measures/stalled.ts'
 import { measureStart } from './measures/start.ts'
@@ -30,7 +31,8 @@ const print = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-async function bench(options: Options): Promise<void> {
+/** How many requirements were not met. */
+async function bench(options: Options): Promise<number> {
   await buildPrograms()
   const generators = await chooseGenerators()
   const report = newReport(options, generators.rest.name, generators.grpc.name)
@@ -47,10 +49,13 @@ async function bench(options: Options): Promise<void> {
   }
   print('')
   await measure('memory', () => measureMemory(options))
-  await measure('disconnect', () => withOurs((ours) => measureDisconnect(ours, options)))
+  await measure('disconnect', () => withOurs(measureDisconnect))
+  await measure('items', () => withOurs(measureItems))
   await measure('stalled', () => withOurs(measureStalled))
   await measure('start', () => measureStart(options))
-  print(`\n${writeReport(report)}\n${verdict(shortfalls(report))}`)
+  const missed = shortfalls(report)
+  print(`\n${writeReport(report)}\n${verdict(missed)}`)
+  return missed
 }
 
 async function throughput(
@@ -142,8 +147,7 @@ const options = readOptions(process.argv)
 // `on`, not `once`: execa's own listener ends the process at once when it finds itself alone.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
 try {
-  await bench(options)
-  await finish(0)
+  await finish((await bench(options)) === 0 ? 0 : 1)
 } catch (error) {
   if (!finishing) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
   await finish(1)

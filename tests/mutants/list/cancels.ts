@@ -18,7 +18,7 @@ export const MUTANTS: readonly Mutant[] = [
     replace:
       'setTimeout(() => this.#loaded?.service.cancel(message.ids, message.reason), message.ids[0]! % 3 === 0 ? 400 : 0)',
     tests: ['tests/e2e/cut-connections.test.ts'],
-    title: 'in a silence after its first item: (TorchServe|V2 infer)',
+    title: 'in a silence after its first item: TorchServe StreamPredictions, ',
   },
   {
     name: 'a workflow cancels late',
