@@ -71,6 +71,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'job !== undefined && job.limitEnd <= now;',
     replace: 'job !== undefined;',
     tests: ['tests/models/time-limit.test.ts'],
+    title: 'those that began later are not',
   },
   {
     name: 'a limit that ended its oldest job is not armed again',
@@ -85,6 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'this.#full = this.#call.writableLength > 0',
     replace: 'this.#full = false',
     tests: ['tests/grpc/backpressure.test.ts'],
+    title: 'a reader that goes on',
   },
   {
     name: 'a gRPC stream that was full stays so',
@@ -145,10 +147,10 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/models/sequence-queue.test.ts'],
   },
   {
-    name: 'a removed sequence keeps its worker',
+    name: 'a batch waits for sequences that have ended',
     file: 'frontend/models/lanes.ts',
-    find: '    this.#bound.delete(sequence)\n  }\n\n  /** As long as',
-    replace: '  }\n\n  /** As long as',
-    tests: ['tests/models/sequence-queue.test.ts', 'tests/models/sequence-property.test.ts'],
+    find: '    this.#bound.get(sequence)?.sequences.delete(sequence)\n',
+    replace: '',
+    tests: ['tests/models/sequence-queue.test.ts'],
   },
 ]
