@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { ITEM_OVERHEAD_BYTES, type FromWorker } from '../../protocol/messages.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Outlet } from '../../backend-worker/outlet.ts'
 import { ResponseStream } from '../../backend-worker/response-stream.ts'
 

@@ -28,7 +28,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '50 ms added to every chunk of HTTP',
-    file: 'frontend/http/chunk-writer.ts',
+    file: 'frontend/edge/http/chunk-writer.ts',
     find: 'if (waitingWriters.push(this) === 1) setImmediate(flushAll)',
     replace: 'if (waitingWriters.push(this) === 1) setTimeout(flushAll, 50)',
     tests: ['tests/e2e/streaming.test.ts'],
@@ -36,7 +36,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an HTTP chunk leaves with the one after it',
-    file: 'frontend/http/chunk-writer.ts',
+    file: 'frontend/edge/http/chunk-writer.ts',
     find: '    if (!this.#scheduled) {\n',
     replace: '    if (!this.#scheduled && this.#pending.length > 8) {\n',
     tests: ['tests/e2e/event-times.test.ts'],
