@@ -14,6 +14,7 @@ export default {
   },
   moduleNameMapper: {
     '^torchserve-ts$': '<rootDir>/backend-worker/index.ts',
+    '^torchserve-ts/gguf$': '<rootDir>/handlers/gguf/handler.ts',
     '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
   },
   reporters: ['default', '<rootDir>/tests/support/retries-reporter.mjs'],
