@@ -1,5 +1,6 @@
 import tseslint from 'typescript-eslint'
 import importX from 'eslint-plugin-import-x'
+import { noTextKeys } from './tools/lint/no-text-keys.mjs'
 
 /**
  * Which room may import which (docs/architecture.md). A room that is not named as allowed for a target is forbidden.
@@ -13,6 +14,7 @@ const rooms = {
   './frontend/logs': ['./frontend/config', './protocol/allowance.ts'],
   './frontend/config': ['./protocol'],
   './frontend/models': [
+    './protocol/own-keys.ts',
     './protocol/errors.ts',
     './protocol/json.ts',
     './protocol/dialects.ts',
@@ -22,6 +24,7 @@ const rooms = {
     './frontend/config',
   ],
   './frontend/workflows': [
+    './protocol/own-keys.ts',
     './protocol/errors.ts',
     './protocol/dialects.ts',
     './protocol/header-lines.ts',
@@ -44,6 +47,7 @@ const rooms = {
     './frontend/python',
   ],
   './frontend/openai': [
+    './protocol/own-keys.ts',
     './protocol/dialects.ts',
     './protocol/errors.ts',
     './protocol/json.ts',
@@ -53,6 +57,7 @@ const rooms = {
     './frontend/models',
   ],
   './frontend/open-inference': [
+    './protocol/own-keys.ts',
     './protocol/dialects.ts',
     './protocol/errors.ts',
     './protocol/json.ts',
@@ -62,6 +67,7 @@ const rooms = {
     './frontend/openai',
   ],
   './frontend/http': [
+    './protocol/own-keys.ts',
     './protocol/tensors',
     './frontend/open-inference',
     './frontend/openai',
@@ -78,6 +84,7 @@ const rooms = {
     './frontend/auth',
   ],
   './frontend/grpc': [
+    './protocol/own-keys.ts',
     './protocol/tensors',
     './frontend/open-inference',
     './protocol/errors.ts',
@@ -141,6 +148,12 @@ export default tseslint.config(
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
     },
+  },
+  {
+    files: ['**/*.ts'],
+    ignores: ['tests/**', 'benchmarks/**'],
+    plugins: { house: { rules: { 'no-text-keys': noTextKeys } } },
+    rules: { 'house/no-text-keys': 'error' },
   },
   {
     files: ['tests/**/*.ts'],

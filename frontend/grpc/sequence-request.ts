@@ -1,6 +1,7 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js'
 import { ServeError } from '../../protocol/errors.ts'
 import { headerLine } from '../../protocol/header-lines.ts'
+import { ownValue } from '../../protocol/own-keys.ts'
 import type { InferenceRequest } from '../models/job.ts'
 import { isTrue, newSequenceId, type SequenceHeaders } from '../models/sequence-headers.ts'
 import { inferenceRequest, type PredictionsRequest } from './request.ts'
@@ -37,5 +38,5 @@ export function sequenceRequest(
 }
 
 function isMarked(message: PredictionsRequest, name: string): boolean {
-  return isTrue(message.input?.[name]?.toString())
+  return isTrue(ownValue(message.input ?? {}, name)?.toString())
 }

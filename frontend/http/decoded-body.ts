@@ -12,7 +12,11 @@ type Inflate = (
 ) => void
 
 const NO_BYTES = Buffer.alloc(0)
-const ENCODINGS: Readonly<Record<string, Inflate>> = { gzip: gunzip, 'x-gzip': gunzip, deflate: inflate }
+const ENCODINGS: ReadonlyMap<string, Inflate> = new Map<string, Inflate>([
+  ['gzip', gunzip],
+  ['x-gzip', gunzip],
+  ['deflate', inflate],
+])
 
 /**
  * The body as it was before compression, both limited by `maxBytes`; the request then says nothing of it any more. Not for TorchServe's
@@ -24,7 +28,7 @@ export function readDecoded(req: IncomingMessage, res: ServerResponse, maxBytes:
     return
   }
   const encoding = req.headers['content-encoding']?.toLowerCase() ?? 'identity'
-  const decode = ENCODINGS[encoding]
+  const decode = ENCODINGS.get(encoding)
   if (decode === undefined && encoding !== 'identity') {
     done(new ServeError('UNSUPPORTED_ENCODING', 'The content encoding must be gzip or deflate'), NO_BYTES)
     return

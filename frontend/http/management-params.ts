@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import { ServeError } from '../../protocol/errors.ts'
+import { ownValue } from '../../protocol/own-keys.ts'
 import { readBody } from './body.ts'
 import { mediaType } from './request-headers.ts'
 
@@ -58,7 +59,7 @@ export function queryParams(ctx: Context): Params {
 export async function queryOrJsonParams(ctx: Context, maxBytes: number): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
   const fields = parseObject(await jsonBody(ctx, maxBytes))
-  return new Params((name) => (Object.hasOwn(fields, name) ? fieldText(name, fields[name]) : undefined))
+  return new Params((name) => fieldText(name, ownValue(fields, name)))
 }
 
 function jsonBody(ctx: Context, maxBytes: number): Promise<string> {

@@ -7,6 +7,7 @@ import { rawFromJson } from '../../../protocol/tensors/from-json.ts'
 import type { InferRequest } from '../../../protocol/tensors/message.ts'
 import { checkParameters, elementCount, type RawTensor } from '../../../protocol/tensors/tensor.ts'
 import { elementsJson } from '../../../protocol/tensors/to-json.ts'
+import { setOwn } from '../../../protocol/own-keys.ts'
 import type { Answer } from '../../open-inference/answers.ts'
 import type { TensorMetadata } from '../../open-inference/settings.ts'
 
@@ -33,7 +34,7 @@ export function generateRequest(
   for (const [name, given] of Object.entries({ ...checkParameters(parameters), ...others })) {
     const input = declared.find((each) => each.name === name)
     if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
-    else left[name] = given
+    else setOwn(left, name, given)
   }
   return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
 }
