@@ -69,6 +69,7 @@ export function createGrpcServers(deps: GrpcDeps): GrpcServers {
 
 /** The inference and the management service, each on a listener of its own. */
 export class GrpcServers {
+  readonly #log: GrpcLog
   readonly #settings: GrpcSettings
   readonly #inference: GrpcListener
   readonly #management: GrpcListener
@@ -83,6 +84,7 @@ export class GrpcServers {
     const logged = accessLogged(deps.accessLog)
     const options = serverOptions(settings)
     this.#settings = settings
+    this.#log = deps.log
     this.#inference = new GrpcListener('gRPC inference', {
       ...options,
       ...connectionAge(
@@ -182,7 +184,7 @@ export class GrpcServers {
     )
     this.#health.push(healthService)
     server.addService(health.definition, healthService.implementation())
-    const reflected = reflectionService([...own, health, reflection, reflectionAlpha])
+    const reflected = reflectionService([...own, health, reflection, reflectionAlpha], this.#log)
     server.addService(reflection.definition, reflected)
     server.addService(reflectionAlpha.definition, reflected)
   }
