@@ -18,6 +18,12 @@ const CLIENT_LEFT = 499
 /** How long a finished answer may lie unread. */
 const UNREAD_LIMIT_MS = 60_000
 
+/** Each of them ends a line of an event stream (WHATWG HTML, server-sent events): what follows would be a field, or an event, of the handler's making. */
+const LINE_ENDS = /[\r\n]/g
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+const SPACE = 0x20
+
 const HEARTBEAT = Buffer.from(': keep-alive\n\n')
 
 /** Where the events come from: a job, or something that runs several. */
@@ -92,13 +98,13 @@ export class SseReply implements LiveReply, Beating {
   }
 
   /**
-   * One event; `data` is a text without line ends, as JSON.stringify makes it. Opens the stream if need be.
+   * One event; a line end in `data` becomes a space, which is the same in JSON. Opens the stream if need be.
    * False: the connection is full, the source will hear `drained`.
    */
   event(data: string): boolean {
     if (this.#ended) return true
     this.open()
-    return this.#write(Buffer.from(`data: ${data}\n\n`))
+    return this.#write(Buffer.from(`data: ${data.replace(LINE_ENDS, ' ')}\n\n`))
   }
 
   /** The same for a text that is bytes already: from..to of `chunk`, which is not kept. */
@@ -108,6 +114,7 @@ export class SseReply implements LiveReply, Beating {
     const event = Buffer.allocUnsafe(to - from + 8)
     event.write('data: ', 0, 'latin1')
     event.set(chunk.subarray(from, to), 6)
+    withoutLineEnds(event, 6, to - from + 6)
     event.write('\n\n', to - from + 6, 'latin1')
     return this.#write(event)
   }
@@ -164,5 +171,13 @@ export class SseReply implements LiveReply, Beating {
 
   #limitFlush(): void {
     if (this.#socket.writableNeedDrain) this.#socket.setTimeout(UNREAD_LIMIT_MS)
+  }
+}
+
+function withoutLineEnds(event: Buffer, from: number, to: number): void {
+  for (const lineEnd of [CARRIAGE_RETURN, LINE_FEED]) {
+    for (let at = event.indexOf(lineEnd, from); at !== -1 && at < to; at = event.indexOf(lineEnd, at + 1)) {
+      event[at] = SPACE
+    }
   }
 }
