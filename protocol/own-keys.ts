@@ -1,6 +1,7 @@
 /**
- * The only doors to an object whose key is any text. `record[key]` would find `constructor` and `toString` in every object, and an
- * assignment to `__proto__` changes the object's prototype; the lint rule house/no-text-keys forbids both. A table of ours is a Map.
+ * The only doors to an object whose key is any text. `record[key]` would find `constructor` and `toString` in
+ * every object, and an assignment to `__proto__` changes the object's prototype; the lint rule
+ * house/no-text-keys forbids both. A table of ours is a Map.
  */
 
 /** What the object itself has under the key; undefined: nothing. */

@@ -6,8 +6,8 @@ import { logFailure, type GrpcLog } from './log.ts'
 const FAILED: CallError = { code: Status.INTERNAL, details: 'Internal server error' }
 
 /**
- * A listener of one call: grpc-js catches no exception there, so it would end the process. It fails this call alone, as `fail` does it: not at all where the call
- * is over already.
+ * A listener of one call: grpc-js catches no exception there, so it would end the process. It fails this call
+ * alone, as `fail` does it: not at all where the call is over already.
  */
 export function guarded<Args extends unknown[]>(
   log: GrpcLog,

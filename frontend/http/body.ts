@@ -45,8 +45,9 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
 }
 
 /**
- * Reads a whole body of at most max_request_size; sends `100 Continue` first if the client waits for it. The bytes are joined as they come, so that many small
- * pieces take no more memory than one large one. When the client leaves before, `done` is never called.
+ * Reads a whole body of at most max_request_size; sends `100 Continue` first if the client waits for it. The
+ * bytes are joined as they come, so that many small pieces take no more memory than one large one. When the
+ * client leaves before, `done` is never called.
  */
 export function readBody(
   { log, settings }: RestState,

@@ -18,8 +18,9 @@ const DECODERS: ReadonlyMap<string, CreateDecoder> = new Map<string, CreateDecod
 ])
 
 /**
- * The body as it was before compression, both limited by max_request_size; the request then says nothing of it any more. Not for TorchServe's
- * routes, where handlers unpack for themselves. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
+ * The body as it was before compression, both limited by max_request_size; the request then says nothing of
+ * it any more. Not for TorchServe's routes, where handlers unpack for themselves. Fails with
+ * PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
  */
 export function readDecoded(state: RestState, res: ServerResponse, done: Done): void {
   const { req } = res

@@ -5,8 +5,9 @@ import { logFailure } from './log-failure.ts'
 import type { RestLog } from './rest-state.ts'
 
 /**
- * A listener of a stream that belongs to one request, or what runs when it is done. Nothing else catches an exception there: it would end the process.
- * It fails this request alone: 500 if nothing was sent yet, else its connection ends.
+ * A listener of a stream that belongs to one request, or what runs when it is done. Nothing else catches an
+ * exception there: it would end the process. It fails this request alone: 500 if nothing was sent yet, else
+ * its connection ends.
  */
 export function guarded<Args extends unknown[]>(
   log: RestLog,

@@ -18,7 +18,10 @@ const CLIENT_LEFT = 499
 /** How long a finished answer may lie unread. */
 const UNREAD_LIMIT_MS = 60_000
 
-/** Each of them ends a line of an event stream (WHATWG HTML, server-sent events): what follows would be a field, or an event, of the handler's making. */
+/**
+ * Each of them ends a line of an event stream (WHATWG HTML, server-sent events): what follows would be a
+ * field, or an event, of the handler's making.
+ */
 const LINE_ENDS = /[\r\n]/g
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a

@@ -214,7 +214,10 @@ export class Job implements Limited {
     }
   }
 
-  /** The sink threw. Answers are read from the worker's socket: going on, the exception would fail all requests of that worker. */
+  /**
+   * The sink threw. Answers are read from the worker's socket: going on, the exception would fail all
+   * requests of that worker.
+   */
   #broke(thrown: unknown): true {
     const error = ServeError.from(thrown)
     if (this.outcome === undefined) this.abort(error, 'failed')
