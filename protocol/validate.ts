@@ -1,4 +1,4 @@
-import { DIALECTS } from './dialects.ts'
+import { DIALECTS } from '../common/dialects.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { ownValue } from './own-keys.ts'
 

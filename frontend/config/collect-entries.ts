@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../protocol/own-keys.ts'
 import { closest } from './edit-distance.ts'
 import { INERT_KEYS, inertEnvName } from './inert-keys.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../protocol/own-keys.ts'
 import { oneLine, type Entry } from './properties.ts'
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/json.ts'
+import { isObject } from '../../common/json.ts'
 import { ownValue } from '../../protocol/own-keys.ts'
 
 /**

@@ -1,14 +1,14 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
-import { readBody } from '../../frontend/http/body.ts'
-import { readDecoded } from '../../frontend/http/decoded-body.ts'
-import { guarded } from '../../frontend/http/guarded.ts'
-import type { RestState } from '../../frontend/http/rest-state.ts'
-import { guarded as guardedCall } from '../../frontend/grpc/guarded.ts'
-import { Job, jobLimits, type JobHolder } from '../../frontend/models/job.ts'
-import type { ReplySink } from '../../frontend/models/reply-sink.ts'
-import type { ServeError } from '../../protocol/errors.ts'
+import { readBody } from '../../frontend/edge/http/body.ts'
+import { readDecoded } from '../../frontend/edge/http/decoded-body.ts'
+import { guarded } from '../../frontend/edge/http/guarded.ts'
+import type { RestState } from '../../frontend/edge/http/rest-state.ts'
+import { guarded as guardedCall } from '../../frontend/edge/grpc/guarded.ts'
+import { Job, jobLimits, type JobHolder } from '../../frontend/jobs/job.ts'
+import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
+import type { ServeError } from '../../common/errors.ts'
 
 let server: Server | undefined
 const logged: unknown[] = []

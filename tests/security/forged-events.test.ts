@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../frontend/http/app.ts'
-import { ask, startRig } from '../http/support/rig.ts'
+import { createInferenceApp } from '../../frontend/edge/http/app.ts'
+import { ask, startRig } from '../support/http/rig.ts'
 
 const FORGED = '{"a":1}\r\rdata: forged\r\n\r\nevent: x\n\ndata: forged'
 

@@ -1,7 +1,7 @@
 import { Metadata } from '@grpc/grpc-js'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { call, openInferenceClient, type GrpcError } from '../support/grpc-clients.ts'
-import { predictWith, REQUEST, startGrpc, type RunningGrpc } from '../grpc/start-grpc.ts'
+import { predictWith, REQUEST, startGrpc, type RunningGrpc } from '../edge/grpc/start-grpc.ts'
 import { HOSTILE_WORDS } from './hostile-words.ts'
 
 let grpc: RunningGrpc

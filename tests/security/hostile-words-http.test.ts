@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { createInferenceApp, createManagementApp, createMetricsApp } from '../../frontend/http/app.ts'
-import { ask, startRig, Wire, type Rig } from '../http/support/rig.ts'
+import { createInferenceApp, createManagementApp, createMetricsApp } from '../../frontend/edge/http/app.ts'
+import { ask, startRig, Wire, type Rig } from '../support/http/rig.ts'
 import { HOSTILE_WORDS } from './hostile-words.ts'
 
 /** The status line of a request on a connection of its own: one that stays open never gets there. */

@@ -1,0 +1,86 @@
+import type { ServerResponse } from 'node:http'
+import { ServeError } from '../../../common/errors.ts'
+import type { InputPart } from '../../jobs/job.ts'
+import { BodyCollector } from './body-collector.ts'
+import { parseForm } from './form.ts'
+import { guarded } from './guarded.ts'
+import { parseMultipart } from './multipart.ts'
+import { declaredLength, hasBody, mediaType } from './request-headers.ts'
+import type { RestState } from './rest-state.ts'
+
+type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
+
+const NO_BYTES = Buffer.alloc(0)
+
+/**
+ * The body as the handler's inputs (spec 1.6): fields of a form, or one part `body`. Calls back at once when there is no body.
+ * Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
+ */
+export function readParts(state: RestState, res: ServerResponse, done: PartsCallback): void {
+  const { req } = res
+  const header = req.headers['content-type']
+  const contentType = mediaType(header)
+  if (!hasBody(req)) {
+    done(undefined, [{ name: 'body', contentType, data: NO_BYTES }])
+    return
+  }
+  readBody(state, res, (error, body) => {
+    if (error !== undefined) done(error, [])
+    else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
+    else parseBody(body, header!, contentType, guarded(state.log, res, done))
+  })
+}
+
+function parseBody(body: Buffer, header: string, contentType: string, done: PartsCallback): void {
+  switch (contentType.toLowerCase()) {
+    case 'multipart/form-data':
+      parseMultipart(body, header, done)
+      return
+    case 'application/x-www-form-urlencoded':
+      readForm(body, done)
+      return
+    default:
+      done(undefined, [{ name: 'body', contentType, data: body }])
+  }
+}
+
+/**
+ * Reads a whole body of at most max_request_size; sends `100 Continue` first if the client waits for it. The
+ * bytes are joined as they come, so that many small pieces take no more memory than one large one. When the
+ * client leaves before, `done` is never called.
+ */
+export function readBody(
+  { log, settings }: RestState,
+  res: ServerResponse,
+  done: (error: ServeError | undefined, body: Buffer) => void,
+): void {
+  const { req } = res
+  if (req.headers.expect !== undefined) res.writeContinue()
+  const body = new BodyCollector(Math.min(settings.maxRequestSize, declaredLength(req)))
+  let finished = false
+  const finish = (error: ServeError | undefined): void => {
+    if (finished) return
+    finished = true
+    done(error, error === undefined ? body.bytes() : NO_BYTES)
+  }
+  const take = (chunk: Buffer): void => {
+    if (finished || body.add(chunk)) return
+    finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+  }
+  req.on('data', guarded(log, res, take))
+  req.on(
+    'end',
+    guarded(log, res, () => finish(undefined)),
+  )
+}
+
+function readForm(body: Buffer, done: PartsCallback): void {
+  let parts: InputPart[]
+  try {
+    parts = parseForm(body)
+  } catch (thrown) {
+    done(ServeError.from(thrown), [])
+    return
+  }
+  done(undefined, parts)
+}
