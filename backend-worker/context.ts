@@ -14,7 +14,7 @@ import type { Model } from './model.ts'
 import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
-import { ownValue } from '../protocol/own-keys.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 /** The further inputs of a request whose client sends several; for adapters of this package. */
 export const INPUTS = Symbol('inputs')

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
-import { setOwn } from '../protocol/own-keys.ts'
+import { setOwn } from '../common/own-keys.ts'
 import type { HandlerRequest } from './handler.ts'
 
 /**

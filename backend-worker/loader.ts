@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
-import { ownValue } from '../protocol/own-keys.ts'
+import { ownValue } from '../common/own-keys.ts'
 import { defaultHandle, NATIVE_METHODS } from './native.ts'
 
 type Exports = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-import { setOwn } from '../protocol/own-keys.ts'
+import { setOwn } from '../common/own-keys.ts'
 
 /** Status and headers that a handler chose for one answer; they travel with its first response. */
 export interface ResponseHead {

@@ -1,4 +1,4 @@
-import { setOwn } from '../protocol/own-keys.ts'
+import { setOwn } from './own-keys.ts'
 
 /**
  * Request headers as they travel to the worker: one text of names and values, each followed by a line feed. Most handlers

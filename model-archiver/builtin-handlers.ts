@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { packageRoot } from './package-root.ts'
-import { ownValue } from '../protocol/own-keys.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 interface Builtin {
   /** Below dist. */

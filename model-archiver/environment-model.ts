@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseJson } from '../common/json.ts'
-import { setOwn } from '../protocol/own-keys.ts'
+import { setOwn } from '../common/own-keys.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

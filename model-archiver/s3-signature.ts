@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import { ownValue } from '../protocol/own-keys.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 export interface S3Credentials {
   readonly accessKeyId: string

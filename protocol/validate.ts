@@ -1,6 +1,6 @@
 import { DIALECTS } from '../common/dialects.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
-import { ownValue } from './own-keys.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 /** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */
 

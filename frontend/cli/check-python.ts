@@ -4,7 +4,7 @@ import { findPython, type PythonEnvironment } from '../workers/python/environmen
 import { readHandler } from '../workers/python/environment/read-handler.ts'
 import type { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /** What a Python archive needs: an interpreter with TorchServe and PyTorch, its handler, and what that imports. */
 export async function checkPython(

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { setOwn } from '../../protocol/own-keys.ts'
+import { setOwn } from '../../common/own-keys.ts'
 import { collectEntries, type Sources } from './collect-entries.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { KeySpec } from './key-spec.ts'

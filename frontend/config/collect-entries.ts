@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import { closest } from './edit-distance.ts'
 import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'

@@ -1,4 +1,4 @@
-import { setOwn } from '../../protocol/own-keys.ts'
+import { setOwn } from '../../common/own-keys.ts'
 
 /** The server's environment as the processes that run a model's code get it: without what `blacklist_env_vars` names. */
 export function inheritedEnv(blacklist: RegExp | undefined): Record<string, string> {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import { oneLine, type Entry } from './properties.ts'
 
 /** Fields of a log config file and the keys that they set. */

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
-import { setOwn } from '../../protocol/own-keys.ts'
+import { setOwn } from '../../common/own-keys.ts'
 import type { Entry, Environment } from './properties.ts'
 
 /** MLServer's file about the server, in the model store (spec 3.5). */

@@ -1,6 +1,6 @@
 import { Properties, PropertiesNodeType } from 'properties-file/parser'
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /** The text that somebody gave to a key, and where. */
 export interface Entry {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { headerLine, splitHeaders } from '../../common/header-lines.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { InferenceRequest } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'

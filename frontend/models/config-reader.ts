@@ -1,5 +1,5 @@
 import { isObject } from '../../common/json.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /**
  * Reads single keys of a model-config.yaml. As in TorchServe (spec 5.2), a value of the wrong type is a warning, and the

@@ -1,5 +1,5 @@
 import { isObject } from '../../common/json.ts'
-import { ownValue } from '../../protocol/own-keys.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /** Checked values of the runtime's settings; all throw an Error that names the key. */
 

@@ -3,7 +3,7 @@ import ts from 'typescript'
 /**
  * Forbids a key that is any text on an object that has a prototype: `constructor` and `__proto__` are found
  * there as well. A key of a closed set (a union of literals, an enum, a number) is fine. For any other there
- * are Map, and ownValue and setOwn of protocol/own-keys.ts.
+ * are Map, and ownValue and setOwn of common/own-keys.ts.
  */
 export const noTextKeys = {
   meta: {
@@ -11,7 +11,7 @@ export const noTextKeys = {
     schema: [],
     messages: {
       lookup:
-        'A key that is any text must not be looked up in an object with a prototype: `constructor` is found there. Use a Map, or ownValue and setOwn of protocol/own-keys.ts.',
+        'A key that is any text must not be looked up in an object with a prototype: `constructor` is found there. Use a Map, or ownValue and setOwn of common/own-keys.ts.',
       assign: 'Object.assign sets the prototype when its source has a key `__proto__`. Use a spread.',
     },
   },

@@ -7,7 +7,7 @@ import { rawFromJson } from '../../../common/tensors/from-json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { checkParameters, elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { elementsJson } from '../../../common/tensors/to-json.ts'
-import { setOwn } from '../../../protocol/own-keys.ts'
+import { setOwn } from '../../../common/own-keys.ts'
 import type { Answer } from './answers.ts'
 import type { TensorMetadata } from './settings.ts'
 

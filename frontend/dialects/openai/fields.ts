@@ -1,6 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
 import { isObject } from '../../../common/json.ts'
-import { ownValue } from '../../../protocol/own-keys.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 
 /** Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with the field as `param`. */
 export class Fields {

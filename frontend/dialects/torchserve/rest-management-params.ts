@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { ServeError } from '../../../common/errors.ts'
-import { ownValue } from '../../../protocol/own-keys.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import { readBody } from '../../edge/http/body.ts'
 import { mediaType } from '../../edge/http/request-headers.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'

@@ -2,7 +2,7 @@ import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync, type Options, type PackageDefinition } from '@grpc/proto-loader'
 import { protoDir } from '../../package-info.ts'
 import type { StreamShape } from '../../dialects/open-inference/grpc-shape.ts'
-import { ownValue } from '../../../protocol/own-keys.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 
 const TORCHSERVE = 'org.pytorch.serve.grpc'
 const INFERENCE = `${TORCHSERVE}.inference.InferenceAPIsService`

@@ -1,5 +1,5 @@
 import { ServeError, type ErrorCode } from '../../../common/errors.ts'
-import { ownValue } from '../../../protocol/own-keys.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 
 /** What TorchServe's worker says when something went wrong (spec 1.3); any other text is a PredictionException of the handler. */
 const CODES: Readonly<Record<string, ErrorCode>> = {

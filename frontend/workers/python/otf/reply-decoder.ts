@@ -1,6 +1,6 @@
 import { ServeError } from '../../../../common/errors.ts'
 import { UnreadBytes } from '../../../../common/unread-bytes.ts'
-import { setOwn } from '../../../../protocol/own-keys.ts'
+import { setOwn } from '../../../../common/own-keys.ts'
 
 /** The answer to one request, or one item of its stream. */
 export interface OtfAnswer {
