@@ -178,8 +178,8 @@ export class CallGate {
 
   #countRefusal(connection: Connection, session: Http2Session): void {
     if (connection.authorized || ++connection.refused < MAX_REFUSED_CALLS) return
-    // What has been answered leaves first.
-    setImmediate(() => session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM))
+    // At once: hundreds of calls may have come with the same read of the socket.
+    session.destroy(new Error('No call of this connection was let in'), NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   #connectionOf(session: Http2Session): Connection {

@@ -79,7 +79,8 @@ export function createGrpcServers(deps: GrpcDeps): GrpcServers {
 /** The inference and the management service, each on a listener of its own. */
 export class GrpcServers {
   readonly #settings: GrpcSettings
-  readonly #inference: GrpcListener
+  /** The listener of the inference API. */
+  readonly inference: GrpcListener
   readonly #management: GrpcListener
   readonly #openInference: GrpcListener | undefined
   readonly #triton: GrpcListener | undefined
@@ -103,7 +104,7 @@ export class GrpcServers {
       const implementation = openInferenceService(deps)
       inference.push({ service: loadOpenInference(), implementation, access: withInferenceToken })
     }
-    this.#inference = new GrpcListener({
+    this.inference = new GrpcListener({
       ...deps,
       name: 'gRPC inference',
       served: this.#withHealth(inference, services, () => isServerReady(models)),
@@ -172,7 +173,7 @@ export class GrpcServers {
     const { grpcInferenceAddress, grpcInferencePort, grpcManagementAddress, grpcManagementPort } =
       this.#settings
     try {
-      const inference = await this.#inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
+      const inference = await this.inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
       const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort, tls)
       return { inference, management, ...(await this.#listenV2(tls)) }
     } catch (error) {
@@ -201,7 +202,7 @@ export class GrpcServers {
   }
 
   #listeners(): GrpcListener[] {
-    const all = [this.#inference, this.#management, this.#openInference, this.#triton]
+    const all = [this.inference, this.#management, this.#openInference, this.#triton]
     return all.filter((listener) => listener !== undefined)
   }
 

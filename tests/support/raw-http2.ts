@@ -54,7 +54,8 @@ export class RawHttp2 {
   }
 
   async ready(): Promise<void> {
-    if (this.socket.connecting) await once(this.socket, 'connect')
+    // A connection that the server resets may never be told as one.
+    if (this.socket.connecting) await once(this.socket, 'connect').catch(() => undefined)
   }
 
   frame(type: number, flags: number, stream: number, payload: Buffer): void {
