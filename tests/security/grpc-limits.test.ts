@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type IncomingHttpHeaders } from 'node:http2'
 import { gzipSync } from 'node:zlib'
-import { status, type Server } from '@grpc/grpc-js'
+import { status, Server } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { http2ServersOf } from '../../frontend/grpc/http2-servers.ts'
 import type { GrpcSettings } from '../../frontend/grpc/server.ts'
@@ -300,7 +300,7 @@ describe.each([
   })
 })
 
-test('a grpc-js that keeps its servers elsewhere is told at the start', async () => {
+test('a grpc-js whose HTTP/2 servers cannot be found is an error, not a server without limits', async () => {
   await start()
-  expect(() => http2ServersOf({} as Server)).toThrow(/@grpc\/grpc-js/)
+  expect(() => http2ServersOf(new Server())).toThrow(/@grpc\/grpc-js/)
 })
