@@ -4,8 +4,8 @@ import { connect, type IncomingHttpHeaders } from 'node:http2'
 import { gzipSync } from 'node:zlib'
 import { status, Server } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { http2ServersOf } from '../../frontend/grpc/http2-servers.ts'
-import type { GrpcSettings } from '../../frontend/grpc/server.ts'
+import { http2ServersOf } from '../../frontend/edge/grpc/http2-servers.ts'
+import type { GrpcSettings } from '../../frontend/edge/grpc/server.ts'
 import {
   failure,
   metadata,
@@ -14,7 +14,7 @@ import {
   startGrpc,
   token,
   type RunningGrpc,
-} from '../grpc/start-grpc.ts'
+} from '../edge/grpc/start-grpc.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 
 const SERVICE = '/org.pytorch.serve.grpc.inference.InferenceAPIsService'

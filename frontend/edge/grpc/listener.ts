@@ -1,0 +1,146 @@
+import { lookup } from 'node:dns/promises'
+import type { Http2SecureServer, Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { isIPv6 } from 'node:net'
+import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
+import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ServedService } from './access.ts'
+import { CallGate, type StreamTaker } from './call-gate.ts'
+import { ConnectionGate } from './connection-gate.ts'
+import { http2ServersOf } from './http2-servers.ts'
+import type { GrpcLimits } from './limits.ts'
+
+/** Where a listener really listens. */
+export interface BoundAddress {
+  /** An IP address, IPv6 without brackets. */
+  readonly host: string
+  readonly port: number
+}
+
+/** Private key and certificate chain of the server, as PEM. */
+export interface GrpcTls {
+  readonly key: Buffer
+  readonly cert: Buffer
+}
+
+interface GrpcListenerOptions {
+  /** Tells the listeners apart in errors. */
+  readonly name: string
+  readonly served: readonly ServedService[]
+  readonly authorizer: Authorizer
+  readonly limits: GrpcLimits
+  readonly accessLog: AccessLog | undefined
+  readonly grpc: ServerOptions
+}
+
+/** One gRPC server on one address. Its connections and calls pass its gates before grpc-js sees them. */
+export class GrpcListener {
+  readonly calls: CallGate
+  readonly connections: ConnectionGate
+  readonly #server: Server
+  readonly #name: string
+  readonly #limits: GrpcLimits
+
+  constructor({ name, served, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
+    this.#name = name
+    this.#limits = limits
+    this.calls = new CallGate(served, { authorizer, limits, accessLog })
+    this.connections = new ConnectionGate(limits)
+    this.#server = new Server({
+      ...grpc,
+      'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
+      ...(limits.grpcMaxConnectionIdle > 0 && {
+        'grpc.max_connection_idle_ms': limits.grpcMaxConnectionIdle * 1_000,
+      }),
+      interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
+    })
+    for (const { service, implementation } of served) {
+      this.#server.addService(service.definition, implementation)
+    }
+  }
+
+  /**
+   * Starts to listen, with TLS if there is a key; port 0 takes any free one. A host name stands for its first address only: grpc-js would try them
+   * all and be content with one, so a taken port could go unnoticed. @throws ServeError CONFIG
+   */
+  async listen(host: string, port: number, tls: GrpcTls | undefined): Promise<BoundAddress> {
+    try {
+      const { address } = await lookup(host)
+      const bracketed = isIPv6(address) ? `[${address}]` : address
+      return { host: address, port: await this.#bind(`${bracketed}:${port}`, credentialsFor(tls)) }
+    } catch (cause) {
+      throw new ServeError(
+        'CONFIG',
+        `The ${this.#name} listener cannot use ${host}:${port}: ${reason(cause)}`,
+        { cause },
+      )
+    }
+  }
+
+  /** No new connections or calls; resolves when the running calls have ended. */
+  drain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.tryShutdown(() => resolve())
+    })
+  }
+
+  /** Breaks every connection now. Needs grpc-js's channelz: without it, 1.14 does not find the connections. */
+  forceShutdown(): void {
+    this.#server.forceShutdown()
+  }
+
+  #bind(address: string, credentials: ServerCredentials): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.bindAsync(address, credentials, (error, bound) => {
+        try {
+          if (error !== null) throw error
+          for (const server of http2ServersOf(this.#server)) this.#guard(server)
+          resolve(bound)
+        } catch (thrown) {
+          reject(thrown instanceof Error ? thrown : new Error(String(thrown)))
+        }
+      })
+    })
+  }
+
+  #guard(server: Http2Server | Http2SecureServer): void {
+    this.connections.guard(server)
+    server.updateSettings({
+      maxConcurrentStreams: this.#limits.grpcMaxConcurrentStreams,
+      maxHeaderListSize: this.#limits.grpcMaxMetadataSize,
+    })
+    const takers = server.listeners('stream') as StreamTaker[]
+    server.removeAllListeners('stream')
+    server.on(
+      'stream',
+      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+        const letIn = (): void => {
+          for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+        }
+        const isLetIn = this.calls.take(stream, headers, rawHeaders, letIn)
+        if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+      },
+    )
+  }
+}
+
+/** Clients need no certificate of their own, as in TorchServe. */
+function credentialsFor(tls: GrpcTls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }], false)
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is already in use',
+  EACCES: 'permission denied',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'the host name is unknown',
+}
+
+/** grpc-js keeps the system's error only as text: `No address added ... errors: [listen EADDRINUSE: ...]`. */
+function reason(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  const code = /\bE[A-Z]{3,}\b/.exec(message)?.[0] ?? ''
+  return REASONS[code] ?? message
+}
