@@ -3,6 +3,7 @@ import { lstat, mkdir, rm, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
+import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
 
@@ -38,7 +39,11 @@ export async function createWorkspace(
   await refuseForeign(models)
   const root = join(models, randomBytes(16).toString('hex'))
   await mkdir(root, { mode: 0o700 })
-  const dispose = (): Promise<void> => rm(root, { recursive: true, force: true, maxRetries: 3 })
+  const disposed = removeAtExit(root)
+  const dispose = async (): Promise<void> => {
+    await rm(root, { recursive: true, force: true, maxRetries: 3 })
+    disposed()
+  }
   try {
     claimFolder(root)
     return { root, place: await layOut(root, packageRoot, modules), dispose }
