@@ -1,8 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { constants, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
-import { removeAtExit } from '../../model-archiver/exit-removal.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import { inside } from '../../model-archiver/handler-entry.ts'
 import { ServeError } from '../../protocol/errors.ts'
@@ -15,10 +12,10 @@ import { findGpus } from '../workers/gpus.ts'
 import { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
 import { archiveDifferences } from './archive-differences.ts'
+import { checkFolder } from './check-folder.ts'
 import { checkPython } from './check-python.ts'
 import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
-import { watchStopSignals } from './stop-signals.ts'
 
 /**
  * Says of an archive or a model's folder what a server with these settings would run, what would differ from TorchServe, and what is
@@ -26,10 +23,7 @@ import { watchStopSignals } from './stop-signals.ts'
  * @returns the exit status: 0 it runs here, 1 something is missing here or the settings cannot be used, 2 the archive cannot be used
  */
 export async function checkArchive(file: string, flags: CliFlags, output: Output): Promise<number> {
-  const stop = watchStopSignals((status) => process.exit(status))
-  stop.signal.addEventListener('abort', () => exitFor(stop.signal.reason as NodeJS.Signals))
-  const tempDir = await mkdtemp(join(tmpdir(), 'torchserve-ts-check-'))
-  const removed = removeAtExit(tempDir)
+  const { tempDir, dispose } = await checkFolder()
   const report = new ArchiveReport()
   try {
     const loaded = await loadSettings(flags)
@@ -39,17 +33,10 @@ export async function checkArchive(file: string, flags: CliFlags, output: Output
     output.err(`torchserve-ts: ${describeFailure(error)}`)
     return 1
   } finally {
-    await rm(tempDir, { recursive: true, force: true })
-    removed()
-    stop.unwatch()
+    await dispose()
   }
   report.print(output)
   return report.status
-}
-
-/** Ends with the status that a shell gives who was ended by that signal; what was unpacked goes with the process. */
-function exitFor(signal: NodeJS.Signals): void {
-  process.exit(128 + constants.signals[signal])
 }
 
 /** A path, or a name in the model store. @throws ServeError MODEL_NOT_FOUND */
