@@ -30,7 +30,7 @@ export class ByteReader {
 
   /** So many bytes in the pieces that they come in. @throws Error when the end comes before */
   async *each(bytes: number): AsyncGenerator<Buffer, void> {
-    for (let left = bytes; left > 0; ) {
+    for (let left = bytes; left > 0;) {
       const part = await this.some(left)
       if (part === undefined) throw new Error(`it ends ${left} bytes too early`)
       left -= part.length

@@ -110,7 +110,7 @@ class TarUnpacking {
 
   async #skipTail(): Promise<void> {
     let tail = 0
-    for (let part; (part = await this.#reader.some(CHUNK_BYTES)) !== undefined; ) {
+    for (let part; (part = await this.#reader.some(CHUNK_BYTES)) !== undefined;) {
       tail += part.length
       if (tail > MAX_TAIL_BYTES)
         throw new ServeError(

@@ -76,6 +76,9 @@ function tookTooLong(seconds: number): ServeError {
 function failed(cause: unknown): ServeError {
   const { code, message } = cause as NodeJS.ErrnoException
   if (code === 'ERR_WORKER_OUT_OF_MEMORY')
-    return new ServeError('INVALID_ARCHIVE', `The archive takes more than ${HEAP_MB} MiB of memory to unpack.`)
+    return new ServeError(
+      'INVALID_ARCHIVE',
+      `The archive takes more than ${HEAP_MB} MiB of memory to unpack.`,
+    )
   return new ServeError('INTERNAL', `The archive could not be unpacked: ${message}`, { cause })
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
+import { removeFolder } from './remove-folder.ts'
 import { asArchiveError, type UnpackTask } from './unpack-into.ts'
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack-limits.ts'
 import { unpackInThread } from './unpack-thread.ts'
@@ -31,7 +32,7 @@ export async function unpackArchive(
     await unpack(task, signal)
     await rename(beside, target)
   } catch (error) {
-    await rm(beside, { recursive: true, force: true, maxRetries: 3 })
+    await removeFolder(beside)
     throw asArchiveError(error)
   }
 }

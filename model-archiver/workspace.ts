@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { lstat, mkdir, rm, symlink } from 'node:fs/promises'
+import { lstat, mkdir, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ServeError } from '../protocol/errors.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
+import { removeFolder } from './remove-folder.ts'
 
 /**
  * The temporary folder of one loaded model. It is laid out so that Node's own search for packages, without hooks, finds
@@ -41,7 +42,7 @@ export async function createWorkspace(
   await mkdir(root, { mode: 0o700 })
   const disposed = removeAtExit(root)
   const dispose = async (): Promise<void> => {
-    await rm(root, { recursive: true, force: true, maxRetries: 3 })
+    await removeFolder(root)
     disposed()
   }
   try {

@@ -119,7 +119,9 @@ describe('a set of entries', () => {
     expect(() => guard().admit('x', 'file', NaN)).toThrow('more than 100 bytes')
     const many = guard()
     for (const name of ['a', 'b', 'c', 'd']) many.admit(name, 'file', 0)
-    expect(() => many.admit('e', 'file', 0)).toThrow('more than 4 files and folders. If you trust it, raise max_archive_files')
+    expect(() => many.admit('e', 'file', 0)).toThrow(
+      'more than 4 files and folders. If you trust it, raise max_archive_files',
+    )
     const deep = guard()
     expect(() => deep.admit('a/b/c/d/e', 'file', 0)).toThrow('more than 4 files and folders')
   })

@@ -26,7 +26,9 @@ async function refused(
   limits?: Partial<UnpackLimits>,
 ): Promise<{ code: string; message: string }> {
   const folder = tempFolder({ 'x.mar': bytes })
-  const error = await failure(unpackArchive(join(folder, 'x.mar'), join(folder, 'out'), { limits, unpack: unpackInto }))
+  const error = await failure(
+    unpackArchive(join(folder, 'x.mar'), join(folder, 'out'), { limits, unpack: unpackInto }),
+  )
   expect(readdirSync(folder)).toEqual(['x.mar'])
   return error
 }

@@ -85,9 +85,7 @@ export function sharedEntryZip(count: number, bytes: number): Buffer {
   const data = deflateRawSync(Buffer.alloc(bytes), { level: 9 })
   const sum = crc32(Buffer.alloc(bytes))
   const local = Buffer.concat([localHeader('f', data.length, bytes, sum), data])
-  const records = Array.from({ length: count }, (_, n) =>
-    centralRecord(`f${n}`, data.length, bytes, sum, 0),
-  )
+  const records = Array.from({ length: count }, (_, n) => centralRecord(`f${n}`, data.length, bytes, sum, 0))
   return zipOf([local], records, local.length)
 }
 
