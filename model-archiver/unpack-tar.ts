@@ -54,7 +54,7 @@ class TarUnpacking {
       const block = await this.#reader.exactly(BLOCK)
       if (block === undefined) break
       const header = new Header(block, 0, this.#own, this.#common)
-      zeros = header.nullBlock === true ? zeros + 1 : 0
+      zeros = header.nullBlock ? zeros + 1 : 0
       if (zeros === 0) await this.#take(header)
     }
     if (this.#entries === 0) throw new Error('it holds no entries')
@@ -62,7 +62,9 @@ class TarUnpacking {
   }
 
   async #take(header: Header): Promise<void> {
-    const { path, size } = header
+    const { size } = header
+    // node-tar puts the header's prefix before a name that an extended header has given whole.
+    const path = isExtension(header) ? header.path : (this.#own?.path ?? header.path)
     if (!header.cksumValid) throw new Error('a header has a wrong checksum')
     if (!path) throw new Error('an entry has no name')
     if (size === undefined || !Number.isSafeInteger(size)) throw refusedEntry(path, 'it has no size')
@@ -80,8 +82,8 @@ class TarUnpacking {
     const value = text.replace(/\0.*$/s, '')
     if (type === 'GlobalExtendedHeader') this.#common = Pax.parse(text, this.#common, true)
     else if (type === 'ExtendedHeader' || type === 'OldExtendedHeader') this.#own = Pax.parse(text, this.#own)
-    else if (type === 'NextFileHasLongLinkpath') this.#own = new Pax({ ...this.#own, linkpath: value })
-    else this.#own = new Pax({ ...this.#own, path: value })
+    else if (type === 'NextFileHasLongLinkpath') this.#own = withField(this.#own, { linkpath: value })
+    else this.#own = withField(this.#own, { path: value })
   }
 
   async #unpack(header: Header, path: string, size: number): Promise<void> {
@@ -126,6 +128,10 @@ async function* counted(chunks: AsyncIterable<Buffer>, budget: UnpackBudget): As
     budget.inflate(chunk.length)
     yield chunk
   }
+}
+
+function withField(own: Pax | undefined, field: { path: string } | { linkpath: string }): Pax {
+  return Object.assign(own ?? new Pax({}), field)
 }
 
 const EXTENSIONS: ReadonlySet<string> = new Set([
