@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 
 /** Lets so many in at once; the others wait in the order in which they came. */
 export class Turns {

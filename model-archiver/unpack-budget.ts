@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { LIMIT_KEYS, RATIO_FREE_BYTES, type UnpackLimits } from './unpack-limits.ts'
 
 /** How often the disk is looked at while files are written. */

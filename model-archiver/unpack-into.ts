@@ -1,5 +1,5 @@
 import { open, statfs } from 'node:fs/promises'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { UnpackBudget } from './unpack-budget.ts'
 import type { UnpackLimits } from './unpack-limits.ts'
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { ServeError, type WireError } from '../protocol/errors.ts'
+import { ServeError, type WireError } from '../common/errors.ts'
 import { overLimit } from './unpack-budget.ts'
 import type { UnpackTask } from './unpack-into.ts'
 import { LIMIT_KEYS } from './unpack-limits.ts'
