@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { ARCHIVE_KEYS } from './archive-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
@@ -31,6 +32,7 @@ const INT_MAX = 2_147_483_647
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...MODEL_KEYS,
+  ...ARCHIVE_KEYS,
   ...PYTHON_KEYS,
 
   jobQueueSize: key(

@@ -91,6 +91,16 @@ export interface Settings {
   readonly maxDownloadSize: number
   /** Ours: seconds that a download may take. Key download_timeout, default 3600. */
   readonly downloadTimeout: number
+  /** Ours: files and folders of an archive. Key max_archive_files, default 10000. */
+  readonly maxArchiveFiles: number
+  /** Ours: bytes of all files of an archive. Key max_unpacked_size, default 20 GiB. */
+  readonly maxUnpackedSize: number
+  /** Ours: bytes that come out of an archive for each of its own. Key max_archive_ratio, default 100. */
+  readonly maxArchiveRatio: number
+  /** Ours: seconds that an archive may take to be unpacked. Key unpack_timeout, default 600. */
+  readonly unpackTimeout: number
+  /** Ours: bytes that unpacking leaves free on the disk. Key min_free_disk, default 256 MiB. */
+  readonly minFreeDisk: number
 
   /** Requests per model version that may wait. Default 100. */
   readonly jobQueueSize: number
