@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import { describeThrown, handlerError } from './handler-error.ts'
 import { type Outlet, sendLog } from './outlet.ts'

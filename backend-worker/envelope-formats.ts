@@ -1,5 +1,5 @@
-import { ServeError } from '../protocol/errors.ts'
-import { isObject } from '../protocol/json.ts'
+import { ServeError } from '../common/errors.ts'
+import { isObject } from '../common/json.ts'
 import type { Context, HandlerResponse } from './handler.ts'
 
 /** One request out of its envelope. */

@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/json.ts'
+import { isObject } from '../common/json.ts'
 import { jsonObject, malformed, type Open } from './envelope-formats.ts'
 
 /** A tensor as the handler gets it: `data` is nested as `shape` says, of BYTES a single element alone. */

@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { body, json, kserve, type Open, type Opened } from './envelope-formats.ts'
 import { kserveV2 } from './envelope-v2.ts'
 import type { Context, Handler, HandlerRequest, HandlerResponse } from './handler.ts'

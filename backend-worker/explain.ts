@@ -1,4 +1,4 @@
-import { splitHeaders } from '../protocol/header-lines.ts'
+import { splitHeaders } from '../common/header-lines.ts'
 
 const MARK = 'explain\nTrue\n'
 

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { isPredictionException } from './prediction-exception.ts'
 
 const MAX_MESSAGE_CHARACTERS = 4096

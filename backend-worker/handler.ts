@@ -7,7 +7,7 @@ import type {
   CompletionRequest,
   EmbeddingsRequest,
   EmbeddingsResult,
-} from '../protocol/openai/types.ts'
+} from '../common/openai/types.ts'
 
 export type { MetricKind }
 

@@ -14,7 +14,7 @@
  * }
  * ```
  */
-export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../protocol/tensors/half.ts'
+export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../common/tensors/half.ts'
 export { BaseHandler } from './handler.ts'
 export type {
   Context,
@@ -47,15 +47,15 @@ export type {
   Tool,
   ToolCallDelta,
   Usage,
-} from '../protocol/openai/types.ts'
+} from '../common/openai/types.ts'
 export {
   DEFAULT_CHAT_STOPS,
   defaultChatPrompt,
   messageText,
   otherThanText,
-} from '../protocol/openai/default-chat.ts'
-export { StopFilter } from '../protocol/openai/stop-filter.ts'
-export { OpenAIRuntime } from './openai-runtime/handler.ts'
+} from '../common/openai/default-chat.ts'
+export { StopFilter } from '../common/openai/stop-filter.ts'
+export { OpenAIRuntime } from '../handlers/openai-provider/handler.ts'
 export { OpenAIError } from './openai/error.ts'
 export { PredictionException } from './prediction-exception.ts'
 export {

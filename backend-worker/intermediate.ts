@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { pushItem } from './batch.ts'
 import type { Context, HandlerResponse, RequestIds } from './handler.ts'
 import { markOwn } from './own-errors.ts'

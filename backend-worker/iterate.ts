@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import type { Batch } from './batch.ts'
 import { describeThrown } from './handler-error.ts'
 import { sendToBatch } from './intermediate.ts'

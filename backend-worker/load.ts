@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
 import { defaultHandle, NATIVE_METHODS } from './native.ts'

@@ -1,4 +1,4 @@
-import type { Dialect } from '../protocol/dialects.ts'
+import type { Dialect } from '../common/dialects.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import type { Context } from './handler.ts'
 

@@ -1,4 +1,4 @@
-import type { Dialect } from '../protocol/dialects.ts'
+import type { Dialect } from '../common/dialects.ts'
 import type { Handler } from './handler.ts'
 import type { NativeCalls } from './native-call.ts'
 import { openaiCalls } from './openai/calls.ts'

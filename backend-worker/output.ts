@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 
 const EMPTY = Buffer.alloc(0)
 

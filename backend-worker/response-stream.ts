@@ -1,5 +1,5 @@
-import { ServeError } from '../protocol/errors.ts'
-import { splitHeaders } from '../protocol/header-lines.ts'
+import { ServeError } from '../common/errors.ts'
+import { splitHeaders } from '../common/header-lines.ts'
 import {
   type CancelReason,
   itemCost,

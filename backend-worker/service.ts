@@ -1,4 +1,4 @@
-import { type Dialect, dialectOf } from '../protocol/dialects.ts'
+import { type Dialect, dialectOf } from '../common/dialects.ts'
 import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Channel, workerChannel } from '../protocol/channel.ts'
-import type { Dialect } from '../protocol/dialects.ts'
-import { ServeError } from '../protocol/errors.ts'
+import type { Dialect } from '../common/dialects.ts'
+import { ServeError } from '../common/errors.ts'
 import {
   type FromWorker,
   type LoadMessage,

@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import type { BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'

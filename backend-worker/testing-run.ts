@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { type FromWorker, itemCost, type LogMessage, type MetricKind } from '../protocol/messages.ts'
 import type { Outlet } from './outlet.ts'
 

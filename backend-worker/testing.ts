@@ -10,8 +10,8 @@
  * expect(responses[0].items).toEqual(['three', 'two', 'one', 'lift-off'])
  * ```
  */
-import { joinHeaders } from '../protocol/header-lines.ts'
-import { ServeError } from '../protocol/errors.ts'
+import { joinHeaders } from '../common/header-lines.ts'
+import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import { inEnvelope } from './envelope.ts'
 import type { Handler } from './handler.ts'

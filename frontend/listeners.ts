@@ -1,18 +1,18 @@
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
 import type { ListenAddress, Settings } from './config/settings.ts'
-import { createGrpcServers, type GrpcServers } from './grpc/server.ts'
+import { createGrpcServers, type GrpcServers } from './edge/grpc/server.ts'
 import {
   createInferenceApp,
   createManagementApp,
   createMetricsApp,
   createSharedApp,
   type RestApp,
-} from './http/app.ts'
-import { listen, type Listener } from './http/server.ts'
-import type { Logger } from './log.ts'
-import type { AccessLog } from './logs/access-log.ts'
-import type { Metrics } from './metrics/metrics.ts'
+} from './edge/http/app.ts'
+import { listen, type Listener } from './edge/http/server.ts'
+import type { Logger } from './observe/logs/logger.ts'
+import type { AccessLog } from './observe/logs/access-log.ts'
+import type { Metrics } from './observe/metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
 import type { WorkflowOperations } from './workflows/operations.ts'

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
-import type { LogFiles } from './logs/log-files.ts'
+import type { LogFiles } from './observe/logs/log-files.ts'
 
 /** How the command line starts a server; server.ts provides it as `startServer`. */
 export type StartServer = (settings: Settings, options: StartOptions) => Promise<RunningServer>

@@ -9,13 +9,13 @@ interface Builtin {
 }
 
 const OPENAI: Builtin = {
-  module: 'backend-worker/openai-runtime/handler.js',
+  module: 'handlers/openai-provider/handler.js',
   config: { asyncCommunication: true },
 }
 
 /** As many requests at once as it has sequences by default. */
 const LLAMA: Builtin = {
-  module: 'model-store/tiny-llama/handler.js',
+  module: 'handlers/gguf/handler.js',
   config: { asyncCommunication: true, maxConcurrency: 4 },
 }
 

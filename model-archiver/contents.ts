@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { DEFAULT_UNPACK_LIMITS } from './entry-guard.ts'
 import { entryNameProblem, shownName } from './entry-names.ts'
 import { expandGlob, isGlob } from './glob.ts'

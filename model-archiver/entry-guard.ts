@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { entryNameProblem, shownName } from './entry-names.ts'
 
 /** How much one archive may unpack to. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseJson } from '../protocol/json.ts'
+import { parseJson } from '../common/json.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -1,6 +1,6 @@
 import type { BuildFailure, BuildOptions, BuildResult, Message } from 'esbuild'
 import { basename } from 'node:path'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 
 type Result = BuildResult<{ metafile: true }>
 

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { downloadArchive, type DownloadLimits, notAllowed } from './download.ts'
 
 export interface LocateOptions {

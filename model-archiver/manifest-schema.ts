@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { RUNTIMES } from './runtime.ts'
 
 const modelSchema = z.looseObject(

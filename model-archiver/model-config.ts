@@ -1,5 +1,5 @@
-import { ServeError } from '../protocol/errors.ts'
-import { isObject } from '../protocol/json.ts'
+import { ServeError } from '../common/errors.ts'
+import { isObject } from '../common/json.ts'
 import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 

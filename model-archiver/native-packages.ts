@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isObject, parseJson } from '../protocol/json.ts'
+import { isObject, parseJson } from '../common/json.ts'
 
 /** Packages that only native packages depend on. */
 const NATIVE_HELPERS = [

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { builtinConfig, builtinHandler } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
 import type { UnpackLimits } from './entry-guard.ts'

@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 
 /** `node` is ours; the others mean TorchServe's Python (or C++) worker. */
 export const RUNTIMES = ['node', 'python', 'python3', 'LSP'] as const

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join, sep } from 'node:path'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { environmentFolder } from './environment-model.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import { conventionalHandler, modelFolder } from './model-folder.ts'

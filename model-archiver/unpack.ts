@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './entry-guard.ts'
 
 /**

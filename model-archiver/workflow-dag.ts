@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 
 /** Each node may run at once with every other one, so this also bounds the work of one request. */
 const MAX_NODES = 64

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 
 const text = (missing: string) => z.string(missing).min(1, missing)
 

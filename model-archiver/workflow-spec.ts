@@ -1,4 +1,4 @@
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { Dag } from './workflow-dag.ts'
 
 /** Settings of a node; the keys of a specification have dashes (spec 6.5). */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, rm, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ServeError } from '../protocol/errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { decodeFromWorker, decodeToWorker } from './codec.ts'
-import { ServeError } from './errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { FrameDecoder, type OnFrame } from './frame.ts'
 import { isItemFrame, ITEM_BODY_AT, itemId } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'

@@ -1,5 +1,5 @@
 import { Packr, RESERVE_START_SPACE } from 'msgpackr'
-import { ServeError } from './errors.ts'
+import { ServeError } from '../common/errors.ts'
 import { LENGTH_BYTES, writeLength } from './frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { readPredict } from './predict-frame.ts'

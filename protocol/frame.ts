@@ -1,5 +1,5 @@
-import { ServeError } from './errors.ts'
-import { UnreadBytes } from './unread-bytes.ts'
+import { ServeError } from '../common/errors.ts'
+import { UnreadBytes } from '../common/unread-bytes.ts'
 
 /** Every frame starts with its length: one unsigned 32-bit big-endian number, not counting itself. */
 export const LENGTH_BYTES = 4

@@ -1,5 +1,5 @@
-import type { Dialect } from './dialects.ts'
-import type { WireError } from './errors.ts'
+import type { Dialect } from '../common/dialects.ts'
+import type { WireError } from '../common/errors.ts'
 
 /**
  * What frontend and worker say to each other: two closed unions, told apart by `type`. Each message travels as one

@@ -1,4 +1,4 @@
-import { DIALECTS } from './dialects.ts'
+import { DIALECTS } from '../common/dialects.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
 /** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */

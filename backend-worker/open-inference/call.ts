@@ -4,7 +4,7 @@ import {
   STREAM_PART,
   TENSORS_TYPE,
   type InferRequest,
-} from '../../protocol/tensors/message.ts'
+} from '../../common/tensors/message.ts'
 import type { Context, HandlerRequest } from '../handler.ts'
 import { encodeRaw, type RawResponse } from './messages.ts'
 import { fromParts, toPlain } from './plain.ts'

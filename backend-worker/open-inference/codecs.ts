@@ -1,5 +1,5 @@
-import { NUMERIC, type Datatype } from '../../protocol/tensors/datatypes.ts'
-import { brainToFloats, halfToFloats } from '../../protocol/tensors/half.ts'
+import { NUMERIC, type Datatype } from '../../common/tensors/datatypes.ts'
+import { brainToFloats, halfToFloats } from '../../common/tensors/half.ts'
 import { PredictionException } from '../prediction-exception.ts'
 import type { InputTensor, OutputTensor } from './types.ts'
 

@@ -1,6 +1,6 @@
-import { ServeError } from '../../protocol/errors.ts'
-import { joinElements, splitElements } from '../../protocol/tensors/bytes.ts'
-import type { RawTensor } from '../../protocol/tensors/tensor.ts'
+import { ServeError } from '../../common/errors.ts'
+import { joinElements, splitElements } from '../../common/tensors/bytes.ts'
+import type { RawTensor } from '../../common/tensors/tensor.ts'
 import type { RawResponse } from './messages.ts'
 
 /** Of the texts of one output together. */

@@ -1,5 +1,5 @@
-import { elementEnd, type RawTensor } from '../../protocol/tensors/tensor.ts'
-import type { InferRequest } from '../../protocol/tensors/message.ts'
+import { elementEnd, type RawTensor } from '../../common/tensors/tensor.ts'
+import type { InferRequest } from '../../common/tensors/message.ts'
 import type { RawResponse } from './messages.ts'
 
 /** Several requests as one, for adaptive batching (spec 3.8): their rows one after the other. */

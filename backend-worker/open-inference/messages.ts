@@ -1,8 +1,8 @@
-import { ServeError } from '../../protocol/errors.ts'
-import { isObject } from '../../protocol/json.ts'
-import { encodeResponse, type InferRequest, selectOutputs } from '../../protocol/tensors/message.ts'
-import { checkHead, type RawTensor } from '../../protocol/tensors/tensor.ts'
-import { dataOf, rawOf } from '../../protocol/tensors/typed.ts'
+import { ServeError } from '../../common/errors.ts'
+import { isObject } from '../../common/json.ts'
+import { encodeResponse, type InferRequest, selectOutputs } from '../../common/tensors/message.ts'
+import { checkHead, type RawTensor } from '../../common/tensors/tensor.ts'
+import { dataOf, rawOf } from '../../common/tensors/typed.ts'
 import type { InferenceRequest, InferenceResponse } from './types.ts'
 
 /** A request as the handler sees it. */

@@ -1,5 +1,5 @@
-import type { Datatype } from '../../protocol/tensors/datatypes.ts'
-import type { TensorData } from '../../protocol/tensors/typed.ts'
+import type { Datatype } from '../../common/tensors/datatypes.ts'
+import type { TensorData } from '../../common/tensors/typed.ts'
 import type { Context } from '../handler.ts'
 
 export type { Datatype, TensorData }

@@ -7,7 +7,7 @@ import type {
   ChatLogprobs,
   FinishReason,
   ToolCall,
-} from '../../protocol/openai/types.ts'
+} from '../../common/openai/types.ts'
 
 /** A whole chat completion as the chunks of a stream, for handlers that do not stream. */
 export function chatChunks({ choices, ...whole }: Completion): ChatChunk[] {

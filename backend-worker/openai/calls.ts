@@ -1,16 +1,16 @@
-import { type Dialect } from '../../protocol/dialects.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { type Dialect } from '../../common/dialects.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
-import { ChatStream, CompletionStream, type StreamHead } from '../../protocol/openai/chunks.ts'
-import { Collector } from '../../protocol/openai/collect.ts'
-import { embeddingsAnswer } from '../../protocol/openai/embeddings.ts'
+import { ChatStream, CompletionStream, type StreamHead } from '../../common/openai/chunks.ts'
+import { Collector } from '../../common/openai/collect.ts'
+import { embeddingsAnswer } from '../../common/openai/embeddings.ts'
 import type {
   ChatCompletionRequest,
   Completion,
   CompletionRequest,
   EmbeddingsRequest,
   SamplingOptions,
-} from '../../protocol/openai/types.ts'
+} from '../../common/openai/types.ts'
 import type { Context, Handler } from '../handler.ts'
 import { isAsyncIterable } from '../iterate.ts'
 import type { NativeCall } from '../native-call.ts'

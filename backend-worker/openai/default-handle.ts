@@ -1,11 +1,11 @@
-import { isObject, parseJson } from '../../protocol/json.ts'
+import { isObject, parseJson } from '../../common/json.ts'
 import type {
   ChatChunk,
   ChatCompletionRequest,
   CompletionChunk,
   CompletionRequest,
   EmbeddingsRequest,
-} from '../../protocol/openai/types.ts'
+} from '../../common/openai/types.ts'
 import type { Context, Handler, HandlerRequest, HandlerResponse } from '../handler.ts'
 import { isAsyncIterable } from '../iterate.ts'
 import { sendIntermediatePredictResponse } from '../intermediate.ts'

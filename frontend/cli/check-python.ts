@@ -1,7 +1,7 @@
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import type { Settings } from '../config/settings.ts'
-import { findPython, type PythonEnvironment } from '../python/environment.ts'
-import { readHandler } from '../python/read-handler.ts'
+import { findPython, type PythonEnvironment } from '../workers/python/environment/environment.ts'
+import { readHandler } from '../workers/python/environment/read-handler.ts'
 import type { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
 

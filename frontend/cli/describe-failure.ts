@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 /** What a user reads about a failed start: one line. An internal error says what is behind it. */
 export function describeFailure(thrown: unknown): string {

@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, rmSync, writeFileSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { isServerProcess } from './server-process.ts'
 
 /** Who serves: the pid on the first line, as in TorchServe; on the second the milliseconds that it may take to stop. */

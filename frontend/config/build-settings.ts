@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { collectEntries, type Sources } from './collect-entries.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { KeySpec } from './key-spec.ts'

@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { closest } from './edit-distance.ts'
 import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { collectEntries } from './collect-entries.ts'
 import { KEYS } from './keys.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { oneLine, type Entry } from './properties.ts'
 
 /** Fields of a log config file and the keys that they set. */

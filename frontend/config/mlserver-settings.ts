@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { ServeError } from '../../protocol/errors.ts'
-import { isObject, parseJson } from '../../protocol/json.ts'
+import { ServeError } from '../../common/errors.ts'
+import { isObject, parseJson } from '../../common/json.ts'
 import type { Entry, Environment } from './properties.ts'
 
 /** MLServer's file about the server, in the model store (spec 3.5). */

@@ -1,5 +1,5 @@
 import { Properties, PropertiesNodeType } from 'properties-file/parser'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 /** The text that somebody gave to a key, and where. */
 export interface Entry {

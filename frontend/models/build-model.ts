@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { LocatedModel } from './located-model.ts'
 import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts'
 import type { ModelSettings } from './model-settings.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
-import { sequenceHeadersOf } from './sequence-headers.ts'
+import { sequenceHeadersOf } from '../jobs/sequence-headers.ts'
 
 export interface ManagerOptions {
   settings: Settings

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { ServeError } from '../../protocol/errors.ts'
-import { headerLine } from '../../protocol/header-lines.ts'
-import { isObject, parseJson } from '../../protocol/json.ts'
-import { Job } from './job.ts'
+import type { ServeError } from '../../common/errors.ts'
+import { headerLine } from '../../common/header-lines.ts'
+import { isObject, parseJson } from '../../common/json.ts'
+import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
-import type { ReplySink } from './reply-sink.ts'
+import type { ReplySink } from '../jobs/reply-sink.ts'
 
 /** Asks a worker of the model for its handler's metadata. Anything but a JSON object counts as `{}` (spec 1.8). */
 export async function customizedMetadata(model: Model): Promise<Record<string, unknown>> {

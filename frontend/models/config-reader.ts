@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/json.ts'
+import { isObject } from '../../common/json.ts'
 
 /**
  * Reads single keys of a model-config.yaml. As in TorchServe (spec 5.2), a value of the wrong type is a warning, and the

@@ -1,9 +1,9 @@
-import type { Job } from './job.ts'
-import { JobQueue } from './job-queue.ts'
+import type { Job } from '../jobs/job.ts'
+import { JobQueue } from '../jobs/job-queue.ts'
 import type { ModelSettings } from './model-settings.ts'
-import type { Scheduler } from './scheduler.ts'
-import type { SequenceHeaders } from './sequence-headers.ts'
-import { SequenceQueue } from './sequence-queue.ts'
+import type { Scheduler } from '../jobs/scheduler.ts'
+import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
+import { SequenceQueue } from '../jobs/sequence-queue.ts'
 
 /**
  * The scheduler of one model version (spec 7). Continuous batching makes its batches in the worker, step by step, and with job

@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { ConfigReader } from './config-reader.ts'
 import type { ModelSettings } from './model-settings.ts'
 

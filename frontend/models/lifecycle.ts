@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { locateAndPrepare } from './located-model.ts'
 import type { Model } from './model.ts'

@@ -1,4 +1,4 @@
-import type { JobTimeouts } from './job.ts'
+import type { JobTimeouts } from '../jobs/job.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
 export type DeviceType = 'cpu' | 'gpu'

@@ -1,5 +1,5 @@
-import type { Dialect } from '../../protocol/dialects.ts'
-import type { Job } from './job.ts'
+import type { Dialect } from '../../common/dialects.ts'
+import type { Job } from '../jobs/job.ts'
 
 /**
  * What the protocols can ask of the models: one neutral interface, so that REST and gRPC are thin. Every method throws

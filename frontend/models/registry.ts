@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Model } from './model.ts'
 
 interface Versions {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Model } from './model.ts'
 import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
 

@@ -1,5 +1,5 @@
 import type { Settings, VersionSettings } from '../config/settings.ts'
-import type { JobTimeouts } from './job.ts'
+import type { JobTimeouts } from '../jobs/job.ts'
 import type { Runtime } from '../../model-archiver/runtime.ts'
 import { ConfigReader } from './config-reader.ts'
 import { deviceSettings, parallelism } from './device-settings.ts'

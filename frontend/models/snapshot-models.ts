@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { ModelSnapshot, VersionSnapshot } from '../config/settings.ts'
 import type { Model } from './model.ts'
 import type { RegisterRequest } from './operations.ts'

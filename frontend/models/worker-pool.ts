@@ -1,4 +1,4 @@
-import type { Job } from './job.ts'
+import type { Job } from '../jobs/job.ts'
 import type { WorkerDescription } from './operations.ts'
 
 /** The workers of one model version, as the models see them; frontend/workers has the real one. */

@@ -1,5 +1,5 @@
 import { createSecureContext } from 'node:tls'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import { readKeyFile, type PemPair } from './key-files.ts'
 import { readKeystore, type KeystoreSettings } from './keystore.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 /** A private key and its certificate chain, as PEM. */
 export interface PemPair {

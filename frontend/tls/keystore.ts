@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import { readKeyFile } from './key-files.ts'
 

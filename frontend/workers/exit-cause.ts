@@ -1,4 +1,4 @@
-import type { ServeError } from '../../protocol/errors.ts'
+import type { ServeError } from '../../common/errors.ts'
 
 /** Why a worker process ended, in words, with what it wrote to stderr at last. */
 export interface ExitCause {

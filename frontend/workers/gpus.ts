@@ -1,4 +1,4 @@
-import { queryGpus } from '../metrics/nvidia-smi.ts'
+import { queryGpus } from '../observe/metrics/nvidia-smi.ts'
 
 /**
  * The GPUs that this server may use, as CUDA_VISIBLE_DEVICES names them (index or UUID); a GPU's id is its place in this list. None

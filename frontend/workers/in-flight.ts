@@ -1,7 +1,7 @@
 import { itemCost, type CancelReason, type ResponseMessage } from '../../protocol/messages.ts'
-import type { AbandonReason, Job, JobHolder } from '../models/job.ts'
-import type { InputPort } from '../models/input-feed.ts'
-import type { RunWatcher } from '../models/scheduler.ts'
+import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
+import type { InputPort } from '../jobs/input-feed.ts'
+import type { RunWatcher } from '../jobs/scheduler.ts'
 
 /** What an unfinished request needs of the worker that has it. */
 export interface InFlightLink {

@@ -4,7 +4,7 @@ import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import { inheritedEnv } from '../config/inherited-env.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
-import { REQUEST_OVERHEAD_BYTES } from '../models/request-limits.ts'
+import { REQUEST_OVERHEAD_BYTES } from '../jobs/request-limits.ts'
 import type { RankOptions } from './rank-process.ts'
 
 /** The worker's entry; a path only, for the frontend never imports it. */

@@ -1,6 +1,6 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
-import type { Job } from '../models/job.ts'
+import type { Job } from '../jobs/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'

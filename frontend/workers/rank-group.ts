@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
-import type { Dialect } from '../../protocol/dialects.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import type { Dialect } from '../../common/dialects.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import { RankProcess, type RankOptions } from './rank-process.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { frontendChannel, type Channel } from '../../protocol/channel.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import { type CommandLine, WorkerProcess } from './worker-process.ts'

@@ -1,7 +1,7 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
-import type { Job } from '../models/job.ts'
-import type { RunWatcher } from '../models/scheduler.ts'
+import type { Job } from '../jobs/job.ts'
+import type { RunWatcher } from '../jobs/scheduler.ts'
 import { Batch, InFlight, type InFlightLink } from './in-flight.ts'
 import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 

@@ -1,6 +1,6 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Model } from '../models/model.ts'
-import { findPython } from '../python/environment.ts'
+import { findPython } from './python/environment/environment.ts'
 import { loadMessage, rankOptions, type LaunchContext, type Start } from './launch.ts'
 import { pythonLaunch, usesTorchrun } from './python/command-line.ts'
 import { PythonGroup } from './python/python-group.ts'

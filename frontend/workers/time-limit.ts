@@ -1,4 +1,4 @@
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 /** Waits for something that belongs to the start of a worker. @throws ServeError WORKER_START_FAILED with `message` after `ms` */
 export async function withinTime<T>(work: Promise<T>, ms: number, message: string): Promise<T> {

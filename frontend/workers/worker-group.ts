@@ -1,5 +1,5 @@
-import type { Dialect } from '../../protocol/dialects.ts'
-import type { ServeError } from '../../protocol/errors.ts'
+import type { Dialect } from '../../common/dialects.ts'
+import type { ServeError } from '../../common/errors.ts'
 import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'

@@ -1,9 +1,9 @@
 import { execa, type ResultPromise } from 'execa'
-import type { ServeError } from '../../protocol/errors.ts'
-import { isMetricLine } from '../metrics/metric-line.ts'
+import type { ServeError } from '../../common/errors.ts'
+import { isMetricLine } from '../observe/metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
-import { readLines } from '../read-lines.ts'
-import { killGroup, killSession } from '../kill-session.ts'
+import { readLines } from './read-lines.ts'
+import { killGroup, killSession } from './kill-session.ts'
 import { orphanGuard } from './orphan-guard.ts'
 import type { WorkerOutput } from './worker-state.ts'
 

@@ -1,4 +1,4 @@
-import type { ServeError } from '../../protocol/errors.ts'
+import type { ServeError } from '../../common/errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
 
 /**

@@ -1,7 +1,7 @@
-import { ServeError } from '../../protocol/errors.ts'
-import { ByteCollector } from '../models/byte-collector.ts'
-import type { InferenceRequest, InputPart } from '../models/job.ts'
-import type { ReplyHead } from '../models/reply-sink.ts'
+import { ServeError } from '../../common/errors.ts'
+import { ByteCollector } from '../jobs/byte-collector.ts'
+import type { InferenceRequest, InputPart } from '../jobs/job.ts'
+import type { ReplyHead } from '../jobs/reply-sink.ts'
 import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
 

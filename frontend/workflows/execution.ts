@@ -1,5 +1,5 @@
-import { ServeError } from '../../protocol/errors.ts'
-import type { AbandonReason, InferenceRequest, InputPart, Job, JobHolder } from '../models/job.ts'
+import { ServeError } from '../../common/errors.ts'
+import type { AbandonReason, InferenceRequest, InputPart, Job, JobHolder } from '../jobs/job.ts'
 import { CollectingRun } from './collecting-run.ts'
 import { LeafRun } from './leaf-run.ts'
 import { joinLeaves } from './join-leaves.ts'

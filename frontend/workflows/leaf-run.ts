@@ -1,6 +1,6 @@
-import type { ServeError } from '../../protocol/errors.ts'
-import type { InferenceRequest, InputPart, Job } from '../models/job.ts'
-import type { ReplyHead } from '../models/reply-sink.ts'
+import type { ServeError } from '../../common/errors.ts'
+import type { InferenceRequest, InputPart, Job } from '../jobs/job.ts'
+import type { ReplyHead } from '../jobs/reply-sink.ts'
 import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
 

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel, type LocatedModel } from '../../model-archiver/locate.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 export interface WorkflowStoreOptions {
   /** Absolute folder; undefined: none is configured. */

@@ -1,7 +1,7 @@
-import { type ErrorCode, ServeError } from '../../protocol/errors.ts'
-import { type AbandonReason, type InferenceRequest, type InputPart, Job } from '../models/job.ts'
-import type { ReplyHead, ReplySink } from '../models/reply-sink.ts'
-import type { Limited, TimeLimit } from '../models/time-limit.ts'
+import { type ErrorCode, ServeError } from '../../common/errors.ts'
+import { type AbandonReason, type InferenceRequest, type InputPart, Job } from '../jobs/job.ts'
+import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
+import type { Limited, TimeLimit } from '../jobs/time-limit.ts'
 import type { WorkflowNode } from './node.ts'
 
 /** Who runs the node. Exactly one of the two is called, unless the run is cancelled. */

@@ -1,8 +1,8 @@
-import { headerLine } from '../../protocol/header-lines.ts'
+import { headerLine } from '../../common/header-lines.ts'
 import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
 import { FUNCTION_HEADER } from '../../model-archiver/workflow-functions.ts'
 import type { Model } from '../models/model.ts'
-import { TimeLimit } from '../models/time-limit.ts'
+import { TimeLimit } from '../jobs/time-limit.ts'
 
 /** One node of a workflow: the model that does its work, and the rules for its tries. */
 export class WorkflowNode {

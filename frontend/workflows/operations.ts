@@ -1,4 +1,4 @@
-import type { Job } from '../models/job.ts'
+import type { Job } from '../jobs/job.ts'
 
 /** What the protocols can ask of the workflows. Every method throws (or rejects with) a ServeError whose message is TorchServe's. */
 export interface WorkflowOperations {

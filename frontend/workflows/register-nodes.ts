@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Model, WorkflowNodeKind } from '../models/model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import type { RegisterRequest } from '../models/operations.ts'

@@ -7,7 +7,7 @@ import {
   type TestInput,
   type TestRequest,
 } from '../../backend-worker/testing.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { inEnvelope } from '../../backend-worker/envelope.ts'
 
 type Rows = unknown[]

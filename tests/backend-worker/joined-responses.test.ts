@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { joinResponses } from '../../backend-worker/open-inference/join.ts'
-import { joinElements } from '../../protocol/tensors/bytes.ts'
-import type { RawTensor } from '../../protocol/tensors/tensor.ts'
+import { joinElements } from '../../common/tensors/bytes.ts'
+import type { RawTensor } from '../../common/tensors/tensor.ts'
 
 interface Texts {
   outputs: RawTensor[]

@@ -2,7 +2,7 @@
 import { createServer } from 'node:net'
 import { runCli } from '../../frontend/cli/main.ts'
 import type { StartServer } from '../../frontend/server-api.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 const startServer: StartServer = async (_settings, { log, signal }) => {
   switch (process.env['TRY']) {

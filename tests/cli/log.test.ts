@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { formatLogLine } from '../../frontend/log-line.ts'
-import { createLogger, type Logger, type LogOptions } from '../../frontend/log.ts'
-import { endLogFiles, openLogFiles } from '../../frontend/logs/log-files.ts'
+import { formatLogLine } from '../../frontend/observe/logs/log-line.ts'
+import { createLogger, type Logger, type LogOptions } from '../../frontend/observe/logs/logger.ts'
+import { endLogFiles, openLogFiles } from '../../frontend/observe/logs/log-files.ts'
 import { tempDir } from '../support/temp.ts'
 
 async function logged(

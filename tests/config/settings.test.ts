@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { INERT_KEYS } from '../../frontend/config/inert-keys.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { configError, settingsOf } from './support.ts'
 
 describe('without anything said', () => {

@@ -1,6 +1,6 @@
 import { buildSettings, type LoadedSettings } from '../../frontend/config/build-settings.ts'
 import { parseProperties, type Entry } from '../../frontend/config/properties.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 
 export interface Given {
   file?: string

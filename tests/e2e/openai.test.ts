@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { defaultChatPrompt } from '../../protocol/openai/default-chat.ts'
+import { defaultChatPrompt } from '../../common/openai/default-chat.ts'
 import { withMetadata } from '../support/gguf.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'

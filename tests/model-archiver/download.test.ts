@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { downloadArchive, type DownloadLimits } from '../../model-archiver/download.ts'
 import { isPublicAddress } from '../../model-archiver/public-address.ts'
 import { signS3Get } from '../../model-archiver/s3-signature.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { tempFolder } from './temp.ts'
 
 const servers: Server[] = []

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { parseWorkflowSpec } from '../../model-archiver/workflow-spec.ts'
 
 const DEFAULTS = {

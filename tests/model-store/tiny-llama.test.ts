@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { getLlama, LlamaCompletion } from 'node-llama-cpp'
 import type { Handler } from 'torchserve-ts'
 import { runHandler, type RunOptions, type TestInput } from 'torchserve-ts/testing'
-import TextCompletion from '../../model-store/tiny-llama/handler.ts'
+import TextCompletion from '../../handlers/gguf/handler.ts'
 
 const modelDir = fileURLToPath(new URL('../../model-store/tiny-llama', import.meta.url))
 const PROMPT = 'In the beginning'

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { testMetrics } from '../support/metrics.ts'
-import { Job, type InputPart } from '../../frontend/models/job.ts'
+import { Job, type InputPart } from '../../frontend/jobs/job.ts'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { Model } from '../../frontend/models/model.ts'
 import type { WorkerPool } from '../../frontend/models/worker-pool.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { FrameDecoder, LENGTH_BYTES, writeLength } from '../../protocol/frame.ts'
 
 function frameOf(body: Uint8Array): Buffer {

@@ -1,6 +1,6 @@
-import { DIALECTS } from '../../protocol/dialects.ts'
+import { DIALECTS } from '../../common/dialects.ts'
 import fc from 'fast-check'
-import { ERROR_CODES } from '../../protocol/errors.ts'
+import { ERROR_CODES } from '../../common/errors.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
 
 const count = fc.nat()

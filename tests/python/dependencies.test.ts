@@ -2,8 +2,12 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from '@jest/globals'
-import { installDependencies } from '../../frontend/python/dependencies.ts'
-import { findPython, packagesFolder, venvFolder } from '../../frontend/python/environment.ts'
+import { installDependencies } from '../../frontend/workers/python/environment/dependencies.ts'
+import {
+  findPython,
+  packagesFolder,
+  venvFolder,
+} from '../../frontend/workers/python/environment/environment.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import { settingsOf } from '../config/support.ts'
 import { packPython } from '../support/python/archive.ts'

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { findPython } from '../../frontend/python/environment.ts'
+import { findPython } from '../../frontend/workers/python/environment/environment.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { tempDir } from '../support/temp.ts'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { joinHeaders } from '../../protocol/header-lines.ts'
-import { encodeLoad, encodePredict } from '../../protocol/otf/encode.ts'
-import { readFrame, type Frame } from '../protocol/otf/read-frame.ts'
+import { joinHeaders } from '../../common/header-lines.ts'
+import { encodeLoad, encodePredict } from '../../frontend/workers/python/otf/encode.ts'
+import { readFrame, type Frame } from '../workers/python/otf/read-frame.ts'
 import { allReady, PYTHON_MS } from '../support/python/client.ts'
 import {
   FRAME_MODELS,

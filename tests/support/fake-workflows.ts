@@ -1,5 +1,5 @@
-import { ServeError } from '../../protocol/errors.ts'
-import type { Job } from '../../frontend/models/job.ts'
+import { ServeError } from '../../common/errors.ts'
+import type { Job } from '../../frontend/jobs/job.ts'
 import type { RegisterWorkflowRequest, WorkflowOperations } from '../../frontend/workflows/operations.ts'
 
 /** Workflows that a test plays by hand; there is one, called `story`. */

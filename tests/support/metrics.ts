@@ -1,4 +1,4 @@
-import { Metrics, type MetricsOptions } from '../../frontend/metrics/metrics.ts'
+import { Metrics, type MetricsOptions } from '../../frontend/observe/metrics/metrics.ts'
 
 /** Metrics that nobody declared, without log files, unless `options` say otherwise. */
 export function testMetrics(options: Partial<MetricsOptions> = {}): Metrics {

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll } from '@jest/globals'
 import type { ModelDescription, WorkerDescription } from '../../frontend/models/operations.ts'
-import { readLines } from '../../frontend/read-lines.ts'
+import { readLines } from '../../frontend/workers/read-lines.ts'
 import { rawRequest } from './raw-http.ts'
 import { tempDir } from './temp.ts'
 

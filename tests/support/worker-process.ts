@@ -1,4 +1,4 @@
-import { joinHeaders } from '../../protocol/header-lines.ts'
+import { joinHeaders } from '../../common/header-lines.ts'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { describe, expect, test } from '@jest/globals'
 import { grpcCredentials, restCredentials, type TlsSettings } from '../../frontend/tls/credentials.ts'
-import { ServeError } from '../../protocol/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import { tempDir } from '../support/temp.ts'
 import { CERT, CERT_FILE, KEY, KEY_FILE, KEYSTORE_FILE } from '../support/tls/files.ts'
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect, createSecureContext } from 'node:tls'
 import { describe, expect, test } from '@jest/globals'
-import { ServeError } from '../../protocol/errors.ts'
-import { createInferenceApp, createManagementApp } from '../../frontend/http/app.ts'
-import { startRig, TLS, Wire, type Rig } from '../http/support/rig.ts'
+import { ServeError } from '../../common/errors.ts'
+import { createInferenceApp, createManagementApp } from '../../frontend/edge/http/app.ts'
+import { startRig, TLS, Wire, type Rig } from '../support/http/rig.ts'
 import { CERT } from '../support/tls/files.ts'
 
 const HEAD = { status: 200, headers: {} }

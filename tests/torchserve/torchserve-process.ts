@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
-import { readLines } from '../../frontend/read-lines.ts'
+import { readLines } from '../../frontend/workers/read-lines.ts'
 
 const START_LIMIT_MS = 120_000
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import type { FromWorker, PredictRequest } from '../../protocol/messages.ts'
-import { encodePredict } from '../../protocol/otf/encode.ts'
-import { ReplyDecoder } from '../../protocol/otf/reply-decoder.ts'
+import { encodePredict } from '../../frontend/workers/python/otf/encode.ts'
+import { ReplyDecoder } from '../../frontend/workers/python/otf/reply-decoder.ts'
 import { Session, type SessionOptions } from '../../frontend/workers/python/session.ts'
-import { reply, type Reply } from '../protocol/otf/replies.ts'
+import { reply, type Reply } from './python/otf/replies.ts'
 
 /** A session whose worker is this test. */
 class Rig {

@@ -1,4 +1,4 @@
-import { ServeError, type ErrorCode } from '../../../protocol/errors.ts'
+import { ServeError, type ErrorCode } from '../../../common/errors.ts'
 
 /** What TorchServe's worker says when something went wrong (spec 1.3); any other text is a PredictionException of the handler. */
 const CODES: Readonly<Record<string, ErrorCode>> = {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { ServeError } from '../../../protocol/errors.ts'
-import { type OtfReplyEvents, ReplyDecoder } from '../../../protocol/otf/reply-decoder.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { type OtfReplyEvents, ReplyDecoder } from './otf/reply-decoder.ts'
 
 export interface ConnectionEvents {
   /** The socket is gone. `error` says what the worker did wrong, if it did. */

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
 import type { Settings } from '../../config/settings.ts'
 import type { Model } from '../../models/model.ts'
-import type { PythonEnvironment } from '../../python/environment.ts'
+import type { PythonEnvironment } from './environment/environment.ts'
 
 /** What TorchServe's worker finds in its environment beside what it inherits (spec 4.6). */
 export function pythonVariables(

@@ -1,4 +1,4 @@
-import { ServeError } from '../../../protocol/errors.ts'
+import { ServeError } from '../../../common/errors.ts'
 import type { ExitCause } from '../exit-cause.ts'
 import type { LoadReply } from './connection.ts'
 

@@ -1,5 +1,5 @@
 import { itemCost, type PredictRequest } from '../../../protocol/messages.ts'
-import type { OtfRequest } from '../../../protocol/otf/encode.ts'
+import type { OtfRequest } from './otf/encode.ts'
 
 const NO_PARTS: OtfRequest['parts'] = []
 

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs'
-import { ServeError } from '../../../protocol/errors.ts'
-import { encodeLoad, type OtfLoad } from '../../../protocol/otf/encode.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { encodeLoad, type OtfLoad } from './otf/encode.ts'
 import type { ExitCause } from '../exit-cause.ts'
 import { withinTime } from '../time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from '../worker-group.ts'

@@ -1,6 +1,6 @@
-import { ServeError } from '../../../protocol/errors.ts'
+import { ServeError } from '../../../common/errors.ts'
 import type { ExitCause } from '../exit-cause.ts'
-import { killSession } from '../../kill-session.ts'
+import { killSession } from '../kill-session.ts'
 import { orphanGuard } from '../orphan-guard.ts'
 import { type CommandLine, type ProcessEvents, WorkerProcess } from '../worker-process.ts'
 import { startError } from './load-error.ts'

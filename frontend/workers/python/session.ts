@@ -1,6 +1,6 @@
-import { ServeError } from '../../../protocol/errors.ts'
+import { ServeError } from '../../../common/errors.ts'
 import type { PredictMessage, ResponseMessage } from '../../../protocol/messages.ts'
-import type { OtfAnswer, OtfReplyEvents } from '../../../protocol/otf/reply-decoder.ts'
+import type { OtfAnswer, OtfReplyEvents } from './otf/reply-decoder.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroupEvents } from '../worker-group.ts'
 import { answerError } from './answer-error.ts'
 import { Batches, type Delivery, type DeliveryLink } from './delivery.ts'

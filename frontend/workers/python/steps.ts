@@ -1,4 +1,4 @@
-import { encodePredict } from '../../../protocol/otf/encode.ts'
+import { encodePredict } from './otf/encode.ts'
 import type { Delivery, DeliveryLink } from './delivery.ts'
 import type { OpenRequest } from './open-request.ts'
 

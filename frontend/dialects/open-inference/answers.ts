@@ -1,0 +1,140 @@
+import { isUtf8 } from 'node:buffer'
+import { ServeError } from '../../../common/errors.ts'
+import { isObject } from '../../../common/json.ts'
+import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
+import {
+  decodeResponse,
+  responseFrom,
+  selectOutputs,
+  TENSORS_TYPE,
+  type InferRequest,
+  type InferResponse,
+} from '../../../common/tensors/message.ts'
+import type { RawTensor } from '../../../common/tensors/tensor.ts'
+import { parseExactJson } from '../../../common/tensors/exact-json.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+
+/** What a response has that its handler left out. */
+export interface AnswerFacts {
+  readonly id: string | undefined
+  readonly modelName: string
+  readonly modelVersion: string
+}
+
+/** A response with everything that a client may expect. */
+export type Answer = InferResponse & { readonly modelName: string; readonly modelVersion: string }
+
+/** Makes answers of what a handler gives: the counterpart of how it was asked (infer-job.ts). */
+export interface AnswerReader {
+  /** One answer, whole or an item of a stream. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED, INVALID_TENSOR */
+  read(head: ReplyHead, body: Uint8Array): Answer
+  /** The failure of a request as this protocol has it. */
+  failure(error: ServeError): ServeError
+}
+
+/** Of handlers that take tensors, and of TorchServe's kind. */
+export class HandlerAnswers implements AnswerReader {
+  readonly #facts: AnswerFacts
+  readonly #wanted: InferRequest['outputs']
+
+  /** `wanted`: the outputs that the client named; absent: all, or the handler has chosen them. */
+  constructor(facts: AnswerFacts, wanted?: InferRequest['outputs']) {
+    this.#facts = facts
+    this.#wanted = wanted
+  }
+
+  read(head: ReplyHead, body: Uint8Array): Answer {
+    const answer = answerOf(head, body, this.#facts)
+    return this.#wanted === undefined
+      ? answer
+      : { ...answer, outputs: selectOutputs(answer.outputs, this.#wanted) }
+  }
+
+  failure(error: ServeError): ServeError {
+    return error
+  }
+}
+
+/** Whether the items of a reply are messages of tensors. */
+export function isNative(head: ReplyHead): boolean {
+  return head.contentType === TENSORS_TYPE
+}
+
+/**
+ * One answer of a handler, whole or an item of a stream. A handler of TorchServe's kind: a JSON object with `outputs` is a response as it
+ * stands, all else is the output `output`, BYTES `[1, 1]`, with content type `str` if it is text.
+ * @throws ServeError INVALID_OUTPUT when it is no response, HANDLER_REJECTED when the handler set a status of an error
+ */
+function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
+  if (isNative(head))
+    return complete(
+      checked(() => decodeResponse(body)),
+      facts,
+    )
+  if (head.status >= 400) throw rejected(head, body)
+  const value = body[0] === BRACE ? jsonObject(body) : undefined
+  if (value !== undefined && Array.isArray(value['outputs'])) {
+    return complete(
+      checked(() => responseFrom(value)),
+      facts,
+    )
+  }
+  return { ...facts, outputs: [textOutput(body)] }
+}
+
+/** The same for a client that is to get nothing but what the handler said in the protocol's own JSON. */
+export function jsonAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
+  if (head.status >= 400) throw rejected(head, body)
+  const value = jsonObject(body)
+  if (value !== undefined)
+    return complete(
+      checked(() => responseFrom(value)),
+      facts,
+    )
+  throw new ServeError(
+    'INVALID_OUTPUT',
+    "The handler's answer is no inference response: it is no JSON object",
+  )
+}
+
+/** What a handler of TorchServe's kind said is an error. */
+export function rejected({ status }: ReplyHead, body: Uint8Array): ServeError {
+  return new ServeError('HANDLER_REJECTED', asBuffer(body).toString().slice(0, 4096), { status })
+}
+
+const BRACE = 0x7b
+const TEXT = { content_type: 'str' }
+
+function textOutput(body: Uint8Array): RawTensor {
+  const parameters = isUtf8(body) ? TEXT : undefined
+  return { name: 'output', datatype: 'BYTES', shape: [1, 1], parameters, data: joinElements([body]) }
+}
+
+function complete(response: InferResponse, facts: AnswerFacts): Answer {
+  return {
+    modelName: response.modelName ?? facts.modelName,
+    modelVersion: response.modelVersion ?? facts.modelVersion,
+    id: response.id ?? facts.id,
+    parameters: response.parameters,
+    outputs: response.outputs,
+  }
+}
+
+function jsonObject(body: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value = parseExactJson(asBuffer(body).toString())
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What is wrong with an answer is the handler's fault, not the client's. */
+function checked(read: () => InferResponse): InferResponse {
+  try {
+    return read()
+  } catch (thrown) {
+    const { message } = ServeError.from(thrown)
+    throw new ServeError('INVALID_OUTPUT', `The handler's answer is no inference response: ${message}`)
+  }
+}

@@ -1,0 +1,47 @@
+import { isUtf8 } from 'node:buffer'
+import { splitElements } from '../../../common/tensors/bytes.ts'
+import type { InferRequest } from '../../../common/tensors/message.ts'
+import type { RawTensor } from '../../../common/tensors/tensor.ts'
+import { elementsJson, withTensors } from '../../../common/tensors/to-json.ts'
+import type { InputPart } from '../../jobs/job.ts'
+
+const JSON_TYPE = 'application/json'
+
+/**
+ * Tensors as the parts of a request that a handler of TorchServe's kind knows: a single input is the part `data` (or `body`, if that is its name), several have a part each by
+ * their names. One BYTES element is its bytes; several are a JSON list of texts (of base64 where one is no text); numbers are JSON, nested as the shape
+ * says. Parameters, if there are any, are the JSON part `parameters`.
+ */
+export function handlerParts({ inputs, parameters }: InferRequest): InputPart[] {
+  const parts = inputs.map((input) => ({
+    name: inputs.length === 1 && input.name !== 'body' ? 'data' : input.name,
+    ...valueOf(input),
+  }))
+  if (parameters === undefined || Object.keys(parameters).length === 0) return parts
+  return [
+    ...parts,
+    { name: 'parameters', contentType: JSON_TYPE, data: Buffer.from(JSON.stringify(parameters)) },
+  ]
+}
+
+/** The same as one JSON body, as TorchServe hands it through; BYTES are texts, or base64. */
+export function jsonPart(
+  modelName: string,
+  { id = '', parameters, inputs, outputs }: InferRequest,
+): InputPart[] {
+  const head = { id, model_name: modelName, parameters, outputs }
+  const data = Buffer.from(withTensors(head, 'inputs', inputs))
+  return [{ name: 'body', contentType: JSON_TYPE, data }]
+}
+
+function valueOf(input: RawTensor): Omit<InputPart, 'name'> {
+  if (input.datatype !== 'BYTES') return json(elementsJson(input))
+  const elements = splitElements(input)
+  if (elements.length === 1) return { data: elements[0]! }
+  const encoding = elements.every((element) => isUtf8(element)) ? 'utf8' : 'base64'
+  return json(JSON.stringify(elements.map((element) => element.toString(encoding))))
+}
+
+function json(text: string): Omit<InputPart, 'name'> {
+  return { contentType: JSON_TYPE, data: Buffer.from(text) }
+}

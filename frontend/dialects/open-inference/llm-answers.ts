@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto'
+import { ServeError } from '../../../common/errors.ts'
+import { isObject, parseJson } from '../../../common/json.ts'
+import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
+import { type InferRequest, selectOutputs } from '../../../common/tensors/message.ts'
+import type { RawTensor } from '../../../common/tensors/tensor.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import type { Operation } from '../openai/operations.ts'
+import type { Answer, AnswerFacts, AnswerReader } from './answers.ts'
+
+/**
+ * What a handler that speaks the OpenAI API answers, as tensors (spec 4.6): role, content and type, `[1, 1]` (a row for each choice), and `output_all` with the whole JSON, which is what
+ * Seldon hands on to OpenAI's clients; of embeddings the numbers, a row for each input.
+ */
+export class LlmAnswers implements AnswerReader {
+  readonly #facts: AnswerFacts
+  readonly #outputsOf: (answer: Record<string, unknown>, body: Uint8Array) => RawTensor[]
+  readonly #wanted: InferRequest['outputs']
+
+  constructor(facts: AnswerFacts, operation: Operation, wanted: InferRequest['outputs']) {
+    // Who translates these answers needs an id.
+    this.#facts = { ...facts, id: facts.id ?? randomUUID() }
+    this.#outputsOf = operation === 'embeddings' ? embeddingOutput : textOutputs
+    this.#wanted = wanted
+  }
+
+  read(_head: ReplyHead, body: Uint8Array): Answer {
+    const outputs = this.#outputsOf(objectOf(body), body)
+    return { ...this.#facts, outputs: selectOutputs(outputs, this.#wanted) }
+  }
+
+  /** A 400 would make Seldon's proxy load the model anew and send the request twice (spec 4.4). */
+  failure(error: ServeError): ServeError {
+    if (error.code !== 'HANDLER_REJECTED' || error.status !== 400) return error
+    return new ServeError(error.code, error.message, { status: 422, detail: error.detail, cause: error })
+  }
+}
+
+interface Choice {
+  message?: unknown
+  delta?: unknown
+  text?: unknown
+}
+
+function textOutputs(answer: Record<string, unknown>, body: Uint8Array): RawTensor[] {
+  const choices = Array.isArray(answer['choices']) ? (answer['choices'] as Choice[]) : []
+  const said = choices.length === 0 ? [{}] : choices.map(messageOf)
+  const calls = said.map(({ tool_calls: list }) => (Array.isArray(list) ? callsText(list) : ''))
+  return [
+    texts(
+      'role',
+      said.map(({ role }) => textOr(role, 'assistant')),
+    ),
+    texts(
+      'content',
+      said.map(({ content }) => textOr(content, '')),
+    ),
+    texts(
+      'type',
+      said.map(() => 'text'),
+    ),
+    ...(calls.every((call) => call === '') ? [] : [texts('tool_calls', calls)]),
+    texts('output_all', [asBuffer(body)]),
+  ]
+}
+
+/** Of a chat its message or delta, of a completion its text. */
+function messageOf({ message, delta, text }: Choice): Record<string, unknown> {
+  const said = message ?? delta
+  return isObject(said) ? said : { content: text }
+}
+
+/** As requests have them: a JSON list of JSON texts. */
+function callsText(calls: readonly unknown[]): string {
+  return JSON.stringify(calls.map((call) => JSON.stringify(call)))
+}
+
+function textOr(value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise
+}
+
+function texts(name: string, rows: readonly (string | Buffer)[]): RawTensor {
+  return {
+    name,
+    datatype: 'BYTES',
+    shape: [rows.length, 1],
+    parameters: { content_type: 'str' },
+    data: joinElements(rows),
+  }
+}
+
+function embeddingOutput({ data }: Record<string, unknown>): RawTensor[] {
+  const rows = Array.isArray(data)
+    ? data.map((entry) => (isObject(entry) ? entry['embedding'] : undefined))
+    : []
+  const columns = Array.isArray(rows[0]) ? rows[0].length : 0
+  const numbers = new Float64Array(rows.length * columns)
+  rows.forEach((row, i) => {
+    if (!Array.isArray(row) || row.length !== columns || !row.every((value) => typeof value === 'number'))
+      throw new ServeError('INVALID_OUTPUT', 'The model answered with no vectors of the same length')
+    numbers.set(row, i * columns)
+  })
+  const shape = [rows.length, columns]
+  const bytes = Buffer.from(numbers.buffer)
+  return [{ name: 'embedding', datatype: 'FP64', shape, parameters: { content_type: 'np' }, data: bytes }]
+}
+
+function objectOf(body: Uint8Array): Record<string, unknown> {
+  const value = parseJson(asBuffer(body).toString())
+  if (isObject(value)) return value
+  throw new ServeError('INVALID_OUTPUT', 'The model answered with no JSON object')
+}

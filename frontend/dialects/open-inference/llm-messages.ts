@@ -1,0 +1,86 @@
+import { ServeError } from '../../../common/errors.ts'
+import { isObject, parseJson } from '../../../common/json.ts'
+import type { ChatMessage, ContentPart, ToolCall } from '../../../common/openai/types.ts'
+import type { TextTensors } from './text-tensors.ts'
+
+/**
+ * The messages that the tensors role, content, type, tool_calls and tool_call_id say (spec 4.6). Of one message content and type have an entry for each part;
+ * of several each entry is a JSON list with the parts of its message, or where its type is no list, its text.
+ * @throws ServeError INVALID_TENSOR
+ */
+export function messagesOf(tensors: TextTensors): ChatMessage[] {
+  const roles = tensors.texts('role') ?? []
+  const contents = tensors.texts('content') ?? []
+  if (roles.length === 0) throw tensors.refusal('role', 'names no message')
+  const types = tensors.texts('type', contents.length) ?? contents.map(() => 'text')
+  const calls = tensors.texts('tool_calls', roles.length)
+  const ids = tensors.texts('tool_call_id', roles.length)
+  if (contents.length === 0 && calls === undefined) throw tensors.refusal('content', 'says nothing')
+  if (roles.length > 1 && contents.length !== roles.length)
+    throw tensors.refusal('content', `has ${contents.length} entries for ${roles.length} messages`)
+  const contentOf = (i: number): string | ContentPart[] =>
+    roles.length === 1
+      ? joined(contents.map((each, k) => part(each, types[k]!)))
+      : entry(contents[i]!, types[i]!)
+  return roles.map((role, i) => message(role, contentOf(i), callsOf(calls?.[i]), ids?.[i]))
+}
+
+function message(
+  role: string,
+  said: string | ContentPart[],
+  calls: ToolCall[] | undefined,
+  callId = '',
+): ChatMessage {
+  return {
+    role,
+    content: calls !== undefined && said === '' ? null : said,
+    ...(calls !== undefined && { tool_calls: calls }),
+    ...(callId !== '' && { tool_call_id: callId }),
+  }
+}
+
+/** One of several messages. */
+function entry(content: string, type: string): string | ContentPart[] {
+  const types = list(type)
+  if (types === undefined) return joined([part(content, type)])
+  const parts = list(content)
+  if (parts?.length !== types.length)
+    throw refusal('content and type of a message are no lists of the same length')
+  return joined(
+    parts.map((each, i) => part(typeof each === 'string' ? each : JSON.stringify(each), String(types[i]))),
+  )
+}
+
+/** A single text needs no parts. */
+function joined(parts: ContentPart[]): string | ContentPart[] {
+  const [first, ...others] = parts
+  if (first === undefined) return ''
+  return others.length === 0 && first.type === 'text' ? first.text! : parts
+}
+
+/** A text as it is; of any other type its JSON, the whole part or what it holds, or the URL of an image. */
+function part(text: string, type: string): ContentPart {
+  if (type === 'text' || type === '') return { type: 'text', text }
+  const value = parseJson(text)
+  if (isObject(value) && value['type'] === type) return value as ContentPart
+  if (value === undefined && type === 'image_url') return { type, image_url: { url: text } }
+  if (value === undefined) throw refusal(`a part of type ${type.slice(0, 50)} is no JSON`)
+  return { type, [type]: type === 'image_url' && typeof value === 'string' ? { url: value } : value }
+}
+
+/** A JSON list of JSON texts; an empty text: none. */
+function callsOf(text: string | undefined): ToolCall[] | undefined {
+  if (text === undefined || text === '') return undefined
+  const calls = list(text)?.map((call) => (typeof call === 'string' ? parseJson(call) : call))
+  if (calls?.every(isObject) !== true) throw refusal('tool_calls are no JSON list of calls')
+  return calls.length === 0 ? undefined : (calls as unknown as ToolCall[])
+}
+
+function list(text: string): unknown[] | undefined {
+  const value = text.startsWith('[') ? parseJson(text) : undefined
+  return Array.isArray(value) ? value : undefined
+}
+
+function refusal(why: string): ServeError {
+  return new ServeError('INVALID_TENSOR', `The messages cannot be read: ${why}`)
+}

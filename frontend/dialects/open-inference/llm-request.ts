@@ -1,0 +1,121 @@
+import type { Dialect } from '../../../common/dialects.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { isObject, parseJson } from '../../../common/json.ts'
+import type { InferRequest } from '../../../common/tensors/message.ts'
+import type { ModelStatus } from '../../models/operations.ts'
+import { type Operation, OPERATIONS } from '../openai/operations.ts'
+import { checkRequest } from '../openai/request.ts'
+import { messagesOf } from './llm-messages.ts'
+import { TextTensors } from './text-tensors.ts'
+
+type Fields = Record<string, unknown>
+
+/** A request of the OpenAI API that came as tensors. */
+export interface LlmRequest {
+  readonly operation: Operation
+  /** JSON */
+  readonly body: Buffer
+}
+
+/** Parameters of a request that are fields of the API; others mean something to the protocol. */
+const FIELDS = [
+  ...['temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'stop', 'n', 'seed', 'user', 'logprobs'],
+  ...[
+    'presence_penalty',
+    'frequency_penalty',
+    'logit_bias',
+    'top_logprobs',
+    'response_format',
+    'stream_options',
+  ],
+  ...['reasoning_effort', 'echo', 'suffix', 'best_of', 'dimensions'],
+]
+
+/**
+ * Tensors for a handler that speaks the OpenAI API, as Seldon's clients send them (spec 4.6): role, content and type are a chat, prompt (or text_input) a
+ * completion, input is for embeddings. Undefined: they are none of these, or the handler does not speak it.
+ * @throws ServeError INVALID_TENSOR
+ */
+export function llmRequest(
+  infer: InferRequest,
+  { name: model, dialects = [] }: Pick<ModelStatus, 'name' | 'dialects'>,
+  stream: boolean,
+): LlmRequest | undefined {
+  if (dialects.length === 0) return undefined
+  const tensors = new TextTensors(infer.inputs)
+  const operation = operationOf(tensors, dialects)
+  if (operation === undefined) return undefined
+  const fields = { ...parameters(infer, operation), ...READ[operation](tensors), model }
+  const body = operation === 'embeddings' ? { ...fields, encoding_format: 'float' } : { ...fields, stream }
+  check(operation, body)
+  return { operation, body: Buffer.from(JSON.stringify(body)) }
+}
+
+function operationOf(tensors: TextTensors, dialects: readonly Dialect[]): Operation | undefined {
+  const speaks = (operation: Operation): boolean => dialects.includes(OPERATIONS[operation].dialect)
+  if (tensors.has('role') || tensors.has('content')) return speaks('chat') ? 'chat' : undefined
+  if (tensors.has('prompt') || tensors.has('text_input'))
+    return speaks('completions') ? 'completions' : undefined
+  return tensors.has('input') && speaks('embeddings') ? 'embeddings' : undefined
+}
+
+const READ: Readonly<Record<Operation, (tensors: TextTensors) => Fields>> = {
+  chat: (tensors) => ({ messages: messagesOf(tensors), ...toolFields(tensors) }),
+  completions: (tensors) => ({ prompt: oneOrMore(tensors.texts('prompt') ?? tensors.texts('text_input')!) }),
+  embeddings: (tensors) => ({ input: oneOrMore(tensors.texts('input')!) }),
+}
+
+function oneOrMore(texts: string[]): string | string[] {
+  return texts.length === 1 ? texts[0]! : texts
+}
+
+function toolFields(tensors: TextTensors): Fields {
+  const tools = tensors.texts('tools')?.map((tool) => parsed('tools', tool))
+  const choice = tensors.text('tool_choice')
+  const parallel = tensors.text('parallel_tool_calls')
+  return {
+    ...(tools !== undefined && { tools }),
+    ...(choice !== undefined && {
+      tool_choice: choice.startsWith('{') ? parsed('tool_choice', choice) : choice,
+    }),
+    ...(parallel !== undefined && { parallel_tool_calls: parallel.toLowerCase() === 'true' }),
+  }
+}
+
+/** Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same meaning; what clients of Triton can send stands beside them. */
+function parameters({ parameters: given = {} }: InferRequest, operation: Operation): Fields {
+  const { kwargs, llm_parameters: llm, embedding_parameters: embedding } = given
+  const own = FIELDS.filter((name) => given[name] !== undefined).map((name) => [name, value(given[name])])
+  return {
+    ...(Object.fromEntries(own) as Fields),
+    ...objectOf('kwargs', kwargs),
+    ...objectOf('llm_parameters', llm),
+    ...(operation === 'embeddings' && objectOf('embedding_parameters', embedding)),
+  }
+}
+
+/** Over gRPC an object is JSON text. */
+function objectOf(name: string, given: unknown): Fields {
+  const object = typeof given === 'string' ? parsed(name, given) : (given ?? {})
+  if (isObject(object)) return object
+  throw new ServeError('INVALID_TENSOR', `Parameter ${name} is no object`)
+}
+
+function value(given: unknown): unknown {
+  return typeof given === 'string' && /^[[{]/.test(given) ? (parseJson(given) ?? given) : given
+}
+
+function parsed(name: string, text: string): unknown {
+  const value = parseJson(text)
+  if (value !== undefined) return value
+  throw new ServeError('INVALID_TENSOR', `${name} holds what is no JSON: ${text.slice(0, 80)}`)
+}
+
+/** A 400 would make Seldon's proxy load the model anew and send the request twice. */
+function check(operation: Operation, body: Fields): void {
+  try {
+    checkRequest(operation, body)
+  } catch (thrown) {
+    throw new ServeError('INVALID_TENSOR', ServeError.from(thrown).message, { cause: thrown })
+  }
+}

@@ -1,0 +1,83 @@
+import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { isFinalStatus } from '../torchserve/rest-errors.ts'
+
+/** The protocol's status of each code (spec 1.7). A 400 is only for what cannot be read: Seldon's proxy sends such a request twice. */
+const STATUSES: Readonly<Record<ErrorCode, number>> = {
+  INVALID_ARGUMENT: 400,
+  MALFORMED_BODY: 400,
+  INVALID_TENSOR: 422,
+  UNSUPPORTED_ENCODING: 415,
+  PAYLOAD_TOO_LARGE: 413,
+  ROUTE_NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  UNAUTHORIZED: 401,
+  INVALID_API_KEY: 401,
+  API_DISABLED: 403,
+  MODEL_NOT_FOUND: 404,
+  VERSION_NOT_FOUND: 404,
+  MODEL_NOT_READY: 503,
+  CONFLICT: 409,
+  DEFAULT_VERSION: 409,
+  INVALID_MODEL: 422,
+  INVALID_ARCHIVE: 422,
+  DOWNLOAD_FAILED: 422,
+  DEPENDENCIES_FAILED: 500,
+  WORKFLOW_NOT_FOUND: 404,
+  INVALID_WORKFLOW: 422,
+  INVALID_DAG: 422,
+  WORKFLOW_NOT_REGISTERED: 500,
+  WORKFLOW_NODE_FAILED: 500,
+  NO_WORKER: 503,
+  QUEUE_FULL: 503,
+  NO_DEVICE: 500,
+  SHUTTING_DOWN: 503,
+  QUEUE_TIMEOUT: 503,
+  RESPONSE_TIMEOUT: 504,
+  REQUEST_TIMEOUT: 504,
+  DEADLINE_EXCEEDED: 504,
+  CLEANUP_TIMEOUT: 500,
+  CANCELLED: 503,
+  HANDLER_FAILED: 500,
+  HANDLER_REJECTED: 500,
+  INVALID_OUTPUT: 500,
+  RESPONSE_TOO_LARGE: 500,
+  SEND_OVERFLOW: 500,
+  OUT_OF_MEMORY: 507,
+  WORKER_LOST: 500,
+  WORKER_START_FAILED: 500,
+  PROTOCOL: 500,
+  CONFIG: 500,
+  INTERNAL: 500,
+}
+
+/** Codes after which the same request may well be answered. */
+const RETRY: ReadonlySet<ErrorCode> = new Set(['QUEUE_FULL', 'MODEL_NOT_READY', 'QUEUE_TIMEOUT'])
+
+interface ErrorAnswer {
+  readonly status: number
+  readonly json: string
+  readonly headers: readonly string[]
+}
+
+export function errorAnswer(error: ServeError): ErrorAnswer {
+  const chosen =
+    error.code === 'HANDLER_REJECTED' && error.status !== undefined && isFinalStatus(error.status)
+  return {
+    status: chosen ? error.status : STATUSES[error.code],
+    json: errorJson(error),
+    headers: RETRY.has(error.code) ? ['Retry-After', '1'] : [],
+  }
+}
+
+/** TorchServe's names of what is told on paths that may be its own: there what its clients look for stands beside the protocol's key. */
+const SHARED: Partial<Record<ErrorCode, string>> = {
+  MODEL_NOT_FOUND: 'ModelNotFoundException',
+  ROUTE_NOT_FOUND: 'ResourceNotFoundException',
+}
+
+function errorJson({ code, message }: ServeError): string {
+  const type = SHARED[code]
+  return JSON.stringify(
+    type === undefined ? { error: message } : { code: 404, type, message, error: message },
+  )
+}

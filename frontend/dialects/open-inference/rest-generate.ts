@@ -1,0 +1,78 @@
+import { isUtf8 } from 'node:buffer'
+import { ServeError } from '../../../common/errors.ts'
+import { unlessEmpty } from '../../../common/json.ts'
+import { joinElements, splitElements } from '../../../common/tensors/bytes.ts'
+import { isDatatype, type Datatype } from '../../../common/tensors/datatypes.ts'
+import { rawFromJson } from '../../../common/tensors/from-json.ts'
+import type { InferRequest } from '../../../common/tensors/message.ts'
+import { checkParameters, elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
+import { elementsJson } from '../../../common/tensors/to-json.ts'
+import type { Answer } from './answers.ts'
+import type { TensorMetadata } from './settings.ts'
+
+/** The generate extension (spec 1.6), which is Triton's and the protocol's own. */
+
+/** A body without `inputs` is of this extension, with it MLServer means an ordinary request. */
+export function isGenerate(value: Record<string, unknown>): boolean {
+  return !Array.isArray(value['inputs'])
+}
+
+/**
+ * `text_input` becomes an input of that name; of `parameters` and other keys what the model names as an input becomes one, and all
+ * else a parameter. @throws ServeError INVALID_TENSOR
+ */
+export function generateRequest(
+  value: Record<string, unknown>,
+  declared: readonly TensorMetadata[],
+): InferRequest {
+  const { id, text_input: text, parameters, ...others } = value
+  if (typeof text !== 'string') throw new ServeError('INVALID_TENSOR', 'text_input is no text')
+  if (id !== undefined && typeof id !== 'string') throw new ServeError('INVALID_TENSOR', 'id is no text')
+  const inputs: RawTensor[] = [textTensor('text_input', text)]
+  const left: Record<string, unknown> = {}
+  for (const [name, given] of Object.entries({ ...checkParameters(parameters), ...others })) {
+    const input = declared.find((each) => each.name === name)
+    if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
+    else left[name] = given
+  }
+  return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
+}
+
+/** Every output is a key, one element without its list; `text_output` is the text, whatever the model calls it. */
+export function generateJson({ id, modelName, modelVersion, parameters, outputs }: Answer): string {
+  const head = { id, model_name: modelName, model_version: modelVersion, ...parameters }
+  const fields = outputs.map((output) => `${JSON.stringify(output.name)}:${valueJson(output)}`)
+  const text = textOutput(outputs)
+  if (text !== undefined && text.name !== 'text_output') fields.push(`"text_output":${valueJson(text)}`)
+  return `${[JSON.stringify(head).slice(0, -1), ...fields].join(',')}}`
+}
+
+function textOutput(outputs: readonly RawTensor[]): RawTensor | undefined {
+  const texts = outputs.filter(({ datatype }) => datatype === 'BYTES')
+  const named = ['text_output', 'content', 'output'].map((name) => texts.find((each) => each.name === name))
+  return named.find((each) => each !== undefined) ?? (texts.length === 1 ? texts[0] : undefined)
+}
+
+function valueJson(output: RawTensor): string {
+  if (output.datatype !== 'BYTES')
+    return unwrapped(elementsJson({ ...output, shape: [elementCount(output)] }), output)
+  const texts = splitElements(output).map((element) =>
+    JSON.stringify(element.toString(isUtf8(element) ? 'utf8' : 'base64')),
+  )
+  return unwrapped(`[${texts.join(',')}]`, output)
+}
+
+function unwrapped(list: string, output: RawTensor): string {
+  return elementCount(output) === 1 ? list.slice(1, -1) : list
+}
+
+function textTensor(name: string, text: string): RawTensor {
+  const parameters = { content_type: 'str' }
+  return { name, datatype: 'BYTES', shape: [1], parameters, data: joinElements([text]) }
+}
+
+function tensor(name: string, datatype: Datatype, given: unknown): RawTensor {
+  const data = Array.isArray(given) ? (given as unknown[]) : [given]
+  const head = { name, datatype, shape: [data.length] }
+  return { ...head, data: rawFromJson(head, data) }
+}

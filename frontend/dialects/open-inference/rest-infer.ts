@@ -1,0 +1,92 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ServeError } from '../../../common/errors.ts'
+import { Job } from '../../jobs/job.ts'
+import { inferJob, targetOf, type Target } from './infer-job.ts'
+import type { Answer } from './answers.ts'
+import { StreamInferSink, UnaryInferSink } from './replies.ts'
+import { openInferenceSettings } from './settings.ts'
+import { readDecoded } from '../../edge/http/decoded-body.ts'
+import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import type { RestState } from '../../edge/http/rest-state.ts'
+import type { SseReply } from '../../edge/http/sse.ts'
+import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
+import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
+import { answerJson, wireAnswer, type WireAnswer } from './rest-response.ts'
+import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
+import type { InferKind, InferRoute } from './rest-route.ts'
+
+/** The four routes that predict. The path has been admitted. @throws ServeError METHOD_NOT_ALLOWED and what targetOf throws */
+export function infer(state: RestState, res: ServerResponse, reply: SseReply, route: InferRoute): void {
+  const { req } = res
+  if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
+  const target = targetOf(state.models, route.model, route.version)
+  readDecoded(req, res, state.settings.maxRequestSize, (error, body) => {
+    try {
+      if (error !== undefined) throw error
+      submit(state, req, reply, route, target, read(req, body, route.kind, target))
+    } catch (thrown) {
+      refuse(reply, ServeError.from(thrown))
+    }
+  })
+}
+
+interface ReadRequest extends WireRequest {
+  /** Of the generate extension: so is its answer. */
+  readonly generate: boolean
+}
+
+function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
+  const header = req.headers['inference-header-content-length']
+  const length = Array.isArray(header) ? header[0] : header
+  if (isRaw(length)) return { ...rawRequest(body, openInferenceSettings(status).inputs), generate: false }
+  const parts = splitBody(body, length)
+  const generate = kind.startsWith('generate') && isGenerate(parts.value)
+  if (!generate) return { ...wireRequest(parts), generate }
+  const { inputs } = openInferenceSettings(status)
+  return { infer: generateRequest(parts.value, inputs), isBinary: () => false, generate }
+}
+
+function submit(
+  state: RestState,
+  req: IncomingMessage,
+  reply: SseReply,
+  { kind, version }: InferRoute,
+  target: Target,
+  { infer: request, isBinary, generate }: ReadRequest,
+): void {
+  const { requestId } = reply
+  const stream = kind === 'infer_stream' || kind === 'generate_stream'
+  const { name: modelName, version: modelVersion } = target.status
+  const facts = { id: request.id ?? requestId, modelName, modelVersion }
+  const encode = (answer: Answer): WireAnswer =>
+    generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
+  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
+  const { request: asked, reader } = inferJob(target, request, call, facts)
+  const sink = stream
+    ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))
+    : new UnaryInferSink(
+        reader,
+        new InferResponse(reply, encode, state.settings.openInferenceGzip && takesGzip(req)),
+        state.settings.maxResponseSize,
+      )
+  const job = new Job(asked, sink)
+  sink.job = job
+  if (!reply.follow(job)) return
+  try {
+    state.models.submit(job)
+  } catch (thrown) {
+    sink.fail(ServeError.from(thrown))
+  }
+}
+
+const NO_EXTRAS = { explain: undefined, urlPath: undefined }
+
+function jsonAnswer(json: string): WireAnswer {
+  return { contentType: 'application/json', body: Buffer.from(json), headers: [] }
+}
+
+/** Whether the client takes gzip; a weight of 0 says no. */
+function takesGzip({ headers }: IncomingMessage): boolean {
+  const accepted = headers['accept-encoding']
+  return accepted !== undefined && /(^|[\s,])(gzip|\*)(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)
+}

@@ -1,0 +1,83 @@
+import { ServeError } from '../../../common/errors.ts'
+import { unlessEmpty } from '../../../common/json.ts'
+import { joinElements } from '../../../common/tensors/bytes.ts'
+import { NUMERIC, isDatatype } from '../../../common/tensors/datatypes.ts'
+import { parseObject, requestFrom, type InferRequest } from '../../../common/tensors/message.ts'
+import { checkSize } from '../../../common/tensors/tensor.ts'
+import type { TensorMetadata } from './settings.ts'
+
+/** A request, and which of its outputs the client wants raw. */
+export interface WireRequest {
+  readonly infer: InferRequest
+  isBinary(output: string): boolean
+}
+
+/** The JSON of a body and the raw tensors behind it (spec 1.5); `length` is the header Inference-Header-Content-Length. */
+interface WireBody {
+  readonly value: Record<string, unknown>
+  readonly raw: Buffer
+}
+
+/** @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY */
+export function splitBody(body: Buffer, length: string | undefined): WireBody {
+  if (length === undefined) return { value: parseObject(body), raw: body.subarray(body.byteLength) }
+  const end = headerLength(body, length)
+  return { value: parseObject(body.subarray(0, end)), raw: body.subarray(end) }
+}
+
+/** @throws ServeError INVALID_TENSOR */
+export function wireRequest({ value, raw }: WireBody): WireRequest {
+  const read = withoutEmptyList(requestFrom(value, raw))
+  const { binary_data_output: all, ...parameters } = read.parameters ?? {}
+  const wanted = new Map(read.outputs?.map((output) => [output.name, output.parameters?.['binary_data']]))
+  const infer = {
+    ...read,
+    parameters: unlessEmpty(parameters),
+    outputs: read.outputs?.map(({ name, parameters: own }) => ({ name, parameters: withoutBinary(own) })),
+  }
+  return { infer, isBinary: (output) => (wanted.get(output) ?? all) === true }
+}
+
+/** A list of no outputs asks for all, as in the protocol's gRPC form. */
+function withoutEmptyList(request: InferRequest): InferRequest {
+  return request.outputs?.length === 0 ? { ...request, outputs: undefined } : request
+}
+
+/** A body that is nothing but the only input of a model whose metadata say what it is. @throws ServeError INVALID_TENSOR */
+export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): WireRequest {
+  const [input, ...others] = inputs
+  if (input === undefined || others.length > 0 || !isDatatype(input.datatype)) {
+    throw new ServeError('INVALID_TENSOR', 'A raw request needs a model with one input in its metadata')
+  }
+  const { name, datatype } = input
+  const data = datatype === 'BYTES' ? joinElements([body]) : body
+  const shape = datatype === 'BYTES' ? [1] : filled(input, body.byteLength)
+  return { infer: { inputs: [checkSize({ name, datatype, shape, data })] }, isBinary: () => true }
+}
+
+/** Whether the body is only raw bytes. */
+export function isRaw(length: string | undefined): boolean {
+  return length !== undefined && /^0+$/.test(length)
+}
+
+function headerLength(body: Buffer, length: string): number {
+  const end = /^\d{1,15}$/.test(length) ? Number(length) : NaN
+  if (end <= body.byteLength) return end
+  throw new ServeError('INVALID_ARGUMENT', 'Inference-Header-Content-Length is no length within the body')
+}
+
+function withoutBinary(parameters: InferRequest['parameters']): InferRequest['parameters'] {
+  if (parameters === undefined) return undefined
+  const { binary_data: _binary, ...rest } = parameters
+  return unlessEmpty(rest)
+}
+
+/** The shape with its one variable dimension filled in. */
+function filled({ datatype, shape }: TensorMetadata, bytes: number): number[] {
+  const known = shape.filter((size) => size >= 0).reduce((product, size) => product * size, 1)
+  const rest = bytes / NUMERIC.get(datatype)!.array.BYTES_PER_ELEMENT / Math.max(known, 1)
+  if (shape.length - shape.filter((size) => size >= 0).length <= 1 && Number.isInteger(rest)) {
+    return shape.map((size) => (size < 0 ? rest : size))
+  }
+  throw new ServeError('INVALID_TENSOR', 'The raw tensor does not fit the shape in the metadata of the model')
+}

@@ -1,0 +1,37 @@
+import { headOf } from '../../../common/tensors/message.ts'
+import { tensorJson, withTensors } from '../../../common/tensors/to-json.ts'
+import type { Answer } from './answers.ts'
+
+/** A whole answer on the wire. */
+export interface WireAnswer {
+  readonly contentType: string
+  readonly body: Buffer
+  /** Further headers: name, value, name, value. */
+  readonly headers: readonly string[]
+}
+
+const JSON_TYPE = 'application/json'
+
+/** The response as JSON on one line; keys in the order of MLServer. */
+export function answerJson(answer: Answer): string {
+  return withTensors(answerHead(answer), 'outputs', answer.outputs)
+}
+
+/** JSON, with raw tensors behind it if the client wants any (spec 1.5). */
+export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean): WireAnswer {
+  const raw = answer.outputs.filter(({ name }) => isBinary(name))
+  if (raw.length === 0) return { contentType: JSON_TYPE, body: Buffer.from(answerJson(answer)), headers: [] }
+  const text = withTensors(answerHead(answer), 'outputs', answer.outputs, (output) =>
+    raw.includes(output) ? JSON.stringify(headOf(output)) : tensorJson(output),
+  )
+  const json = Buffer.from(text)
+  return {
+    contentType: 'application/octet-stream',
+    body: Buffer.concat([json, ...raw.map(({ data }) => data)]),
+    headers: ['Inference-Header-Content-Length', String(json.byteLength)],
+  }
+}
+
+function answerHead({ modelName, modelVersion, id, parameters }: Answer): object {
+  return { model_name: modelName, model_version: modelVersion, id, parameters }
+}

@@ -1,0 +1,74 @@
+import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+
+/** How the OpenAI API says an error (spec 5.7). */
+interface OpenAIAnswer {
+  readonly status: number
+  readonly type: string
+  readonly code: string | null
+}
+
+const answer = (status: number, type: string, code: string | null = null): OpenAIAnswer => ({
+  status,
+  type,
+  code,
+})
+const invalid = (status: number, code: string | null = null): OpenAIAnswer =>
+  answer(status, 'invalid_request_error', code)
+const server = (status: number, code: string | null = null): OpenAIAnswer =>
+  answer(status, 'server_error', code)
+
+const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
+  INVALID_ARGUMENT: invalid(400),
+  MALFORMED_BODY: invalid(400),
+  UNSUPPORTED_ENCODING: invalid(415, 'unsupported_encoding'),
+  PAYLOAD_TOO_LARGE: invalid(413, 'request_too_large'),
+  ROUTE_NOT_FOUND: invalid(404, 'unknown_url'),
+  METHOD_NOT_ALLOWED: invalid(405, 'method_not_allowed'),
+  UNAUTHORIZED: invalid(401, 'invalid_api_key'),
+  MODEL_NOT_FOUND: invalid(404, 'model_not_found'),
+  VERSION_NOT_FOUND: invalid(404, 'model_not_found'),
+  QUEUE_FULL: answer(429, 'rate_limit_error', 'rate_limit_exceeded'),
+  NO_WORKER: server(503, 'model_not_ready'),
+  SHUTTING_DOWN: server(503, 'shutting_down'),
+  CANCELLED: server(503, 'cancelled'),
+  QUEUE_TIMEOUT: server(503, 'queue_timeout'),
+  RESPONSE_TIMEOUT: server(504, 'timeout'),
+  REQUEST_TIMEOUT: server(504, 'timeout'),
+  DEADLINE_EXCEEDED: server(504, 'timeout'),
+  OUT_OF_MEMORY: server(507, 'out_of_memory'),
+}
+
+function answerOf(error: ServeError): OpenAIAnswer {
+  if (error.code !== 'HANDLER_REJECTED') return ANSWERS[error.code] ?? server(500)
+  const status = error.status ?? 500
+  const type = status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error'
+  return answer(status, type, error.reason ?? null)
+}
+
+/** What another try could help against; everything else would only run the handler again (spec 5.8). */
+const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
+  'QUEUE_FULL',
+  'NO_WORKER',
+  'SHUTTING_DOWN',
+  'QUEUE_TIMEOUT',
+  'WORKER_LOST',
+])
+
+interface OpenAIFailure {
+  readonly status: number
+  /** The error object as JSON, on one line. */
+  readonly json: string
+  /** Names and values, one after the other. */
+  readonly headers: readonly string[]
+}
+
+/** An error as this API answers it. */
+export function openaiFailure(error: ServeError): OpenAIFailure {
+  const { status, type, code } = answerOf(error)
+  const retry = WORTH_RETRYING.has(error.code)
+  return {
+    status,
+    json: JSON.stringify({ error: { message: error.message, type, param: error.param ?? null, code } }),
+    headers: retry ? ['retry-after', '1'] : ['x-should-retry', 'false'],
+  }
+}

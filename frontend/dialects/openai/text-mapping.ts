@@ -1,0 +1,141 @@
+import { ServeError } from '../../../common/errors.ts'
+import { ChatStream, CompletionStream } from '../../../common/openai/chunks.ts'
+import { Collector } from '../../../common/openai/collect.ts'
+import { DEFAULT_CHAT_STOPS, defaultChatPrompt, otherThanText } from '../../../common/openai/default-chat.ts'
+import type { ChatCompletionRequest, CompletionRequest, FinishReason } from '../../../common/openai/types.ts'
+import type { InputPart } from '../../jobs/job.ts'
+import type { SseReply } from '../../edge/http/sse.ts'
+import type { OpenAICall } from './call.ts'
+import { failReply } from './rest-fail-reply.ts'
+import { JobGroup } from './job-group.ts'
+import { DONE } from './native-sink.ts'
+import { TextSink, type TextSinkOwner } from './text-sink.ts'
+
+type TextRequest =
+  { operation: 'chat'; body: ChatCompletionRequest } | { operation: 'completions'; body: CompletionRequest }
+
+/**
+ * The default mapping for handlers of TorchServe's kind (docs/openai.md): part `data` is the prompt (of a chat: the default template),
+ * part `parameters` the other fields as JSON; the text of every response is a delta. Each choice is a request to the handler.
+ */
+export function mapText(call: OpenAICall, request: TextRequest): void {
+  const { state, reply } = call
+  const { n } = request.body
+  const prompts = promptsOf(request)
+  const parameters = parametersPart(request.body)
+  const jobs = new JobGroup(state.models, call)
+  const count = n ?? 1
+  const run = new TextRun(reply, request, jobs, prompts.length * count, state.settings.maxResponseSize)
+  if (!reply.follow(jobs)) return
+  const stops = stopsOf(request)
+  for (let index = 0; index < prompts.length * count && !run.ended; index++) {
+    const prompt = prompts[Math.floor(index / count)]!
+    const sink = new TextSink(run, index, stops)
+    const data = { name: 'data', data: Buffer.from(prompt) }
+    sink.job = jobs.submit([data, parameters], sink)
+  }
+}
+
+function promptsOf(request: TextRequest): string[] {
+  if (request.operation === 'chat') return [chatPrompt(request.body)]
+  const { prompt } = request.body
+  const list: unknown[] = Array.isArray(prompt) ? prompt : [prompt]
+  if (list.every((one) => typeof one === 'string')) return list
+  throw new ServeError('INVALID_ARGUMENT', 'This model takes texts, not token ids', { param: 'prompt' })
+}
+
+function chatPrompt({ messages }: ChatCompletionRequest): string {
+  const param = otherThanText(messages)
+  if (param !== undefined)
+    throw new ServeError('INVALID_ARGUMENT', 'This model takes nothing but texts', { param })
+  return defaultChatPrompt(messages)
+}
+
+function stopsOf({ operation, body: { stop } }: TextRequest): string[] {
+  const own = stop == null ? [] : typeof stop === 'string' ? [stop] : stop
+  return operation === 'chat' ? [...own, ...DEFAULT_CHAT_STOPS] : own
+}
+
+/** What is in the prompt, and what the server does itself, is left out. */
+function parametersPart(body: TextRequest['body']): InputPart {
+  const { model: _model, messages: _m, prompt: _p, stream_options: _o, n: _n, ...rest } = body
+  const data = Buffer.from(JSON.stringify(rest))
+  return { name: 'parameters', contentType: 'application/json', data }
+}
+
+/** The answer that the texts of all choices make together. */
+class TextRun implements TextSinkOwner {
+  readonly #reply: SseReply
+  readonly #jobs: JobGroup
+  readonly #collector: Collector
+  readonly #stream: ChatStream | CompletionStream | undefined
+  readonly #chat: boolean
+  #open: number
+  #roomFor: number
+
+  constructor(reply: SseReply, request: TextRequest, jobs: JobGroup, choices: number, maxBytes: number) {
+    const { model, stream, stream_options: options } = request.body
+    this.#reply = reply
+    this.#jobs = jobs
+    this.#open = choices
+    this.#roomFor = maxBytes
+    this.#chat = request.operation === 'chat'
+    const head = {
+      id: `${this.#chat ? 'chatcmpl' : 'cmpl'}-${reply.requestId}`,
+      created: Math.floor(Date.now() / 1000),
+      model,
+      includeUsage: options?.include_usage === true,
+    }
+    this.#collector = new Collector(head)
+    if (stream === true) this.#stream = this.#chat ? new ChatStream(head) : new CompletionStream(head)
+  }
+
+  get ended(): boolean {
+    return this.#reply.ended
+  }
+
+  text(index: number, text: string, finish: FinishReason | null): boolean {
+    if (this.#stream !== undefined) return this.#send(index, text, finish)
+    this.#roomFor -= text.length
+    if (this.#roomFor < 0) {
+      this.failed(new ServeError('RESPONSE_TOO_LARGE', 'The answer is larger than max_response_size'))
+      return true
+    }
+    if (this.#chat) this.#collector.addChat({ choices: [chatChoice(index, text, finish)] })
+    else this.#collector.addText({ choices: [{ index, text, finish_reason: finish }] })
+    return true
+  }
+
+  finished(): void {
+    this.#open -= 1
+    if (this.#open > 0 || this.#reply.ended) return
+    if (this.#stream === undefined) {
+      const whole = this.#chat ? this.#collector.chat() : this.#collector.text()
+      this.#reply.answer(200, 'application/json', Buffer.from(JSON.stringify(whole)))
+      return
+    }
+    for (const chunk of this.#stream.end()) this.#reply.event(JSON.stringify(chunk))
+    this.#reply.event(DONE)
+    this.#reply.end()
+  }
+
+  failed(error: ServeError): void {
+    failReply(this.#reply, error)
+    this.#jobs.cancel('failed')
+  }
+
+  #send(index: number, text: string, finish: FinishReason | null): boolean {
+    const chunks =
+      this.#stream instanceof ChatStream
+        ? this.#stream.next({ choices: [chatChoice(index, text, finish)] })
+        : this.#stream!.next({ choices: [{ index, text, finish_reason: finish }] })
+    let room = true
+    for (const chunk of chunks) room = this.#reply.event(JSON.stringify(chunk))
+    return room
+  }
+}
+
+function chatChoice(index: number, text: string, finish: FinishReason | null) {
+  const delta = text === '' && finish !== null ? {} : { content: text }
+  return { index, delta, finish_reason: finish }
+}

@@ -1,0 +1,83 @@
+import { ServeError } from '../../../common/errors.ts'
+import { StopFilter } from '../../../common/openai/stop-filter.ts'
+import type { FinishReason } from '../../../common/openai/types.ts'
+import type { Job } from '../../jobs/job.ts'
+import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
+
+/** Who joins the texts of all choices. */
+export interface TextSinkOwner {
+  /** A piece of a choice, with why it has ended if it has. False: the client's connection is full. */
+  text(index: number, text: string, finish: FinishReason | null): boolean
+  /** A choice is complete. */
+  finished(): void
+  failed(error: ServeError): void
+}
+
+/** The answer of a handler to one choice as text: UTF-8 across the borders of items, cut at the first stop. */
+export class TextSink implements ReplySink {
+  /** Cancelled when a stop was found. */
+  job: Job | undefined
+  readonly #owner: TextSinkOwner
+  readonly #index: number
+  readonly #filter: StopFilter
+  readonly #decoder = new TextDecoder()
+  #done = false
+
+  constructor(owner: TextSinkOwner, index: number, stops: readonly string[]) {
+    this.#owner = owner
+    this.#index = index
+    this.#filter = new StopFilter(stops)
+  }
+
+  whole(head: ReplyHead, body: Uint8Array): void {
+    if (head.status >= 400) {
+      this.fail(refusal(head, body))
+      return
+    }
+    this.#push(body)
+    this.close()
+  }
+
+  open(): void {
+    // The first item follows.
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return this.#push(chunk.subarray(from, to))
+  }
+
+  close(): void {
+    if (this.#done) return
+    const rest = this.#filter.push(this.#decoder.decode()) + this.#filter.flush()
+    this.#finish(rest)
+  }
+
+  fail(error: ServeError): void {
+    if (this.#done) return
+    this.#done = true
+    this.#owner.failed(error)
+  }
+
+  #push(bytes: Uint8Array): boolean {
+    if (this.#done) return true
+    const text = this.#filter.push(this.#decoder.decode(bytes, { stream: true }))
+    if (this.#filter.stopped) {
+      this.#finish(text)
+      this.job?.cancel('failed')
+      return true
+    }
+    return text === '' || this.#owner.text(this.#index, text, null)
+  }
+
+  #finish(text: string): void {
+    this.#done = true
+    this.#owner.text(this.#index, text, 'stop')
+    this.#owner.finished()
+  }
+}
+
+/** A handler that answers with an error status of its own says why in its body. */
+function refusal({ status }: ReplyHead, body: Uint8Array): ServeError {
+  const message = Buffer.from(body).toString().slice(0, 4_096)
+  return new ServeError('HANDLER_REJECTED', message || 'The handler refused the request', { status })
+}

@@ -1,0 +1,136 @@
+import type { UntypedServiceImplementation } from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import { inferenceError, managementError, type CallError } from './grpc-errors.ts'
+import type {
+  DescribeModelRequest,
+  ListModelsRequest,
+  ManagementResponse,
+  RegisterModelRequest,
+  ScaleWorkerRequest,
+  SetDefaultRequest,
+  UnregisterModelRequest,
+} from './grpc-management-messages.ts'
+import { unaryRpc, type UnaryRpcDeps } from '../../edge/grpc/unary-rpc.ts'
+
+interface ManagementDeps extends UnaryRpcDeps {
+  models: ModelOperations
+  settings: Pick<Settings, 'enableModelApi'>
+}
+
+type Answer = string | Promise<string>
+
+/** `ManagementAPIsService` (spec 3.2), handlers by rpc name: the operations of REST, answered with their sentence. */
+export function managementService(deps: ManagementDeps): UntypedServiceImplementation {
+  const { models } = deps
+  const needModelApi = (): void => {
+    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+  }
+  return {
+    DescribeModel: rpc(
+      deps,
+      'DescribeModel',
+      (request: DescribeModelRequest) => describe(models, request),
+      describeError,
+    ),
+    ListModels: rpc(deps, 'ListModels', (request: ListModelsRequest) =>
+      pretty(models.list(positive(request.limit), positive(request.next_page_token))),
+    ),
+    RegisterModel: rpc(deps, 'RegisterModel', (request: RegisterModelRequest) => {
+      needModelApi()
+      return register(models, request)
+    }),
+    ScaleWorker: rpc(deps, 'ScaleWorker', (request: ScaleWorkerRequest) => scale(models, request)),
+    SetDefault: rpc(
+      deps,
+      'SetDefault',
+      (request: SetDefaultRequest) =>
+        models.setDefault(request.model_name ?? '', request.model_version ?? '').message,
+    ),
+    UnregisterModel: rpc(deps, 'UnregisterModel', (request: UnregisterModelRequest) => {
+      needModelApi()
+      return unregister(models, request)
+    }),
+  }
+}
+
+function rpc<Request>(
+  deps: ManagementDeps,
+  name: string,
+  answer: (request: Request) => Answer,
+  toCallError: (error: ServeError, request: Request) => CallError = managementError,
+) {
+  const message = async (request: Request): Promise<ManagementResponse> => ({ msg: await answer(request) })
+  return unaryRpc(deps, name, { token: 'management', answer: message, toCallError })
+}
+
+async function describe(models: ModelOperations, request: DescribeModelRequest): Promise<string> {
+  const descriptions = await models.describe(
+    request.model_name ?? '',
+    nonEmpty(request.model_version),
+    request.customized,
+  )
+  return pretty(descriptions)
+}
+
+/** A describe that asks the handler is an inference job in TorchServe, and fails like one. */
+function describeError(error: ServeError, request: DescribeModelRequest): CallError {
+  const asksHandler = request.customized === true && request.model_version !== 'all'
+  const isRefusal = error.code === 'UNAUTHORIZED'
+  return asksHandler && !isRefusal ? inferenceError(error) : managementError(error)
+}
+
+async function register(models: ModelOperations, request: RegisterModelRequest): Promise<string> {
+  const url = nonEmpty(request.url)
+  if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
+  const { message } = await models.register({
+    url,
+    modelName: nonEmpty(request.model_name),
+    handler: nonEmpty(request.handler),
+    runtime: nonEmpty(request.runtime),
+    batchSize: positive(request.batch_size),
+    maxBatchDelay: positive(request.max_batch_delay),
+    responseTimeout: positive(request.response_timeout),
+    startupTimeout: positive(request.startup_timeout),
+    initialWorkers: notNegative(request.initial_workers),
+    synchronous: request.synchronous ?? false,
+    s3SseKms: request.s3_sse_kms ?? false,
+  })
+  return message
+}
+
+async function scale(models: ModelOperations, request: ScaleWorkerRequest): Promise<string> {
+  const { message } = await models.scale({
+    modelName: request.model_name ?? '',
+    modelVersion: nonEmpty(request.model_version),
+    minWorker: notNegative(request.min_worker),
+    maxWorker: notNegative(request.max_worker),
+    synchronous: request.synchronous ?? false,
+  })
+  return message
+}
+
+async function unregister(models: ModelOperations, request: UnregisterModelRequest): Promise<string> {
+  const modelName = nonEmpty(request.model_name)
+  // TorchServe's sentence, although it is not the URL that is missing.
+  if (modelName === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
+  return (await models.unregister(modelName, nonEmpty(request.model_version))).message
+}
+
+function pretty(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === '' ? undefined : value
+}
+
+function positive(value: number | undefined): number | undefined {
+  return value !== undefined && value > 0 ? value : undefined
+}
+
+/** For optional fields, whose zero was really sent. */
+function notNegative(value: number | undefined): number | undefined {
+  return value !== undefined && value >= 0 ? value : undefined
+}

@@ -1,0 +1,57 @@
+import type { Metadata } from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
+import { Job, type InferenceRequest } from '../../jobs/job.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import type { ReplySink } from '../../jobs/reply-sink.ts'
+import { cancelReason } from './deadline.ts'
+import { authorize } from './token.ts'
+
+/** The parts of a grpc-js call that are used here. */
+interface IncomingCall {
+  readonly metadata: Metadata
+  on(event: 'cancelled', listener: () => void): unknown
+}
+
+type Submitter = Pick<ModelOperations, 'submit'>
+
+/** A sink that wants to know its job. */
+interface CallReply extends ReplySink {
+  job: Job | undefined
+}
+
+/**
+ * Gives a call's request to the models, and cancels its job when the client leaves. Undefined: it was refused, and the reply has
+ * failed already.
+ */
+export function submitCall<Call extends IncomingCall>(
+  { models, authorizer }: { models: Submitter; authorizer: Authorizer },
+  call: Call,
+  reply: CallReply,
+  toRequest: (call: Call) => InferenceRequest,
+): Job | undefined {
+  try {
+    authorize(authorizer, 'inference', call)
+    return submitJob(models, call, toRequest(call), reply)
+  } catch (thrown) {
+    reply.fail(ServeError.from(thrown))
+    return undefined
+  }
+}
+
+/** The same for a request that has been admitted. @throws ServeError, see ModelOperations.submit */
+export function submitJob(
+  models: Submitter,
+  call: IncomingCall,
+  request: InferenceRequest,
+  reply: CallReply,
+): Job {
+  const job = new Job(request, reply)
+  reply.job = job
+  models.submit(job)
+  // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
+  call.on('cancelled', () => {
+    if (!job.ended) job.cancel(cancelReason(request.deadline))
+  })
+  return job
+}

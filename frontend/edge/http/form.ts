@@ -1,0 +1,58 @@
+import type { InputPart } from '../../jobs/job.ts'
+import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+
+const AMPERSAND = 0x26
+const EQUALS = 0x3d
+const PERCENT = 0x25
+const PLUS = 0x2b
+const SPACE = 0x20
+
+/**
+ * The fields of an application/x-www-form-urlencoded body, in order. Works on bytes, unlike URLSearchParams: a value that is not
+ * UTF-8 stays what the client sent, and does not grow to three times its size. @throws ServeError INVALID_ARGUMENT
+ */
+export function parseForm(body: Buffer): InputPart[] {
+  const parts: InputPart[] = []
+  let pieces = 0
+  for (let start = 0; start < body.length;) {
+    // Empty pieces count too: a body of `&` alone would take long.
+    if (++pieces > MAX_PARTS) throw tooManyParts()
+    const next = body.indexOf(AMPERSAND, start)
+    const end = next === -1 ? body.length : next
+    if (end > start) parts.push(field(body.subarray(start, end)))
+    start = end + 1
+  }
+  return parts
+}
+
+function field(piece: Buffer): InputPart {
+  const equals = piece.indexOf(EQUALS)
+  const nameEnd = equals === -1 ? piece.length : equals
+  return { name: decode(piece.subarray(0, nameEnd)).toString(), data: decode(piece.subarray(nameEnd + 1)) }
+}
+
+/** `+` is a space, `%41` an A; a percent sign without two hex digits is itself. */
+function decode(text: Buffer): Buffer {
+  if (!text.includes(PERCENT) && !text.includes(PLUS)) return text
+  const decoded = Buffer.allocUnsafe(text.length)
+  let length = 0
+  for (let i = 0; i < text.length; i++) {
+    let byte = text[i]!
+    if (byte === PLUS) byte = SPACE
+    else if (byte === PERCENT) {
+      const escaped = hexDigit(text[i + 1]) * 16 + hexDigit(text[i + 2])
+      if (!Number.isNaN(escaped)) {
+        byte = escaped
+        i += 2
+      }
+    }
+    decoded[length++] = byte
+  }
+  return decoded.subarray(0, length)
+}
+
+function hexDigit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : NaN
+}

@@ -1,0 +1,93 @@
+import busboy, { type Busboy, type FileInfo } from 'busboy'
+import type { Readable } from 'node:stream'
+import { ServeError } from '../../../common/errors.ts'
+import type { InputPart } from '../../jobs/job.ts'
+import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+
+type Done = (error: ServeError | undefined, parts: InputPart[]) => void
+
+/**
+ * Parses a whole multipart/form-data body. Parts with a file name keep their content type; plain fields have none (spec 1.6). The
+ * bytes of a part are what the client sent, in order. Calls back exactly once. Fails with MALFORMED_BODY or INVALID_ARGUMENT.
+ */
+export function parseMultipart(body: Buffer, contentType: string, done: Done): void {
+  const parts: InputPart[] = []
+  let parser: Busboy | undefined
+  let ended = false
+  const end = (error: ServeError | undefined): void => {
+    if (ended) return
+    ended = true
+    parser?.destroy()
+    done(error, error === undefined ? parts : [])
+  }
+  const add = (name: string | undefined, type: string | undefined): InputPart | undefined => {
+    if (name === undefined) {
+      end(malformed('a part has no name'))
+      return undefined
+    }
+    if (parts.length >= MAX_PARTS) {
+      end(tooManyParts())
+      return undefined
+    }
+    const part: InputPart = { name, contentType: type, data: NO_BYTES }
+    parts.push(part)
+    return part
+  }
+  const encoding = fieldEncoding(body)
+  try {
+    parser = busboy({
+      headers: { 'content-type': contentType },
+      defCharset: encoding,
+      defParamCharset: 'utf8',
+      limits: { fieldSize: Infinity, fileSize: Infinity, parts: MAX_PARTS + 1 },
+    })
+  } catch (cause) {
+    end(malformed('there is no boundary', cause))
+    return
+  }
+  parser.on('field', (name: string | undefined, value) => {
+    const part = add(name, undefined)
+    if (part !== undefined) part.data = Buffer.from(value, encoding)
+  })
+  parser.on('file', (name: string | undefined, file, info) => {
+    // Before anything can end the parser, which fails the file: an error that nobody hears ends the process.
+    file.on('error', () => undefined)
+    const part = add(name, fileType(info))
+    if (part === undefined) file.resume()
+    else collect(file, part)
+  })
+  parser.on('error', (cause) => end(malformed('its parts cannot be told apart', cause)))
+  parser.on('close', () => end(undefined))
+  try {
+    parser.end(body)
+  } catch (cause) {
+    end(malformed('its parts cannot be told apart', cause))
+  }
+}
+
+const NO_BYTES = Buffer.alloc(0)
+
+/**
+ * busboy gives fields as text. latin1 keeps every byte, but only UTF-8 survives a field that names its charset, which shows
+ * nowhere but in the body itself.
+ */
+function fieldEncoding(body: Buffer): 'latin1' | 'utf8' {
+  return body.includes('charset', 0, 'latin1') || body.includes('Charset', 0, 'latin1') ? 'utf8' : 'latin1'
+}
+
+/** A plain field of application/octet-stream comes as a file too, but without a name. */
+function fileType(info: FileInfo): string | undefined {
+  return info.filename === undefined ? undefined : info.mimeType
+}
+
+function collect(file: Readable, part: InputPart): void {
+  const chunks: Buffer[] = []
+  file.on('data', (chunk: Buffer) => chunks.push(chunk))
+  file.on('end', () => {
+    part.data = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+  })
+}
+
+function malformed(why: string, cause?: unknown): ServeError {
+  return new ServeError('MALFORMED_BODY', `The multipart body cannot be read: ${why}.`, { cause })
+}

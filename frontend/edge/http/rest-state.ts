@@ -1,0 +1,66 @@
+import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import type { WorkflowOperations } from '../../workflows/operations.ts'
+
+/** What the REST listeners need of the rest of the server. */
+export interface RestDeps {
+  models: ModelOperations
+  workflows: WorkflowOperations
+  authorizer: Authorizer
+  metrics: RestMetrics
+  settings: RestSettings
+  log: RestLog
+  /** Undefined: there is none. */
+  accessLog?: AccessLog
+}
+
+interface RestMetrics {
+  /** The Prometheus page; with names, only those samples. */
+  page(names?: string[]): { contentType: string; text: string }
+  /** Counts one REST response. */
+  response(status: number): void
+}
+
+type RestSettings = Pick<
+  Settings,
+  | 'maxRequestSize'
+  | 'maxResponseSize'
+  | 'openaiHeartbeatInterval'
+  | 'enableModelApi'
+  | 'openInferenceProtocol'
+  | 'openInferenceGzip'
+  | 'corsAllowedOrigin'
+  | 'corsAllowedMethods'
+  | 'corsAllowedHeaders'
+>
+
+/** The part of a pino logger that is used here. */
+export interface RestLog {
+  error(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+/** The dependencies, and what changes while an app runs. */
+export interface RestState extends RestDeps {
+  /** The server stops: new requests are refused and connections are not kept. */
+  draining: boolean
+  /** CORS headers, flat: name, value, name, value. */
+  readonly cors: readonly string[]
+}
+
+export function createState(deps: RestDeps): RestState {
+  return { ...deps, draining: false, cors: corsHeaders(deps.settings) }
+}
+
+function corsHeaders(settings: RestSettings): string[] {
+  const flat: string[] = []
+  const add = (name: string, value: string | undefined): void => {
+    if (value !== undefined) flat.push(name, value)
+  }
+  add('access-control-allow-origin', settings.corsAllowedOrigin)
+  add('access-control-allow-methods', settings.corsAllowedMethods)
+  add('access-control-allow-headers', settings.corsAllowedHeaders)
+  return flat
+}

@@ -1,0 +1,147 @@
+import { unlinkSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
+import { ServeError } from '../../../common/errors.ts'
+import { formatListenAddress } from '../../config/listen-address.ts'
+import type { ListenAddress } from '../../config/settings.ts'
+import type { RestApp } from './app.ts'
+import { answerClientError } from './client-error.ts'
+import { watchConnection } from './live-replies.ts'
+import { acceptTlsOnly } from './plain-on-tls.ts'
+
+/** Limits of the head (TorchServe's: a request line of 4 KiB, headers of 8 KiB) and of how slowly a request may arrive; a response has no limit here, its job has. */
+const LIMITS = {
+  maxHeaderSize: 12_288,
+  headersTimeout: 20_000,
+  requestTimeout: 120_000,
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+}
+
+/** One REST listener that listens. */
+export interface Listener {
+  /** `http://127.0.0.1:8080`, `https://127.0.0.1:8443` or `unix:/path`. */
+  readonly address: string
+  /** 0 for a Unix socket. */
+  readonly port: number
+  /** Refuses new connections and requests; resolves when the last connection has ended. */
+  close(): Promise<void>
+  /** Ends all connections at once, and takes no more. */
+  destroyAll(): void
+}
+
+/** TorchServe's only version, and the newer one. */
+const TLS_VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
+
+/**
+ * Starts a REST listener; `name` is what its errors call it (`inference`). An https address needs `tls`: key and certificate.
+ * @throws ServeError CONFIG with one line when it cannot listen there
+ */
+export async function listen(
+  name: string,
+  address: ListenAddress,
+  app: RestApp,
+  tls?: SecureContextOptions,
+): Promise<Listener> {
+  const server = isTls(address)
+    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls })
+    : createServer(LIMITS)
+  const sockets = new Set<Socket>()
+  server.on('request', app.listener)
+  server.on('checkContinue', app.listener)
+  server.on('clientError', (error, socket) => answerClientError(app.state, error, socket))
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.on(isTls(address) ? 'secureConnection' : 'connection', watchConnection)
+  if (isTls(address)) acceptTlsOnly(server, app.state)
+  await bind(server, name, address)
+  const { text, port } = bound(server, address)
+  return {
+    address: text,
+    port,
+    close: () => close(server, sockets, app),
+    destroyAll: () => {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+function isTls(address: ListenAddress): boolean {
+  return address.kind === 'tcp' && address.tls
+}
+
+function close(server: Server, sockets: Set<Socket>, app: RestApp): Promise<void> {
+  app.beginDrain()
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeIdleConnections()
+    // Node counts a connection that never sent a byte as busy.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+  })
+}
+
+async function bind(server: Server, name: string, address: ListenAddress): Promise<void> {
+  try {
+    await tryListen(server, address)
+  } catch (error) {
+    if (address.kind !== 'unix' || !(await isStale(error, address.path))) throw refusal(name, address, error)
+    unlinkSync(address.path)
+    await tryListen(server, address).catch((again: unknown) => {
+      throw refusal(name, address, again)
+    })
+  }
+}
+
+function tryListen(server: Server, address: ListenAddress): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    const target =
+      address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port }
+    server.listen(target, () => {
+      server.removeListener('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** Whether a socket file is left over: somebody's name is there, but nobody answers. */
+function isStale(error: unknown, path: string): Promise<boolean> {
+  if (codeOf(error) !== 'EADDRINUSE') return Promise.resolve(false)
+  return new Promise((resolve) => {
+    const probe = connect(path)
+    probe.once('connect', () => {
+      probe.destroy()
+      resolve(false)
+    })
+    probe.once('error', (refused) => resolve(codeOf(refused) === 'ECONNREFUSED'))
+  })
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is already in use',
+  EACCES: 'permission denied',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'the host name is unknown',
+  ENOENT: 'the folder does not exist',
+}
+
+function refusal(name: string, address: ListenAddress, error: unknown): ServeError {
+  const code = codeOf(error) ?? 'unknown error'
+  const why = REASONS[code] ?? code
+  const where = formatListenAddress(address)
+  return new ServeError('CONFIG', `The ${name} listener cannot use ${where}: ${why}`, { cause: error })
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | undefined)?.code
+}
+
+function bound(server: Server, address: ListenAddress): { text: string; port: number } {
+  const port = address.kind === 'tcp' ? (server.address() as AddressInfo).port : 0
+  return { text: formatListenAddress(address, port), port }
+}

@@ -1,0 +1,241 @@
+import { ServeError } from '../../common/errors.ts'
+import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
+import { JobQueue } from './job-queue.ts'
+import type { BatchRule } from './lane.ts'
+import { Lanes } from './lanes.ts'
+import type { ReplyHead } from './reply-sink.ts'
+import { freest, isDescribe, type JobRunner, type RunWatcher, type Scheduler } from './scheduler.ts'
+import { Sequence } from './sequence.ts'
+import {
+  endedSequences,
+  newSequenceId,
+  readSequence,
+  type SequenceHeaders,
+  withSequenceId,
+  writeSequence,
+} from './sequence-headers.ts'
+
+export interface SequenceQueueOptions extends BatchRule {
+  /** Sequences that may live at the same time. */
+  maxSequences: number
+  /** Jobs of one sequence that may wait. */
+  maxWaiting: number
+  /** Milliseconds without a job after which a sequence ends. */
+  maxIdleMs: number
+  /** Milliseconds after which a sequence takes no more jobs; 0: no limit. */
+  maxLifeMs: number
+  /** Whether a job may follow when the one before has begun to answer (continuous batching); else when it has ended. */
+  overlap: boolean
+  headers: SequenceHeaders
+  timeouts: JobTimeouts
+  /** What a client is told whose job is refused. */
+  refusal(job: Job): string
+}
+
+/**
+ * Jobs that belong to sequences (spec 7.4). A sequence is bound to one worker for its life; of its jobs at most one is in a
+ * batch, so their order is kept. A job without an id starts a sequence of its own, whose id its answer tells.
+ */
+export class SequenceQueue implements Scheduler, RunWatcher {
+  readonly #options: SequenceQueueOptions
+  readonly #limits: JobLimits
+  readonly #sequences = new Map<string, Sequence>()
+  /** Jobs that wait or run. */
+  readonly #sequenceOf = new Map<Job, Sequence>()
+  readonly #lanes: Lanes
+  readonly #describes: JobQueue
+  #workers: readonly JobRunner[] = []
+
+  constructor(options: SequenceQueueOptions) {
+    const { timeouts, refusal, maxWaiting } = options
+    this.#options = options
+    this.#limits = jobLimits(timeouts)
+    this.#lanes = new Lanes(options, this)
+    this.#describes = new JobQueue({
+      capacity: maxWaiting,
+      batchSize: 1,
+      maxBatchDelay: 0,
+      timeouts,
+      refusal,
+    })
+  }
+
+  get pending(): number {
+    let count = this.#describes.pending
+    for (const sequence of this.#sequences.values()) count += sequence.waiting.size
+    return count
+  }
+
+  get remainingCapacity(): number {
+    const { maxSequences, maxWaiting } = this.#options
+    return maxSequences * maxWaiting - this.pending + this.#describes.pending
+  }
+
+  get openSequences(): number {
+    return this.#sequences.size
+  }
+
+  add(job: Job): void {
+    if (isDescribe(job)) {
+      this.#describes.add(job)
+      return
+    }
+    const asked = readSequence(job.request.headers, this.#options.headers)
+    if (!this.#hasRoom(asked.id)) throw new ServeError('QUEUE_FULL', this.#options.refusal(job))
+    const sequence = this.#sequence(asked.id ?? newSequenceId())
+    writeSequence(job.request, asked, sequence.id, this.#options.headers)
+    clearTimeout(sequence.idleTimer)
+    sequence.closing ||= asked.last
+    sequence.waiting.add(job)
+    this.#sequenceOf.set(job, sequence)
+    job.queued(this, this.#limits)
+    this.#lanes.arm(sequence)
+    this.hand()
+    if (sequence.waiting.has(job)) job.waits()
+  }
+
+  couldStart(job: Job): boolean {
+    if (isDescribe(job)) return this.#describes.couldStart()
+    const { id } = readSequence(job.request.headers, this.#options.headers)
+    if (!this.#hasRoom(id)) return false
+    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    const worker = sequence === undefined ? undefined : this.#lanes.workerOf(sequence)
+    if (sequence === undefined || worker === undefined) return freest(this.#workers) !== undefined
+    return sequence.waiting.size === 0 && sequence.ahead === undefined && worker.freeSlots > 0
+  }
+
+  serve(workers: readonly JobRunner[]): void {
+    this.#workers = workers
+    this.#lanes.serve(workers)
+    this.#describes.serve(workers)
+  }
+
+  hand(): void {
+    this.#describes.hand()
+    this.#lanes.hand()
+  }
+
+  /** What it knew of its sequences is lost: they end, and a job of theirs that another worker got would lie. */
+  workerLost(worker: JobRunner, error: ServeError): void {
+    for (const sequence of this.#lanes.lose(worker)) {
+      if (sequence.started) this.#end(sequence, error)
+      else this.#lanes.arm(sequence)
+    }
+    this.hand()
+  }
+
+  answering(job: Job, headers: ReplyHead['headers']): ReplyHead['headers'] {
+    const sequence = this.#sequenceOf.get(job)
+    for (const id of endedSequences(headers, this.#options.headers)) this.#endedByHandler(id)
+    if (sequence === undefined) return headers
+    if (this.#options.overlap && sequence.ahead === job) {
+      sequence.ahead = undefined
+      this.#lanes.arm(sequence)
+      this.hand()
+    }
+    return withSequenceId(headers, sequence.id, this.#options.headers)
+  }
+
+  released(job: Job): void {
+    const sequence = this.#sequenceOf.get(job)
+    if (sequence === undefined) return
+    this.#sequenceOf.delete(job)
+    sequence.running.delete(job)
+    if (sequence.ahead === job) sequence.ahead = undefined
+    this.#settle(sequence)
+    this.hand()
+  }
+
+  abandon(job: Job): void {
+    const sequence = this.#sequenceOf.get(job)
+    if (sequence === undefined) return
+    this.#forget(sequence, job)
+    this.#settle(sequence)
+  }
+
+  drained(): void {
+    // A waiting job has sent nothing.
+  }
+
+  *jobs(): Iterable<Job> {
+    yield* this.#describes.jobs()
+    for (const sequence of this.#sequences.values()) yield* sequence.waiting
+  }
+
+  failAll(error: ServeError): void {
+    this.#describes.failAll(error)
+    for (const sequence of [...this.#sequences.values()]) {
+      this.#failWaiting(sequence, error)
+      this.#settle(sequence)
+    }
+  }
+
+  close(): void {
+    this.#describes.close()
+    this.#lanes.close()
+    for (const sequence of this.#sequences.values()) sequence.stopTimers()
+  }
+
+  #hasRoom(id: string | undefined): boolean {
+    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    if (sequence === undefined) return this.#sequences.size < this.#options.maxSequences
+    return !sequence.closing && sequence.waiting.size < this.#options.maxWaiting
+  }
+
+  #sequence(id: string): Sequence {
+    const known = this.#sequences.get(id)
+    if (known !== undefined) return known
+    const sequence = new Sequence(id)
+    this.#sequences.set(id, sequence)
+    const { maxLifeMs } = this.#options
+    if (maxLifeMs > 0) {
+      sequence.lifeTimer = setTimeout(() => {
+        sequence.closing = true
+        this.#settle(sequence)
+      }, maxLifeMs)
+    }
+    return sequence
+  }
+
+  /** After a job has left it: it goes on, waits for the next, or ends. */
+  #settle(sequence: Sequence): void {
+    if (sequence.gone) return
+    this.#lanes.arm(sequence)
+    if (!sequence.isIdle) return
+    clearTimeout(sequence.idleTimer)
+    if (sequence.closing) this.#end(sequence)
+    else sequence.idleTimer = setTimeout(() => this.#end(sequence), this.#options.maxIdleMs)
+  }
+
+  #endedByHandler(id: string): void {
+    const sequence = this.#sequences.get(id)
+    if (sequence === undefined) return
+    sequence.closing = true
+    const error = new ServeError('NO_WORKER', `The sequence ${id} was closed by the handler`)
+    this.#failWaiting(sequence, error)
+    this.#settle(sequence)
+  }
+
+  /** Jobs that run go on; what comes with its id from now on starts a new one. */
+  #end(sequence: Sequence, error?: ServeError): void {
+    sequence.gone = true
+    sequence.stopTimers()
+    this.#sequences.delete(sequence.id)
+    this.#lanes.remove(sequence)
+    if (error !== undefined) this.#failWaiting(sequence, error)
+  }
+
+  #failWaiting(sequence: Sequence, error: ServeError): void {
+    for (const job of [...sequence.waiting]) {
+      this.#forget(sequence, job)
+      job.fail(error)
+    }
+  }
+
+  /** A job that waited will not run. */
+  #forget(sequence: Sequence, job: Job): void {
+    this.#sequenceOf.delete(job)
+    sequence.waiting.delete(job)
+    if (sequence.waiting.size === 0) this.#lanes.disarm(sequence)
+  }
+}

@@ -1,0 +1,183 @@
+import { closeSync, fstatSync, mkdirSync, openSync, write, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Allowance } from '../../../common/allowance.ts'
+import { endOfDay, localTime } from './clock.ts'
+import { compress, leftAside, prune, setAside } from './roll.ts'
+
+/** What takes lines, each with its line end. */
+export interface LineWriter {
+  write(line: string): void
+}
+
+export interface LogFileOptions {
+  /** Size at which the file is rolled. Default 100 MB, as in TorchServe. */
+  maxBytes?: number
+  /** Characters that may wait for a slow disk; further lines are dropped, and their number is written. Default 8 Mi. */
+  maxWaiting?: number
+  /** Called when the file cannot be written, at most once a minute. */
+  warn: (message: string) => void
+}
+
+const MAX_BYTES = 100 * 1024 * 1024
+const MAX_WAITING = 8 * 1024 * 1024
+/** A busy log leaves in one write every 50 ms; a quiet one line by line. */
+const PAUSE_MS = 50
+const BURST = 20
+const WARN_PAUSE_MS = 60_000
+
+/**
+ * A log file that nobody waits for. While it is quiet, lines are written in the turn of the event loop in which they came, so that they
+ * are there when a client reads the file after its answer; when it is busy, every 50 ms; while a write lasts, lines wait in memory, up to a limit. At 100 MB and at midnight the file is put aside and
+ * compressed.
+ */
+export class LogFile implements LineWriter {
+  readonly #path: string
+  readonly #options: Required<LogFileOptions>
+  #fd: number
+  #size = 0
+  #day = 0
+  #waiting = ''
+  #dropped = 0
+  #writing = false
+  readonly #writes = new Allowance(PAUSE_MS, BURST)
+  #timer: NodeJS.Timeout | undefined
+  /** A write begins when the code that runs is done. */
+  #due = false
+  #lastWarning = -Infinity
+  #compressing = Promise.resolve()
+  #onIdle: (() => void) | undefined
+
+  /** Opens the file, in a folder that is made if need be. @throws what the file system says */
+  constructor(path: string, options: LogFileOptions) {
+    this.#path = path
+    this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, ...options }
+    mkdirSync(dirname(path), { recursive: true })
+    this.#fd = this.#open()
+    for (const aside of leftAside(path)) this.#compress(aside)
+    process.once('exit', this.endNow)
+  }
+
+  write(line: string): void {
+    if (this.#waiting.length + line.length > this.#options.maxWaiting) {
+      this.#dropped += 1
+      return
+    }
+    this.#waiting += line
+    if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
+  }
+
+  /** Writes what waits, and closes the file. What is written after it is dropped. */
+  async end(): Promise<void> {
+    if (this.#writing || this.#waiting !== '') {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve
+        if (!this.#writing) this.#flush()
+      })
+    }
+    await this.#compressing
+    this.endNow()
+  }
+
+  /** The same at once: the process is about to exit. */
+  readonly endNow = (): void => {
+    if (this.#fd === -1) return
+    process.off('exit', this.endNow)
+    clearTimeout(this.#timer)
+    try {
+      writeSync(this.#fd, this.#waiting + this.#droppedLine())
+      closeSync(this.#fd)
+    } catch {
+      // nobody can be told any more
+    }
+    this.#fd = -1
+    this.#waiting = ''
+    this.#options.maxWaiting = 0
+  }
+
+  #writeSoon(): void {
+    const { wait } = this.#writes
+    this.#due = wait === 0
+    if (this.#due) process.nextTick(() => this.#due && this.#flush())
+    else this.#timer = setTimeout(this.#flush, wait).unref()
+  }
+
+  readonly #flush = (): void => {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#due = false
+    if (this.#fd === -1) return
+    this.#writes.use()
+    const bytes = Buffer.from(this.#waiting + this.#droppedLine())
+    this.#waiting = ''
+    if (this.#mustRoll(bytes.byteLength)) this.#roll()
+    this.#writing = true
+    this.#writeRest(bytes, 0)
+  }
+
+  #writeRest(bytes: Buffer, from: number): void {
+    write(this.#fd, bytes, from, bytes.byteLength - from, null, (error, written) => {
+      if (this.#fd === -1) return
+      if (error !== null) this.#warn(error)
+      this.#size += written
+      if (error === null && from + written < bytes.byteLength) this.#writeRest(bytes, from + written)
+      else this.#written()
+    })
+  }
+
+  #written(): void {
+    this.#writing = false
+    if (this.#waiting === '') this.#onIdle?.()
+    else if (this.#onIdle !== undefined) this.#flush()
+    else this.#writeSoon()
+  }
+
+  #droppedLine(): string {
+    if (this.#dropped === 0) return ''
+    const line = `${localTime(Date.now())} [WARN ] main torchserve - ${this.#dropped} lines dropped: the disk is too slow\n`
+    this.#dropped = 0
+    return line
+  }
+
+  #mustRoll(bytes: number): boolean {
+    return (
+      this.#size > 0 && (this.#size + bytes > this.#options.maxBytes || Date.now() >= endOfDay(this.#day))
+    )
+  }
+
+  #roll(): void {
+    try {
+      const aside = setAside(this.#path, this.#day)
+      closeSync(this.#fd)
+      this.#fd = this.#open()
+      this.#compress(aside)
+    } catch (error) {
+      this.#day = Date.now() // it goes on in the old file until tomorrow
+      this.#size = 0
+      this.#warn(error as Error)
+    }
+  }
+
+  /** A file of an earlier day, left by an earlier server, is rolled by the first write. */
+  #open(): number {
+    const fd = openSync(this.#path, 'a')
+    const { size, mtimeMs } = fstatSync(fd)
+    this.#size = size
+    this.#day = size === 0 ? Date.now() : mtimeMs
+    return fd
+  }
+
+  /** One after the other, so that a busy log does not take every core. */
+  #compress(aside: string): void {
+    this.#compressing = this.#compressing
+      .then(() => compress(aside))
+      .then(() => prune(this.#path))
+      .catch((error: unknown) => this.#warn(error as Error))
+  }
+
+  #warn(error: Error): void {
+    const now = performance.now()
+    if (now - this.#lastWarning < WARN_PAUSE_MS) return
+    this.#lastWarning = now
+    this.#options.warn(`${this.#path} cannot be written: ${error.message}`)
+  }
+}

@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import type { LogFileName, Settings } from '../../config/settings.ts'
+import { LogFile } from './log-file.ts'
+
+/** The log files that are written, by name. */
+export type LogFiles = Partial<Record<LogFileName, LogFile>>
+
+/**
+ * Opens the log files of spec 8.6. One that cannot be opened (a read-only file system) is a warning: the server goes on
+ * without it.
+ */
+export function openLogFiles(
+  settings: Pick<Settings, 'logLocation' | 'metricsLocation' | 'logFiles'>,
+  warn: (message: string) => void,
+): LogFiles {
+  const files: LogFiles = {}
+  for (const name of settings.logFiles) {
+    const folder = name.endsWith('_metrics') ? settings.metricsLocation : settings.logLocation
+    try {
+      files[name] = new LogFile(join(folder, `${name}.log`), { warn })
+    } catch (error) {
+      warn(`${name}.log is not written: ${(error as Error).message}`)
+    }
+  }
+  return files
+}
+
+/** What writing the last lines may take. */
+const END_MS = 1000
+
+/** Writes what is unwritten, and closes the files. */
+export async function endLogFiles(files: LogFiles): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, END_MS)
+  })
+  await Promise.race([late, Promise.all(Object.values(files).map((file) => file.end()))])
+  clearTimeout(timer)
+  for (const file of Object.values(files)) file.endNow()
+}

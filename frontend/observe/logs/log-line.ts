@@ -1,0 +1,49 @@
+import { localTime } from './clock.ts'
+import { escapeControls } from './escape.ts'
+
+interface LogRecord {
+  level: number
+  time: number
+  thread?: string
+  logger?: string
+  msg?: string
+  err?: { message?: string; stack?: string }
+}
+
+const LEVELS: Readonly<Record<number, string>> = {
+  10: 'TRACE',
+  20: 'DEBUG',
+  30: 'INFO ',
+  40: 'WARN ',
+  50: 'ERROR',
+  60: 'FATAL',
+}
+
+/**
+ * One line of pino's JSON as TorchServe writes it (spec 8.6): `2026-11-21T12:00:00,123 [INFO ] thread logger - message`, in local
+ * time. Control characters are escaped, so that nobody's input can forge a line; a stack follows on lines of its own.
+ */
+export function formatLogLine(json: string): string {
+  const { level, time, thread = 'main', logger = 'torchserve', msg, err, ...fields } = parse(json)
+  const label = LEVELS[level] ?? 'INFO '
+  const head = `${localTime(time)} [${label}] ${escapeControls(thread)} ${escapeControls(logger)} -`
+  const message = escapeControls(msg ?? err?.message ?? '')
+  return `${head} ${message}${fieldText(fields)}${stackText(err)}\n`
+}
+
+function parse(json: string): LogRecord & Record<string, unknown> {
+  return JSON.parse(json) as LogRecord & Record<string, unknown>
+}
+
+function fieldText(fields: Record<string, unknown>): string {
+  let text = ''
+  for (const [name, value] of Object.entries(fields)) {
+    text += ` ${name}=${typeof value === 'string' ? escapeControls(value) : JSON.stringify(value)}`
+  }
+  return text
+}
+
+function stackText(err: LogRecord['err']): string {
+  if (err?.stack === undefined) return ''
+  return `\n${err.stack.split('\n').map(escapeControls).join('\n')}`
+}

@@ -1,0 +1,35 @@
+import type { MetricKind } from '../../../protocol/messages.ts'
+import type { PageFamily } from './page.ts'
+
+const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
+const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
+
+/** What the page shows, in its order. No two metrics may have samples of the same name: the page would be no page then. */
+export class Families implements Iterable<PageFamily> {
+  readonly #families: PageFamily[] = []
+  readonly #taken = new Set<string>()
+
+  /** Why the page cannot show it; undefined: it does from now on. */
+  add(family: PageFamily, labelNames: readonly string[] = []): string | undefined {
+    if (!METRIC_NAME.test(family.name)) return 'Prometheus does not know such names'
+    const label = labelNames.find((each) => !LABEL_NAME.test(each) || isOwn(family.kind, each))
+    if (label !== undefined) return `Prometheus does not know such labels as ${label}`
+    const names = sampleNames(family)
+    if (names.some((name) => this.#taken.has(name))) return 'the page has another metric of this name'
+    for (const name of names) this.#taken.add(name)
+    this.#families.push(family)
+    return undefined
+  }
+
+  [Symbol.iterator](): Iterator<PageFamily> {
+    return this.#families[Symbol.iterator]()
+  }
+}
+
+function isOwn(kind: MetricKind, label: string): boolean {
+  return kind === 'histogram' && label === 'le'
+}
+
+function sampleNames({ name, kind }: PageFamily): string[] {
+  return kind === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name]
+}

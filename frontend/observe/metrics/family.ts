@@ -1,0 +1,62 @@
+import type { MetricKind, MetricSpec } from '../../../protocol/messages.ts'
+import type { MetricLines } from './metric-lines.ts'
+import { labelText, type PageFamily, type Sample } from './page.ts'
+import { Series } from './series.ts'
+
+/** Label sets of one metric. Further ones are not kept: somebody uses a label for what has no end, such as user ids. */
+export const MAX_SERIES = 1_000
+
+export interface FamilyOptions {
+  /** Log file of its values; undefined: none. */
+  lines: MetricLines | undefined
+  warn: (message: string) => void
+}
+
+/** A metric of TorchServe's kind: declared in metrics.yaml, or detected. */
+export class MetricFamily implements PageFamily {
+  readonly name: string
+  readonly kind: MetricKind
+  readonly help: string
+  readonly labelNames: readonly string[]
+  readonly #unit: string
+  readonly #options: FamilyOptions
+  readonly #series = new Map<string, Series>()
+  /** Takes what is beyond the limit. */
+  #overflow: Series | undefined
+
+  /** The dimensions of `spec` are its labels. */
+  constructor(spec: MetricSpec, options: FamilyOptions) {
+    this.name = spec.name
+    this.kind = spec.kind
+    this.help = `Torchserve prometheus ${spec.kind} metric with unit: ${spec.unit}`
+    this.labelNames = spec.dimensions
+    this.#unit = spec.unit
+    this.#options = options
+  }
+
+  /** The series of these label values, in the order of `labelNames`. */
+  series(values: readonly string[]): Series {
+    const labels = labelText(this.labelNames, values)
+    const known = this.#series.get(labels)
+    if (known !== undefined) return known
+    if (this.#series.size >= MAX_SERIES) return this.#beyond()
+    const lines = this.#options.lines?.series(this.name, this.#unit, this.kind, this.labelNames, values)
+    const series = new Series(this.kind, labels, lines)
+    this.#series.set(labels, series)
+    return series
+  }
+
+  samples(): Sample[] {
+    return [...this.#series.values()].flatMap((series) => series.samples(this.name))
+  }
+
+  #beyond(): Series {
+    if (this.#overflow === undefined) {
+      this.#overflow = new Series(this.kind)
+      this.#options.warn(
+        `Metric ${this.name}: more than ${MAX_SERIES} different sets of dimension values, further ones are left out`,
+      )
+    }
+    return this.#overflow
+  }
+}

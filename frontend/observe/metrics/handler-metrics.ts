@@ -1,0 +1,61 @@
+import type { MetricMessage, MetricSpec } from '../../../protocol/messages.ts'
+import type { MetricFamily } from './family.ts'
+import { HOST } from './server-metrics.ts'
+
+/** Metrics that are detected. Further ones are left out. */
+const MAX_DETECTED = 1_000
+
+export interface HandlerMetricsOptions {
+  declared: readonly MetricSpec[]
+  /** model_metrics_auto_detect */
+  autoDetect: boolean
+  /** Makes a family that is shown where it belongs in this mode. */
+  create: (spec: MetricSpec) => MetricFamily
+  warn: (message: string) => void
+}
+
+/** What handlers report (spec 8.2): metrics that metrics.yaml declares, and others if they are to be detected. */
+export class HandlerMetrics {
+  readonly #options: HandlerMetricsOptions
+  readonly #families = new Map<string, MetricFamily>()
+
+  constructor(options: HandlerMetricsOptions) {
+    this.#options = options
+    for (const spec of options.declared) this.#add(spec)
+  }
+
+  /** What a declared metric is, the declaration says: its name decides, and its dimensions are looked up by theirs. */
+  record(message: MetricMessage): void {
+    const { name, dimensions } = message
+    const family = this.#families.get(name) ?? this.#detect(message)
+    if (family === undefined) return
+    const names = family.labelNames.slice(0, -1)
+    const missing = names.find((each) => dimensions[each] === undefined)
+    if (missing !== undefined) {
+      this.#options.warn(`Metric ${name} is left out: it came without its dimension ${missing}`)
+      return
+    }
+    const series = family.series([...names.map((each) => dimensions[each]!), HOST])
+    message.values.forEach((value, index) => {
+      if (family.kind === 'counter' && value < 0)
+        this.#options.warn(`Counter ${name}: negative values are left out`)
+      else series.record(value, message.requestIds[index])
+    })
+  }
+
+  #detect({ name, kind, unit, dimensions }: MetricMessage): MetricFamily | undefined {
+    if (!this.#options.autoDetect) return undefined
+    if (this.#families.size >= this.#options.declared.length + MAX_DETECTED) {
+      this.#options.warn(`More than ${MAX_DETECTED} metrics were detected, further ones are left out`)
+      return undefined
+    }
+    return this.#add({ name, kind, unit, dimensions: Object.keys(dimensions) })
+  }
+
+  #add(spec: MetricSpec): MetricFamily {
+    const own = spec.dimensions.filter((dimension) => dimension !== 'Hostname')
+    const family = this.#options.create({ ...spec, dimensions: [...own, 'Hostname'] })
+    this.#families.set(spec.name, family)
+    return family
+  }
+}

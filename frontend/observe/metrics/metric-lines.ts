@@ -1,0 +1,89 @@
+import type { MetricKind } from '../../../protocol/messages.ts'
+import { stamp } from '../logs/clock.ts'
+import { escapeControls } from '../logs/escape.ts'
+import type { LineWriter } from '../logs/log-file.ts'
+import { number } from './page.ts'
+
+/** Lines that one metric with one set of dimensions may write in a second; what comes beyond them is one line more. */
+export const LINES_PER_SECOND = 100
+
+/** A log file of metrics (spec 8.4), its volume bounded however many requests there are. */
+export class MetricLines {
+  readonly #writer: LineWriter
+  readonly #series: LineSeries[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(writer: LineWriter) {
+    this.#writer = writer
+  }
+
+  /** The last of the dimensions is the host's name. */
+  series(
+    name: string,
+    unit: string,
+    kind: MetricKind,
+    dimensions: readonly string[],
+    values: readonly string[],
+  ): LineSeries {
+    const pairs = dimensions.slice(0, -1).map((dimension, index) => `${dimension}:${values[index]!}`)
+    const series = new LineSeries(this, kind === 'counter', {
+      head: ` - ${escapeControls(`${name}.${unit}`)}:`,
+      tail: `|#${escapeControls(pairs.join(','))}|#hostname:${values.at(-1) ?? ''}`,
+    })
+    this.#series.push(series)
+    return series
+  }
+
+  write(head: string, value: number, tail: string, requestIds: string): void {
+    const { text, seconds } = stamp()
+    const ids = requestIds === '' ? '' : `,requestID:${requestIds}`
+    this.#writer.write(`${text}${head}${number(value)}${tail}${ids},timestamp:${seconds}\n`)
+    this.#timer ??= setInterval(() => this.flush(), 1000).unref()
+  }
+
+  /** Writes what was held back. Its own doing every second. */
+  flush(): void {
+    for (const series of this.#series) series.flush()
+  }
+
+  close(): void {
+    this.flush()
+    clearInterval(this.#timer)
+  }
+}
+
+/**
+ * The lines of one metric with one set of dimensions: one per value, up to the limit. Beyond it, values of a counter are added up,
+ * and of others the last one stands, as on the metrics page.
+ */
+export class LineSeries {
+  readonly #lines: MetricLines
+  readonly #adds: boolean
+  readonly #text: { head: string; tail: string }
+  #left = LINES_PER_SECOND
+  #held: number | undefined
+  #heldIds = ''
+
+  constructor(lines: MetricLines, adds: boolean, text: { head: string; tail: string }) {
+    this.#lines = lines
+    this.#adds = adds
+    this.#text = text
+  }
+
+  record(value: number, requestIds: string): void {
+    if (this.#left > 0) {
+      this.#left -= 1
+      this.#lines.write(this.#text.head, value, this.#text.tail, requestIds)
+    } else {
+      this.#held = this.#adds && this.#held !== undefined ? this.#held + value : value
+      this.#heldIds = requestIds
+    }
+  }
+
+  flush(): void {
+    this.#left = LINES_PER_SECOND
+    if (this.#held === undefined) return
+    this.#lines.write(this.#text.head, this.#held, this.#text.tail, this.#heldIds)
+    this.#held = undefined
+  }
+}

@@ -1,0 +1,117 @@
+import type { MetricSpec, WantedMetrics } from '../../../protocol/messages.ts'
+import type { LineWriter } from '../logs/log-file.ts'
+import { Families } from './families.ts'
+import { MetricFamily } from './family.ts'
+import { HandlerMetrics } from './handler-metrics.ts'
+import { MetricLines } from './metric-lines.ts'
+import type { MetricsConfig } from './metrics-config.ts'
+import { ModelMetrics } from './model-metrics.ts'
+import { ownFamilies } from './own-families.ts'
+import { PAGE_CONTENT_TYPE, renderPage } from './page.ts'
+import { ServerMetrics } from './server-metrics.ts'
+
+export type MetricsMode = 'log' | 'prometheus' | 'legacy'
+
+export interface MetricsOptions {
+  mode: MetricsMode
+  config: MetricsConfig
+  /** model_metrics_auto_detect */
+  autoDetect: boolean
+  /** The files ts_metrics.log and model_metrics.log; undefined: they are not written. */
+  files: { server?: LineWriter; handlers?: LineWriter }
+  /** Hears each message once. */
+  warn: (message: string) => void
+}
+
+/** What the mode `legacy` shows on the page, and not in the log files. */
+const LEGACY: ReadonlySet<string> = new Set([
+  'ts_inference_requests_total',
+  'ts_inference_latency_microseconds',
+  'ts_queue_latency_microseconds',
+])
+
+/**
+ * All metrics: TorchServe's, which metrics.yaml declares and the mode sends to the page, to log files, or to both (spec 8.5), and our
+ * own, which are always on the page.
+ */
+export class Metrics {
+  readonly server: ServerMetrics
+  /** What workers need to send. */
+  readonly wanted: WantedMetrics
+  readonly #handlers: HandlerMetrics
+  readonly #models = new Set<ModelMetrics>()
+  readonly #page = new Families()
+  readonly #options: MetricsOptions
+  readonly #lines: { server: MetricLines | undefined; handlers: MetricLines | undefined }
+
+  constructor(options: MetricsOptions) {
+    const { config, autoDetect, files, mode } = options
+    const warn = once(options.warn)
+    this.#options = { ...options, warn }
+    const lines = (writer: LineWriter | undefined) =>
+      writer === undefined || mode === 'prometheus' ? undefined : new MetricLines(writer)
+    this.#lines = { server: lines(files.server), handlers: lines(files.handlers) }
+    this.wanted = { declared: [...config.model], others: autoDetect }
+    this.server = new ServerMetrics(
+      new Map(config.ts.map((spec) => [spec.name, this.#family(spec, this.#lines.server)])),
+      warn,
+    )
+    this.#handlers = new HandlerMetrics({
+      declared: config.model,
+      autoDetect,
+      create: (spec) => this.#family(spec, this.#lines.handlers),
+      warn,
+    })
+    for (const family of ownFamilies(this.#models)) {
+      if (this.#page.add(family) !== undefined)
+        warn(`Metric ${family.name} is the server's own: rename yours`)
+    }
+  }
+
+  /** Counts one REST response. */
+  response(status: number): void {
+    this.server.response(status)
+  }
+
+  /** The metrics of one model version. */
+  model(name: string, version: string): ModelMetrics {
+    const sinks = { server: this.server, handlers: this.#handlers }
+    const metrics = new ModelMetrics(name, version, sinks, (gone) => this.#models.delete(gone))
+    this.#models.add(metrics)
+    return metrics
+  }
+
+  /** The page; with `names` only those samples. */
+  page(names?: readonly string[]): { contentType: string; text: string } {
+    return { contentType: PAGE_CONTENT_TYPE, text: renderPage(this.#page, names) }
+  }
+
+  /** Writes what the log files have not got yet. */
+  close(): void {
+    this.#lines.server?.close()
+    this.#lines.handlers?.close()
+  }
+
+  /** On the page and in the log file, as the mode says. */
+  #family(spec: MetricSpec, lines: MetricLines | undefined): MetricFamily {
+    const { mode, warn } = this.#options
+    const legacy = mode === 'legacy' && LEGACY.has(spec.name)
+    const family = new MetricFamily(spec, { lines: legacy ? undefined : lines, warn })
+    if (mode === 'legacy' && !legacy) return family
+    const problem = this.#page.add(family, family.labelNames)
+    if (problem !== undefined) warn(`Metric ${spec.name} is not on the metrics page: ${problem}`)
+    return family
+  }
+}
+
+const MAX_MESSAGES = 1_000
+
+/** Passes each message on once; what comes after very many different ones is not said. */
+function once(warn: (message: string) => void): (message: string) => void {
+  const said = new Set<string>()
+  return (message) => {
+    if (said.has(message) || said.size >= MAX_MESSAGES) return
+    said.add(message)
+    warn(message)
+  }
+}

@@ -1,0 +1,104 @@
+import type { PreparedModel } from '../../../../model-archiver/prepare.ts'
+import { inside } from '../../../../model-archiver/handler-entry.ts'
+import { ServeError } from '../../../../common/errors.ts'
+import { inheritedEnv } from '../../../config/inherited-env.ts'
+import type { Settings } from '../../../config/settings.ts'
+import { findInterpreter, packagesFolder, venvFolder, venvPython } from './environment.ts'
+import { runLogged } from './run-logged.ts'
+
+export interface InstallOptions {
+  readonly settings: Settings
+  /** Calls it off. */
+  readonly signal: AbortSignal
+  readonly log: (line: string) => void
+}
+
+/** Makes a virtual environment that also has the packages of the interpreter that makes it, which may be one itself. */
+const MAKE_VENV = `
+import os, site, sys, sysconfig, venv
+folder = sys.argv[1]
+venv.create(folder, clear=True, with_pip=True)
+packages = sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder})
+inherited = site.getsitepackages() + ([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])
+with open(os.path.join(packages, "inherited.pth"), "w") as file:
+    for path in inherited:
+        file.write("import site; site.addsitedir(%r)\\n" % path)
+`
+
+/**
+ * Gives a Python model its virtual environment (useVenv in its model-config) and its requirements (key install_py_dep_per_model),
+ * in its temporary folder, so that both go with it (spec 6.3). Other models get nothing.
+ * @param name as the model is registered
+ * @throws ServeError DEPENDENCIES_FAILED with TorchServe's messages; WORKER_START_FAILED when there is no Python
+ */
+export async function installDependencies(
+  name: string,
+  model: PreparedModel,
+  options: InstallOptions,
+): Promise<void> {
+  if (model.runtime !== 'python' && model.runtime !== 'python3') return
+  const useVenv = model.modelConfig['useVenv'] === true
+  const { requirementsFile } = model.manifest.model
+  const install = options.settings.installPyDepPerModel && requirementsFile !== undefined
+  if (!useVenv && !install) return
+  const python = await findInterpreter(options.settings, model.runtime)
+  if (useVenv) await makeVenv(name, model, python, options)
+  if (install) await installRequirements(name, model, useVenv ? undefined : python, requirementsFile, options)
+}
+
+async function makeVenv(
+  name: string,
+  model: PreparedModel,
+  python: string,
+  options: InstallOptions,
+): Promise<void> {
+  const problem = await run(python, ['-c', MAKE_VENV, venvFolder(model)], model, options)
+  if (problem !== undefined) throw failed(`Virtual environment creation failed for model ${name}`, problem)
+  options.log(`Created virtual environment for model ${name}: ${venvFolder(model)}`)
+}
+
+/** @param python undefined: that of the model's virtual environment */
+async function installRequirements(
+  name: string,
+  model: PreparedModel,
+  python: string | undefined,
+  file: string,
+  options: InstallOptions,
+): Promise<void> {
+  const target =
+    python === undefined ? ['--upgrade-strategy', 'only-if-needed'] : ['--target', packagesFolder(model)]
+  const requirements = inside(model.modelDir, file)
+  const message = `Custom pip package installation failed for model ${name}`
+  if (requirements === undefined) throw failed(message, `${file} lies outside the model`)
+  const problem = await run(
+    python ?? venvPython(venvFolder(model)),
+    [
+      ...['-m', 'pip', 'install', '--disable-pip-version-check', '--no-input', '--progress-bar', 'off'],
+      ...['-U', ...target, '-r', requirements],
+    ],
+    model,
+    options,
+  )
+  if (problem !== undefined) throw failed(message, problem)
+  options.log(`Installed custom pip packages for model ${name}`)
+}
+
+function run(
+  command: string,
+  args: readonly string[],
+  { modelDir }: PreparedModel,
+  { settings, signal, log }: InstallOptions,
+): Promise<string | undefined> {
+  const env = inheritedEnv(settings.blacklistEnvVars)
+  return runLogged(command, args, {
+    env,
+    cwd: modelDir,
+    limitMs: settings.downloadTimeout * 1000,
+    signal,
+    log,
+  })
+}
+
+function failed(message: string, detail: string): ServeError {
+  return new ServeError('DEPENDENCIES_FAILED', message, { detail })
+}

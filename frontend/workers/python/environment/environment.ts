@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Runtime } from '../../../../model-archiver/runtime.ts'
+import type { Settings } from '../../../config/settings.ts'
+import { askOnce } from './ask-once.ts'
+import { missingPackages } from './missing.ts'
+import type { Probe } from './probe.ts'
+
+/** What the workers of a Python model run on. */
+export interface PythonEnvironment {
+  /** Absolute path of the interpreter. */
+  readonly python: string
+  /** Of the interpreter, like `3.11.7`. */
+  readonly version: string
+  /** Absolute folder that holds TorchServe's package `ts`, so the worker is `<torchserve>/ts/model_service_worker.py`. */
+  readonly torchserve: string
+  /** Version of TorchServe, where it says it. */
+  readonly torchserveVersion: string | undefined
+  /** Version of PyTorch, where it says it. */
+  readonly torch: string | undefined
+  /** Folder of packages that were installed for this model alone; on the worker's PYTHONPATH behind the model's folder. */
+  readonly packages: string | undefined
+}
+
+/** What decides on a model's Python: its temporary folder (PreparedModel.workDir) and the runtime of its manifest. */
+export interface PythonModel {
+  readonly workDir: string
+  readonly runtime: Runtime
+}
+
+type PythonSettings = Pick<Settings, 'python' | 'modelServerHome'>
+
+/**
+ * The Python environment of a model: its own virtual environment if it has one, else the interpreter of the key `python`
+ * (`python3` where there is no `python`, and for the runtime python3). Asked once for each interpreter.
+ * @param model undefined: as for a model without an environment or packages of its own
+ * @throws ServeError WORKER_START_FAILED that says what is missing and the command that installs it
+ */
+export async function findPython(settings: PythonSettings, model?: PythonModel): Promise<PythonEnvironment> {
+  const packages = model && existing(packagesFolder(model))
+  const found = await askOnce(commandsFor(settings, model), settings.modelServerHome ?? '', packages)
+  return environment(found, packages)
+}
+
+/**
+ * The interpreter that the settings mean, whatever it has.
+ * @throws ServeError WORKER_START_FAILED when there is none
+ */
+export async function findInterpreter(settings: PythonSettings, runtime: Runtime): Promise<string> {
+  const commands = commandsFor(settings, { workDir: '', runtime })
+  return (await askOnce(commands, settings.modelServerHome ?? '', undefined)).python
+}
+
+/** Where a model's virtual environment is, if it has one. */
+export function venvFolder({ workDir }: Pick<PythonModel, 'workDir'>): string {
+  return join(workDir, 'venv')
+}
+
+/** Where a model's own packages are, if it has some and no virtual environment. */
+export function packagesFolder({ workDir }: Pick<PythonModel, 'workDir'>): string {
+  return join(workDir, 'packages')
+}
+
+export function venvPython(venv: string): string {
+  return process.platform === 'win32' ? join(venv, 'Scripts', 'python.exe') : join(venv, 'bin', 'python')
+}
+
+/** What is tried, first things first; the first that can be run counts. */
+function commandsFor({ python }: PythonSettings, model: PythonModel | undefined): string[] {
+  const own = model && existing(venvPython(venvFolder(model)))
+  if (own !== undefined) return [own]
+  if (model?.runtime === 'python3') return ['python3']
+  return python === 'python' ? ['python', 'python3'] : [python]
+}
+
+function environment(found: Probe, packages: string | undefined): PythonEnvironment {
+  const { python, version, torchserve, missing } = found
+  if (missing.length > 0 || torchserve === null) throw missingPackages(found)
+  return {
+    python,
+    version,
+    torchserve,
+    torchserveVersion: found.torchserveVersion ?? undefined,
+    torch: found.torch ?? undefined,
+    packages,
+  }
+}
+
+function existing(path: string): string | undefined {
+  return existsSync(path) ? path : undefined
+}

@@ -1,0 +1,110 @@
+import type { InputPart } from '../../../../protocol/messages.ts'
+import { Writer } from '../../../../protocol/wire-pieces.ts'
+
+/**
+ * What a frontend sends to TorchServe's Python worker (spec 4.2): numbers are signed, 32 bits, big-endian; a text is its length in
+ * bytes and UTF-8; a list ends with -1.
+ */
+const LOAD = 'L'.charCodeAt(0)
+const PREDICT = 'I'.charCodeAt(0)
+const END_OF_LIST = 0xffffffff
+const LINE_FEED = '\n'
+/** Of a command byte, or of a number. */
+const BYTE = 1
+const INT = 4
+
+/** What the worker has to know to load its handler; the rest it reads in the model's folder. */
+export interface OtfLoad {
+  modelName: string
+  /** Absolute folder. */
+  modelDir: string
+  batchSize: number
+  /** As the manifest names it: `file[.py][:function]`, or one of TorchServe's own. */
+  handler: string
+  /** -1 on CPU. */
+  gpuId: number
+  /** Name of a request envelope; empty: none. */
+  envelope: string
+  limitMaxImagePixels: boolean
+}
+
+/** One request of a batch. */
+export interface OtfRequest {
+  requestId: string
+  /** Names and values, see header-lines.ts. */
+  headers: string
+  /** None: the worker has them from an earlier step (continuous batching). */
+  parts: readonly InputPart[]
+}
+
+export function encodeLoad(load: OtfLoad): Buffer {
+  const texts = [load.modelName, load.modelDir, load.handler, load.envelope]
+  const size = texts.reduce((sum, text) => sum + textSize(text), 2 * BYTE + 2 * INT)
+  const writer = new Writer(Buffer.allocUnsafe(size), 0)
+  writer.byte(LOAD)
+  writeText(writer, load.modelName)
+  writeText(writer, load.modelDir)
+  writer.uint32(load.batchSize)
+  writeText(writer, load.handler)
+  writer.uint32(load.gpuId >>> 0)
+  writeText(writer, load.envelope)
+  writer.byte(load.limitMaxImagePixels ? 1 : 0)
+  return writer.buffer
+}
+
+/** One call of the handler, for all these requests. */
+export function encodePredict(requests: readonly OtfRequest[]): Buffer {
+  let size = BYTE + INT
+  for (const request of requests) size += requestSize(request)
+  const writer = new Writer(Buffer.allocUnsafe(size), 0)
+  writer.byte(PREDICT)
+  for (const request of requests) writeRequest(writer, request)
+  writer.uint32(END_OF_LIST)
+  return writer.buffer
+}
+
+function requestSize({ requestId, headers, parts }: OtfRequest): number {
+  let size = textSize(requestId) + headersSize(headers) + 2 * INT
+  for (const { name, contentType = '', data } of parts) {
+    size += textSize(name) + textSize(contentType) + INT + data.byteLength
+  }
+  return size
+}
+
+function writeRequest(writer: Writer, { requestId, headers, parts }: OtfRequest): void {
+  writeText(writer, requestId)
+  writeHeaders(writer, headers)
+  writer.uint32(END_OF_LIST)
+  for (const { name, contentType = '', data } of parts) {
+    writeText(writer, name)
+    writeText(writer, contentType)
+    writer.bytes(data)
+  }
+  writer.uint32(END_OF_LIST)
+}
+
+/** A line's length stands before it instead of a line feed after it. */
+function headersSize(lines: string): number {
+  let count = 0
+  for (let end = lines.indexOf(LINE_FEED); end !== -1; end = lines.indexOf(LINE_FEED, end + 1)) count += 1
+  return Buffer.byteLength(lines) + count * (INT - 1)
+}
+
+function writeHeaders(writer: Writer, lines: string): void {
+  let start = 0
+  for (let end = lines.indexOf(LINE_FEED); end !== -1; end = lines.indexOf(LINE_FEED, start)) {
+    writeText(writer, lines.slice(start, end))
+    start = end + 1
+  }
+}
+
+function textSize(text: string): number {
+  return INT + Buffer.byteLength(text)
+}
+
+function writeText(writer: Writer, text: string): void {
+  const start = writer.at + INT
+  const size = writer.buffer.write(text, start)
+  writer.uint32(size)
+  writer.at = start + size
+}

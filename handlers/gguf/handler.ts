@@ -1,0 +1,94 @@
+import { basename } from 'node:path'
+import {
+  BaseHandler,
+  sendIntermediatePredictResponse,
+  type ChatChunk,
+  type ChatCompletionRequest,
+  type CompletionChunk,
+  type CompletionRequest,
+  type Context,
+  type EmbeddingsRequest,
+  type EmbeddingsResult,
+  type HandlerRequest,
+  type HandlerResponse,
+} from 'torchserve-ts'
+import { ChatPrompts } from './chat-prompts.ts'
+import { chat } from './chat.ts'
+import { completions } from './completions.ts'
+import { embeddings } from './embeddings.ts'
+import { Engine } from './engine.ts'
+import { readCompletion } from './parameters.ts'
+import { readSettings, type LlamaSettings } from './settings.ts'
+
+/**
+ * Serves any GGUF model: continues a text token by token for TorchServe's clients (parameters.ts), and speaks the OpenAI API. All
+ * requests share one loaded model. Configuration: model-config.yaml.
+ */
+export default class TextCompletion extends BaseHandler {
+  #engine!: Engine
+  #settings!: LlamaSettings
+  #prompts!: ChatPrompts
+
+  override async initialize(context: Context): Promise<void> {
+    const settings = readSettings(context)
+    for (const warning of settings.warnings) context.logger.warn(warning)
+    const start = performance.now()
+    this.#engine = await Engine.load(settings, context.logger)
+    this.#settings = settings
+    this.#prompts = new ChatPrompts(this.#engine, settings.chatTemplate)
+    context.logger.info(
+      `Loaded ${basename(settings.modelPath)} in ${Math.round(performance.now() - start)} ms: ` +
+        `context of ${this.#engine.contextSize} tokens, ${settings.sequences} sequences, ` +
+        `${settings.threads} thread${settings.threads === 1 ? '' : 's'}, gpu ${settings.gpu}, ` +
+        `${this.#prompts.source} chat template`,
+    )
+  }
+
+  override handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
+    return Promise.all(requests.map((request, index) => this.#answer(request, index, context)))
+  }
+
+  chatCompletions(request: ChatCompletionRequest, context: Context): AsyncIterable<ChatChunk> {
+    return chat(this.#engine, this.#prompts, this.#settings.sampling, request, context.signal)
+  }
+
+  completions(request: CompletionRequest, context: Context): AsyncIterable<CompletionChunk> {
+    return completions(this.#engine, this.#settings.sampling, request, context.signal)
+  }
+
+  embeddings(request: EmbeddingsRequest, context: Context): Promise<EmbeddingsResult> {
+    return embeddings(this.#engine, request, context.signal)
+  }
+
+  async shutdown(): Promise<void> {
+    await this.#engine?.dispose()
+  }
+
+  /** The last item of a stream is empty; an error is the answer of its own request only. */
+  async #answer(request: HandlerRequest, index: number, context: Context): Promise<HandlerResponse> {
+    const signal = context.requestSignal(index)
+    try {
+      const wanted = readCompletion(request, this.#settings.sampling)
+      context.setResponseContentType(index, 'text/plain; charset=utf-8')
+      const id = { [index]: context.requestIds[index]! }
+      let whole = ''
+      const prompt = this.#engine.promptTokens(wanted.prompt)
+      const sampling = { ...this.#settings.sampling, ...wanted }
+      for await (const { text } of this.#engine.generate(prompt, sampling, signal)) {
+        if (!wanted.stream) whole += text
+        else if (text !== '') await send(text, index, id, context)
+      }
+      return whole
+    } catch (error) {
+      if (signal.aborted) return ''
+      return error instanceof Error ? error : new Error(String(error))
+    }
+  }
+}
+
+/** Sends to one request of the batch; the others get nothing this time. */
+function send(text: string, index: number, id: Record<number, string>, context: Context): Promise<void> {
+  const items: string[] = []
+  items[index] = text
+  return sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
+}

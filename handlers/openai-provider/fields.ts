@@ -1,0 +1,41 @@
+import { isObject } from '../../common/json.ts'
+
+/** Checked values of the runtime's settings; all throw an Error that names the key. */
+
+export type Fields = Record<string, unknown>
+
+export function text(config: Fields, name: string): string | undefined {
+  const value = config[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string' && value !== '') return value
+  throw new Error(`${name} must be a text that is not empty`)
+}
+
+export function whole(config: Fields, name: string, absent: number, max: number): number {
+  const value = config[name] ?? absent
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw new Error(`${name} must be a whole number up to ${max}`)
+}
+
+/** Without slashes at its end. */
+export function baseUrl(config: Fields, name: string): string | undefined {
+  const given = text(config, name)
+  if (given === undefined) return undefined
+  const url = URL.canParse(given) ? new URL(given) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
+    throw new Error(`${name} must be an http(s) URL without user and query`)
+  return given.replace(/\/+$/, '')
+}
+
+/** From the variable that api_key_variable names, which must be there; the usual one may be missing, since many servers want no key. */
+export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): string | undefined {
+  const variable = text(config, 'api_key_variable')
+  const value = env[variable ?? usual]
+  if (variable !== undefined && !value)
+    throw new Error(`api_key_variable: ${variable} is not set in the environment`)
+  return value?.trim() || undefined
+}
+
+export function record(value: unknown): Fields {
+  return isObject(value) ? value : {}
+}

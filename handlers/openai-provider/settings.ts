@@ -1,0 +1,111 @@
+import type { Context } from '../../backend-worker/handler.ts'
+import type { ProviderAddress } from './address.ts'
+import { azureAddress } from './azure.ts'
+import { baseUrl, type Fields, key, record, text, whole } from './fields.ts'
+
+/** How a provider is reached: from model-settings.json (`parameters.extra`) or the part `handler` of model-config.yaml. */
+export interface ProviderSettings extends ProviderAddress {
+  /** What the provider calls the model; undefined: what the client wrote. */
+  model: string | undefined
+  /** Further tries after a failure that another try may help against, all before the first byte of an answer. */
+  retries: number
+  /** Milliseconds to the head of an answer. */
+  timeoutMs: number
+  /** What the settings say in vain, one line each. */
+  warnings: string[]
+}
+
+const OPENAI = 'https://api.openai.com/v1'
+const KEY_VARIABLE = 'OPENAI_API_KEY'
+const MODEL_TYPES = ['chat.completions', 'completions', 'embeddings']
+const KNOWN = [
+  ...[
+    'provider',
+    'provider_id',
+    'base_url',
+    'model',
+    'model_id',
+    'model_type',
+    'api_type',
+    'api_key_variable',
+  ],
+  ...['azure_endpoint', 'azure_deployment', 'api_version', 'azure_ad_token', 'retries', 'timeout', 'config'],
+]
+
+type ApiType = 'open_ai' | 'azure' | 'azure_ad'
+
+/** What only the others of these read. */
+const UNUSED: Readonly<Record<ApiType, readonly string[]>> = {
+  open_ai: ['azure_deployment', 'api_version', 'azure_ad_token'],
+  azure: ['azure_ad_token'],
+  azure_ad: [],
+}
+
+/** @throws Error that names the key: the model then fails to load with this reason */
+export function readProvider(
+  { modelConfig }: Pick<Context, 'modelConfig'>,
+  env: NodeJS.ProcessEnv = process.env,
+): ProviderSettings {
+  const config = { ...extraOf(modelConfig), ...record(modelConfig['handler']) }
+  const type = apiType(config)
+  refuse(config, type)
+  return {
+    ...addressOf(config, type, env),
+    model: text(config, 'model_id') ?? text(config, 'model'),
+    retries: whole(config, 'retries', 2, 10),
+    timeoutMs: whole(config, 'timeout', 120, 86_400) * 1000,
+    warnings: idle(config, type),
+  }
+}
+
+function apiType(config: Fields): ApiType {
+  const type = text(config, 'api_type') ?? 'open_ai'
+  if (type === 'open_ai' || type === 'azure' || type === 'azure_ad') return type
+  throw new Error(`api_type must be open_ai, azure or azure_ad, not ${type}`)
+}
+
+function idle(config: Fields, type: ApiType): string[] {
+  const given = Object.keys(config).filter((name) => config[name] !== null)
+  return [
+    ...given
+      .filter((name) => !KNOWN.includes(name))
+      .map((name) => `${name} has no effect in the settings of the OpenAI runtime`),
+    ...given
+      .filter((name) => UNUSED[type].includes(name))
+      .map((name) => `${name} has no effect with api_type ${type}`),
+  ]
+}
+
+/** As Seldon's LLM module has it (spec 4.6): `{ provider_id, config: { model_id, ... } }`. */
+function extraOf(modelConfig: Readonly<Fields>): Fields {
+  const parameters = record(record(modelConfig['modelSettings'])['parameters'])
+  const extra = record(parameters['extra'])
+  return { ...extra, ...record(extra['config']) }
+}
+
+function refuse(config: Fields, type: ApiType): void {
+  const provider = text(config, 'provider_id') ?? text(config, 'provider') ?? 'openai'
+  if (provider !== 'openai')
+    throw new Error(
+      `provider ${provider} is not known; one that speaks the OpenAI API is provider openai with its base_url`,
+    )
+  const asked = text(config, 'model_type')
+  if (asked !== undefined && !MODEL_TYPES.includes(asked))
+    throw new Error(`model_type must be one of ${MODEL_TYPES.join(', ')}, not ${asked}`)
+  // Whoever names an address does not want the requests, and the key, to go to another one.
+  const address = type === 'open_ai' ? 'azure_endpoint' : 'base_url'
+  if (config[address] != null) throw new Error(`${address} cannot be used with api_type ${type}`)
+  if (config['prompt_utils'] != null) throw new Error('prompt_utils is not supported')
+  if (config['api_key'] != null)
+    throw new Error('api_key must not stand in a file; name its api_key_variable')
+}
+
+function addressOf(config: Fields, type: ApiType, env: NodeJS.ProcessEnv): ProviderAddress {
+  if (type !== 'open_ai') return azureAddress(config, type, env)
+  return {
+    baseUrl: baseUrl(config, 'base_url') ?? OPENAI,
+    query: '',
+    key: key(config, KEY_VARIABLE, env),
+    keyHeader: 'authorization',
+  }
+}

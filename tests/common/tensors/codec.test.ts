@@ -1,0 +1,192 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { joinElements, splitElements } from '../../../common/tensors/bytes.ts'
+import { DATATYPE_NAMES, NUMERIC, type Datatype } from '../../../common/tensors/datatypes.ts'
+import { parseExactJson } from '../../../common/tensors/exact-json.ts'
+import { fromBrain, fromHalf, toBrain, toHalf } from '../../../common/tensors/half.ts'
+import {
+  decodeRequest,
+  decodeResponse,
+  encodeRequest,
+  encodeResponse,
+  parseObject,
+  requestFrom,
+  type InferRequest,
+} from '../../../common/tensors/message.ts'
+import type { RawTensor } from '../../../common/tensors/tensor.ts'
+import { tensorJson } from '../../../common/tensors/to-json.ts'
+import { arrayOf, dataOf, rawOf } from '../../../common/tensors/typed.ts'
+
+const shapes = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 })
+const count = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1)
+
+function rawData(datatype: Datatype, elements: number): fc.Arbitrary<Uint8Array> {
+  const spec = NUMERIC.get(datatype)
+  if (spec === undefined) {
+    const element = fc.uint8Array({ maxLength: 9 })
+    return fc.array(element, { minLength: elements, maxLength: elements }).map(joinElements)
+  }
+  const length = elements * spec.array.BYTES_PER_ELEMENT
+  const bits = fc.uint8Array({ minLength: length, maxLength: length })
+  return spec.kind === 'boolean' ? bits.map((bytes) => bytes.map((byte) => byte & 1)) : bits
+}
+
+const tensors: fc.Arbitrary<RawTensor> = fc
+  .tuple(fc.constantFrom(...DATATYPE_NAMES), shapes, fc.string({ maxLength: 5 }))
+  .chain(([datatype, shape, name]) =>
+    rawData(datatype, count(shape)).map((data) => ({ name, datatype, shape, data })),
+  )
+
+const parseRequest = (json: Buffer, raw?: Buffer) => requestFrom(parseObject(json), raw)
+
+const bytesOf = (tensor: RawTensor) => ({ ...tensor, data: Buffer.from(tensor.data).toString('hex') })
+
+test('messages keep every bit of every datatype', () => {
+  fc.assert(
+    fc.property(
+      fc.array(tensors, { maxLength: 4 }),
+      fc.option(fc.string(), { nil: undefined }),
+      (inputs, id) => {
+        const request = decodeRequest(encodeRequest({ id, inputs, parameters: { a: 1 } }))
+        expect(request.inputs.map(bytesOf)).toEqual(inputs.map(bytesOf))
+        expect([request.id, request.parameters]).toEqual([id, { a: 1 }])
+        const response = decodeResponse(encodeResponse({ id, modelName: 'm', outputs: inputs }))
+        expect(response.outputs.map(bytesOf)).toEqual(inputs.map(bytesOf))
+      },
+    ),
+  )
+})
+
+test('what a handler gets becomes the same tensor again, wherever it lies in memory', () => {
+  fc.assert(
+    fc.property(tensors, fc.integer({ min: 0, max: 7 }), (tensor, offset) => {
+      const moved = Buffer.concat([Buffer.alloc(offset), tensor.data]).subarray(offset)
+      const { name, datatype, shape } = tensor
+      const again = rawOf({ name, datatype, shape: [...shape] }, dataOf({ ...tensor, data: moved }))
+      expect(bytesOf(again)).toEqual(bytesOf(tensor))
+    }),
+  )
+})
+
+test('JSON keeps what it can say: finite numbers, all digits of 64 bits, texts, and bytes as base64', () => {
+  fc.assert(
+    fc.property(tensors, (tensor) => {
+      const json = tensorJson(tensor)
+      const back = parseRequest(Buffer.from(`{"inputs":[${json}]}`)).inputs[0]!
+      const said = JSON.parse(json) as { parameters?: { content_type: string }; data: unknown[] }
+      if (said.parameters?.content_type === 'base64') {
+        expect(said.data.map((text) => Buffer.from(text as string, 'base64').toString('hex'))).toEqual(
+          splitElements(tensor).map((element) => element.toString('hex')),
+        )
+      } else if (said.data.includes(null)) {
+        expect(['half', 'brain', 'float']).toContain(NUMERIC.get(tensor.datatype)!.kind)
+      } else {
+        expect(tensorJson(back)).toBe(json)
+        expect(back.data.byteLength).toBe(tensor.data.byteLength)
+      }
+    }),
+  )
+})
+
+test('halves and brain floats: every value of 16 bits survives, others go to the nearest', () => {
+  const all = Array.from({ length: 0x10000 }, (_, bits) => bits)
+  expect(all.filter((bits) => !Number.isNaN(fromHalf(bits)) && toHalf(fromHalf(bits)) !== bits)).toEqual([])
+  expect(all.filter((bits) => !Number.isNaN(fromBrain(bits)) && toBrain(fromBrain(bits)) !== bits)).toEqual(
+    [],
+  )
+  expect([toHalf(NaN), toBrain(NaN)].map((bits, i) => [fromHalf, fromBrain][i]!(bits))).toEqual([NaN, NaN])
+  expect([65519, 65520, 2 ** -25, 1.5 * 2 ** -24, 1 + 2 ** -11].map(toHalf).map(fromHalf)).toEqual([
+    65504,
+    Infinity,
+    0,
+    2 ** -23,
+    1,
+  ])
+  fc.assert(
+    fc.property(fc.double({ min: -65000, max: 65000, noNaN: true }), (value) => {
+      const near = fromHalf(toHalf(value))
+      const step = Math.max(Math.abs(near), 2 ** -14) * 2 ** -10
+      expect(Math.abs(near - value)).toBeLessThanOrEqual(step / 2)
+    }),
+  )
+})
+
+test('long whole numbers keep their digits, and nothing else changes', () => {
+  const text =
+    '{"a":[9007199254740993,-9223372036854775808],"9007199254740993":"\\"9007199254740993","b":1234567890123456.5}'
+  expect(parseExactJson(text)).toEqual({
+    a: ['9007199254740993', '-9223372036854775808'],
+    '9007199254740993': '"9007199254740993',
+    b: 1234567890123456.5,
+  })
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const plain = JSON.stringify(value)
+      if (!/\d{16}/.test(plain)) expect(parseExactJson(plain)).toEqual(JSON.parse(plain))
+      else expect(() => parseExactJson(plain)).not.toThrow()
+    }),
+  )
+})
+
+describe('a request is refused as INVALID_TENSOR', () => {
+  const tensor = (over: object) => ({
+    inputs: [{ name: 'x', shape: [2], datatype: 'INT32', data: [1, 2], ...over }],
+  })
+  test.each<[string, object]>([
+    ['no inputs', {}],
+    ['an unknown datatype', tensor({ datatype: 'INT7' })],
+    ['no shape', tensor({ shape: undefined })],
+    ['a negative dimension', tensor({ shape: [-1] })],
+    ['a shape of astronomic size', tensor({ shape: [1e9, 1e9, 0.5e9] })],
+    ['too few elements', tensor({ data: [1] })],
+    ['too many elements', tensor({ data: [[1, 2], [3]] })],
+    ['an element out of range', tensor({ data: [1, 2 ** 31] })],
+    ['a fraction', tensor({ data: [1, 0.5] })],
+    ['a text for a number', tensor({ data: ['a', 'b'] })],
+    ['a number for a text', tensor({ datatype: 'BYTES' })],
+    ['data that is no list', tensor({ data: 1 })],
+    ['a binary size that nothing follows', tensor({ data: undefined, parameters: { binary_data_size: 8 } })],
+    ['a binary size that is none', tensor({ data: undefined, parameters: { binary_data_size: '8' } })],
+    ['parameters that are no object', tensor({ parameters: [] })],
+    ['an id that is no text', { ...tensor({}), id: 1 }],
+    ['outputs without names', { ...tensor({}), outputs: [{}] }],
+  ])('%s', (_what, value) => {
+    expect(() => parseRequest(Buffer.from(JSON.stringify(value)))).toThrow(
+      expect.objectContaining({ code: 'INVALID_TENSOR' }),
+    )
+  })
+
+  test('raw bytes that belong to no tensor, and raw tensors of the wrong size', () => {
+    const json = (size: number) =>
+      Buffer.from(
+        JSON.stringify({
+          inputs: [{ name: 'x', shape: [2], datatype: 'INT32', parameters: { binary_data_size: size } }],
+        }),
+      )
+    const refusal = expect.objectContaining({ code: 'INVALID_TENSOR' })
+    expect(() => parseRequest(json(8), Buffer.alloc(9))).toThrow(refusal)
+    expect(() => parseRequest(json(4), Buffer.alloc(4))).toThrow(refusal)
+    expect(arrayOf(parseRequest(json(8), Buffer.alloc(8, 1)).inputs[0]!)).toEqual(
+      Int32Array.of(0x01010101, 0x01010101),
+    )
+  })
+
+  test('nesting without end', () => {
+    const deep = `{"inputs":[{"name":"x","shape":[1],"datatype":"INT8","data":${'['.repeat(4000)}1${']'.repeat(4000)}}]}`
+    expect(() => parseRequest(Buffer.from(deep))).toThrow(expect.objectContaining({ code: 'INVALID_TENSOR' }))
+  })
+})
+
+test('any bytes give a message or a ServeError, and no more elements than bytes', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      let read: InferRequest | undefined
+      try {
+        read = decodeRequest(bytes)
+      } catch (thrown) {
+        expect(thrown).toMatchObject({ name: 'ServeError' })
+      }
+      expect(read?.inputs.length ?? 0).toBeLessThan(200)
+    }),
+  )
+})

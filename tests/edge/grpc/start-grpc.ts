@@ -1,0 +1,148 @@
+import { Metadata, type Client } from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import type { Authorizer } from '../../../frontend/auth/authorizer.ts'
+import { createGrpcServers, type GrpcServers, type GrpcSettings } from '../../../frontend/edge/grpc/server.ts'
+import {
+  call,
+  inferenceClient,
+  managementClient,
+  type GrpcError,
+  type GrpcStream,
+} from '../../support/grpc-clients.ts'
+import { FakeWorkflows } from '../../support/fake-workflows.ts'
+import { FakeModels } from './fake-models.ts'
+
+/** Long enough for a call to reach the server on a busy machine. */
+export const DEADLINE_MS = 1_500
+
+export const SETTINGS: GrpcSettings = {
+  grpcInferenceAddress: '127.0.0.1',
+  grpcInferencePort: 0,
+  grpcManagementAddress: '127.0.0.1',
+  grpcManagementPort: 0,
+  openInferenceGrpcAddress: '127.0.0.1',
+  openInferenceGrpcPort: undefined,
+  tritonGrpcPort: undefined,
+  grpcInferenceMaxConnectionAgeMs: undefined,
+  grpcInferenceMaxConnectionAgeGraceMs: undefined,
+  grpcManagementMaxConnectionAgeMs: undefined,
+  grpcManagementMaxConnectionAgeGraceMs: undefined,
+  maxRequestSize: 1_000_000,
+  maxResponseSize: 1_000_000,
+  enableModelApi: true,
+  tsHeaderKeySequenceId: 'ts_request_sequence_id',
+  tsHeaderKeySequenceStart: 'ts_request_sequence_start',
+  tsHeaderKeySequenceEnd: 'ts_request_sequence_end',
+  openInferenceProtocol: false,
+}
+
+/** Takes anything, or only `Bearer <kind>`. */
+export class FakeAuthorizer implements Authorizer {
+  enabled = false
+
+  check(kind: string, authorization: string | undefined): void {
+    if (!this.enabled || authorization === `Bearer ${kind}`) return
+    throw new ServeError('UNAUTHORIZED', 'Token Authorization failed.')
+  }
+
+  rotate(): Promise<void> {
+    throw new Error('not used')
+  }
+}
+
+/** Both servers on free ports with a client each. */
+export class RunningGrpc {
+  readonly models: FakeModels
+  readonly workflows: FakeWorkflows
+  readonly authorizer: FakeAuthorizer
+  readonly servers: GrpcServers
+  readonly inference: ReturnType<typeof inferenceClient>
+  readonly management: ReturnType<typeof managementClient>
+  readonly port: number
+  readonly managementPort: number
+  readonly logged: string[]
+
+  constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'>) {
+    this.models = init.models
+    this.workflows = init.workflows
+    this.authorizer = init.authorizer
+    this.servers = init.servers
+    this.port = init.port
+    this.managementPort = init.managementPort
+    this.logged = init.logged
+    this.inference = inferenceClient(init.port)
+    this.management = managementClient(init.managementPort)
+  }
+
+  /** Waits for every call to end: a call that leaks makes its test time out. */
+  async close(): Promise<void> {
+    for (const client of [this.inference, this.management] as Client[]) client.close()
+    await this.servers.drain()
+  }
+}
+
+export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<RunningGrpc> {
+  const models = new FakeModels()
+  const workflows = new FakeWorkflows()
+  const authorizer = new FakeAuthorizer()
+  const logged: string[] = []
+  const log = { debug: () => undefined, error: (_: object, message: string) => void logged.push(message) }
+  const servers = createGrpcServers({
+    models,
+    workflows,
+    authorizer,
+    settings: { ...SETTINGS, ...settings },
+    log,
+  })
+  const { inference, management } = await servers.listen()
+  return new RunningGrpc({
+    models,
+    workflows,
+    authorizer,
+    servers,
+    logged,
+    port: inference.port,
+    managementPort: management.port,
+  })
+}
+
+export function metadata(entries: Record<string, string>): Metadata {
+  const result = new Metadata()
+  for (const [name, value] of Object.entries(entries)) result.set(name, value)
+  return result
+}
+
+export function token(kind: string): Metadata {
+  return metadata({ authorization: `Bearer ${kind}` })
+}
+
+export const REQUEST = { model_name: 'echo', input: { data: Buffer.from('hello') } }
+
+/** Predictions, as a promise. */
+export function predictWith(
+  grpc: RunningGrpc,
+  request: object,
+  ...options: unknown[]
+): Promise<{ prediction: Buffer }> {
+  return call(grpc.inference, grpc.inference.Predictions, request as typeof REQUEST, ...options)
+}
+
+export function streamWith(
+  grpc: RunningGrpc,
+  request: object,
+  ...options: unknown[]
+): GrpcStream<{ prediction: Buffer }> {
+  return grpc.inference.StreamPredictions(request as typeof REQUEST, ...options)
+}
+
+/** The error that a call fails with. */
+export function failure(work: Promise<unknown>): Promise<GrpcError> {
+  return work.then(
+    () => Promise.reject(new Error('The call did not fail')),
+    (error: unknown) => error as GrpcError,
+  )
+}
+
+export function text(messages: { prediction: Buffer }[]): string[] {
+  return messages.map(({ prediction }) => prediction.toString())
+}

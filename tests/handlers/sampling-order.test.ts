@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals'
+import { sampleFirstAlone, type NativeContext } from '../../handlers/gguf/sampling-order.ts'
+
+/** A context of which every sampling waits until it is told to end. */
+class Context {
+  readonly running: { index: unknown; end: () => void; fail: () => void }[] = []
+  readonly _ctx: NativeContext
+
+  constructor() {
+    const native: NativeContext = {
+      decodeBatch: () => Promise.resolve(),
+      sampleToken: (index) =>
+        new Promise((resolve, reject) => {
+          this.running.push({ index, end: () => resolve(index), fail: () => reject(new Error('sampling')) })
+        }),
+    }
+    // As the runtime's are.
+    this._ctx = Object.create(Object.freeze(native)) as NativeContext
+  }
+
+  get indexes(): unknown[] {
+    return this.running.map(({ index }) => index)
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('the first of a batch is sampled alone, the others together after it, and so in every batch', async () => {
+  const context = new Context()
+  sampleFirstAlone(context)
+  for (let batch = 0; batch < 2; batch += 1) {
+    context.running.length = 0
+    await context._ctx.decodeBatch()
+    const sampled = Promise.all([7, 8, 9].map((index) => context._ctx.sampleToken(index)))
+    await turn()
+    expect(context.indexes).toEqual([7])
+    context.running[0]!.end()
+    await turn()
+    expect(context.indexes).toEqual([7, 8, 9])
+    for (const { end } of context.running) end()
+    expect(await sampled).toEqual([7, 8, 9])
+  }
+})
+
+test('a first one that fails keeps the others from nothing', async () => {
+  const context = new Context()
+  sampleFirstAlone(context)
+  await context._ctx.decodeBatch()
+  const sampled = Promise.allSettled([1, 2].map((index) => context._ctx.sampleToken(index)))
+  context.running[0]!.fail()
+  await turn()
+  context.running[1]!.end()
+  expect((await sampled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+})
+
+test('a runtime that is made otherwise is left alone', () => {
+  const other = { _ctx: { decode: () => undefined } }
+  sampleFirstAlone(other)
+  sampleFirstAlone({})
+  expect(Object.keys(other._ctx)).toEqual(['decode'])
+})

@@ -1,0 +1,196 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { ServeError } from '../../common/errors.ts'
+import {
+  Job,
+  type JobHolder,
+  jobLimits,
+  type JobResponse,
+  type JobTimeouts,
+} from '../../frontend/jobs/job.ts'
+import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
+
+const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
+
+/** Writes down what a job tells its client. */
+class RecordingSink implements ReplySink {
+  readonly calls: string[] = []
+  room = true
+
+  whole(head: { status: number }, body: Uint8Array): void {
+    this.calls.push(`whole ${head.status} ${Buffer.from(body).toString()}`)
+  }
+
+  open(head: { status: number }): void {
+    this.calls.push(`open ${head.status}`)
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    this.calls.push(`write ${Buffer.from(chunk.subarray(from, to)).toString()}`)
+    return this.room
+  }
+
+  close(): void {
+    this.calls.push('close')
+  }
+
+  fail(error: ServeError): void {
+    this.calls.push(`fail ${error.code}`)
+  }
+}
+
+class RecordingHolder implements JobHolder {
+  readonly calls: string[] = []
+
+  abandon(_job: Job, reason: string): void {
+    this.calls.push(`abandon ${reason}`)
+  }
+
+  drained(): void {
+    this.calls.push('drained')
+  }
+}
+
+function response(body: string, more?: boolean, status = 200): JobResponse {
+  return { body: Buffer.from(body), more, status, headers: {} }
+}
+
+function runningJob(timeouts = NO_LIMITS): { job: Job; sink: RecordingSink; holder: RecordingHolder } {
+  const sink = new RecordingSink()
+  const holder = new RecordingHolder()
+  const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
+  job.queued(new RecordingHolder(), jobLimits(timeouts))
+  job.started(holder)
+  return { job, sink, holder }
+}
+
+describe('the end of a job', () => {
+  test('a response without a stream mark is the whole answer', () => {
+    const { job, sink } = runningJob()
+    job.respond(response('hi', undefined, 201))
+    expect(sink.calls).toEqual(['whole 201 hi'])
+    expect(job.outcome).toBe('finished')
+  })
+
+  test('a stream opens with the head of its first item and closes after its last', () => {
+    const { job, sink } = runningJob()
+    job.respond(response('a', true, 202))
+    job.respond(response('b', true, 500))
+    job.respond(response('', false))
+    expect(sink.calls).toEqual(['open 202', 'write a', 'write b', 'write ', 'close'])
+    expect(job.streaming).toBe(true)
+  })
+
+  test('a first item that is the last one is a whole answer (TorchServe leaves the client hanging)', () => {
+    const { job, sink } = runningJob()
+    job.respond(response('only', false))
+    expect(sink.calls).toEqual(['whole 200 only'])
+  })
+
+  test.each<[string, (job: Job) => void]>([
+    ['an answer', (job) => job.respond(response('late'))],
+    ['a failure', (job) => job.fail(new ServeError('HANDLER_FAILED', 'late'))],
+    ['a cancel', (job) => job.cancel()],
+    ['a shutdown', (job) => job.abort(new ServeError('SHUTTING_DOWN', 'x'), 'shutdown')],
+    ['room', (job) => job.drained()],
+  ])('nothing follows the end: %s', (_name, late) => {
+    const { job, sink, holder } = runningJob()
+    let ends = 0
+    job.onEnd = () => {
+      ends += 1
+    }
+    job.fail(new ServeError('HANDLER_FAILED', 'x'))
+    late(job)
+    expect(sink.calls).toEqual(['fail HANDLER_FAILED'])
+    expect(holder.calls).toEqual([])
+    expect(ends).toBe(1)
+    expect(job.outcome).toBe('failed')
+  })
+
+  test('a cancelled job tells its holder and not its client', () => {
+    const { job, sink, holder } = runningJob()
+    job.respond(response('a', true))
+    job.cancel()
+    job.respond(response('b', true))
+    expect(sink.calls).toEqual(['open 200', 'write a'])
+    expect(holder.calls).toEqual(['abandon client left'])
+    expect(job.outcome).toBe('cancelled')
+  })
+
+  test('a shutdown tells both', () => {
+    const { job, sink, holder } = runningJob()
+    job.abort(new ServeError('SHUTTING_DOWN', 'x'), 'shutdown')
+    expect(sink.calls).toEqual(['fail SHUTTING_DOWN'])
+    expect(holder.calls).toEqual(['abandon shutdown'])
+  })
+})
+
+describe('a full client', () => {
+  test('is reported to the holder, and so is its room', () => {
+    const { job, sink, holder } = runningJob()
+    sink.room = false
+    expect(job.respond(response('a', true))).toBe(false)
+    job.drained()
+    expect(holder.calls).toEqual(['drained'])
+  })
+})
+
+describe('the four time limits', () => {
+  beforeEach(() => {
+    jest.useFakeTimers()
+  })
+  afterEach(() => {
+    jest.useRealTimers()
+  })
+
+  test('the queue limit ends a job that waits, and stops counting when it starts', () => {
+    const sink = new RecordingSink()
+    const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
+    job.queued(new RecordingHolder(), jobLimits({ ...NO_LIMITS, queue: 100 }))
+    job.waits()
+    jest.advanceTimersByTime(99)
+    expect(sink.calls).toEqual([])
+    jest.advanceTimersByTime(1)
+    expect(sink.calls).toEqual(['fail QUEUE_TIMEOUT'])
+
+    const other = runningJob({ ...NO_LIMITS, queue: 100 })
+    jest.advanceTimersByTime(1000)
+    expect(other.sink.calls).toEqual([])
+  })
+
+  test('the first response has its own limit', () => {
+    const { sink, holder } = runningJob({ ...NO_LIMITS, firstResponse: 100, gap: 10 })
+    jest.advanceTimersByTime(100)
+    expect(sink.calls).toEqual(['fail RESPONSE_TIMEOUT'])
+    expect(holder.calls).toEqual(['abandon timeout'])
+  })
+
+  test('every item starts the gap anew', () => {
+    const { job, sink } = runningJob({ ...NO_LIMITS, firstResponse: 5, gap: 100 })
+    job.respond(response('a', true))
+    jest.advanceTimersByTime(90)
+    job.respond(response('b', true))
+    jest.advanceTimersByTime(90)
+    expect(job.ended).toBe(false)
+    jest.advanceTimersByTime(10)
+    expect(sink.calls.at(-1)).toBe('fail RESPONSE_TIMEOUT')
+    expect(job.outcome).toBe('timed_out')
+  })
+
+  test('the whole request has a limit that items do not move', () => {
+    const { job, sink } = runningJob({ ...NO_LIMITS, total: 100 })
+    jest.advanceTimersByTime(60)
+    job.respond(response('a', true))
+    jest.advanceTimersByTime(40)
+    expect(sink.calls.at(-1)).toBe('fail REQUEST_TIMEOUT')
+  })
+
+  test('no timer is left behind by any end', () => {
+    const limits = { queue: 1000, firstResponse: 1000, gap: 1000, total: 1000 }
+    runningJob(limits).job.cancel()
+    runningJob(limits).job.fail(new ServeError('HANDLER_FAILED', 'x'))
+    const streamed = runningJob(limits).job
+    streamed.respond(response('a', true))
+    streamed.respond(response('', false))
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})

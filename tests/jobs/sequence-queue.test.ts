@@ -1,0 +1,268 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { splitHeaders } from '../../common/header-lines.ts'
+import { ServeError } from '../../common/errors.ts'
+import { failures, HEADERS, newJob, Setup } from './sequence-setup.ts'
+
+beforeEach(() => {
+  jest.useFakeTimers()
+  failures.clear()
+})
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+describe('a sequence', () => {
+  test('stays on its worker, and new ones go to the worker with the fewest', () => {
+    const setup = new Setup()
+    const [a, b] = [setup.round('a'), setup.round('b')]
+    expect(a).not.toBe(b)
+    for (const id of ['a', 'b', 'b', 'a', 'a']) expect(setup.round(id)).toBe(id === 'a' ? a : b)
+  })
+
+  test('waits for its worker though another is free', () => {
+    const setup = new Setup()
+    const first = setup.add('a')
+    const worker = setup.workerOf(first)!
+    const second = setup.add('a')
+    expect(setup.workerOf(second)).toBeUndefined()
+    worker.answer(first)
+    expect(setup.workerOf(second)).toBe(worker)
+  })
+
+  test('that ended begins anew on the worker that got no new one for longest', () => {
+    const setup = new Setup()
+    const first = setup.round('a')
+    jest.advanceTimersByTime(1000)
+    expect(setup.queue.openSequences).toBe(0)
+    expect(setup.round('a')).not.toBe(first)
+  })
+
+  test('ends when it was idle for too long, and every job begins that time anew', () => {
+    const setup = new Setup()
+    for (let i = 0; i < 3; i += 1) {
+      setup.round('a')
+      jest.advanceTimersByTime(999)
+      expect(setup.queue.openSequences).toBe(1)
+    }
+    jest.advanceTimersByTime(1)
+    expect(setup.queue.openSequences).toBe(0)
+  })
+
+  test('is not idle while a job of it runs', () => {
+    const setup = new Setup()
+    const job = setup.add('a')
+    jest.advanceTimersByTime(5000)
+    expect(setup.queue.openSequences).toBe(1)
+    setup.answer(job)
+    jest.advanceTimersByTime(1000)
+    expect(setup.queue.openSequences).toBe(0)
+  })
+
+  test('takes no more jobs when its time is over; those that it has are finished', () => {
+    const setup = new Setup({ maxLifeMs: 300 })
+    const [running, waiting] = [setup.add('a'), setup.add('a')]
+    jest.advanceTimersByTime(300)
+    setup.refused('a')
+    setup.answer(running)
+    setup.answer(waiting)
+    expect(setup.queue.openSequences).toBe(0)
+    setup.round('a')
+  })
+
+  test('ends with the request that says it is the last', () => {
+    const setup = new Setup()
+    setup.round('a')
+    const lastJob = setup.add('a', { [HEADERS.end]: 'True' })
+    setup.refused('a')
+    setup.answer(lastJob)
+    expect(setup.queue.openSequences).toBe(0)
+  })
+
+  test('ends when the handler says so: what waits is refused', () => {
+    const setup = new Setup()
+    setup.round('b')
+    const [job, waiting] = [setup.add('a'), setup.add('a')]
+    expect(setup.answer(job, { [HEADERS.end]: 'a; b;c' })).toMatchObject({ [HEADERS.id]: 'a' })
+    expect(failures.get(waiting)).toBe('NO_WORKER')
+    expect(setup.queue.openSequences).toBe(0)
+    expect(setup.queue.pending).toBe(0)
+  })
+
+  test('may have as many waiting jobs as it is allowed, beside the one that runs', () => {
+    const setup = new Setup({ maxWaiting: 2 })
+    const jobs = [setup.add('a'), setup.add('a'), setup.add('a')]
+    setup.refused('a')
+    jobs[1]!.cancel()
+    setup.add('a')
+    expect(setup.queue.pending).toBe(2)
+  })
+
+  test('is refused when there are as many as may be', () => {
+    const setup = new Setup({ maxSequences: 2 })
+    setup.round('a')
+    setup.round('b')
+    setup.refused('c')
+    setup.refused()
+    jest.advanceTimersByTime(1000)
+    setup.round('c')
+  })
+
+  test('whose only job was cancelled while it waited ends when idle', () => {
+    const setup = new Setup({}, 1)
+    setup.add('a')
+    setup.add('b').cancel()
+    expect(setup.queue.openSequences).toBe(2)
+    jest.advanceTimersByTime(1000)
+    expect(setup.queue.openSequences).toBe(1)
+  })
+
+  test('goes on only when the handler has ended a cancelled job', () => {
+    const setup = new Setup()
+    const [first, second] = [setup.add('a'), setup.add('a')]
+    first.cancel()
+    expect(setup.workerOf(second)).toBeUndefined()
+    setup.workerOf(first)!.release(first)
+    expect(setup.workerOf(second)).toBeDefined()
+  })
+})
+
+describe('ids', () => {
+  test('a job without one begins a sequence; the handler sees id and start, the client the id', () => {
+    const setup = new Setup()
+    const job = setup.add()
+    const headers = splitHeaders(job.request.headers)
+    expect(headers).toEqual({ [HEADERS.id]: expect.stringMatching(/^ts-seq-/), [HEADERS.start]: 'true' })
+    expect(setup.answer(job)).toEqual({ [HEADERS.id]: headers[HEADERS.id] })
+  })
+
+  test('names count in any letter case, and the handler finds the exact one', () => {
+    const setup = new Setup()
+    const job = newJob(undefined, { 'Seq-ID': 'a' })
+    setup.queue.add(job)
+    expect(splitHeaders(job.request.headers)).toEqual({ 'Seq-ID': 'a', [HEADERS.id]: 'a' })
+  })
+
+  test('what the handler says of the id stands', () => {
+    const setup = new Setup()
+    expect(setup.answer(setup.add('a'), { 'SEQ-id': 'mine' })).toEqual({ 'SEQ-id': 'mine' })
+  })
+})
+
+describe('batches', () => {
+  test('hold one job of each sequence, longest waiting first', () => {
+    const setup = new Setup({ batchSize: 2 }, 1)
+    const blocker = setup.add('z')
+    const [a1, , b1, c1] = ['a', 'a', 'b', 'c'].map((id) => setup.add(id))
+    setup.answer(blocker)
+    expect(setup.workers[0]!.running).toEqual([a1, b1])
+    setup.answer(a1!)
+    expect(setup.workers[0]!.running).toEqual([b1])
+    setup.answer(b1!)
+    expect(setup.workers[0]!.running[0]).toBe(c1)
+  })
+
+  test('wait maxBatchDelay for sequences that could still join', () => {
+    const setup = new Setup({ batchSize: 4 }, 1)
+    setup.round('a')
+    const waiting = setup.add('b')
+    expect(setup.workerOf(waiting)).toBeUndefined()
+    jest.advanceTimersByTime(99)
+    expect(setup.workerOf(waiting)).toBeUndefined()
+    jest.advanceTimersByTime(2)
+    expect(setup.workerOf(waiting)).toBeDefined()
+  })
+
+  test('do not wait when every sequence of the worker is in them', () => {
+    const setup = new Setup({ batchSize: 4 }, 1)
+    expect(setup.workerOf(setup.add('a'))).toBeDefined()
+  })
+})
+
+describe('with continuous batching', () => {
+  test('the next job follows when the one before has begun to answer', () => {
+    const setup = new Setup({ overlap: true }, 1, 2)
+    const [first, second, third] = [setup.add('a'), setup.add('a'), setup.add('a')]
+    expect(setup.workers[0]!.running).toEqual([first])
+    setup.workers[0]!.answer(first, true)
+    expect(setup.workers[0]!.running).toEqual([first, second])
+    setup.workers[0]!.answer(second)
+    expect(setup.workers[0]!.running).toEqual([first, third])
+  })
+})
+
+describe('a worker that dies', () => {
+  test('ends its sequences: what waits fails, the others go on, and the id may begin anew', () => {
+    const setup = new Setup()
+    const [a1, b1] = [setup.add('a'), setup.add('b')]
+    const [a2, b2] = [setup.add('a'), setup.add('b')]
+    const dead = setup.workerOf(a1)!
+    setup.crash(dead)
+    expect([...failures.keys()].sort()).toEqual([a2, a1].sort())
+    setup.answer(b1)
+    setup.answer(b2)
+    expect(setup.workerOf(setup.add('a'))).toBeDefined()
+  })
+
+  test('takes nothing with it that no worker has seen', () => {
+    const setup = new Setup({ batchSize: 8 }, 1)
+    setup.round('a')
+    const waiting = setup.add('b')
+    setup.crash(setup.workers[0]!)
+    expect(failures.size).toBe(0)
+    expect(setup.workerOf(waiting)).toBeDefined()
+  })
+})
+
+describe('job tickets', () => {
+  test('are there while a worker is free, for a sequence only while its own is', () => {
+    const setup = new Setup()
+    expect(setup.queue.couldStart(newJob('a'))).toBe(true)
+    const running = setup.add('a')
+    expect(setup.queue.couldStart(newJob('a'))).toBe(false)
+    expect(setup.queue.couldStart(newJob('b'))).toBe(true)
+    setup.add('b')
+    expect(setup.queue.couldStart(newJob())).toBe(false)
+    setup.answer(running)
+    expect(setup.queue.couldStart(newJob('a'))).toBe(true)
+    expect(setup.queue.couldStart(newJob('b'))).toBe(false)
+  })
+})
+
+test('a describe needs no sequence', () => {
+  const setup = new Setup({ maxSequences: 1 })
+  setup.round('a')
+  const job = newJob()
+  job.request.action = 'describe'
+  setup.queue.add(job)
+  setup.answer(job)
+  expect(setup.queue.openSequences).toBe(1)
+})
+
+test('failAll ends all that waits and leaves no timer behind', () => {
+  const setup = new Setup({ maxLifeMs: 9999 }, 1)
+  const running = setup.add('a')
+  const waiting = [setup.add('a'), setup.add('b'), setup.add('c')]
+  setup.queue.failAll(new ServeError('SHUTTING_DOWN', 'bye'))
+  expect(waiting.map((job) => failures.get(job))).toEqual(waiting.map(() => 'SHUTTING_DOWN'))
+  setup.answer(running)
+  setup.queue.close()
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('a job that shares no batch goes by itself, at once', () => {
+  const setup = new Setup({ batchSize: 4, maxBatchDelay: 100 }, 1, 4)
+  const ids = ['a', 'b', 'c']
+  for (const id of ids) setup.add(id)
+  jest.advanceTimersByTime(100)
+  const [worker] = setup.workers
+  for (const job of [...worker!.running]) setup.answer(job)
+  const before = worker!.batches.length
+  const alone = newJob('b', {}, true)
+  setup.add('a')
+  setup.queue.add(alone)
+  setup.add('c')
+  jest.advanceTimersByTime(100)
+  const batches = worker!.batches.slice(before).map(({ jobs }) => [...jobs])
+  expect(batches.find((jobs) => jobs.includes(alone))).toEqual([alone])
+  expect(batches.flat()).toHaveLength(3)
+})

@@ -1,0 +1,185 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  createReadStream,
+  openSync,
+  readdirSync,
+  readFileSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { expect, test } from '@jest/globals'
+import { dayName } from '../../frontend/observe/logs/clock.ts'
+import { endLogFiles, openLogFiles } from '../../frontend/observe/logs/log-files.ts'
+import { LogFile, type LogFileOptions } from '../../frontend/observe/logs/log-file.ts'
+import { KEPT_FILES } from '../../frontend/observe/logs/roll.ts'
+import { tempDir } from '../support/temp.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+interface Rig {
+  folder: string
+  path: string
+  file: LogFile
+  warnings: string[]
+}
+
+function open(path: string, options: Partial<LogFileOptions> = {}): Rig {
+  const warnings: string[] = []
+  const file = new LogFile(path, { warn: (message) => warnings.push(message), ...options })
+  return { folder: join(path, '..'), path, file, warnings }
+}
+
+const rig = (options: Partial<LogFileOptions> = {}): Rig =>
+  open(join(tempDir(), 'logs', 'some_log.log'), options)
+
+function gunzip(path: string): string {
+  return gunzipSync(readFileSync(path)).toString()
+}
+
+/** Waits until the file system says so; bounded in time. */
+async function until(passes: () => boolean): Promise<void> {
+  const deadline = performance.now() + 60_000
+  while (!passes()) {
+    if (performance.now() > deadline) throw new Error('Not within 60 s')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+test('lines are in the file soon, in their order, and none is missing at the end', async () => {
+  const { file, path } = rig()
+  file.write('first\n')
+  await until(() => readFileSync(path, 'utf8') === 'first\n')
+  const lines = Array.from({ length: 10_000 }, (_, n) => `line ${n}\n`)
+  for (const line of lines) file.write(line)
+  await file.end()
+  file.write('after the end\n')
+  expect(readFileSync(path, 'utf8')).toBe(`first\n${lines.join('')}`)
+})
+
+test('a process that exits writes what waits', () => {
+  const { file, path } = rig()
+  file.write('last words\n')
+  file.endNow()
+  expect(readFileSync(path, 'utf8')).toBe('last words\n')
+})
+
+test('a full file is put aside under its day, compressed, and numbered', async () => {
+  const { file, folder, path } = rig({ maxBytes: 100 })
+  for (const letter of ['a', 'b', 'c']) {
+    file.write(`${letter.repeat(79)}\n`)
+    await until(() => readFileSync(path, 'utf8').startsWith(letter))
+  }
+  await file.end()
+  const day = dayName(Date.now())
+  expect(readdirSync(folder).sort()).toEqual([
+    `some_log.${day}.2.log.gz`,
+    `some_log.${day}.log.gz`,
+    'some_log.log',
+  ])
+  expect(gunzip(join(folder, `some_log.${day}.log.gz`))).toBe(`${'a'.repeat(79)}\n`)
+  expect(gunzip(join(folder, `some_log.${day}.2.log.gz`))).toBe(`${'b'.repeat(79)}\n`)
+  expect(readFileSync(path, 'utf8')).toBe(`${'c'.repeat(79)}\n`)
+})
+
+test('the first line of a new day begins a new file', async () => {
+  const path = join(tempDir(), 'some_log.log')
+  const before = new Date(Date.now() - 2 * DAY_MS) // a day may have 25 hours
+  writeFileSync(path, 'before\n')
+  utimesSync(path, before, before)
+  const { file, folder } = open(path)
+  file.write('today\n')
+  await file.end()
+  expect(gunzip(join(folder, `some_log.${dayName(before.getTime())}.log.gz`))).toBe('before\n')
+  expect(readFileSync(path, 'utf8')).toBe('today\n')
+})
+
+test('a file of today is continued', async () => {
+  const path = join(tempDir(), 'some_log.log')
+  writeFileSync(path, 'before\n')
+  const { file, folder } = open(path)
+  file.write('after\n')
+  await file.end()
+  expect(readFileSync(path, 'utf8')).toBe('before\nafter\n')
+  expect(readdirSync(folder)).toEqual(['some_log.log'])
+})
+
+test('so many rolled files are kept, the newest; those of other logs are left alone', async () => {
+  const { file, folder, path } = rig({ maxBytes: 10 })
+  const old = Array.from({ length: KEPT_FILES + 3 }, (_, n) => `some_log.01-Jan.${n + 2}.log.gz`)
+  old.forEach((name, n) => {
+    writeFileSync(join(folder, name), '')
+    utimesSync(join(folder, name), n + 1, n + 1)
+  })
+  writeFileSync(join(folder, 'some_log_2.01-Jan.log.gz'), '')
+  file.write('0123456789\n')
+  await until(() => readFileSync(path, 'utf8') !== '')
+  file.write('next\n')
+  await file.end()
+  const names = readdirSync(folder)
+  expect(names.filter((name) => /^some_log\.\d/.test(name))).toHaveLength(KEPT_FILES)
+  expect(names).toContain(old.at(-1))
+  expect(names).not.toContain(old[0])
+  expect(names).toContain('some_log_2.01-Jan.log.gz')
+})
+
+test('what an earlier server put aside and did not compress is compressed', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'some_log.05-May.log'), 'old\n')
+  writeFileSync(join(folder, 'some_log.05-May.log.gz.tmp'), 'half')
+  const { file } = open(join(folder, 'some_log.log'))
+  await file.end()
+  expect(readdirSync(folder).sort()).toEqual(['some_log.05-May.log.gz', 'some_log.log'])
+  expect(gunzip(join(folder, 'some_log.05-May.log.gz'))).toBe('old\n')
+})
+
+const LINE = `${'x'.repeat(99)}\n`
+
+const writtenIn = (text: string): number => text.split(LINE).length - 1
+
+function droppedIn(text: string): number {
+  const notes = text.matchAll(/^.*\[WARN \] main torchserve - (\d+) lines dropped: the disk is too slow$/gm)
+  return [...notes].reduce((sum, [, count]) => sum + Number(count), 0)
+}
+
+test('a disk that stands still holds nobody up and fills no memory; what was dropped is said', async () => {
+  const path = join(tempDir(), 'some_log.log')
+  execFileSync('mkfifo', [path])
+  const pipe = openSync(path, 'r+') // both ends, so that opening waits for nobody
+  const { file } = open(path, { maxWaiting: 100_000 })
+  const from = performance.now()
+  for (let turn = 0; turn < 50; turn += 1) {
+    for (let n = 0; n < 100; n += 1) file.write(LINE)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(performance.now() - from).toBeLessThan(5_000)
+  let text = ''
+  const reader = createReadStream(path, { encoding: 'utf8' })
+  reader.on('data', (chunk) => (text += chunk.toString()))
+  await until(() => writtenIn(text) + droppedIn(text) === 5_000) // the note may stand before the last lines
+  await file.end()
+  closeSync(pipe)
+  await once(reader, 'close')
+  expect(droppedIn(text)).toBeGreaterThan(2_000)
+  expect(writtenIn(text) + droppedIn(text)).toBe(5_000)
+})
+
+test('a folder that cannot be written is a warning each', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'file'), '')
+  const warnings: string[] = []
+  const files = openLogFiles(
+    {
+      logLocation: join(folder, 'file', 'logs'),
+      metricsLocation: folder,
+      logFiles: ['access_log', 'ts_metrics'],
+    },
+    (message) => warnings.push(message),
+  )
+  expect(Object.keys(files)).toEqual(['ts_metrics'])
+  expect(warnings).toEqual([expect.stringMatching(/^access_log\.log is not written: ENOTDIR/)])
+  await endLogFiles(files)
+})

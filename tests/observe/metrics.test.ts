@@ -1,0 +1,276 @@
+import { hostname } from 'node:os'
+import { describe, expect, test } from '@jest/globals'
+import { MAX_SERIES } from '../../frontend/observe/metrics/family.ts'
+import { LINES_PER_SECOND } from '../../frontend/observe/metrics/metric-lines.ts'
+import type { Metrics, MetricsMode, MetricsOptions } from '../../frontend/observe/metrics/metrics.ts'
+import { readMetricsConfig } from '../../frontend/observe/metrics/metrics-config.ts'
+import type { MetricMessage, MetricSpec } from '../../protocol/messages.ts'
+import { Exposition } from '../support/exposition.ts'
+import { testMetrics } from '../support/metrics.ts'
+
+const CONFIG = await readMetricsConfig()
+const HOST = hostname()
+
+interface Rig {
+  metrics: Metrics
+  /** Lines of ts_metrics.log, without their times. */
+  server: string[]
+  /** Lines of model_metrics.log, without their times. */
+  handlers: string[]
+  warnings: string[]
+  read: () => Exposition
+}
+
+function rig(options: Partial<MetricsOptions> = {}): Rig {
+  const server: string[] = []
+  const handlers: string[] = []
+  const warnings: string[] = []
+  const metrics = testMetrics({
+    config: CONFIG,
+    files: { server: writer(server), handlers: writer(handlers) },
+    warn: (message) => warnings.push(message),
+    ...options,
+  })
+  return { metrics, server, handlers, warnings, read: () => new Exposition(metrics.page().text) }
+}
+
+const TIMES = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} - (.*),timestamp:\d{10}\n$/
+
+function writer(lines: string[]): { write(line: string): void } {
+  return {
+    write: (line) => {
+      expect(line).toMatch(TIMES)
+      lines.push(line.replace(TIMES, '$1'))
+    },
+  }
+}
+
+function report(more: Partial<MetricMessage> = {}): MetricMessage {
+  return {
+    type: 'metric',
+    name: 'HandlerTime',
+    kind: 'gauge',
+    unit: 'Milliseconds',
+    dimensions: { ModelName: 'm', Level: 'Model' },
+    values: [1.5],
+    requestIds: ['id'],
+    ...more,
+  }
+}
+
+/** What one request that ends well leaves, and one value of its handler. */
+function serve({ metrics }: Rig): void {
+  const model = metrics.model('m', '1.0')
+  const now = performance.now()
+  const job = {
+    request: {},
+    createdAt: now - 20,
+    startedAt: now - 10,
+    firstResponseAt: now - 5,
+    outcome: 'finished' as const,
+    streaming: false,
+    gaps: undefined,
+  }
+  model.requested(job)
+  model.handed(0.5)
+  model.ended(job)
+  model.reported(report())
+  metrics.response(200)
+}
+
+describe('the three modes', () => {
+  const LEGACY = [
+    'ts_inference_requests_total',
+    'ts_inference_latency_microseconds',
+    'ts_queue_latency_microseconds',
+  ]
+  const OTHERS = ['Requests2XX', 'QueueTime', 'WorkerThreadTime']
+  const names = (lines: string[]): string[] => lines.map((line) => line.slice(0, line.indexOf('.'))).sort()
+
+  test.each<[MetricsMode, { page: string[]; server: string[]; handlers: string[] }]>([
+    [
+      'log',
+      {
+        page: [...LEGACY, ...OTHERS, 'HandlerTime'],
+        server: [...LEGACY, ...OTHERS],
+        handlers: ['HandlerTime'],
+      },
+    ],
+    ['prometheus', { page: [...LEGACY, ...OTHERS, 'HandlerTime'], server: [], handlers: [] }],
+    ['legacy', { page: LEGACY, server: OTHERS, handlers: ['HandlerTime'] }],
+  ])('%s', (mode, expected) => {
+    const test = rig({ mode })
+    serve(test)
+    const page = test.read()
+    for (const name of [...LEGACY, ...OTHERS, 'HandlerTime']) {
+      expect([name, page.select(name).length]).toEqual([name, expected.page.includes(name) ? 1 : 0])
+    }
+    expect(names(test.server)).toEqual([...expected.server].sort())
+    expect(names(test.handlers)).toEqual([...expected.handlers].sort())
+    expect(page.sum('torchserve_ts_requests_ended_total')).toBe(1)
+    expect(test.warnings).toEqual([])
+  })
+})
+
+test('lines have TorchServe’s format', () => {
+  const test = rig()
+  serve(test)
+  expect(test.server[0]).toBe(
+    `ts_inference_requests_total.Count:1.0|#model_name:m,model_version:default|#hostname:${HOST}`,
+  )
+  expect(test.server).toContain(`WorkerThreadTime.Milliseconds:0.5|#Level:Host|#hostname:${HOST}`)
+  expect(test.handlers).toEqual([
+    `HandlerTime.ms:1.5|#ModelName:m,Level:Model|#hostname:${HOST},requestID:id`,
+  ])
+})
+
+test('no value of a handler can forge a line', () => {
+  const test = rig({ autoDetect: true })
+  const dimensions = { ModelName: 'm\nHandlerTime.ms:0|#', Level: '\u009b31m' }
+  test.metrics.model('m', '1.0').reported(report({ dimensions }))
+  expect(test.handlers).toHaveLength(1)
+  expect(test.handlers[0]).toContain('ModelName:m\\nHandlerTime')
+})
+
+test('a metric writes so many lines a second and no more; nothing of a counter is lost', () => {
+  const test = rig()
+  const version = test.metrics.server.version('m', '1.0')
+  for (let i = 0; i < LINES_PER_SECOND + 7; i += 1) {
+    version.requests.record(1)
+    test.metrics.server.queueTime.record(i)
+  }
+  const of = (name: string): string[] => test.server.filter((line) => line.startsWith(name))
+  expect(of('ts_inference_requests_total')).toHaveLength(LINES_PER_SECOND)
+  test.metrics.close()
+  expect(of('ts_inference_requests_total').at(-1)).toContain('.Count:7.0|#')
+  expect(of('QueueTime').at(-1)).toContain(`.Milliseconds:${LINES_PER_SECOND + 6}.0|#`)
+  expect(of('QueueTime')).toHaveLength(LINES_PER_SECOND + 1)
+  test.metrics.close()
+  expect(of('QueueTime')).toHaveLength(LINES_PER_SECOND + 1)
+})
+
+describe('what handlers report', () => {
+  const spec = (more: Partial<MetricSpec>): MetricSpec => ({
+    name: 'Calls',
+    kind: 'counter',
+    unit: 'count',
+    dimensions: ['ModelName'],
+    ...more,
+  })
+  const calls = report({ name: 'Calls', kind: 'gauge', values: [2, 3], requestIds: ['a', 'b'] })
+
+  test('a declared metric is what its declaration says, whatever the handler sends', () => {
+    const test = rig({ config: { ts: [], model: [spec({})] } })
+    test.metrics.model('m', '1.0').reported(calls)
+    expect(test.read().families.get('Calls')).toMatchObject({
+      help: 'Torchserve prometheus counter metric with unit: count',
+      type: 'counter',
+      samples: [{ labels: { ModelName: 'm', Hostname: HOST }, value: 5 }],
+    })
+    expect(test.handlers.map((line) => line.replace(/\|.*,/, ' '))).toEqual([
+      'Calls.count:2.0 requestID:a',
+      'Calls.count:3.0 requestID:b',
+    ])
+  })
+
+  test('as a histogram it has TorchServe’s buckets', () => {
+    const test = rig({ config: { ts: [], model: [spec({ kind: 'histogram' })] } })
+    test.metrics.model('m', '1.0').reported(calls)
+    const page = test.read()
+    expect([page.sum('Calls_count'), page.sum('Calls_sum')]).toEqual([2, 5])
+    const bounds = page.select('Calls_bucket').map(({ labels }) => labels['le'])
+    expect(bounds.join(' ')).toBe('0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0 +Inf')
+  })
+
+  test('what is not declared is left out, unless it is to be detected', () => {
+    const strict = rig()
+    strict.metrics.model('m', '1.0').reported(calls)
+    expect([strict.read().families.has('Calls'), strict.handlers, strict.warnings]).toEqual([false, [], []])
+
+    const open = rig({ autoDetect: true })
+    open.metrics.model('m', '1.0').reported(calls)
+    expect(open.read().select('Calls', { ModelName: 'm', Level: 'Model', Hostname: HOST })).toHaveLength(1)
+  })
+
+  test('without one of its dimensions it is left out, with one warning', () => {
+    const test = rig()
+    const model = test.metrics.model('m', '1.0')
+    model.reported(report({ dimensions: {} }))
+    model.reported(report({ dimensions: {} }))
+    expect(test.warnings).toEqual(['Metric HandlerTime is left out: it came without its dimension ModelName'])
+    expect(test.handlers).toEqual([])
+  })
+
+  test('a dimension without end does not fill the memory', () => {
+    const test = rig({ autoDetect: true })
+    const model = test.metrics.model('m', '1.0')
+    for (let user = 0; user < MAX_SERIES + 50; user += 1) {
+      model.reported(report({ name: 'Users', dimensions: { User: String(user) } }))
+    }
+    expect(test.read().select('Users')).toHaveLength(MAX_SERIES)
+    expect(test.handlers).toHaveLength(MAX_SERIES)
+    expect(test.warnings).toEqual([
+      `Metric Users: more than ${MAX_SERIES} different sets of dimension values, further ones are left out`,
+    ])
+  })
+
+  test('a name that the page has already, or cannot show, goes to the log file alone', () => {
+    const test = rig({ autoDetect: true })
+    const model = test.metrics.model('m', '1.0')
+    for (const name of ['QueueTime', 'torchserve_ts_gap_seconds_sum', 'with blank'])
+      model.reported(report({ name }))
+    expect(test.read().families.get('QueueTime')?.samples).toHaveLength(1)
+    expect(test.handlers).toHaveLength(3)
+    expect(test.warnings.map((warning) => warning.split(':')[0])).toEqual([
+      'Metric QueueTime is not on the metrics page',
+      'Metric torchserve_ts_gap_seconds_sum is not on the metrics page',
+      'Metric with blank is not on the metrics page',
+    ])
+  })
+})
+
+test('a metric of the server that metrics.yaml leaves out is left out, one that it changes is changed', () => {
+  const dimensions = ['level', 'host']
+  const test = rig({
+    config: {
+      ts: [
+        { name: 'QueueTime', kind: 'histogram', unit: 'ms', dimensions },
+        { name: 'Requests2XX', kind: 'counter', unit: 'Count', dimensions: ['host'] },
+      ],
+      model: [],
+    },
+  })
+  serve(test)
+  const page = test.read()
+  expect(page.select('QueueTime_count', { level: 'Host', host: HOST })).toMatchObject([{ value: 1 }])
+  expect(page.select('Requests2XX')).toEqual([])
+  expect(page.families.has('ts_inference_requests_total')).toBe(false)
+  expect(test.warnings).toEqual(['Metric Requests2XX is left out: it has 2 dimensions, the last is the host'])
+})
+
+test('our own histograms keep streams and unary calls apart', () => {
+  const { metrics, read } = rig()
+  const model = metrics.model('m', '1.0')
+  const now = performance.now()
+  const base = { request: {}, gaps: undefined, createdAt: now - 2600, outcome: 'failed' as const }
+  const queued = { ...base, startedAt: undefined, firstResponseAt: undefined, streaming: false }
+  const stream = { ...base, startedAt: now - 2585, firstResponseAt: now - 2400, streaming: true }
+  model.ended(queued)
+  model.ended(stream)
+  const page = read()
+  const bound = (name: string, kind: string): number =>
+    page.quantile(1, `torchserve_ts_${name}_seconds`, { model_name: 'm', model_version: '1.0', kind })
+  expect([bound('queue', 'unary'), bound('queue', 'stream')]).toEqual([5, 0.025])
+  expect([bound('request', 'unary'), bound('request', 'stream')]).toEqual([5, 5])
+  expect(bound('first_response', 'stream')).toBe(0.25)
+  expect(page.sum('torchserve_ts_first_response_seconds_count', { kind: 'unary' })).toBe(0)
+  expect(page.sumBy('outcome', 'torchserve_ts_requests_ended_total')).toMatchObject({
+    failed: 2,
+    finished: 0,
+  })
+  // What did not end well says nothing about the times that TorchServe sums up.
+  expect(page.sum('ts_inference_latency_microseconds')).toBe(0)
+
+  model.unwatch()
+  expect(read().sum('torchserve_ts_requests_ended_total')).toBe(0)
+})
