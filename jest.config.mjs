@@ -14,6 +14,7 @@ export default {
   },
   moduleNameMapper: {
     '^torchserve-ts$': '<rootDir>/backend-worker/index.ts',
+    '^torchserve-ts/gguf$': '<rootDir>/handlers/gguf/handler.ts',
     '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
   },
   // Only what hangs needs it: on a machine with ten times too much to do, tests of a second take half a minute.
