@@ -22,19 +22,19 @@ export const LISTENER_KEYS = {
     'inference_address',
     listenAddress(80, 443),
     'http://127.0.0.1:8080',
-    'Inference REST API; without a port 80.',
+    'Inference REST API. The default port is 80.',
   ),
   managementAddress: key(
     'management_address',
     listenAddress(8081, 8444),
     'http://127.0.0.1:8081',
-    'Management REST API; the inference address again serves both on one port.',
+    'Management REST API. Use the inference address to serve both on one port.',
   ),
   metricsAddress: key(
     'metrics_address',
     listenAddress(8082, 8445),
     'http://127.0.0.1:8082',
-    'Prometheus metrics; always a listener of its own.',
+    'Prometheus metrics. Cannot share a listener with the other APIs.',
   ),
   enableMetricsApi: key('enable_metrics_api', BOOLEAN, 'true', 'Whether the metrics listener is opened.'),
   grpcInferenceAddress: key(
@@ -53,13 +53,13 @@ export const LISTENER_KEYS = {
     'grpc_inference_port',
     PORT,
     '7070',
-    'Port of the gRPC inference API; 0 takes any free one.',
+    'Port of the gRPC inference API; 0: any free port.',
   ),
   grpcManagementPort: key(
     'grpc_management_port',
     PORT,
     '7071',
-    'Port of the gRPC management API; 0 takes any free one.',
+    'Port of the gRPC management API; 0: any free port.',
   ),
   openInferenceGrpcAddress: key(
     'open_inference_grpc_address',
@@ -71,7 +71,7 @@ export const LISTENER_KEYS = {
   openInferenceGrpcPort: optional(
     'open_inference_grpc_port',
     PORT,
-    'Port of `inference.GRPCInferenceService` with the streams of MLServer and Seldon Core; 0 takes any free one. Unset: not opened.',
+    'Port of `inference.GRPCInferenceService` with the streams of MLServer and Seldon Core; 0: any free port. Unset: not opened.',
     OURS,
   ),
   tritonGrpcPort: optional(
@@ -90,12 +90,12 @@ export const LISTENER_KEYS = {
   grpcInferenceMaxConnectionAgeMs: optional(
     'grpc_inference_max_connection_age_ms',
     integer(1, INT_MAX),
-    'Milliseconds after which a connection to the gRPC inference API takes no more calls. Unset: never.',
+    'Milliseconds after which a connection to the gRPC inference API accepts no further calls. Unset: no limit.',
   ),
   grpcInferenceMaxConnectionAgeGraceMs: optional(
     'grpc_inference_max_connection_age_grace_ms',
     integer(1, INT_MAX),
-    'Milliseconds that calls of such a connection then get to end. Unset: as long as they take.',
+    'Milliseconds in which the calls of such a connection must end. Unset: no limit.',
   ),
   grpcManagementMaxConnectionAgeMs: optional(
     'grpc_management_max_connection_age_ms',
@@ -174,7 +174,7 @@ export const LISTENER_KEYS = {
     'enable_grpc_ssl',
     BOOLEAN,
     'false',
-    'Whether both gRPC APIs speak TLS, with certificate_file and private_key_file (docs/tls.md).',
+    'Whether both gRPC APIs use TLS, with certificate_file and private_key_file (docs/tls.md).',
   ),
   certificateFile: optional(
     'certificate_file',
@@ -185,20 +185,20 @@ export const LISTENER_KEYS = {
   keystore: optional(
     'keystore',
     PATH,
-    'PKCS12 file with key and certificates, for https addresses; counts before the PEM files.',
+    'PKCS12 file with key and certificates, for https addresses; takes precedence over the PEM files.',
   ),
   keystorePass: key('keystore_pass', TEXT, 'changeit', 'Password of the keystore.'),
   keystoreType: key(
     'keystore_type',
     word('pkcs12', 'jks'),
     'pkcs12',
-    'Only PKCS12 can be read; the error for a JKS keystore says how to convert it.',
+    'Only PKCS12 is supported; the error for a JKS keystore contains the command that converts it.',
   ),
   openInferenceProtocol: key(
     'ts_open_inference_protocol',
     OPEN_INFERENCE,
     'false',
-    'Whether the Open Inference Protocol is served: `true` or `oip`, any other text is off. The variable always counts.',
+    'Whether the Open Inference Protocol is served: `true` or `oip`; any other text is off. The variable always has an effect.',
     { env: 'TS_OPEN_INFERENCE_PROTOCOL', envAlways: true },
   ),
 }
