@@ -84,7 +84,7 @@ export const LISTENER_KEYS = {
     'open_inference_gzip',
     BOOLEAN,
     'true',
-    'Whether whole answers of the Open Inference Protocol are compressed for clients that take gzip; streams never are.',
+    'Whether unary responses of the Open Inference Protocol are compressed for clients that accept gzip; streams never are.',
     OURS,
   ),
   grpcInferenceMaxConnectionAgeMs: optional(

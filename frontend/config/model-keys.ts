@@ -61,7 +61,7 @@ export const MODEL_KEYS = {
     'max_snapshots',
     integer(1, 100_000),
     '50',
-    'Snapshots that are kept; the oldest go.',
+    'Number of snapshots to keep; the oldest are removed.',
     OURS,
   ),
   allowedUrls: key(
@@ -87,7 +87,7 @@ export const MODEL_KEYS = {
     'download_timeout',
     SECONDS,
     '3600',
-    'Limit on the time of a download; it also ends after a minute without a byte.',
+    'Limit on the time of a download; a minute without a byte also ends it.',
     OURS,
   ),
 }

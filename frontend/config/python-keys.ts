@@ -34,7 +34,7 @@ export const PYTHON_KEYS = {
   pythonCancelGraceMs: optional(
     'python_cancel_grace_ms',
     integer(1, 2_147_483_647),
-    'Milliseconds that a Python handler may go on with requests that nobody waits for before its worker is started again. Unset: as long as it answers within the response timeout.',
+    'Milliseconds in which a Python handler must end cancelled requests; its worker is restarted after them. Unset: no limit as long as it responds within the response timeout.',
     OURS,
   ),
 }
