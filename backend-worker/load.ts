@@ -32,7 +32,11 @@ export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): 
 }
 
 /** Initialises a handler; the context has no requests then. */
-export async function startService(handler: LoadedHandler, model: Model, outlet: Outlet): Promise<LoadedModel> {
+export async function startService(
+  handler: LoadedHandler,
+  model: Model,
+  outlet: Outlet,
+): Promise<LoadedModel> {
   const service = new Service(handler, model, outlet)
   await handler.initialize?.(new HandlerContext(model, new Batch([], service)))
   model.metrics.sender.flush()

@@ -22,7 +22,8 @@ export async function loadHandler(path: string, entry?: string): Promise<LoadedH
 /** A handler from what a module exports: an object with `handle`, a class, or a function. Undefined: it is none of these. */
 export function asHandler(exported: unknown, exports: Exports = {}): LoadedHandler | undefined {
   if (typeof exported === 'function') {
-    if (!isClass(exported)) return loadedHandler({ ...hooksOf(exports), handle: exported as Handler['handle'] })
+    if (!isClass(exported))
+      return loadedHandler({ ...hooksOf(exports), handle: exported as Handler['handle'] })
     const made = new (exported as new () => unknown)()
     return isHandler(made) ? loadedHandler(made) : undefined
   }

@@ -14,9 +14,13 @@ export function truthfulHeaders({ headers, method }: Pick<PredictRequest, 'heade
   const pieces = headers.split('\n')
   for (let i = 0; i + 1 < pieces.length; i += 2) {
     const name = pieces[i]!
-    const lies =
-      name === 'describe' ? method !== 'describe' : name === 'explain' && method !== 'explain'
-    if (!lies) lines += headerLine(name, pieces[i + 1]!)
+    const value = pieces[i + 1]!
+    if (!isLie(name, value, method)) lines += headerLine(name, value)
   }
   return lines
+}
+
+function isLie(name: string, value: string, method: PredictRequest['method']): boolean {
+  if (name === 'describe') return method !== 'describe'
+  return name === 'explain' && method !== 'explain' && value !== 'False'
 }
