@@ -39,7 +39,7 @@ export class TensorAdapter {
     if (requests.length === 1 && this.#handler.predictStream !== undefined) {
       return this.#stream(plainCall(requests[0]!, 0), context)
     }
-    return this.#answerAll(requests, plainCall, context) as Promise<HandlerResponse[]>
+    return this.#answerAll(requests, plainCall, context)
   }
 
   async *#stream(call: Call, context: Context): AsyncGenerator<unknown[], unknown[]> {
@@ -60,8 +60,8 @@ export class TensorAdapter {
     requests: readonly T[],
     callOf: (request: T, index: number) => Call,
     context: Context,
-  ): Promise<unknown[]> {
-    const items: unknown[] = requests.map(() => undefined)
+  ): Promise<HandlerResponse[]> {
+    const items: HandlerResponse[] = requests.map(() => undefined)
     const groups = new Map<string | number, Call[]>()
     requests.forEach((request, index) => {
       try {
@@ -78,7 +78,7 @@ export class TensorAdapter {
     return items
   }
 
-  async #answerGroup(group: readonly Call[], context: Context, items: unknown[]): Promise<void> {
+  async #answerGroup(group: readonly Call[], context: Context, items: HandlerResponse[]): Promise<void> {
     const responses = group.length === 1 ? undefined : await this.#predictTogether(group, context)
     await Promise.all(
       group.map(async (call, i) => {

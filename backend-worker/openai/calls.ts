@@ -24,20 +24,22 @@ type Answer<T> = AsyncIterable<T> | Completion | Promise<Completion>
 /** How the worker calls the methods of the OpenAI API that a handler has. */
 export function openaiCalls(handler: OpenAIHandler): [NativeMethod, NativeCall][] {
   const calls: [NativeMethod, NativeCall][] = []
-  const add = <T>(method: NativeMethod, answer: (body: T, context: Context) => unknown): void => {
-    // The frontend has checked the body.
-    calls.push([
-      method,
-      { alone: true, answer: ([request], context) => answer(bodyOf(request!) as T, context) },
-    ])
-  }
-  if (handler.chatCompletions !== undefined)
-    add<ChatCompletionRequest>('chatCompletions', (body, context) => answerChat(handler, body, context))
-  if (handler.completions !== undefined)
-    add<CompletionRequest>('completions', (body, context) => answerCompletion(handler, body, context))
-  if (handler.embeddings !== undefined)
-    add<EmbeddingsRequest>('embeddings', (body, context) => answerEmbeddings(handler, body, context))
+  const { chatCompletions, completions, embeddings } = handler
+  if (chatCompletions !== undefined) calls.push(['chatCompletions', alone(handler, answerChat)])
+  if (completions !== undefined) calls.push(['completions', alone(handler, answerCompletion)])
+  if (embeddings !== undefined) calls.push(['embeddings', alone(handler, answerEmbeddings)])
   return calls
+}
+
+/** The frontend has checked that the body is what the method takes. */
+function alone(
+  handler: OpenAIHandler,
+  answer: (handler: OpenAIHandler, body: never, context: Context) => unknown,
+): NativeCall {
+  return {
+    alone: true,
+    answer: ([request], context) => answer(handler, bodyOf(request!) as never, context),
+  }
 }
 
 async function answerEmbeddings(
