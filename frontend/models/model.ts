@@ -6,6 +6,7 @@ import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { createScheduler } from './create-scheduler.ts'
 import type { ModelSettings } from './model-settings.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
 import { checkSize } from '../jobs/request-limits.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
@@ -17,6 +18,8 @@ export type WorkerPoolFactory = (model: Model) => WorkerPool
 
 export interface ModelOptions {
   name: string
+  /** Where its open jobs are found by their ids. */
+  jobs: JobIndex
   /** What was registered: archive name, folder or URL. */
   url: string
   /** Handler that the register call named. */
@@ -81,6 +84,7 @@ export class Model {
     this.queue = createScheduler(options.settings, options.sequenceHeaders, (job) => this.#noWorker(job))
     this.workers = createPool(this)
     this.#open = new OpenJobs(
+      options.jobs,
       (job) => {
         this.metrics.ended(job)
       },
@@ -118,8 +122,13 @@ export class Model {
     if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
       throw new ServeError('QUEUE_FULL', this.#noWorker(job))
-    this.queue.add(job)
     this.#open.add(job)
+    try {
+      this.queue.add(job)
+    } catch (refusal) {
+      this.#open.withdraw(job)
+      throw refusal
+    }
   }
 
   /** Waits until no job is open, at most `graceMs`, then ends the rest. */

@@ -114,15 +114,6 @@ describe('batches', () => {
     ])
   })
 
-  test('an id that is open already gets another name for the worker', () => {
-    const rig = new Rig()
-    rig.predict(request(1, 'r7'))
-    rig.predict(request(2, 'r7'))
-    expect(rig.sent).toEqual([['r7'], ['r7#2']])
-    rig.answer(undefined, { 'r7#2': 'second' })
-    expect(rig.messages).toMatchObject([{ id: 2 }])
-  })
-
   test('unwanted resolves when nobody waits for any request, though the worker may be at it', async () => {
     const rig = new Rig()
     await rig.session.unwanted()

@@ -19,9 +19,9 @@ export class OpenRequest implements OtfRequest {
   readonly #window: number
   #unpaid = 0
 
-  constructor(request: PredictRequest, requestId: string) {
+  constructor(request: PredictRequest) {
     this.id = request.id
-    this.requestId = requestId
+    this.requestId = request.requestId
     this.method = request.method
     this.headers = truthfulHeaders(request)
     this.parts = request.parts

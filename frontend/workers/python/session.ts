@@ -114,7 +114,7 @@ export class Session implements OtfReplyEvents {
 
   #predict({ requests }: PredictMessage): void {
     const opened = requests.map((request) => {
-      const open = new OpenRequest(request, this.#freeName(request.requestId))
+      const open = new OpenRequest(request)
       this.#byName.set(open.requestId, open)
       this.#byId.set(open.id, open)
       return open
@@ -122,13 +122,6 @@ export class Session implements OtfReplyEvents {
     this.#wanted += opened.length
     this.#hold()
     for (const group of byMethod(opened)) this.#delivery.add(group)
-  }
-
-  /** A workflow that tries again may send an id that is still open. */
-  #freeName(requestId: string): string {
-    let name = requestId
-    for (let i = 2; this.#byName.has(name); i += 1) name = `${requestId}#${i}`
-    return name
   }
 
   #cancel(id: number): void {

@@ -107,9 +107,12 @@ describe('a handler of TorchServe’s kind', () => {
         job.respond({ ...OK, body: bytes(`${Buffer.from(job.request.parts[0]!.data).toString()}${number}`) }),
       )
     }
-    const { text } = await post(rig, '/v1/completions', { model: 'm', prompt: ['a', 'b'], n: 2 })
+    const { text, headers } = await post(rig, '/v1/completions', { model: 'm', prompt: ['a', 'b'], n: 2 })
     const answer = JSON.parse(text) as { choices: { text: string; index: number }[] }
     expect(answer.choices.map(({ text: said }) => said)).toEqual(['a1', 'a2', 'b3', 'b4'])
+    const id = headers.get('x-request-id')!
+    const ids = rig.models.jobs.map(({ request }) => request.requestId)
+    expect(ids).toEqual([id, `${id}/1`, `${id}/2`, `${id}/3`])
     expect(answer).not.toHaveProperty('usage')
   })
 
