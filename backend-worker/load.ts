@@ -5,12 +5,12 @@ import { HandlerContext } from './context.ts'
 import { inEnvelope } from './envelope.ts'
 import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
-import { type Model, modelFrom, type Rank } from './model.ts'
+import { type LoadedModel, modelFrom, type Rank } from './model.ts'
 import type { LoadedHandler } from './native.ts'
 import type { Outlet } from './outlet.ts'
 import { Service } from './service.ts'
 
-export interface LoadedModel {
+export interface RunningModel {
   readonly handler: LoadedHandler
   readonly service: Service
 }
@@ -19,7 +19,7 @@ export interface LoadedModel {
  * Loads and initialises the handler.
  * @throws ServeError INVALID_MODEL, OUT_OF_MEMORY or WORKER_START_FAILED, with the cause's message and its stack as detail.
  */
-export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<LoadedModel> {
+export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<RunningModel> {
   try {
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
     // Tensors come in no envelope, also where the server has one for all models.
@@ -34,9 +34,9 @@ export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): 
 /** Initialises a handler; the context has no requests then. */
 export async function startService(
   handler: LoadedHandler,
-  model: Model,
+  model: LoadedModel,
   outlet: Outlet,
-): Promise<LoadedModel> {
+): Promise<RunningModel> {
   const service = new Service(handler, model, outlet)
   await handler.initialize?.(new HandlerContext(model, new Batch([], service)))
   model.metrics.sender.flush()

@@ -5,7 +5,7 @@ import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import type { HandlerRequest } from './handler.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
-import type { Model } from './model.ts'
+import type { LoadedModel } from './model.ts'
 import type { LoadedHandler, NativeCall } from './native.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { decodeRequest } from './input.ts'
@@ -17,9 +17,9 @@ import { type BatchTimes, Timings } from './timings.ts'
 export class Service implements BatchHost {
   readonly outlet: Outlet
   readonly rank: number
-  readonly limits: Model['limits']
+  readonly limits: LoadedModel['limits']
   readonly #handler: LoadedHandler
-  readonly #model: Model
+  readonly #model: LoadedModel
   readonly #streams = new Map<number, ResponseStream>()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined
@@ -27,7 +27,7 @@ export class Service implements BatchHost {
   #called = 0
   #onIdle: (() => void)[] = []
 
-  constructor(handler: LoadedHandler, model: Model, outlet: Outlet) {
+  constructor(handler: LoadedHandler, model: LoadedModel, outlet: Outlet) {
     this.#handler = handler
     this.#model = model
     this.outlet = outlet

@@ -4,7 +4,7 @@ import type { BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import type { HandlerRequest } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
-import type { Model } from './model.ts'
+import type { LoadedModel } from './model.ts'
 import type { LoadedHandler } from './native.ts'
 import { sendLog } from './outlet.ts'
 import { ResponseStream, type StreamOwner } from './response-stream.ts'
@@ -27,14 +27,14 @@ interface Running {
  */
 export class Steps implements StreamOwner {
   readonly #handler: LoadedHandler
-  readonly #model: Model
+  readonly #model: LoadedModel
   readonly #host: BatchHost
   readonly #timings: Timings | undefined
   #running: Running[] = []
   #current: Step | undefined
   #active = false
 
-  constructor(handler: LoadedHandler, model: Model, host: BatchHost) {
+  constructor(handler: LoadedHandler, model: LoadedModel, host: BatchHost) {
     this.#handler = handler
     this.#model = model
     this.#host = host

@@ -1,5 +1,8 @@
 import type { WireError } from '../common/errors.ts'
 import type { HandlerMethod, NativeMethod } from '../common/handler-methods.ts'
+import type { InputPart } from '../common/input-part.ts'
+
+export type { InputPart }
 
 /**
  * What frontend and worker say to each other: two closed unions, told apart by `type`. Each message travels as one
@@ -12,14 +15,6 @@ export const PROTOCOL_VERSION = 5
 
 /** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
 export type StreamNext = 'true' | 'false'
-
-/** One named value of a request, as the client sent it. */
-export interface InputPart {
-  name: string
-  /** Media type without parameters; absent when the client gave none. */
-  contentType?: string
-  data: Uint8Array
-}
 
 /** One request of a batch. */
 export interface PredictRequest {

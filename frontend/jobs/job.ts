@@ -1,18 +1,13 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import type { HandlerMethod } from '../../common/handler-methods.ts'
+import type { InputPart } from '../../common/input-part.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
 
-/** One named value of a request, as the client sent it. */
-export interface InputPart {
-  name: string
-  /** Media type without parameters; absent when the client gave none. */
-  contentType?: string
-  data: Uint8Array
-}
+export type { InputPart }
 
 /** What a client asked for, whatever protocol it spoke. */
 export interface InferenceRequest {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import { encodePredict } from '../../frontend/workers/python/otf/encode.ts'
 import { ReplyDecoder } from '../../frontend/workers/python/otf/reply-decoder.ts'
-import { Session, type SessionOptions } from '../../frontend/workers/python/session.ts'
+import { PythonSession, type PythonSessionOptions } from '../../frontend/workers/python/session.ts'
 import { reply, type Reply } from './python/otf/replies.ts'
 
 /** A session whose worker is this test. */
@@ -12,12 +12,12 @@ class Rig {
   readonly items: string[] = []
   readonly broken: [number, string][] = []
   listening = true
-  readonly session: Session
+  readonly session: PythonSession
   readonly #decoder: ReplyDecoder
 
-  constructor(options: Partial<SessionOptions> = {}) {
+  constructor(options: Partial<PythonSessionOptions> = {}) {
     const all = { continuousBatching: false, maxResponseBytes: 10_000, maxUnsentBytes: 5000, ...options }
-    this.session = new Session(
+    this.session = new PythonSession(
       all,
       { write: (frame) => this.written.push(frame), listen: (on) => (this.listening = on) },
       {

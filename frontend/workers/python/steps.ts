@@ -6,7 +6,7 @@ import type { OpenRequest } from './open-request.ts'
  * Continuous batching (spec 7.3): one message per step, with all requests that have not ended; the input of each is sent in its first
  * step only. New ones join at the next step, and who was cancelled is missing in it: that is how the handler hears of it.
  */
-export class Steps implements Delivery {
+export class StepDelivery implements Delivery {
   readonly #link: DeliveryLink
   #waiting: OpenRequest[] = []
   /** In the order in which they joined. */
