@@ -83,7 +83,7 @@ test.each(['whole', 'open', 'write', 'close'] as const)(
       [method]: broken,
     }
     const holder: JobHolder = { abandon: (_job, reason) => abandoned.push(reason), drained: () => undefined }
-    const request = { requestId: 'r', modelName: 'm', modelVersion: undefined, headers: '', parts: [] }
+    const request = { requestId: 'r', modelName: 'm', method: 'handle' as const, headers: '', parts: [] }
     const job = new Job(request, sink)
     job.queued(holder, jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 }))
     job.started(holder)

@@ -6,7 +6,7 @@ const FORGED = '{"a":1}\r\rdata: forged\r\n\r\nevent: x\n\ndata: forged'
 
 test.each(['native', 'body'])('no line end in an item of a %s handler begins an event', async (kind) => {
   const rig = await startRig(createInferenceApp)
-  if (kind === 'native') rig.models.dialects = ['openai-chat']
+  if (kind === 'native') rig.models.methods = ['chatCompletions']
   rig.models.onJob = (job) => {
     rig.models.start(job)
     const item = Buffer.from(kind === 'native' ? FORGED : FORGED.replaceAll('\n', '\r'))
