@@ -22,7 +22,7 @@ import {
 } from './report.ts'
 import { removeScratch } from './scratch.ts'
 import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceilings.ts'
-import { startOurs } from './targets/ours.ts'
+import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
 
 /** `npm run bench`: everything that docs/performance.md promises, measured in one run. */
@@ -65,7 +65,7 @@ async function throughput(
   report: Report,
 ): Promise<void> {
   print(`\n${throughputHead}`)
-  const contenders = await (protocol === 'rest' ? restContenders(options) : grpcContenders(options))
+  const contenders = await contendersOf(protocol, options)
   await compare(cases(protocol), contenders, generators, options, report)
   for (const { target } of contenders) await target.stop()
 }
@@ -102,6 +102,13 @@ async function compare(
       print(rows.map(throughputLine).join('\n'))
     }
   }
+}
+
+async function contendersOf(protocol: Protocol, options: Options): Promise<Contender[]> {
+  if (options.before === undefined)
+    return protocol === 'rest' ? restContenders(options) : grpcContenders(options)
+  const before = await startBefore(options.before)
+  return [{ target: before }, { target: await startOurs(), against: 0, required: options.atLeast }]
 }
 
 async function restContenders(options: Options): Promise<Contender[]> {
