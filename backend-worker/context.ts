@@ -10,10 +10,11 @@ import type {
 import { SEND, sendToBatch } from './intermediate.ts'
 import { ContextLogger } from './logger.ts'
 import { ContextMetrics } from './metrics.ts'
-import type { Model } from './model.ts'
+import type { LoadedModel } from './model.ts'
 import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 /** The further inputs of a request whose client sends several; for adapters of this package. */
 export const INPUTS = Symbol('inputs')
@@ -24,12 +25,12 @@ export interface WithInputs {
 /** What one call of the handler sees: the model, and its batch (none in `initialize`: a batch without requests). */
 export class HandlerContext implements Context {
   stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
-  readonly #model: Model
+  readonly #model: LoadedModel
   readonly #batch: RequestGroup
   #logger: ContextLogger | undefined
   #metrics: ContextMetrics | undefined
 
-  constructor(model: Model, batch: RequestGroup) {
+  constructor(model: LoadedModel, batch: RequestGroup) {
     this.#model = model
     this.#batch = batch
   }
@@ -75,7 +76,7 @@ export class HandlerContext implements Context {
   }
 
   get explain(): boolean {
-    return this.#batch.streams[0]?.explain ?? false
+    return this.#batch.streams[0]?.method === 'explain'
   }
 
   requestSignal(index: number): AbortSignal {
@@ -92,10 +93,10 @@ export class HandlerContext implements Context {
 
   requestHeader(index: number, name: string): string | undefined {
     const headers = this.requestHeaders(index)
-    if (Object.hasOwn(headers, name)) return headers[name]
+    const exact = ownValue(headers, name)
+    if (exact !== undefined) return exact
     const wanted = name.toLowerCase()
-    const found = Object.keys(headers).find((key) => key.toLowerCase() === wanted)
-    return found === undefined ? undefined : headers[found]
+    return Object.entries(headers).find(([key]) => key.toLowerCase() === wanted)?.[1]
   }
 
   setResponseStatus(index: number, status: number, reason?: string): void {

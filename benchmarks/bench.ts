@@ -2,6 +2,7 @@ import { chooseGenerators } from './generators/choose.ts'
 import { cases, pythonCases, type Case, type Protocol } from './measures/cases.ts'
 import { measureDisconnect } from './measures/disconnect.ts'
 import type { Figure } from './measures/figure.ts'
+import { measureItems } from './measures/items.ts'
 import { measureMemory } from './measures/memory.ts'
 import { measureStalled } from './measures/stalled.ts'
 import { measureStart } from './measures/start.ts'
@@ -21,7 +22,7 @@ import {
 } from './report.ts'
 import { removeScratch } from './scratch.ts'
 import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceilings.ts'
-import { startOurs } from './targets/ours.ts'
+import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
 
 /** `npm run bench`: everything that docs/performance.md promises, measured in one run. */
@@ -30,7 +31,8 @@ const print = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-async function bench(options: Options): Promise<void> {
+/** How many requirements were not met. */
+async function bench(options: Options): Promise<number> {
   await buildPrograms()
   const generators = await chooseGenerators()
   const report = newReport(options, generators.rest.name, generators.grpc.name)
@@ -47,10 +49,13 @@ async function bench(options: Options): Promise<void> {
   }
   print('')
   await measure('memory', () => measureMemory(options))
-  await measure('disconnect', () => withOurs((ours) => measureDisconnect(ours, options)))
+  await measure('disconnect', () => withOurs(measureDisconnect))
+  await measure('items', () => withOurs(measureItems))
   await measure('stalled', () => withOurs(measureStalled))
   await measure('start', () => measureStart(options))
-  print(`\n${writeReport(report)}\n${verdict(shortfalls(report))}`)
+  const missed = shortfalls(report)
+  print(`\n${writeReport(report)}\n${verdict(missed)}`)
+  return missed
 }
 
 async function throughput(
@@ -60,7 +65,7 @@ async function throughput(
   report: Report,
 ): Promise<void> {
   print(`\n${throughputHead}`)
-  const contenders = await (protocol === 'rest' ? restContenders(options) : grpcContenders(options))
+  const contenders = await contendersOf(protocol, options)
   await compare(cases(protocol), contenders, generators, options, report)
   for (const { target } of contenders) await target.stop()
 }
@@ -97,6 +102,13 @@ async function compare(
       print(rows.map(throughputLine).join('\n'))
     }
   }
+}
+
+async function contendersOf(protocol: Protocol, options: Options): Promise<Contender[]> {
+  if (options.before === undefined)
+    return protocol === 'rest' ? restContenders(options) : grpcContenders(options)
+  const before = await startBefore(options.before)
+  return [{ target: before }, { target: await startOurs(), against: 0, required: options.atLeast }]
 }
 
 async function restContenders(options: Options): Promise<Contender[]> {
@@ -142,8 +154,7 @@ const options = readOptions(process.argv)
 // `on`, not `once`: execa's own listener ends the process at once when it finds itself alone.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
 try {
-  await bench(options)
-  await finish(0)
+  await finish((await bench(options)) === 0 ? 0 : 1)
 } catch (error) {
   if (!finishing) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
   await finish(1)

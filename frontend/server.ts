@@ -16,6 +16,7 @@ import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
+import { JobIndex } from './jobs/job-index.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -114,6 +115,7 @@ class Server implements RunningServer {
     const common = {
       settings,
       metrics: this.#metrics,
+      jobs: new JobIndex(),
       warn,
       gpuCount: gpus.length,
       gpuUsage: () => gpuUsage(gpus),

@@ -1,13 +1,19 @@
 import yauzl from 'yauzl'
 
-/** The text of one file in a zip; undefined when it is not there, or larger than `maxBytes`. @throws errors of yauzl and of the file system as they are */
+/**
+ * The text of one file in a zip, read in the thread that asks: a small one of an archive with a bounded directory.
+ * @param limits bytes of the file, and entries of the archive
+ * @returns undefined when it is not there, or over a limit
+ * @throws errors of yauzl and of the file system as they are
+ */
 export async function readZipEntry(
   file: string,
   name: string,
-  maxBytes: number,
+  { maxBytes, maxFiles }: { readonly maxBytes: number; readonly maxFiles: number },
 ): Promise<string | undefined> {
   const zip = await yauzl.openPromise(file, { autoClose: false })
   try {
+    if (zip.entryCount > maxFiles) return undefined
     for await (const entry of zip.eachEntry()) {
       if (entry.fileName !== name) continue
       if (entry.uncompressedSize > maxBytes || !entry.canDecodeFileData()) return undefined

@@ -13,23 +13,29 @@ export interface FoundModel {
 
 /**
  * What a model store holds, for load by name: archives and folders as `listStore` has them. A settings file that cannot be read is left out: loading the folder says why.
+ * @param maxFiles entries of an archive that is looked into for its name
  * @throws ServeError CONFIG when the store cannot be read
  */
-export async function findModels(modelStore: string): Promise<FoundModel[]> {
+export async function findModels(modelStore: string, maxFiles?: number): Promise<FoundModel[]> {
   const { models, fromVariables, ...listing } = await listStore(modelStore)
   const withSettings = await namedBySettings(listing.withSettings)
   const plain = models
     .filter(({ path }) => !withSettings.some(({ location }) => `${location}${sep}`.startsWith(path + sep)))
     .map(async ({ location, path }) => ({
-      name: await nameWithoutFile(path, location, path === fromVariables),
+      name: await nameWithoutFile(path, location, path === fromVariables, maxFiles),
       location,
     }))
   return [...(await Promise.all(plain)), ...withSettings]
 }
 
 /** As a start names it: by its manifest; a model that only variables describe may have its name from them. */
-async function nameWithoutFile(path: string, location: string, described: boolean): Promise<string> {
-  const manifest = await storedManifest(path).catch(() => undefined)
+async function nameWithoutFile(
+  path: string,
+  location: string,
+  described: boolean,
+  maxFiles: number | undefined,
+): Promise<string> {
+  const manifest = await storedManifest(path, maxFiles).catch(() => undefined)
   if (manifest !== undefined) return manifest.model.modelName
   const settings = described ? await readModelSettings(path).catch(() => undefined) : undefined
   return settings?.name ?? defaultModelName(location)

@@ -1,5 +1,6 @@
-import { DIALECTS } from '../common/dialects.ts'
+import { HANDLER_METHODS, NATIVE_METHODS } from '../common/handler-methods.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 /** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */
 
@@ -27,19 +28,13 @@ const optional =
     v === undefined || check(v)
 const texts: Check = (v) => {
   if (!fields(v)) return false
-  const record = v as Fields
-  for (const key in record) if (typeof record[key] !== 'string') return false
-  return true
+  return Object.values(v as Fields).every(text)
 }
 
-const shape =
-  (checks: Record<string, Check>): Check =>
-  (v) => {
-    if (!fields(v)) return false
-    const record = v as Fields
-    for (const key in checks) if (!checks[key]!(record[key])) return false
-    return true
-  }
+const shape = (checks: Record<string, Check>): Check => {
+  const wanted = Object.entries(checks)
+  return (v) => fields(v) && wanted.every(([key, check]) => check(ownValue(v as Fields, key)))
+}
 
 const list =
   (check: Check): Check =>
@@ -56,6 +51,7 @@ const wireError = shape({
 })
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({
+  method: oneOf(...HANDLER_METHODS),
   id: uint32,
   requestId: text,
   headers: text,
@@ -70,7 +66,7 @@ const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions:
 
 const fromWorker: Record<FromWorker['type'], Check> = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: shape({ error: optional(wireError), dialects: optional(list(oneOf(...DIALECTS))) }),
+  loaded: shape({ error: optional(wireError), methods: optional(list(oneOf(...NATIVE_METHODS))) }),
   response: shape({
     id: uint32,
     body: bytes,
@@ -120,7 +116,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     limitMaxImagePixels: optional(flag),
     envelope: optional(text),
   }),
-  predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
+  predict: shape({ requests: list(request) }),
   input: shape({ id: uint32, data: optional(bytes) }),
   cancel: shape({
     ids: uint32s,
@@ -134,7 +130,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
 const checked = (table: Record<string, Check>, message: unknown): boolean => {
   if (!fields(message)) return false
   const type = (message as Fields)['type']
-  return typeof type === 'string' && Object.hasOwn(table, type) && table[type]!(message)
+  return typeof type === 'string' && ownValue(table, type)?.(message) === true
 }
 
 export function isFromWorker(message: unknown): message is FromWorker {

@@ -30,6 +30,24 @@ export interface Settings {
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined
   readonly grpcManagementMaxConnectionAgeMs: number | undefined
   readonly grpcManagementMaxConnectionAgeGraceMs: number | undefined
+  /** Ours: connections of each gRPC listener. Key grpc_max_connections, default 512. */
+  readonly grpcMaxConnections: number
+  /** Ours: those of one client address or IPv6 /64. Key grpc_max_connections_per_address, default 128. */
+  readonly grpcMaxConnectionsPerAddress: number
+  /** Ours: open calls of one connection. Key grpc_max_concurrent_streams, default 256. */
+  readonly grpcMaxConcurrentStreams: number
+  /** Ours: bytes of a call's metadata, counted as in RFC 9113, 6.5.2. Key grpc_max_metadata_size, default 16384. */
+  readonly grpcMaxMetadataSize: number
+  /** Ours: bytes of unfinished requests on one connection. Key grpc_max_connection_bytes, default 64 MiB. */
+  readonly grpcMaxConnectionBytes: number
+  /** Ours: the same on all connections of a listener. Key grpc_max_waiting_bytes, default 256 MiB. */
+  readonly grpcMaxWaitingBytes: number
+  /** Ours: size of a message over its compressed size. Key grpc_max_decompression_ratio, default 100. */
+  readonly grpcMaxDecompressionRatio: number
+  /** Ours: seconds for a whole request message. Key grpc_message_timeout, default 60. */
+  readonly grpcMessageTimeout: number
+  /** Ours: seconds without calls; 0: no limit. Key grpc_max_connection_idle, default 300. */
+  readonly grpcMaxConnectionIdle: number
   /** Whether both gRPC listeners speak TLS, with certificateFile and privateKeyFile. */
   readonly enableGrpcSsl: boolean
   /** PEM files for https and gRPC, absolute. */
@@ -73,6 +91,16 @@ export interface Settings {
   readonly maxDownloadSize: number
   /** Ours: seconds that a download may take. Key download_timeout, default 3600. */
   readonly downloadTimeout: number
+  /** Ours: files and folders of an archive. Key max_archive_files, default 10000. */
+  readonly maxArchiveFiles: number
+  /** Ours: bytes of all files of an archive. Key max_unpacked_size, default 20 GiB. */
+  readonly maxUnpackedSize: number
+  /** Ours: bytes that come out of an archive for each of its own. Key max_archive_ratio, default 100. */
+  readonly maxArchiveRatio: number
+  /** Ours: seconds that an archive may take to be unpacked. Key unpack_timeout, default 600. */
+  readonly unpackTimeout: number
+  /** Ours: bytes that unpacking leaves free on the disk. Key min_free_disk, default 256 MiB. */
+  readonly minFreeDisk: number
 
   /** Requests per model version that may wait. Default 100. */
   readonly jobQueueSize: number

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { ServeError } from '../../common/errors.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -8,11 +9,14 @@ import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts
 import type { ModelSettings } from './model-settings.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { sequenceHeadersOf } from '../jobs/sequence-headers.ts'
 
 export interface ManagerOptions {
   settings: Settings
   metrics: Metrics
+  /** Where its open jobs are found by their ids. */
+  jobs: JobIndex
   createPool: WorkerPoolFactory
   /** One line about something that went on although it was not right. */
   warn: (message: string) => void
@@ -57,6 +61,7 @@ export function buildModel(
       prepared,
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
+      jobs: options.jobs,
       loadedAtStartup: origin.atStartup,
       envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,
@@ -80,7 +85,7 @@ export function settingsOf(
   if (prepared.runtime === 'LSP') {
     throw new ServeError('INVALID_MODEL', `Model ${name}: runtime LSP (C++ workers) is not supported`)
   }
-  const configured = settings.models[name]?.[prepared.version] ?? {}
+  const configured = ownValue(ownValue(settings.models, name) ?? {}, prepared.version) ?? {}
   const { modelConfig, runtime } = prepared
   const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)

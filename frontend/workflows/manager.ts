@@ -5,7 +5,8 @@ import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
-import { downloadLimits } from '../models/located-model.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
+import { downloadLimits, unpackLimits } from '../models/located-model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { pageOf } from '../models/page.ts'
 import { locateWorkflow } from './locate-workflow.ts'
@@ -21,6 +22,8 @@ import { Workflow } from './workflow.ts'
 export interface WorkflowManagerOptions {
   settings: Settings
   metrics: Metrics
+  /** Where open jobs are found by their ids. */
+  jobs: JobIndex
   models: NodeModels
   warn: (message: string) => void
 }
@@ -57,7 +60,10 @@ export class WorkflowManager implements WorkflowOperations {
       download: downloadLimits(settings, { s3SseKms: request.s3SseKms, signal: this.#stopping.signal }),
     })
     try {
-      const prepared = await prepareWorkflow(path, tempDir)
+      const prepared = await prepareWorkflow(path, tempDir, {
+        limits: unpackLimits(settings),
+        signal: this.#stopping.signal,
+      })
       return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
     } catch (error) {
       if (downloaded) await rm(path, { force: true })
@@ -159,10 +165,11 @@ export class WorkflowManager implements WorkflowOperations {
         warn(`Workflow ${name}: ${message}`)
       },
     }
+    const { jobs } = this.#options
     const requestTimeoutMs = settings.defaultRequestTimeout * 1000
     // The version that nodes without one have in TorchServe.
     const counted = metrics.model(name, '1.0')
-    return new Workflow({ name, url, prepared, plan, metrics: counted, requestTimeoutMs, downloaded })
+    return new Workflow({ name, url, prepared, plan, metrics: counted, jobs, requestTimeoutMs, downloaded })
   }
 
   /** @throws ServeError WORKFLOW_NOT_FOUND */

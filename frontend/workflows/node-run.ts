@@ -43,7 +43,7 @@ export abstract class NodeRun implements ReplySink, Limited {
   #parts: InputPart[]
   #job: Job | undefined
 
-  /** `request`: the client's, whose id, headers and deadline every node gets. */
+  /** `request`: the client's, whose headers and deadline every node gets. */
   constructor(node: WorkflowNode, request: InferenceRequest, parts: InputPart[], owner: NodeRunOwner) {
     this.node = node
     this.owner = owner
@@ -57,8 +57,9 @@ export abstract class NodeRun implements ReplySink, Limited {
     this.tries += 1
     this.#job = new Job(
       {
-        requestId,
+        requestId: nodeRequestId(requestId, node.name, this.tries),
         modelName: node.model.name,
+        method: 'handle',
         headers: headers + node.extraHeaders,
         parts: this.#parts,
         deadline,
@@ -116,6 +117,11 @@ export abstract class NodeRun implements ReplySink, Limited {
   protected refuse(error: ServeError): void {
     this.#job?.abort(error, 'failed')
   }
+}
+
+/** The client's id is in those of all jobs of its request, and no two of them are the same. */
+function nodeRequestId(requestId: string, node: string, tries: number): string {
+  return tries === 1 ? `${requestId}/${node}` : `${requestId}/${node}#${tries}`
 }
 
 /** A handler that rejects a request as the client's mistake rejects it again. */

@@ -44,3 +44,17 @@ test.each(STREAMS)(
   'with two workers and gzip asked for, each item is read before the next is made: %s, %s',
   (_name, model, dialect) => inStep(dialect, model),
 )
+
+/** A chat begins with a chunk of its own; what follows it within half a millisecond leaves with the next item (Channel.breather). */
+const COMPUTED = STREAMS.filter(([, model]) => model !== 'chat')
+
+test.each(COMPUTED)(
+  'an item leaves a handler that computes until its client has it: %s, %s',
+  async (_name, model, dialect) => {
+    const gates = join(tempDir(), 'item')
+    const onItem = (count: number): void => writeFileSync(`${gates}.${count}`, '')
+    const plan = { n: ITEMS, gates, busy: true }
+    const { items, end } = await ask(server, dialect, model, plan, { onItem, leaveAfterMs: LIMIT_MS })
+    expect([items.length, end.kind]).toEqual([ITEMS, 'finished'])
+  },
+)

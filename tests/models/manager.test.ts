@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
+import { JobIndex } from '../../frontend/jobs/job-index.ts'
 import type { ManagerOptions } from '../../frontend/models/build-model.ts'
 import { ModelManager } from '../../frontend/models/manager.ts'
 import type { RegisterRequest } from '../../frontend/models/operations.ts'
@@ -35,6 +36,7 @@ class Rig {
     this.manager = new ModelManager({
       settings: { ...settings, tempDir: join(this.folder, 'tmp') },
       metrics: testMetrics(),
+      jobs: new JobIndex(),
       createPool: (model) => {
         const pool = new FakePool(model)
         this.pools.push(pool)

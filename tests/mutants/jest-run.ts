@@ -4,6 +4,9 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+/** For one test. */
+const WAIT_MS = 15_000
+
 /** What the tests of one run said. */
 export interface JestResult {
   readonly passed: number
@@ -39,9 +42,11 @@ export async function runJest(
   await mkdir(temp)
   const jest = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--runInBand', '--forceExit']
   const cache = `--cacheDirectory=${join(folder, '.build', 'jest')}`
+  // Whoever waits for what a mutant withholds waits no longer.
+  const wait = `--testTimeout=${WAIT_MS}`
   const pattern = title === undefined ? [] : ['-t', title]
   const output = ['--json', `--outputFile=${report}`, '--runTestsByPath']
-  const child = spawn(process.execPath, [...jest, cache, ...pattern, ...output, ...files], {
+  const child = spawn(process.execPath, [...jest, cache, wait, ...pattern, ...output, ...files], {
     cwd: folder,
     env: { ...process.env, NODE_OPTIONS: '', TMPDIR: temp },
     stdio: 'ignore',

@@ -38,5 +38,8 @@ export interface TestJob {
 export function testJob(requestId: string, request: Partial<InferenceRequest> = {}): TestJob {
   const sink = new RecordingSink()
   const parts = [{ name: 'data', data: Buffer.from(requestId) }]
-  return { sink, job: new Job({ requestId, modelName: 'm', headers: '', parts, ...request }, sink) }
+  return {
+    sink,
+    job: new Job({ requestId, modelName: 'm', method: 'handle', headers: '', parts, ...request }, sink),
+  }
 }

@@ -1,5 +1,5 @@
-import type { Dialect } from '../../common/dialects.ts'
 import { ServeError } from '../../common/errors.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from '../../frontend/workers/exit-cause.ts'
 import type {
@@ -17,7 +17,7 @@ export class FakeGroup implements WorkerGroup {
   finishingRanks = 1
   answersPings = true
   hearsCancels = true
-  dialects: readonly Dialect[] = []
+  methods: readonly NativeMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []
   kills = 0

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { ITEM_OVERHEAD_BYTES } from '../../protocol/messages.ts'
-import { Batch, InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
+import { InFlight, Run, type InFlightLink } from '../../frontend/workers/in-flight.ts'
 import type { RunWatcher } from '../../frontend/jobs/scheduler.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
 
@@ -20,8 +20,8 @@ class Rig {
   }
 
   constructor(watcher?: RunWatcher) {
-    const batch = new Batch([this.asked.job], watcher)
-    this.entry = new InFlight(7, this.asked.job, batch, 1, this.#link)
+    const run = new Run([this.asked.job], watcher)
+    this.entry = new InFlight(7, this.asked.job, run, 1, this.#link)
     this.asked.job.started(this.entry)
   }
 

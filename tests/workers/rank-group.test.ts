@@ -52,11 +52,11 @@ class FakeRank implements Rank {
   }
 
   async loads(error?: ServeError): Promise<void> {
-    const dialects = [this.number === 0 ? 'openai-chat' : 'openai-embeddings'] as const
+    const methods = [this.number === 0 ? 'chatCompletions' : 'embeddings'] as const
     this.#events.onMessage(
       this.number,
       error === undefined
-        ? { type: 'loaded', dialects: [...dialects] }
+        ? { type: 'loaded', methods: [...methods] }
         : { type: 'loaded', error: error.toWire() },
     )
     await turns()
@@ -154,7 +154,7 @@ describe('loading', () => {
     await rig.ranks[1]!.loads()
     expect(loading.state).toBe('pending')
     await rig.ranks[0]!.loads()
-    expect([loading.state, rig.group.dialects]).toEqual([undefined, ['openai-chat']])
+    expect([loading.state, rig.group.methods]).toEqual([undefined, ['chatCompletions']])
   })
 
   test('fails with the first rank that fails', async () => {

@@ -75,16 +75,14 @@ afterEach(() => {
 })
 
 describe('a batch', () => {
-  test('is one message: numbers, ids, inputs, the window', () => {
+  test('is one message: numbers, ids, methods, inputs, the window', () => {
     const rig = new Rig()
     rig.run('a', 'b')
     const request = (id: number, requestId: string) => ({
-      ...{ id, requestId, headers: '', window: 1000 },
+      ...{ method: 'handle', id, requestId, headers: '', window: 1000 },
       parts: [{ name: 'data', data: Buffer.from(requestId) }],
     })
-    expect(rig.sent).toEqual([
-      { type: 'predict', action: 'predict', requests: [request(1, 'a'), request(2, 'b')] },
-    ])
+    expect(rig.sent).toEqual([{ type: 'predict', requests: [request(1, 'a'), request(2, 'b')] }])
   })
 
   test('takes one slot until the last of its requests has finished', () => {
@@ -109,10 +107,10 @@ describe('a batch', () => {
     expect([a!.sink.calls, b!.sink.calls]).toEqual([['whole 200 answer'], ['open 200', 'write for b']])
   })
 
-  test('a describe says so', () => {
+  test('each request says which method of the handler it wants', () => {
     const rig = new Rig()
-    rig.requests.run([testJob('d', { action: 'describe' }).job])
-    expect(rig.sent).toMatchObject([{ type: 'predict', action: 'describe' }])
+    rig.requests.run([testJob('a', { method: 'explain' }).job, testJob('b').job])
+    expect(rig.sent).toMatchObject([{ requests: [{ method: 'explain' }, { method: 'handle' }] }])
   })
 
   test('a deadline goes with its request', () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../common/errors.ts'
+import { JobIndex } from '../../frontend/jobs/job-index.ts'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { Model } from '../../frontend/models/model.ts'
 import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
@@ -37,7 +38,7 @@ class Rig {
     const metrics = testMetrics().model('m', '1.0')
     const all = { ...SETTINGS, ...settings }
     const options = { name: 'm', url: 'm.mar', prepared: { version: '1.0' } as PreparedModel, settings: all }
-    const more = { metrics, loadedAtStartup: false, maxRequestBytes: 1000 }
+    const more = { metrics, loadedAtStartup: false, maxRequestBytes: 1000, jobs: new JobIndex() }
     const sequenceHeaders = { id: 'id', start: 'start', end: 'end' }
     this.model = new Model({ ...options, ...more, sequenceHeaders }, () => ({ wanted: 1 }) as WorkerPool)
     this.worker = new Worker(
@@ -109,8 +110,8 @@ describe('the start of a worker', () => {
   })
 
   test('tells the model what the handler speaks', async () => {
-    const rig = await Rig.ready({}, (group) => (group.dialects = ['open-inference']))
-    expect([rig.model.dialects, rig.worker.freeSlots]).toEqual([['open-inference'], 100])
+    const rig = await Rig.ready({}, (group) => (group.methods = ['predict']))
+    expect([rig.model.methods, rig.worker.freeSlots]).toEqual([['predict'], 100])
   })
 
   test('a handler that does not load: who waits is told, the operator too, and it is tried again after a pause', async () => {

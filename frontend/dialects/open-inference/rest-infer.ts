@@ -6,7 +6,7 @@ import type { Answer } from './answers.ts'
 import { StreamInferSink, UnaryInferSink } from './replies.ts'
 import { openInferenceSettings } from './settings.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import type { SseReply } from '../../edge/http/sse.ts'
 import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
@@ -20,7 +20,7 @@ export function infer(state: RestState, res: ServerResponse, reply: SseReply, ro
   const { req } = res
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   const target = targetOf(state.models, route.model, route.version)
-  readDecoded(req, res, state.settings.maxRequestSize, (error, body) => {
+  readDecoded(state, res, (error, body) => {
     try {
       if (error !== undefined) throw error
       submit(state, req, reply, route, target, read(req, body, route.kind, target))
@@ -60,7 +60,7 @@ function submit(
   const facts = { id: request.id ?? requestId, modelName, modelVersion }
   const encode = (answer: Answer): WireAnswer =>
     generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
-  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
+  const call = { requestId, modelVersion: version, headers: clientHeaders(req), stream }
   const { request: asked, reader } = inferJob(target, request, call, facts)
   const sink = stream
     ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))
@@ -78,8 +78,6 @@ function submit(
     sink.fail(ServeError.from(thrown))
   }
 }
-
-const NO_EXTRAS = { explain: undefined, urlPath: undefined }
 
 function jsonAnswer(json: string): WireAnswer {
   return { contentType: 'application/json', body: Buffer.from(json), headers: [] }

@@ -3,7 +3,7 @@ import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import type { InferenceRequest, InputPart } from '../../jobs/job.ts'
-import { isReservedHeader, MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
 
 /** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */
 export interface PredictionsRequest {
@@ -28,6 +28,7 @@ export function inferenceRequest(call: IncomingCall): InferenceRequest {
     requestId: randomUUID(),
     modelName,
     modelVersion: modelVersion === '' ? undefined : modelVersion,
+    method: 'handle',
     headers: requestHeaders(call.metadata),
     parts: input === undefined ? [] : inputParts(input),
     deadline: deadlineOf(call),
@@ -42,24 +43,20 @@ export function deadlineOf(call: { getDeadline(): Deadline }): number | undefine
 
 /** Without content types, so that the handler gets bytes, as in TorchServe. */
 function inputParts(input: Record<string, Buffer>): InputPart[] {
-  const names = Object.keys(input)
-  if (names.length > MAX_PARTS) throw tooManyParts()
-  const parts: InputPart[] = []
-  for (const name of names) parts.push({ name, data: input[name]! })
-  return parts
+  const inputs = Object.entries(input)
+  if (inputs.length > MAX_PARTS) throw tooManyParts()
+  return inputs.map(([name, data]) => ({ name, data }))
 }
 
-/** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
+/** The client's metadata, without the token, gRPC's own and binary values. */
 export function requestHeaders(metadata: Metadata): string {
   let lines = ''
-  const values = metadata.getMap()
-  for (const name of Object.keys(values)) {
-    const value = values[name]
+  for (const [name, value] of Object.entries(metadata.getMap())) {
     if (typeof value === 'string' && !isWithheld(name)) lines += headerLine(name, value)
   }
   return lines
 }
 
 function isWithheld(name: string): boolean {
-  return name === 'authorization' || name.startsWith('grpc-') || isReservedHeader(name)
+  return name === 'authorization' || name.startsWith('grpc-')
 }

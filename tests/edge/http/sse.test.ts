@@ -123,9 +123,21 @@ describe('a stream of events', () => {
       room = reply.event(large)
       if (room) await new Promise((resolve) => setImmediate(resolve))
     }
+    reply.beat()
     wire.socket.resume()
     await drained
     reply.end()
-    await wire.until('\r\n0\r\n\r\n')
+    expect(await wire.until('\r\n0\r\n\r\n')).not.toContain(': keep-alive\n\n')
+  })
+
+  test('notes when it said something, for the comments that follow a silence', async () => {
+    const { wire, reply } = await play(60_000)
+    for (const say of [() => reply.event('1'), () => reply.eventBytes(Buffer.from('1'), 0, 1)]) {
+      reply.lastWrite = 0
+      say()
+      expect(reply.lastWrite).toBeGreaterThan(0)
+    }
+    reply.end()
+    await wire.until('0\r\n\r\n')
   })
 })

@@ -264,14 +264,14 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'a cancelled request is killed though its neighbours run',
     file: REQUESTS,
-    find: 'if (this.#harmsOthers()) this.#expectEnd(batch, withinMs)\n      else this',
+    find: 'if (this.#harmsOthers()) this.#expectEnd(run, withinMs)\n      else this',
     replace: 'this',
     tests: testOf('requests'),
   },
   {
     name: 'a hung second rank is not noticed',
     file: REQUESTS,
-    find: '    else this.#expectEnd(entry.batch, this.#options.rankLagMs)\n',
+    find: '    else this.#expectEnd(entry.run, this.#options.rankLagMs)\n',
     replace: '',
     tests: testOf('worker'),
   },
@@ -300,7 +300,7 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'the grace begins at the first cancel of a batch',
     file: REQUESTS,
-    find: '    if (entry.batch.wanted) return\n',
+    find: '    if (entry.run.wanted) return\n',
     replace: '',
     tests: testOf('requests'),
   },
@@ -314,14 +314,14 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'signs of a cancelled request do not count',
     file: REQUESTS,
-    find: 'batch.discarded > seen || this.#harmsOthers()',
+    find: 'run.discarded > seen || this.#harmsOthers()',
     replace: 'this.#harmsOthers()',
     tests: testOf('requests'),
   },
   {
     name: 'the timers of a dead worker’s requests go on',
     file: REQUESTS,
-    find: '      entry.batch.stopTimers()\n      entry.job.fail(error)\n',
+    find: '      entry.run.stopTimers()\n      entry.job.fail(error)\n',
     replace: '      entry.job.fail(error)\n',
     tests: testOf('requests'),
   },

@@ -4,6 +4,7 @@ const REGISTRY = 'frontend/models/registry.ts'
 const JOB_QUEUE = 'frontend/jobs/job-queue.ts'
 const SEQUENCE_QUEUE = 'frontend/jobs/sequence-queue.ts'
 const GUARD = 'model-archiver/entry-guard.ts'
+const BUDGET = 'model-archiver/unpack-budget.ts'
 const NAMES = 'model-archiver/entry-names.ts'
 const STORE = 'model-archiver/store.ts'
 const WORKSPACE = 'model-archiver/workspace.ts'
@@ -135,16 +136,16 @@ const MODEL_MUTANTS: Mutant[] = [
 const ARCHIVE_MUTANTS: Mutant[] = [
   {
     name: 'an archive may hold one file too many',
-    file: GUARD,
-    find: 'this.#entries > this.#limits.maxFiles',
-    replace: 'this.#entries > this.#limits.maxFiles + 1',
+    file: BUDGET,
+    find: 'if (files > maxFiles)',
+    replace: 'if (files > maxFiles + 1)',
     tests: UNPACK,
   },
   {
     name: 'the sizes of an archive are not added up',
-    file: GUARD,
-    find: 'this.#bytes += bytes',
-    replace: 'this.#bytes = bytes',
+    file: BUDGET,
+    find: 'this.#declared += bytes',
+    replace: 'this.#declared = bytes',
     tests: UNPACK,
   },
   {
