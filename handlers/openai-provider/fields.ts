@@ -1,18 +1,19 @@
 import { isObject } from '../../common/json.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /** Checked values of the runtime's settings; all throw an Error that names the key. */
 
 export type Fields = Record<string, unknown>
 
 export function text(config: Fields, name: string): string | undefined {
-  const value = config[name]
+  const value = ownValue(config, name)
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string' && value !== '') return value
   throw new Error(`${name} must be a text that is not empty`)
 }
 
 export function whole(config: Fields, name: string, absent: number, max: number): number {
-  const value = config[name] ?? absent
+  const value = ownValue(config, name) ?? absent
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
   throw new Error(`${name} must be a whole number up to ${max}`)
 }
@@ -30,7 +31,7 @@ export function baseUrl(config: Fields, name: string): string | undefined {
 /** From the variable that api_key_variable names, which must be there; the usual one may be missing, since many servers want no key. */
 export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): string | undefined {
   const variable = text(config, 'api_key_variable')
-  const value = env[variable ?? usual]
+  const value = ownValue(env, variable ?? usual)
   if (variable !== undefined && !value)
     throw new Error(`api_key_variable: ${variable} is not set in the environment`)
   return value?.trim() || undefined

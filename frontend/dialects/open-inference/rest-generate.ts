@@ -9,6 +9,7 @@ import { checkParameters, elementCount, type RawTensor } from '../../../common/t
 import { elementsJson } from '../../../common/tensors/to-json.ts'
 import type { Answer } from './answers.ts'
 import type { TensorMetadata } from './settings.ts'
+import { setOwn } from '../../../common/own-keys.ts'
 
 /** The generate extension (spec 1.6), which is Triton's and the protocol's own. */
 
@@ -33,7 +34,7 @@ export function generateRequest(
   for (const [name, given] of Object.entries({ ...checkParameters(parameters), ...others })) {
     const input = declared.find((each) => each.name === name)
     if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
-    else left[name] = given
+    else setOwn(left, name, given)
   }
   return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
 }

@@ -12,6 +12,7 @@ import { addCors, addHandlerHeaders, commonHeaders } from '../../edge/http/reply
 import { logFailure } from '../../edge/http/log-failure.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { sendError } from '../../edge/http/send-error.ts'
+import { guarded } from '../../edge/http/guarded.ts'
 
 /** In the access log: nobody was there for an answer. No status of HTTP; nginx writes the same. */
 const CLIENT_LEFT = 499
@@ -52,7 +53,7 @@ export class HttpReplySink implements ReplySink, LiveReply {
   clientLeft(): void {
     this.#ended = true
     if (this.#writer === undefined) logAccess(this.#state, this.#res, CLIENT_LEFT)
-    this.#job?.cancel('client left')
+    guarded(this.#state.log, this.#res, () => this.#job?.cancel('client left'))()
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
@@ -78,7 +79,8 @@ export class HttpReplySink implements ReplySink, LiveReply {
       return
     }
     this.#writer = new ChunkWriter(this.#res)
-    this.#res.on('drain', () => this.#job?.drained())
+    const drained = (): void => this.#job?.drained()
+    this.#res.on('drain', guarded(this.#state.log, this.#res, drained))
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {

@@ -73,16 +73,16 @@ function credentialsFor(tls: GrpcTls | undefined): ServerCredentials {
   return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }], false)
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the address is already in use',
-  EACCES: 'permission denied',
-  EADDRNOTAVAIL: 'this machine does not have that address',
-  ENOTFOUND: 'the host name is unknown',
-}
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['EADDRINUSE', 'the address is already in use'],
+  ['EACCES', 'permission denied'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address'],
+  ['ENOTFOUND', 'the host name is unknown'],
+])
 
 /** grpc-js keeps the system's error only as text: `No address added ... errors: [listen EADDRINUSE: ...]`. */
 function reason(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause)
   const code = /\bE[A-Z]{3,}\b/.exec(message)?.[0] ?? ''
-  return REASONS[code] ?? message
+  return REASONS.get(code) ?? message
 }

@@ -4,6 +4,7 @@ import type { ServeError } from '../../../common/errors.ts'
 import type { AbandonReason } from '../../jobs/job.ts'
 import { answered, logAccess } from './answered.ts'
 import { ChunkWriter } from './chunk-writer.ts'
+import { guarded } from './guarded.ts'
 import { beatFor, stopBeat, type Beating } from './heartbeat.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from './live-replies.ts'
 import { logFailure } from './log-failure.ts'
@@ -72,7 +73,7 @@ export class SseReply implements LiveReply, Beating {
     this.#ended = true
     stopBeat(this)
     if (this.#writer === undefined) logAccess(this.#state, this.#res, CLIENT_LEFT)
-    this.#source?.cancel('client left')
+    guarded(this.#state.log, this.#res, () => this.#source?.cancel('client left'))()
   }
 
   /** Sends the head of a stream: status 200. `headers` are further names and values, one after the other. */
@@ -85,7 +86,8 @@ export class SseReply implements LiveReply, Beating {
     this.#res.writeHead(200, head)
     answered(this.#state, this.#res, 200)
     this.#writer = new ChunkWriter(this.#res)
-    this.#res.on('drain', () => this.#source?.drained())
+    const drained = (): void => this.#source?.drained()
+    this.#res.on('drain', guarded(this.#state.log, this.#res, drained))
     if (this.heartbeatMs > 0) beatFor(this)
   }
 
