@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { type AbandonReason, Job, type InferenceRequest, type InputPart } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
-import type { EventSource } from '../../edge/http/sse.ts'
+import type { ReplySource } from '../../edge/http/http-reply.ts'
 import type { OpenAICall } from './call.ts'
 
 /** The jobs of one request that needs several: they are cancelled together. */
-export class JobGroup implements EventSource {
+export class JobGroup implements ReplySource {
   readonly #models: ModelOperations
   readonly #facts: Pick<InferenceRequest, 'modelName' | 'modelVersion' | 'headers'>
   readonly #jobs: Job[] = []

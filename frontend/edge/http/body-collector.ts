@@ -2,7 +2,10 @@ import { ByteCollector } from '../../jobs/byte-collector.ts'
 
 const NO_BYTES = Buffer.alloc(0)
 
-/** Joins the pieces of a body of at most `limit` bytes as they come. A body that came in one piece is that piece, without a copy. */
+/**
+ * Joins the pieces of a body of at most `limit` bytes as they come. A body that came in one piece is that
+ * piece, without a copy.
+ */
 export class BodyCollector {
   readonly #limit: number
   #only: Buffer = NO_BYTES

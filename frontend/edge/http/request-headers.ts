@@ -1,16 +1,18 @@
 import type { IncomingMessage } from 'node:http'
 import { headerLine } from '../../../common/header-lines.ts'
 import { isReservedHeader } from '../../jobs/request-limits.ts'
-import type { InferenceRoute } from '../../dialects/torchserve/rest-route.ts'
+
+/** What a route adds to the headers that the handler sees. */
+interface RouteHeaders {
+  readonly urlPath?: string | undefined
+  readonly explain?: 'True' | 'False' | undefined
+}
 
 /**
- * The headers as the handler sees them (spec 1.6): names in the client's letter case, the last value of a repeated name, and what
- * the route adds, which no client can set itself.
+ * The headers as the handler sees them: names in the client's letter case, the last value of a repeated name,
+ * and what the route adds, which no client can set itself.
  */
-export function handlerHeaders(
-  req: IncomingMessage,
-  route: Pick<InferenceRoute, 'urlPath' | 'explain'>,
-): string {
+export function handlerHeaders(req: IncomingMessage, route: RouteHeaders = {}): string {
   let lines = joinRaw(req.rawHeaders)
   if (route.urlPath !== undefined) lines += headerLine('url_path', route.urlPath)
   if (route.explain !== undefined) lines += headerLine('explain', route.explain)

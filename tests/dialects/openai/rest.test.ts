@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { splitHeaders } from '../../../common/header-lines.ts'
 import { ServeError } from '../../../common/errors.ts'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
 import { events } from '../../support/events.ts'
 import { ask, bytes, startRig, Wire, type Answer, type Rig } from '../../support/http/rig.ts'

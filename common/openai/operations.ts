@@ -1,6 +1,9 @@
-import type { Dialect } from '../../../common/dialects.ts'
+import type { Dialect } from '../dialects.ts'
 
-/** The generating operations of the API: which dialect of a handler answers them natively, and the path as a handler sees it (`url_path`). */
+/**
+ * The generating operations of the API: which dialect of a handler answers them natively, and the path as a
+ * handler sees it (`url_path`).
+ */
 export const OPERATIONS = {
   chat: { dialect: 'openai-chat', path: 'v1/chat/completions' },
   completions: { dialect: 'openai-completions', path: 'v1/completions' },
