@@ -7,7 +7,7 @@ import { StreamInferSink, UnaryInferSink } from './replies.ts'
 import { openInferenceSettings } from './settings.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
 import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
 import { answerJson, wireAnswer, type WireAnswer } from './rest-response.ts'
@@ -59,7 +59,7 @@ function submit(
   const facts = { id: request.id ?? requestId, modelName, modelVersion }
   const encode = (answer: Answer): WireAnswer =>
     generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
-  const call = { requestId, modelVersion: version, headers: handlerHeaders(req), stream }
+  const call = { requestId, modelVersion: version, headers: clientHeaders(req), stream }
   const { request: asked, reader } = inferJob(target, request, call, facts)
   const sink = stream
     ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))

@@ -11,11 +11,13 @@ import { answerJson, DONE, failReply } from './rest-reply.ts'
  * for vLLM does: part `body` is the whole request, `url_path` says which, and the answers are the API's own,
  * with or without `data: ` before them.
  */
-export function mapBody({ exchange, events, request, body, modelVersion, headers }: OpenAICall): void {
+export function mapBody({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { model, stream } = request.body
   const parts = [{ name: 'body', contentType: 'application/json', data: body }]
+  const { modelVersion, headers, urlPath } = call
+  const { requestId } = exchange
   const job = new Job(
-    { requestId: exchange.requestId, modelName: model, modelVersion, headers, parts },
+    { requestId, modelName: model, modelVersion, method: 'handle', headers, urlPath, parts },
     new BodySink(events, stream === true),
   )
   if (exchange.reply.follow(job)) exchange.state.models.submit(job)

@@ -4,7 +4,7 @@ import { readRequest } from '../../../common/openai/request.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { baseHeaders } from '../../edge/http/reply-headers.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import { Job } from '../../jobs/job.ts'
 import { nativeRequest } from '../../jobs/native-request.ts'
@@ -93,10 +93,11 @@ function submit(
   // Where the path names the model, the body may not.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
   const model = exchange.state.models.status(request.body.model, modelVersion)
-  const headers = handlerHeaders(exchange.req, { urlPath: OPERATIONS[operation].path })
-  const call: OpenAICall = { exchange, events, request, body, model, modelVersion, headers }
-  if (model.dialects === undefined) throw notLoaded(model)
-  if (model.dialects.includes(OPERATIONS[operation].dialect)) callNatively(call)
+  const { path: urlPath, method } = OPERATIONS[operation]
+  const headers = clientHeaders(exchange.req)
+  const call: OpenAICall = { exchange, events, request, body, model, modelVersion, headers, urlPath }
+  if (model.methods === undefined) throw notLoaded(model)
+  if (model.methods.includes(method)) callNatively(call)
   else if (takesBody(model)) mapBody(call)
   else if (request.operation === 'embeddings') mapEmbeddings(call, request.body)
   else mapText(call, request)
@@ -107,9 +108,10 @@ function notLoaded({ name }: ModelStatus): ServeError {
   return new ServeError('NO_WORKER', `The model ${name} is not loaded (yet)`)
 }
 
-function callNatively({ exchange, events, request, body, modelVersion, headers }: OpenAICall): void {
+function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { stream, model: modelName } = request.body
-  const facts = { requestId: exchange.requestId, modelName, modelVersion, headers }
+  const { modelVersion, headers, urlPath } = call
+  const facts = { requestId: exchange.requestId, modelName, modelVersion, headers, urlPath }
   const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(events, stream === true))
   if (exchange.reply.follow(job)) exchange.state.models.submit(job)
 }
