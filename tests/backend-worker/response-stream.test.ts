@@ -24,7 +24,7 @@ class Rig {
       breather: () => undefined,
       unsentBytes: 0,
     }
-    const request = { id: 1, requestId: 'r', method: 'handle', headers: '', parts: [], window }
+    const request = { id: 1, requestId: 'r', method: 'handle' as const, headers: '', parts: [], window }
     this.stream = new ResponseStream(
       request,
       outlet,
