@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { NATIVE_METHODS } from '../common/handler-methods.ts'
+import { ownValue } from '../common/own-keys.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
-import { ownValue } from '../common/own-keys.ts'
 import { type ExportedHandler, hasNativeMethod, type LoadedHandler, loadedHandler } from './native.ts'
 
 type Exports = Readonly<Record<string, unknown>>

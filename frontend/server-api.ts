@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
+import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 
 /** How the command line starts a server; server.ts provides it as `startServer`. */
@@ -17,16 +18,27 @@ export interface StartOptions {
   startupModels?: 'fail' | 'skip'
   /** Where snapshots go; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
+  /**
+   * What REST clients can speak, in the order in which a request is offered; absent: every dialect of
+   * dialects/index.ts.
+   */
+  restDialects?: readonly RestDialect[]
   /** Aborts when the process is told to stop while it still starts: undo what was done and reject. */
   signal?: AbortSignal
 }
 
 export interface RunningServer {
-  /** What listens where, in the order to print: `{ name: 'Inference REST API', address: 'http://127.0.0.1:8080' }`. */
+  /**
+   * What listens where, in the order to print: `{ name: 'Inference REST API', address:
+   * 'http://127.0.0.1:8080' }`.
+   */
   readonly listening: readonly { readonly name: string; readonly address: string }[]
   /** What the user should know about this start; one line each. */
   readonly warnings: readonly string[]
-  /** Refuses new work, lets running requests finish within the drain timeout, then ends everything. Never rejects. */
+  /**
+   * Refuses new work, lets running requests finish within the drain timeout, then ends everything. Never
+   * rejects.
+   */
   close(): Promise<void>
   /** Ends worker processes and removes files at once, synchronously: the process exits right after it. */
   kill(): void

@@ -137,7 +137,7 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal }: StartOptions): Promise<void> {
+  async start({ startupModels, signal, restDialects }: StartOptions): Promise<void> {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -162,6 +162,7 @@ class Server implements RunningServer {
       authorizer: this.#tokens,
       metrics: this.#metrics,
       log: this.#log,
+      restDialects,
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()

@@ -67,7 +67,7 @@ test.each([
   },
 )
 
-test('the table of the test has examples for every first segment of the inference API', () => {
+test('the paths that the dialects list have every first segment of the inference API', () => {
   expect(FORGOTTEN).toEqual([])
 })
 

@@ -2,20 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Koa from 'koa'
 import type { Router } from '@koa/router'
-import {
-  listenerDescription,
-  type ListenerKind,
-} from '../../frontend/dialects/torchserve/api-description/documents.ts'
-import { OPENAI_PATHS } from '../../frontend/dialects/torchserve/api-description/openai-paths.ts'
-import type { OpenApi } from '../../frontend/dialects/torchserve/api-description/openapi.ts'
-import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
+import { REST_DIALECTS } from '../../frontend/dialects/index.ts'
+import type { OpenApi } from '../../frontend/dialects/openapi.ts'
 import {
   createInferenceApp,
   createManagementApp,
   createMetricsApp,
   createSharedApp,
-  type RestDeps,
-} from '../../frontend/edge/http/app.ts'
+} from '../../frontend/dialects/rest-apps.ts'
+import type { RestPath } from '../../frontend/dialects/rest-dialect.ts'
+import { listenerDescription } from '../../frontend/dialects/torchserve/api-description/documents.ts'
+import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
+import { torchserve } from '../../frontend/dialects/torchserve/rest.ts'
+import type { ListenerKind, RestDeps } from '../../frontend/edge/http/rest-state.ts'
 import { REPOSITORY } from '../support/server.ts'
 
 export type Need = 'inference' | 'management' | 'API' | 'nothing'
@@ -26,56 +25,20 @@ export interface RestRoute {
   needs: Need
 }
 
-/** Paths of each first segment of the inference API; a segment without any fails the test. */
-const INFERENCE_EXAMPLES: Record<string, string[]> = {
-  predictions: [
-    '/predictions/echo',
-    '/predictions/echo/1.0',
-    '/predictions/echo/1.0/a/path',
-    '/predictions/none',
-  ],
-  explanations: ['/explanations/echo', '/explanations/echo/1.0'],
-  invocations: ['/invocations', '/invocations?model_name=echo'],
-  models: ['/models/echo/invoke'],
-  wfpredict: ['/wfpredict/none', '/wfpredict/none/more'],
-  v1: ['/v1/models/echo:predict', '/v1/models/echo:explain'],
-  v2: ['/v2/models/echo/infer', '/v2/models/echo/explain', '/v2/models/echo/versions/1.0'],
-}
+/** First segments that TorchServe's inference API knows and its list of paths does not. */
+export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter(
+  (segment) => !torchserve.paths().some(({ path }) => path.split('/')[1] === segment),
+)
 
-/** Routes of the OpenAI API; OPTIONS there is a browser's question before a request, which has no token. */
-const OPENAI_EXAMPLES = [
-  '/v1/models',
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/embeddings',
-  '/openai/v1/models/echo',
-  '/openai/v1/chat/completions',
-  '/v2/models/echo/infer/chat/completions',
-  '/v2/models/echo/versions/1.0/infer_stream/embeddings',
+/** What begins like a path of a dialect, or names no model that there is. */
+const BEYOND_THE_TABLE = [
+  '/ping/me',
+  '/predictions/none',
+  '/predictions/echo/1.0/a/path',
+  '/invocations?model_name=echo',
+  '/wfpredict/none',
+  '/wfpredict/none/more',
 ]
-
-/** Of these OPENAI_EXAMPLES has what is to be asked. */
-const OPENAI_DOCUMENTED: ReadonlySet<string> = new Set(Object.keys(OPENAI_PATHS).map(filled))
-
-/** Every kind of route of the Open Inference Protocol. */
-const OPEN_INFERENCE_EXAMPLES = [
-  '/v2',
-  '/v2/health/live',
-  '/v2/health/ready',
-  '/v2/models',
-  '/v2/models/echo',
-  '/v2/models/echo/ready',
-  '/v2/models/echo/versions/1.0/infer',
-  '/v2/models/echo/infer_stream',
-  '/v2/models/echo/generate',
-  '/v2/models/echo/generate_stream',
-  '/v2/repository/index',
-]
-
-/** First segments that the inference API knows and the examples above do not. */
-export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter((segment) => !(segment in INFERENCE_EXAMPLES))
-
-const BEYOND_THE_TABLE = ['/ping', '/ping/me', '/echo/predict', '/echo/1.0/predict']
 
 const APPS = {
   inference: createInferenceApp,
@@ -92,7 +55,7 @@ export function restRoutes(kind: ListenerKind): RestRoute[] {
     case 'management':
       return [...managementRoutes(kind), ...OPEN_ROUTES]
     case 'shared':
-      return [...inferenceRoutes(), ...managementRoutes(kind), ...OPEN_ROUTES]
+      return [...sharedRoutes(), ...OPEN_ROUTES]
     case 'metrics':
       return [
         { method: 'GET', path: '/metrics', needs: 'nothing' },
@@ -112,29 +75,29 @@ export function tokenRoutes(kind: ListenerKind): RestRoute[] {
 
 const TOKEN_PATH = '/token'
 
-/** All of them take any method, and OPTIONS is another answer. */
+/** Every path of every dialect. One that takes any method is asked with OPTIONS too, which is another answer. */
 function inferenceRoutes(): RestRoute[] {
-  const paths = [
-    ...Object.values(INFERENCE_EXAMPLES).flat(),
-    ...BEYOND_THE_TABLE,
-    ...OPEN_INFERENCE_EXAMPLES,
-    ...documented('inference').map(({ path }) => path),
-  ].filter((path) => !OPENAI_DOCUMENTED.has(path))
-  const routes = unique(paths.filter(isNotOpen)).flatMap((path) =>
-    ['POST', 'OPTIONS'].map((method): RestRoute => ({ method, path, needs: 'inference' })),
+  const beyond = BEYOND_THE_TABLE.map((path): RestPath => ({ method: '*', path, token: 'inference' }))
+  const paths = [...REST_DIALECTS.flatMap((dialect) => dialect.paths()), ...beyond]
+  return paths.flatMap(({ method, path, token }) =>
+    (method === '*' ? ['POST', 'OPTIONS'] : [method]).map((each): RestRoute => ({
+      method: each,
+      path: filled(path),
+      needs: token ?? 'nothing',
+    })),
   )
-  const openai = OPENAI_EXAMPLES.map((path): RestRoute => ({ method: 'POST', path, needs: 'inference' }))
-  const manages = ['load', 'unload'].map((what): RestRoute => ({
-    method: 'POST',
-    path: `/v2/repository/models/none/${what}`,
-    needs: 'management',
-  }))
-  return [...routes, ...openai, ...manages]
+}
+
+/** Where both have a route, it is the management API's. */
+function sharedRoutes(): RestRoute[] {
+  const management = managementRoutes('shared')
+  const taken = new Set(management.map(({ method, path }) => `${method} ${path}`))
+  return [...inferenceRoutes().filter(({ method, path }) => !taken.has(`${method} ${path}`)), ...management]
 }
 
 /** From the routers of the app, and that a path which is none is not told without a token. */
 function managementRoutes(kind: ListenerKind): RestRoute[] {
-  const described = documented('management')
+  const described = documented()
     .filter(({ path }) => isNotOpen(path))
     .map((route): RestRoute => ({ ...route, needs: 'management' }))
   return [
@@ -200,8 +163,9 @@ const HTTP_METHODS: ReadonlySet<string> = new Set([
   'OPTIONS',
 ])
 
-function documented(kind: 'inference' | 'management'): Method[] {
-  const { paths } = JSON.parse(listenerDescription(kind)) as OpenApi
+/** What the API description has of the management API. */
+function documented(): Method[] {
+  const { paths } = JSON.parse(listenerDescription('management', [])) as OpenApi
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.keys(item).map((method) => ({ method: method.toUpperCase(), path: filled(path) })),
   )
@@ -210,7 +174,7 @@ function documented(kind: 'inference' | 'management'): Method[] {
 /** `/models/:model/{model_version}` with a real model and version. */
 function filled(path: string): string {
   return path
-    .replaceAll(/:model\b|\{model_name\}|:workflow\b/g, 'echo')
+    .replaceAll(/:model\b|\{model_name\}|:workflow\b|\{workflow_name\}/g, 'echo')
     .replaceAll(/:version\b|\{model_version\}/g, '1.0')
     .replaceAll(/\*(\w+)/g, '$1')
 }

@@ -1,9 +1,8 @@
 import ts from 'typescript'
 
 /**
- * Forbids a key that is any text on an object that has a prototype: `constructor` and `__proto__` are found
- * there as well. A key of a closed set (a union of literals, an enum, a number) is fine. For any other there
- * are Map, and ownValue and setOwn of common/own-keys.ts.
+ * Forbids a key that is any text on an object that has a prototype: `constructor` and `__proto__` are found there as well. A key of a closed
+ * set (a union of literals, an enum, a number) is fine. For any other there are Map, and ownValue and setOwn of common/own-keys.ts.
  */
 export const noTextKeys = {
   meta: {

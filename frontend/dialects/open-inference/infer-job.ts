@@ -3,7 +3,7 @@ import { hasTensorMethod } from '../../../common/handler-methods.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
 import type { InferenceRequest } from '../../jobs/job.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
-import { nativeRequest } from '../openai/native-request.ts'
+import { nativeRequest } from '../../jobs/native-request.ts'
 import { type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
 import { handlerParts, jsonPart } from './handler-parts.ts'
 import { LlmAnswers } from './llm-answers.ts'
@@ -20,7 +20,8 @@ export interface Target {
 }
 
 /**
- * The model that a client asks; none until a worker has loaded it, because only then it is known what its handler understands.
+ * The model that a client asks; none until a worker has loaded it, because only then it is known what its
+ * handler understands.
  * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
  */
 export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, version?: string): Target {
@@ -34,7 +35,10 @@ export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, 
   }
 }
 
-/** Whether a path that TorchServe shares with this protocol has the protocol's meaning for a model: its handler has more than TorchServe's `handle`. */
+/**
+ * Whether a path that TorchServe shares with this protocol has the protocol's meaning for a model: its
+ * handler has more than TorchServe's `handle`.
+ */
 export function takesTensors({ methods = [] }: ModelStatus): boolean {
   return methods.length > 0
 }
@@ -57,8 +61,8 @@ export interface InferCall {
 }
 
 /**
- * The one place that decides how tensors come to a handler (docs/open-inference.md): as they are if it takes them; as a request of the OpenAI API if it speaks that and they are
- * one; else as parts.
+ * The one place that decides how tensors come to a handler (docs/open-inference.md): as they are if it takes
+ * them; as a request of the OpenAI API if it speaks that and they are one; else as parts.
  */
 export function inferJob(
   { status, native }: Target,

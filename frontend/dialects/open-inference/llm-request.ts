@@ -4,8 +4,8 @@ import { isObject, parseJson } from '../../../common/json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { ModelStatus } from '../../models/operations.ts'
-import { type Operation, OPERATIONS } from '../openai/operations.ts'
-import { checkRequest } from '../openai/request.ts'
+import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
+import { checkRequest } from '../../../common/openai/request.ts'
 import { messagesOf } from './llm-messages.ts'
 import { TextTensors } from './text-tensors.ts'
 
@@ -33,8 +33,9 @@ const FIELDS = [
 ]
 
 /**
- * Tensors for a handler that speaks the OpenAI API, as Seldon's clients send them (spec 4.6): role, content and type are a chat, prompt (or text_input) a
- * completion, input is for embeddings. Undefined: they are none of these, or the handler has no such method.
+ * Tensors for a handler that speaks the OpenAI API, as Seldon's clients send them (docs/open-inference.md):
+ * role, content and type are a chat, prompt (or text_input) a completion, input is for embeddings. Undefined:
+ * they are none of these, or the handler has no such method.
  * @throws ServeError INVALID_TENSOR
  */
 export function llmRequest(
@@ -83,7 +84,10 @@ function toolFields(tensors: TextTensors): Fields {
   }
 }
 
-/** Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same meaning; what clients of Triton can send stands beside them. */
+/**
+ * Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same
+ * meaning; what clients of Triton can send stands beside them.
+ */
 function parameters({ parameters: given = {} }: InferRequest, operation: Operation): Fields {
   const { kwargs, llm_parameters: llm, embedding_parameters: embedding } = given
   const own = FIELDS.filter((name) => ownValue(given, name) !== undefined).map((name) => [

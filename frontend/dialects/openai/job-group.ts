@@ -1,18 +1,18 @@
 import { type AbandonReason, Job, type InferenceRequest, type InputPart } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
-import type { EventSource } from '../../edge/http/sse.ts'
+import type { ReplySource } from '../../edge/http/http-reply.ts'
 import type { OpenAICall } from './call.ts'
 
-/** The jobs of one request that needs several: they are cancelled together. The first has the id of the request, the others that id with a number behind it. */
-export class JobGroup implements EventSource {
+/** The jobs of one request that needs several: they are cancelled together. */
+export class JobGroup implements ReplySource {
   readonly #models: ModelOperations
   readonly #facts: Omit<InferenceRequest, 'requestId' | 'parts'>
   readonly #jobs: Job[] = []
   readonly #requestId: string
 
-  constructor(models: ModelOperations, { reply, model, modelVersion, headers, urlPath }: OpenAICall) {
-    this.#requestId = reply.requestId
+  constructor(models: ModelOperations, { exchange, model, modelVersion, headers, urlPath }: OpenAICall) {
+    this.#requestId = exchange.requestId
     this.#models = models
     this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, urlPath }
   }

@@ -1,6 +1,4 @@
-import { parseTarget, type RequestPath } from '../../edge/http/path.ts'
-
-/** What an inference path asks for (spec 1.5). */
+/** What an inference path asks for (TorchServe: InferenceRequestHandler.java). */
 export interface InferenceRoute {
   /** Undefined: /invocations, where the request or the only model decides. */
   modelName: string | undefined
@@ -14,26 +12,6 @@ export interface InferenceRoute {
   urlPath: string | undefined
   /** The name is a workflow's. Absent: a model's. */
   workflow?: true
-}
-
-/** A target and its route; undefined: it is none. */
-interface InferenceTarget extends RequestPath {
-  route: InferenceRoute | undefined
-}
-
-/** Targets that were seen lately: clients ask for the same few again and again. */
-const seen = new Map<string, InferenceTarget>()
-const MAX_SEEN = 500
-
-/** Takes a request target apart. @throws ServeError INVALID_ARGUMENT, see parseTarget */
-export function inferenceTarget(url: string): InferenceTarget {
-  const known = seen.get(url)
-  if (known !== undefined) return known
-  const target = parseTarget(url)
-  const found = { ...target, route: inferenceRoute(target.segments) }
-  if (seen.size >= MAX_SEEN) seen.clear()
-  if (url.length < 256) seen.set(url, found)
-  return found
 }
 
 /** Paths that never explain, and tell the handler nothing of themselves. */
@@ -56,8 +34,11 @@ export const INFERENCE_ROUTES: ReadonlyMap<
   ['v2', kserveV2],
 ])
 
-/** The inference route of a path; undefined: it is none. What begins with no known segment may be `/{m}/predict`. */
-function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
+/**
+ * The inference route of a path; undefined: it is none. What begins with no known segment may be
+ * `/{m}/predict`.
+ */
+export function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
   return (INFERENCE_ROUTES.get(segments[0] ?? '') ?? legacy)(segments)
 }
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * The client's headers (common/header-lines.ts), names in its letter case. Names and values alternate in `rawHeaders` as they do
- * in that text; no value of HTTP/1.1 holds a line feed.
+ * The client's headers (common/header-lines.ts), names in its letter case. Names and values alternate in
+ * `rawHeaders` as they do in that text; no value of HTTP/1.1 holds a line feed.
  */
 export function clientHeaders({ rawHeaders }: IncomingMessage): string {
   return rawHeaders.length === 0 ? '' : `${rawHeaders.join('\n')}\n`

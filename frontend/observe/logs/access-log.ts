@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import { stamp } from './clock.ts'
 import { escapeControls } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
@@ -7,13 +6,7 @@ import type { LineWriter } from './log-file.ts'
 /** What a request line may hold without being looked at more closely. */
 const PLAIN = /^[\x20-\x7e]*$/
 
-const PEER = Symbol('peer')
-
-interface KnownSocket extends Socket {
-  [PEER]?: string
-}
-
-/** One line per answered request, as TorchServe writes them (spec 8.6, 3.4). */
+/** One line per answered request, as TorchServe writes them (docs/metrics-and-logs.md). */
 export class AccessLog {
   readonly #lines: LineWriter
   /** Requests come in runs of the same kind: the last one, and how it is shown. */
@@ -23,19 +16,23 @@ export class AccessLog {
     this.#lines = lines
   }
 
-  /** A REST answer: its status, and when its request came (milliseconds since the epoch). */
-  rest({ socket, method, url, httpVersion }: IncomingMessage, status: number, startedAt: number): void {
+  /**
+   * A REST answer: who asked (`/127.0.0.1:50000`), its status, and when its request came (milliseconds since
+   * the epoch).
+   */
+  rest(peer: string, req: IncomingMessage, status: number, startedAt: number): void {
+    const { method, url, httpVersion } = req
     const last = this.#last
     if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
       const shown = printable(`${method} ${url} HTTP/${httpVersion}`)
       this.#last = { method: method!, url: url!, httpVersion, shown }
     }
-    this.#add(peerOf(socket), this.#last.shown, status, startedAt)
+    this.#add(peer, this.#last.shown, status, startedAt)
   }
 
   /** What was no HTTP request. TorchServe's line for it. */
-  malformed(socket: Socket, status: number): void {
-    this.#add(peerOf(socket), 'GET /bad-request HTTP/1.1', status, Date.now())
+  malformed(peer: string, status: number): void {
+    this.#add(peer, 'GET /bad-request HTTP/1.1', status, Date.now())
   }
 
   /** A gRPC call by its path `/package.Service/Method`. */
@@ -51,10 +48,4 @@ export class AccessLog {
 
 function printable(request: string): string {
   return PLAIN.test(request) ? request : escapeControls(request)
-}
-
-/** `/127.0.0.1:50000`; the clients of a Unix socket have no address, and are shown as TorchServe shows them. */
-function peerOf(socket: KnownSocket): string {
-  return (socket[PEER] ??=
-    socket.remoteAddress === undefined ? '127.0.0.1' : `/${socket.remoteAddress}:${socket.remotePort}`)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { messagesOf } from '../../../frontend/dialects/open-inference/llm-messages.ts'
 import { TextTensors } from '../../../frontend/dialects/open-inference/text-tensors.ts'
 import { ServeError } from '../../../common/errors.ts'

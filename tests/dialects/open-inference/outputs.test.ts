@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { decodeRequest, encodeResponse, TENSORS_TYPE } from '../../../common/tensors/message.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
 

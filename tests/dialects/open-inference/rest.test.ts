@@ -1,6 +1,10 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp, createManagementApp, createSharedApp } from '../../../frontend/edge/http/app.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createSharedApp,
+} from '../../../frontend/dialects/rest-apps.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
 import { version } from '../../../frontend/package-info.ts'
 import { ServeError } from '../../../common/errors.ts'

@@ -6,10 +6,10 @@ import {
   createManagementApp,
   createMetricsApp,
   createSharedApp,
-} from '../../../frontend/edge/http/app.ts'
-import type { OpenApi, Operation } from '../../../frontend/dialects/torchserve/api-description/openapi.ts'
+} from '../../../frontend/dialects/rest-apps.ts'
+import type { OpenApi, Operation } from '../../../frontend/dialects/openapi.ts'
 import { version } from '../../../frontend/package-info.ts'
-import { outline } from '../../edge/http/api-outline.ts'
+import { outline } from './api-outline.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
 
 const APPS = {

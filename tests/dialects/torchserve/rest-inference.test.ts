@@ -1,7 +1,7 @@
 import { splitHeaders } from '../../../common/header-lines.ts'
 import { handlerHeaders } from '../../../frontend/workers/handler-headers.ts'
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { ask, bytes, startRig, Wire, type Rig } from '../../support/http/rig.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -1,5 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp, createManagementApp, createSharedApp } from '../../../frontend/edge/http/app.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createSharedApp,
+} from '../../../frontend/dialects/rest-apps.ts'
 import { ask, startRig } from '../../support/http/rig.ts'
 
 describe('POST /workflows', () => {

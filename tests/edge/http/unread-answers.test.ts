@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { watchConnection } from '../../../frontend/edge/http/live-replies.ts'
+import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
-import { HttpReplySink } from '../../../frontend/dialects/torchserve/rest-reply.ts'
-import { SseReply } from '../../../frontend/edge/http/sse.ts'
+import { RestReply } from '../../../frontend/dialects/torchserve/rest-reply.ts'
+import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { Wire } from '../../support/http/rig.ts'
 
 /** More than the sockets of both sides take. */
@@ -23,19 +23,23 @@ interface Asked {
   wire: Wire
   /** The server's end of the connection. */
   socket: Socket
-  sink: HttpReplySink
-  sse: SseReply
+  sink: RestReply
+  events: EventStream
 }
 
 /** A request whose client reads nothing. */
 async function ask(): Promise<Asked> {
-  const state = createState({ settings: {}, metrics: { response: () => undefined } } as never)
+  const state = createState(
+    { settings: {}, metrics: { response: () => undefined } } as never,
+    'inference',
+    {} as never,
+  )
   const asked = new Promise<Omit<Asked, 'wire'>>((resolve) => {
     server = createServer((req, res) => {
-      const sink = new HttpReplySink(state, res, 'id')
-      const sse = new SseReply(state, res, 'id')
-      req.resume().once('end', () => resolve({ socket: req.socket, sink, sse }))
-    }).on('connection', watchConnection)
+      const { reply } = new Exchange(state, req, res)
+      const [sink, events] = [new RestReply(reply), new EventStream(reply)]
+      req.resume().once('end', () => resolve({ socket: req.socket, sink, events }))
+    })
   })
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
   const wire = new Wire((server!.address() as AddressInfo).port).request('POST', '/', '{}')
@@ -55,12 +59,12 @@ const ANSWERS: [name: string, answer: (asked: Asked, body: Buffer) => void][] = 
   ],
   [
     'a stream of events that has ended',
-    ({ sse }, body) => {
-      sse.eventBytes(body, 0, body.byteLength)
-      sse.end()
+    ({ events }, body) => {
+      events.eventBytes(body, 0, body.byteLength)
+      events.end()
     },
   ],
-  ['a whole answer of a dialect', ({ sse }, body) => sse.answer(200, 'text/plain', body)],
+  ['a whole answer of a dialect', ({ events }, body) => events.reply.answer(200, [], body)],
 ]
 
 describe('nobody reads', () => {

@@ -51,8 +51,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a client that closes its half is not noticed',
-    file: 'frontend/edge/http/live-replies.ts',
-    find: "socket.on('end', leave)",
+    file: 'frontend/edge/http/connection.ts',
+    find: ".on('end', leave)",
     replace: '',
     tests: ['tests/e2e/cancellation.test.ts'],
     title: 'a client half-closes',

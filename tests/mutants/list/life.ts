@@ -34,19 +34,19 @@ const TOKEN_MUTANTS: Mutant[] = [
   },
   {
     name: 'a new route of the management API stands before the check of the token',
-    file: 'frontend/edge/http/app.ts',
-    find: 'koa.use(admission(state, undefined)).use(token.routes())',
+    file: 'frontend/dialects/torchserve/rest-site.ts',
+    find: '.use(tokenRouter(state).routes())',
     replace:
-      "token.get('/new', (ctx) => {\n    ctx.body = 'x'\n  })\n  koa.use(admission(state, undefined)).use(token.routes())",
+      ".use(\n    tokenRouter(state)\n      .get('/new', (ctx) => {\n        ctx.body = 'x'\n      })\n      .routes(),\n  )",
     tests: TOKENS,
     title: 'server on each route',
   },
   {
     name: 'a new path of the inference API is answered without a token',
-    file: 'frontend/dialects/torchserve/rest-inference.ts',
-    find: "if (segments[0] === 'ping') {\n      admit",
+    file: 'frontend/dialects/torchserve/rest.ts',
+    find: "if (segments[0] === 'ping') {",
     replace:
-      "if (segments[1] === 'stats') {\n      ping(state, res, requestId)\n      return true\n    }\n    if (segments[0] === 'ping') {\n      admit",
+      "if (segments[1] === 'stats') {\n    sendJson(exchange.reply, 200, {})\n    return true\n  }\n  if (segments[0] === 'ping') {",
     tests: TOKENS,
     title: 'server on: no path',
   },
@@ -119,8 +119,8 @@ const END_MUTANTS: Mutant[] = [
   },
   {
     name: 'REST listeners take new requests while the server drains',
-    file: 'frontend/edge/http/admit.ts',
-    find: "  if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')\n",
+    file: 'frontend/edge/http/exchange.ts',
+    find: "    if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')\n",
     replace: '',
     tests: SHUTDOWN,
   },

@@ -1,5 +1,7 @@
 import type { Mutant } from '../mutant.ts'
 
+const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
+
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -32,16 +34,16 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an unread answer has no limit',
-    file: 'frontend/dialects/torchserve/rest-reply.ts',
-    find: 'if (this.#socket.writableNeedDrain) this.#socket.setTimeout(UNREAD_LIMIT_MS)',
-    replace: '',
+    file: HTTP_REPLY,
+    find: '    else res.end(body)\n    this.#limitFlush()\n',
+    replace: '    else res.end(body)\n',
     tests: ['tests/edge/http/unread-answers.test.ts'],
   },
   {
     name: 'an unread stream of events has no limit',
-    file: 'frontend/edge/http/sse.ts',
-    find: 'if (this.#socket.writableNeedDrain) this.#socket.setTimeout(UNREAD_LIMIT_MS)',
-    replace: '',
+    file: HTTP_REPLY,
+    find: '    this.#writer.end()\n    this.#limitFlush()\n',
+    replace: '    this.#writer.end()\n',
     tests: ['tests/edge/http/unread-answers.test.ts'],
   },
   {
@@ -61,8 +63,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a heartbeat for a connection that is full',
     file: 'frontend/edge/http/sse.ts',
-    find: 'if (!this.#res.writableNeedDrain) this.#write(HEARTBEAT)',
-    replace: 'this.#write(HEARTBEAT)',
+    find: '    if (this.reply.exchange.res.writableNeedDrain) return\n',
+    replace: '',
     tests: ['tests/edge/http/sse.test.ts'],
   },
   {
@@ -120,8 +122,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a broken HTTP stream ends like a whole one',
-    file: 'frontend/dialects/torchserve/rest-reply.ts',
-    find: '    this.#break(this.#writer.framed)\n',
+    file: HTTP_REPLY,
+    find: '    this.#cut(this.#writer.framed)\n',
     replace: '    this.#writer.end()\n',
     tests: ['tests/dialects/torchserve/rest-streaming.test.ts'],
   },

@@ -1,8 +1,11 @@
-import { ServeError } from '../../../common/errors.ts'
-import { isObject } from '../../../common/json.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { ServeError } from '../errors.ts'
+import { isObject } from '../json.ts'
+import { ownValue } from '../own-keys.ts'
 
-/** Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with the field as `param`. */
+/**
+ * Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with
+ * the field as `param`.
+ */
 export class Fields {
   readonly #fields: Readonly<Record<string, unknown>>
   readonly #prefix: string

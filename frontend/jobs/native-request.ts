@@ -1,7 +1,10 @@
-import type { InferenceRequest } from '../../jobs/job.ts'
-import { type Operation, OPERATIONS } from './operations.ts'
+import { type Operation, OPERATIONS } from '../../common/openai/operations.ts'
+import type { InferenceRequest } from './job.ts'
 
-/** The neutral request to a handler that answers an operation of the API itself; `body` is the JSON of the request. */
+/**
+ * The neutral request to a handler that answers an operation of the API itself; `body` is the JSON of the
+ * request.
+ */
 export function nativeRequest(
   operation: Operation,
   body: Buffer,

@@ -1,6 +1,9 @@
-import type { NativeMethod } from '../../../common/handler-methods.ts'
+import type { NativeMethod } from '../handler-methods.ts'
 
-/** The generating operations of the API: which method of a handler answers them, and the path as a handler sees it (`url_path`). */
+/**
+ * The generating operations of the API: which method of a handler answers them, and the path as a
+ * handler sees it (`url_path`).
+ */
 export const OPERATIONS = {
   chat: { method: 'chatCompletions', path: 'v1/chat/completions' },
   completions: { method: 'completions', path: 'v1/completions' },

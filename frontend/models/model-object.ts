@@ -1,8 +1,6 @@
-import type { ModelStatus } from '../../models/operations.ts'
+import type { ModelStatus } from './operations.ts'
 
-/**
- * GET /v1/models: OpenAI's list and KServe's names in one object, because both protocols own the path (spec 5.1).
- */
+/** GET /v1/models: OpenAI's list and KServe's names in one object, because both protocols own the path. */
 export function modelList(models: readonly ModelStatus[]): object {
   return { object: 'list', data: models.map(openaiModel), models: models.map(({ name }) => name) }
 }

@@ -6,7 +6,8 @@ import {
   type PathItem,
   type Response,
   type Schema,
-} from './openapi.ts'
+} from '../openapi.ts'
+import { describedPaths, type RestPath, undescribedPaths } from '../rest-dialect.ts'
 
 const ERROR = object({
   error: object({
@@ -36,8 +37,8 @@ const SAMPLING = {
   seed: ['integer', 'The same one gives the same answer.'],
 } as const
 
-/** Paths of the OpenAI API; they are below /openai/v1 as well, and those that ask a model below /v2/models/{model_name}/infer and infer_stream. */
-export const OPENAI_PATHS: Readonly<Record<string, PathItem>> = {
+/** Under /v1. */
+const OPENAI_PATHS: Readonly<Record<string, PathItem>> = {
   '/v1/models': { get: told('openaiModels', 'Lists the models.', modelList()) },
   '/v1/models/{model_name}': {
     get: {
@@ -124,4 +125,24 @@ function asked(
       ...FAILURES,
     },
   }
+}
+
+/** Where KServe's and Seldon's clients ask for the same. */
+const OTHERS = [
+  '/openai/v1/chat/completions',
+  '/openai/v1/completions',
+  '/openai/v1/embeddings',
+  ...['/v2/models/{model_name}', '/v2/models/{model_name}/versions/{model_version}'].flatMap((model) =>
+    ['infer', 'infer_stream'].flatMap((verb) =>
+      ['chat/completions', 'completions', 'embeddings'].map((operation) => `${model}/${verb}/${operation}`),
+    ),
+  ),
+]
+
+export function openaiPaths(): RestPath[] {
+  return [
+    ...describedPaths(OPENAI_PATHS, 'inference'),
+    ...undescribedPaths('inference', 'GET', ['/openai/v1/models', '/openai/v1/models/{model_name}']),
+    ...undescribedPaths('inference', 'POST', OTHERS),
+  ]
 }

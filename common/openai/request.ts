@@ -1,15 +1,11 @@
-import { ServeError } from '../../../common/errors.ts'
-import { isObject } from '../../../common/json.ts'
-import { isNestedTooDeep, MAX_NESTING } from '../../../common/nesting.ts'
-import type {
-  ChatCompletionRequest,
-  CompletionRequest,
-  EmbeddingsRequest,
-} from '../../../common/openai/types.ts'
+import { ServeError } from '../errors.ts'
+import { isObject } from '../json.ts'
+import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
+import type { ChatCompletionRequest, CompletionRequest, EmbeddingsRequest } from './types.ts'
 import { Fields } from './fields.ts'
 import type { Operation } from './operations.ts'
 
-/** Choices of one request: prompts times n. Clients take no more (spec 5.8). */
+/** Choices of one request: prompts times n. The OpenAI API takes no more. */
 export const MAX_CHOICES = 128
 const MAX_INPUTS = 2_048
 const MAX_STOPS = 4
@@ -20,7 +16,8 @@ export type OpenAIRequest =
   | { operation: 'embeddings'; body: EmbeddingsRequest }
 
 /**
- * A request with everything that is known of it checked, so that handlers get what the types say; unknown fields stay as they are (spec 5.3).
+ * A request with everything that is known of it checked, so that handlers get what the types say; unknown
+ * fields stay as they are.
  * @throws ServeError INVALID_ARGUMENT that names the parameter, MALFORMED_BODY
  */
 export function readRequest(
@@ -36,7 +33,9 @@ export function readRequest(
   return request
 }
 
-/** The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter */
+/**
+ * The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter
+ */
 export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
   if (isNestedTooDeep(body))
     throw new ServeError('INVALID_ARGUMENT', `The body is nested deeper than ${MAX_NESTING} levels`)
