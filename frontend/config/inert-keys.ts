@@ -1,4 +1,4 @@
-/** A key of TorchServe that is accepted here and does nothing. */
+/** A key of TorchServe that this server accepts but does not use. */
 interface InertKey {
   readonly name: string
   /** Completes "<key> has no effect here: ". */
@@ -17,7 +17,7 @@ export const INERT_KEYS: readonly InertKey[] = [
   ...inert('plugins are Java classes', 'plugins_path'),
 ]
 
-/** Keys that TorchServe takes from the file alone. */
+/** TorchServe reads these keys only from the file. */
 const NOT_BY_ENV: ReadonlySet<string> = new Set([
   'use_native_io',
   'io_ratio',
@@ -27,12 +27,12 @@ const NOT_BY_ENV: ReadonlySet<string> = new Set([
   'metric_time_interval',
 ])
 
-/** The variable that sets an inert key; undefined: none does. */
+/** The variable that sets an inert key; undefined: no variable does. */
 export function inertEnvName(key: string): string | undefined {
   return NOT_BY_ENV.has(key) ? undefined : envNameOf(key)
 }
 
-/** The variable that sets a key: `TS_` before it, unless it starts so itself. */
+/** The variable that sets a key: the key in capitals, prefixed with `TS_` unless it has that prefix. */
 function envNameOf(key: string): string {
   return key.startsWith('ts_') ? key.toUpperCase() : `TS_${key.toUpperCase()}`
 }

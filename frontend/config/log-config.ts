@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
 import { oneLine, type Entry } from './properties.ts'
 
-/** Fields of a log config file and the keys that they set. */
+/** Fields of the file, with the keys that they set. */
 const FIELDS: Readonly<Record<string, string>> = {
   level: 'log_level',
   location: 'LOG_LOCATION',
@@ -12,9 +12,9 @@ const FIELDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads the file of `--log-config`: YAML or JSON with `level` (debug, info, warn, error), `location` (folder of the log files),
- * `metricsLocation` (folder of the metric log files), `format` (text, json) and `files` (list of the log files that are written), each
- * optional. A log4j2 file of TorchServe ends as a warning.
+ * Reads the file of `--log-config`: YAML or JSON with the optional fields `level` (debug, info, warn, error),
+ * `location` (folder of the log files), `metricsLocation` (folder of the metric log files), `format` (text,
+ * json) and `files` (list of log files to write). TorchServe's log4j2 XML files only cause a warning.
  * @throws ServeError CONFIG
  */
 export async function readLogConfig(path: string, warnings: string[]): Promise<Entry[]> {
@@ -40,7 +40,7 @@ function entry(field: string, value: unknown, origin: string): Entry {
   return { name, text: text.trim(), origin }
 }
 
-/** The list as the key's text; an empty one means none. */
+/** The list as the text of the key `log_files`; an empty list becomes `none`. */
 function listText(value: unknown): string | undefined {
   if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) return undefined
   return value.length === 0 ? 'none' : value.join(',')

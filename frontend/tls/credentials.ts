@@ -5,15 +5,16 @@ import { readKeyFile, type PemPair } from './key-files.ts'
 import { readKeystore, type KeystoreSettings } from './keystore.ts'
 import { selfSigned } from './self-signed.ts'
 
-/** What an https listener is given: PEM, or a PKCS12 file with its password. */
+/** Credentials of an https listener: PEM, or a PKCS12 file with its password. */
 export type TlsCredentials = PemPair | { readonly pfx: Buffer; readonly passphrase: string }
 
 export type TlsSettings = KeystoreSettings &
   Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'enableGrpcSsl' | 'tempDir'>
 
 /**
- * Key and certificate of the https listeners (spec 5.1): the keystore, else the two PEM files, else a certificate that is made now and
- * that nobody trusts; `warn` hears of that. @throws ServeError CONFIG, one line
+ * Key and certificate of the https listeners: the keystore, else the two PEM files, else a new self-signed
+ * certificate, which is reported to `warn`. See docs/tls.md.
+ * @throws ServeError CONFIG, one line
  */
 export async function restCredentials(
   settings: TlsSettings,
@@ -28,7 +29,8 @@ export async function restCredentials(
 }
 
 /**
- * Key and certificate of the gRPC listeners; they never use the keystore (spec 3.4). Undefined: enable_grpc_ssl is off.
+ * Key and certificate of the gRPC listeners; undefined when enable_grpc_ssl is off. The keystore is not used
+ * for gRPC, as in TorchServe.
  * @throws ServeError CONFIG, one line
  */
 export async function grpcCredentials(settings: TlsSettings): Promise<PemPair | undefined> {
@@ -52,7 +54,7 @@ async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promi
   return usable({ key, cert }, `certificate_file ${certificateFile} with private_key_file ${privateKeyFile}`)
 }
 
-/** OpenSSL's word on it now, not at the first connection. */
+/** Lets OpenSSL check the credentials at start instead of at the first connection. */
 function usable<T extends TlsCredentials>(credentials: T, what: string): T {
   try {
     createSecureContext(credentials)

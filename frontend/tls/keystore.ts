@@ -4,10 +4,13 @@ import { readKeyFile } from './key-files.ts'
 
 export type KeystoreSettings = Pick<Settings, 'keystore' | 'keystorePass' | 'keystoreType'>
 
-/** What every JKS file begins with. */
+/** The first four bytes of every JKS file. */
 const JKS_MAGIC = 0xfeedfeed
 
-/** The PKCS12 keystore of the configuration; undefined: there is none. @throws ServeError CONFIG, also for a JKS file */
+/**
+ * Reads the configured PKCS12 keystore; undefined when none is configured.
+ * @throws ServeError CONFIG, also for a JKS file
+ */
 export async function readKeystore({
   keystore,
   keystorePass,
