@@ -1,7 +1,7 @@
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 
-/** Where this archive meets a deliberate difference of docs/torchserve-compatibility.md, a sentence each. */
+/** Deliberate differences from TorchServe that affect this archive (docs/torchserve-compatibility.md). */
 export function archiveDifferences(prepared: PreparedModel, own: ModelSettings): string[] {
   const { modelConfig: config } = prepared
   const found: (string | false)[] = [

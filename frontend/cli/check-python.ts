@@ -5,7 +5,9 @@ import { readHandler } from '../workers/python/environment/read-handler.ts'
 import type { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
 
-/** What a Python archive needs: an interpreter with TorchServe and PyTorch, its handler, and what that imports. */
+/**
+ * Checks what a Python archive needs: an interpreter with TorchServe and PyTorch, a handler, and its imports.
+ */
 export async function checkPython(
   prepared: PreparedModel,
   settings: Settings,
@@ -62,7 +64,7 @@ async function checkHandler(
   )
 }
 
-/** Where PyPI's name is not that of the module, for what handlers of TorchServe use. */
+/** PyPI names that differ from the module's, for modules that TorchServe's handlers commonly import. */
 const PACKAGES: Readonly<Record<string, string>> = {
   PIL: 'pillow',
   yaml: 'pyyaml',

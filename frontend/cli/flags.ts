@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from 'commander'
 import type { ConfigFlags } from '../config/load-settings.ts'
 import type { Output } from './output.ts'
 
-/** What the command line says. */
+/** The parsed command line. */
 export interface CliFlags extends ConfigFlags {
   version?: boolean
   start?: boolean
@@ -31,8 +31,8 @@ Without --disable-token-auth the server writes its tokens to key_file.json in th
 All configuration keys: docs/configuration.md`
 
 /**
- * Reads the command line.
- * @returns the flags, or the exit status when there is nothing more to do (help was printed, or a mistake)
+ * Parses the command line.
+ * @returns the flags, or the exit status when help was printed or a flag is invalid
  */
 export function parseFlags(argv: readonly string[], output: Output): CliFlags | number {
   const program = definition().configureOutput({
@@ -53,7 +53,7 @@ export function parseFlags(argv: readonly string[], output: Output): CliFlags | 
   return 0
 }
 
-/** As with TorchServe, `--start` may be left out where another flag says that something shall be served. */
+/** As in TorchServe, other flags imply `--start`. */
 function startsWithout({ foreground, modelStore, tsConfig, models }: CliFlags): boolean {
   return foreground === true || modelStore !== undefined || tsConfig !== undefined || models !== undefined
 }

@@ -5,24 +5,24 @@ import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.t
 import type { Settings } from '../config/settings.ts'
 import type { RegisterRequest } from './operations.ts'
 
-/** A model whose files are ready, under the name that it shall have. */
+/** A model whose files are ready, with its final name. */
 export interface LocatedModel {
   readonly prepared: PreparedModel
   readonly name: string
-  /** The file that was downloaded into the store, to be removed with the model. */
+  /** The file downloaded into the store; removed with the model. */
   readonly downloaded?: string
 }
 
-/** Who asks for a model, and until when. */
+/** Who asks for a model, and for how long. */
 export interface LocateContext {
   readonly settings: Settings
-  /** The operator wrote the location: any local path and any address is good. */
+  /** The operator gave the location, so every local path and every address is allowed. */
   readonly trusted: boolean
-  /** Calls a download off. */
+  /** Cancels a download. */
   readonly signal: AbortSignal
 }
 
-/** What the settings allow a download. */
+/** Limits for downloads, from the settings. */
 export function downloadLimits(
   settings: Settings,
   { trusted = false, ...more }: { trusted?: boolean; signal?: AbortSignal; s3SseKms?: boolean },
@@ -35,7 +35,7 @@ export function downloadLimits(
   }
 }
 
-/** Finds, downloads and unpacks what a register request names. Nothing is left behind when it fails. */
+/** Finds, downloads and unpacks the model of a register request. Cleans up when it fails. */
 export async function locateAndPrepare(
   request: RegisterRequest,
   { settings, trusted, signal }: LocateContext,

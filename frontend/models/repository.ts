@@ -8,7 +8,9 @@ import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operat
 /** What the repository needs of the models. */
 export interface RepositoryHost {
   registered(): Model[]
-  /** Registers a version and waits until it can answer, then takes the place of an older one of the same name and number. */
+  /**
+   * Registers a version, waits until it can answer, then replaces an older one of the same name and number.
+   */
   replace(request: RegisterRequest): Promise<Model>
   remove(model: Model): Promise<void>
 }
@@ -61,7 +63,7 @@ export class Repository implements RepositoryOperations {
     for (const model of models) await this.#host.remove(model)
   }
 
-  /** Nodes of workflows belong to these. */
+  /** All models but the nodes of workflows. */
   #visible(): Model[] {
     return this.#host.registered().filter(({ workflowNode }) => workflowNode === undefined)
   }
@@ -74,7 +76,7 @@ export class Repository implements RepositoryOperations {
     return this.#modelStore === undefined ? [] : findModels(this.#modelStore)
   }
 
-  /** Whether the files that it was loaded from are there no more. */
+  /** Whether the files that it was loaded from no longer exist. */
   #isGone({ url }: Model): boolean {
     if (/^[a-z]+:\/\//i.test(url)) return false
     return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
@@ -89,7 +91,7 @@ function entryOf({ name, version, workers }: Model): IndexEntry {
   return { name, version, state: 'UNAVAILABLE', reason: failure ?? 'the workers died' }
 }
 
-/** Of all its workers; undefined: none has failed. */
+/** The last failure of any of the workers; undefined: none has failed. */
 function lastFailure(workers: Model['workers']): string | undefined {
   const exits = workers.describe().flatMap(({ lastExit }) => lastExit ?? [])
   return exits.sort((a, b) => (a.at < b.at ? -1 : 1)).at(-1)?.reason

@@ -6,8 +6,8 @@ import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
 
 /**
- * A node whose whole answer is needed, for other nodes or beside other leaves. The items of a stream are joined. An answer with an
- * error status counts as a failure: its body is no input for others.
+ * A node whose complete answer is needed, as input of other nodes or beside other leaves. Joins the items of
+ * a stream. An error status counts as a failure: its body is not valid input.
  */
 export class CollectingRun extends NodeRun {
   readonly #maxBytes: number
