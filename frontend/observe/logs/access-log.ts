@@ -4,7 +4,7 @@ import { stamp } from './clock.ts'
 import { escapeControls } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
 
-/** What a request line may hold without being looked at more closely. */
+/** Request lines that need no escaping. */
 const PLAIN = /^[\x20-\x7e]*$/
 
 const PEER = Symbol('peer')
@@ -13,17 +13,17 @@ interface KnownSocket extends Socket {
   [PEER]?: string
 }
 
-/** One line per answered request, as TorchServe writes them (spec 8.6, 3.4). */
+/** Writes one line per answered request, in the format of TorchServe's access_log.log. */
 export class AccessLog {
   readonly #lines: LineWriter
-  /** Requests come in runs of the same kind: the last one, and how it is shown. */
+  /** The last request's escaped line; requests often repeat, and escaping costs time. */
   #last = { method: '', url: '', httpVersion: '', shown: '' }
 
   constructor(lines: LineWriter) {
     this.#lines = lines
   }
 
-  /** A REST answer: its status, and when its request came (milliseconds since the epoch). */
+  /** Logs a REST answer. `startedAt`: when its request arrived, in milliseconds since the epoch. */
   rest({ socket, method, url, httpVersion }: IncomingMessage, status: number, startedAt: number): void {
     const last = this.#last
     if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
@@ -33,12 +33,12 @@ export class AccessLog {
     this.#add(peerOf(socket), this.#last.shown, status, startedAt)
   }
 
-  /** What was no HTTP request. TorchServe's line for it. */
+  /** Logs a request that is not valid HTTP, with TorchServe's line for it. */
   malformed(socket: Socket, status: number): void {
     this.#add(peerOf(socket), 'GET /bad-request HTTP/1.1', status, Date.now())
   }
 
-  /** A gRPC call by its path `/package.Service/Method`. */
+  /** Logs a gRPC call by its path `/package.Service/Method`. */
   grpc(peer: string, path: string, code: number, startedAt: number): void {
     this.#add(`/${peer}`, printable(`gRPC ${path.slice(1)} HTTP/2.0`), code, startedAt)
   }
@@ -53,7 +53,7 @@ function printable(request: string): string {
   return PLAIN.test(request) ? request : escapeControls(request)
 }
 
-/** `/127.0.0.1:50000`; the clients of a Unix socket have no address, and are shown as TorchServe shows them. */
+/** `/127.0.0.1:50000`; clients of a Unix socket have no address and are shown as in TorchServe. */
 function peerOf(socket: KnownSocket): string {
   return (socket[PEER] ??=
     socket.remoteAddress === undefined ? '127.0.0.1' : `/${socket.remoteAddress}:${socket.remotePort}`)

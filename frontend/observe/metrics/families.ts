@@ -4,12 +4,12 @@ import type { PageFamily } from './page.ts'
 const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
 
-/** What the page shows, in its order. No two metrics may have samples of the same name: the page would be no page then. */
+/** Metrics of the page, in order. Sample names must be unique, or Prometheus rejects the page. */
 export class Families implements Iterable<PageFamily> {
   readonly #families: PageFamily[] = []
   readonly #taken = new Set<string>()
 
-  /** Why the page cannot show it; undefined: it does from now on. */
+  /** Adds a metric to the page. Returns the reason if that is impossible. */
   add(family: PageFamily, labelNames: readonly string[] = []): string | undefined {
     if (!METRIC_NAME.test(family.name)) return 'Prometheus does not know such names'
     const label = labelNames.find((each) => !LABEL_NAME.test(each) || isOwn(family.kind, each))

@@ -2,19 +2,19 @@ import type { MetricMessage, MetricSpec } from '../../../protocol/messages.ts'
 import type { MetricFamily } from './family.ts'
 import { HOST } from './server-metrics.ts'
 
-/** Metrics that are detected. Further ones are left out. */
+/** Maximum number of detected metrics; further ones are ignored. */
 const MAX_DETECTED = 1_000
 
 export interface HandlerMetricsOptions {
   declared: readonly MetricSpec[]
   /** model_metrics_auto_detect */
   autoDetect: boolean
-  /** Makes a family that is shown where it belongs in this mode. */
+  /** Makes a metric with the destinations of the current mode. */
   create: (spec: MetricSpec) => MetricFamily
   warn: (message: string) => void
 }
 
-/** What handlers report (spec 8.2): metrics that metrics.yaml declares, and others if they are to be detected. */
+/** Metrics of handlers: those of metrics.yaml and, if enabled, detected ones. */
 export class HandlerMetrics {
   readonly #options: HandlerMetricsOptions
   readonly #families = new Map<string, MetricFamily>()
@@ -24,7 +24,7 @@ export class HandlerMetrics {
     for (const spec of options.declared) this.#add(spec)
   }
 
-  /** What a declared metric is, the declaration says: its name decides, and its dimensions are looked up by theirs. */
+  /** For a declared metric, the declaration overrides kind, unit and dimensions of the message. */
   record(message: MetricMessage): void {
     const { name, dimensions } = message
     const family = this.#families.get(name) ?? this.#detect(message)

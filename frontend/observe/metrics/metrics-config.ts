@@ -4,22 +4,22 @@ import { isObject } from '../../../common/json.ts'
 import type { MetricKind, MetricSpec } from '../../../protocol/messages.ts'
 import { defaultMetricsConfig } from '../../package-info.ts'
 
-/** What metrics.yaml declares (spec 8.3). */
+/** The metrics that metrics.yaml declares (docs/metrics-and-logs.md; TorchServe's docs/metrics.md). */
 export interface MetricsConfig {
   /** Metrics of the server. */
   readonly ts: readonly MetricSpec[]
-  /** Metrics of handlers, without the dimension Hostname, which is added to all of them. */
+  /** Metrics of handlers, without the dimension Hostname, which all of them get. */
   readonly model: readonly MetricSpec[]
 }
 
-/** What stands for a file that cannot be used: no metric of TorchServe is shown. */
+/** Used when the file is invalid: TorchServe's metrics are off. */
 export const NO_METRICS: MetricsConfig = { ts: [], model: [] }
 
 const KINDS: readonly MetricKind[] = ['counter', 'gauge', 'histogram']
-/** More than any file of people has; YAML's own limit on the use of anchors is too low for `*hostname`. */
+/** YAML's default limit on aliases is too low for files that use `*hostname` in every metric. */
 const MAX_ALIASES = 100_000
 
-/** @throws ServeError CONFIG: one line with the path, the place in the file and what is wrong */
+/** @throws ServeError CONFIG: one line with the path, the place in the file and the problem */
 export async function readMetricsConfig(path = defaultMetricsConfig): Promise<MetricsConfig> {
   try {
     const { parse } = await import('yaml')
@@ -31,7 +31,7 @@ export async function readMetricsConfig(path = defaultMetricsConfig): Promise<Me
   }
 }
 
-/** @throws TypeError that names the place and what is wrong */
+/** @throws TypeError with the place and the problem */
 export function checkMetricsConfig(content: unknown): MetricsConfig {
   const { dimensions, ts_metrics, model_metrics, ...others } = mapAt('the file', content)
   refuseOthers('the file', others)

@@ -5,11 +5,11 @@ import { distributionSamples, labelText, type PageFamily, type Sample } from './
 import type { KindTally, RequestKind } from './tally.ts'
 
 type Labels = Readonly<Record<string, string>>
-/** Adds a value to those with the same labels. */
+/** Adds a value to the sample with the same labels. */
 type Add<Value> = (labels: Labels, value: Value) => void
 type Models = Iterable<ModelMetrics>
 
-/** Metrics that TorchServe does not have; their names start with `torchserve_ts_`, and they are read when they are asked for. */
+/** This server's own metrics. Names start with `torchserve_ts_`; values are read for each page. */
 export function ownFamilies(models: Models): PageFamily[] {
   return [
     ...counters(models),
