@@ -5,7 +5,7 @@ export type Measure = (typeof MEASURES)[number]
 
 export interface Options {
   only: Measure[]
-  /** Rounds of each comparison. */
+  /** Number of rounds per comparison. */
   rounds: number
   /** Seconds of one burst of load. */
   seconds: number
@@ -14,7 +14,7 @@ export interface Options {
   /** Fresh servers per memory and start figure. */
   repeats: number
   clients: number[]
-  /** Leave torchserve-ts out of the throughput. */
+  /** Whether to leave torchserve-ts out of the throughput benchmark. */
   ceilingsOnly: boolean
 }
 
@@ -26,7 +26,7 @@ interface Flags {
   ceilings?: boolean
 }
 
-/** Reads the command line; prints help or a mistake and leaves by itself. */
+/** Parses the command line. Prints help or an error and exits the process. */
 export function readOptions(argv: string[]): Options {
   const command = new Command('bench')
     .description('Measures torchserve-ts beside ceilings written for speed. Needs Linux (/proc).')

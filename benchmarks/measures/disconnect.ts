@@ -6,7 +6,7 @@ import { pause } from './figure.ts'
 import { now, produced, type Produced } from './produced.ts'
 import { openGrpc, openHttp, type Opener } from './streams.ts'
 
-/** Time from the client's leaving to the end of the handler's run, as `count` notes it. */
+/** Time from a client's disconnect to the end of the handler's run, as `count` records it. */
 export async function measureDisconnect(target: Target, options: Options): Promise<Figure[]> {
   const samples = options.rounds * 40
   return [
@@ -39,7 +39,7 @@ async function stops(target: Target, open: Opener, prefix: string, samples: numb
   return milliseconds
 }
 
-/** When the run ended, by this process's clock. */
+/** End of the run, by this process's clock. */
 async function endOf(target: Target, id: string): Promise<number> {
   const deadline = now() + 15_000
   while (now() < deadline) {
@@ -51,7 +51,7 @@ async function endOf(target: Target, id: string): Promise<number> {
   throw new Error(`The handler still runs 15 s after its client left (${id})`)
 }
 
-/** How far the worker's clock is ahead of ours; 0 unless its answer was not written between question and arrival. */
+/** Offset of the worker's clock to ours; 0 unless its answer lies outside the question's time span. */
 function clockOffset(run: Produced, asked: number, heard: number): number {
   const written = run.endedAt! + run.endedMsAgo!
   if (written < asked) return written - asked

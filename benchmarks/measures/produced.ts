@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { COUNT } from '../ceilings/workload.ts'
 import type { Target } from '../targets/target.ts'
 
-/** What `count` says about one of its runs (model-store/count/runs.ts). */
+/** What `count` reports about a run (model-store/count/runs.ts). */
 export interface Produced {
   state: 'unknown' | 'running' | 'finished' | 'cancelled' | 'failed'
   items: number
@@ -12,7 +12,7 @@ export interface Produced {
   endedMsAgo?: number
 }
 
-/** Milliseconds since the epoch, with fractions, as the worker counts them. */
+/** Milliseconds since the epoch, with fractions, by the same method as the worker. */
 export function now(): number {
   return performance.timeOrigin + performance.now()
 }

@@ -5,7 +5,7 @@ import { streamCall } from '../grpc-calls.ts'
 import type { Target } from '../targets/target.ts'
 import { post } from '../wire.ts'
 
-/** A stream whose first bytes are here; nothing more is read from it. */
+/** A stream whose first bytes have arrived; nothing more is read. */
 export interface OpenStream {
   leave(): void
 }
@@ -21,7 +21,7 @@ export const openHttp: Opener = async (target, body) => {
   return { leave: () => socket.destroy() }
 }
 
-/** Each stream has a connection of its own; leaving cancels the call as grpc clients do. */
+/** Each stream has its own connection; cancels like grpc clients do. */
 export const openGrpc: Opener = async (target, body) => {
   const call = streamCall(COUNT, body)
   const session = connect(target.grpcOrigin!)

@@ -16,7 +16,7 @@ import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 import { callBeginning, callGrammar, grammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
 
-/** The chunks of a chat completion; its choices are generated at the same time. */
+/** The chunks of a chat completion. Generates its choices concurrently. */
 export async function* chat(
   engine: Engine,
   prompts: ChatPrompts,

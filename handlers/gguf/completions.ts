@@ -13,10 +13,13 @@ import { merge } from './merge.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 
-/** What the API takes when max_tokens is not given. */
+/** The OpenAI API's default of max_tokens. */
 const DEFAULT_TOKENS = 16
 
-/** The chunks of a legacy completion: choice k of prompt i is number i * n + k; all are generated at the same time. */
+/**
+ * The chunks of a legacy completion. Choice k of prompt i is number i * n + k; all are generated
+ * concurrently.
+ */
 export async function* completions(
   engine: Engine,
   defaults: SamplingDefaults,
@@ -51,7 +54,7 @@ function promptsOf({ prompt }: CompletionRequest): (string | number[])[] {
   return typeof prompt[0] === 'number' ? [prompt as number[]] : (prompt as string[] | number[][])
 }
 
-/** @throws OpenAIError 400 for an empty prompt and for tokens that the model does not have */
+/** @throws OpenAIError 400 for an empty prompt, and for tokens outside the model's vocabulary */
 export function tokensOf(engine: Engine, prompt: string | number[], param = 'prompt'): Token[] {
   if (typeof prompt === 'string') {
     const tokens = engine.promptTokens(prompt)

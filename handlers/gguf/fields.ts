@@ -1,8 +1,8 @@
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 
 /**
- * The named values of a request, whichever way it came: a JSON object or a plain text (the prompt) as body or as part
- * `data`, and any other parts by their names.
+ * The named values of a request: a JSON object or plain text (the prompt) as body or as part `data`, and all
+ * other parts by name.
  * @throws PredictionException 400
  */
 export function readFields(request: HandlerRequest): Record<string, unknown> {

@@ -1,12 +1,12 @@
 import { type Fields, record } from './record.ts'
 
-/** What the settings of Seldon's local runtime mean for this handler (docs/openai.md). */
+/** Settings of Seldon's local runtime, translated for this handler (docs/openai.md). */
 export interface SeldonSettings {
-  /** Keys of the part `handler` of model-config.yaml. */
+  /** Keys of the section `handler` of model-config.yaml. */
   config: Fields
-  /** Where the weights are: a folder or a file; undefined: the model's own folder. */
+  /** Folder or file of the weights; undefined: the model's own folder. */
   uri: string | undefined
-  /** What has no meaning here, one line each. */
+  /** Settings without effect, one line each. */
   warnings: string[]
 }
 
@@ -15,7 +15,7 @@ const BACKENDS = ['vllm', 'deepspeed', 'transformers']
 const MODEL_TYPES = ['chat.completions', 'completions', 'embeddings']
 const GPUS: Readonly<Record<string, unknown>> = { cpu: false, cuda: 'cuda', auto: 'auto' }
 
-/** Seldon's names of our keys, in model_settings and in its default_generate_kwargs. */
+/** Seldon's names for the handler's keys, in model_settings and in its default_generate_kwargs. */
 const KEYS: Readonly<Record<string, string>> = {
   model: 'model_path',
   max_model_len: 'context_size',
@@ -31,8 +31,9 @@ const KNOWN_IN_CONFIG = ['model_type', 'model_settings']
 const HANDLED = ['device', 'tensor_parallel_size', 'default_generate_kwargs']
 
 /**
- * Reads `{ backend, config: { model_type, model_settings } }` of a model-settings.json (spec 4.6). Whatever backend it names, this one computes with node-llama-cpp.
- * @throws Error that names the key, for what cannot be done here
+ * Reads `{ backend, config: { model_type, model_settings } }` of a model-settings.json (Seldon's LLM module,
+ * "Local"). Ignores which backend it names.
+ * @throws Error that names the key, for settings that are not supported
  */
 export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   const parameters = record(record(modelConfig['modelSettings'])['parameters'])
@@ -57,7 +58,7 @@ export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   return { config, uri: typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined, warnings }
 }
 
-/** Keys beside those that have a meaning, as far as they say anything. */
+/** Other keys with a value. */
 function unknown(extra: Fields): string[] {
   const others = (fields: Fields, known: string[]): string[] =>
     Object.keys(fields).filter((key) => !known.includes(key) && fields[key] !== null)

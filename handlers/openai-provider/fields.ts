@@ -1,6 +1,6 @@
 import { isObject } from '../../common/json.ts'
 
-/** Checked values of the runtime's settings; all throw an Error that names the key. */
+/** Readers for the runtime's settings; all throw an Error that names the key. */
 
 export type Fields = Record<string, unknown>
 
@@ -17,7 +17,7 @@ export function whole(config: Fields, name: string, absent: number, max: number)
   throw new Error(`${name} must be a whole number up to ${max}`)
 }
 
-/** Without slashes at its end. */
+/** A URL without trailing slashes. */
 export function baseUrl(config: Fields, name: string): string | undefined {
   const given = text(config, name)
   if (given === undefined) return undefined
@@ -27,7 +27,10 @@ export function baseUrl(config: Fields, name: string): string | undefined {
   return given.replace(/\/+$/, '')
 }
 
-/** From the variable that api_key_variable names, which must be there; the usual one may be missing, since many servers want no key. */
+/**
+ * The key in the variable that api_key_variable names. Only the default variable may be unset, for servers
+ * without keys.
+ */
 export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): string | undefined {
   const variable = text(config, 'api_key_variable')
   const value = env[variable ?? usual]

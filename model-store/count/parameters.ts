@@ -1,23 +1,23 @@
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 import { readFields } from './fields.ts'
 
-/** Asks for a run. */
+/** Starts a run. */
 export interface RunRequest {
-  /** The name to ask for it by; absent: nobody will ask. */
+  /** Name for queries; absent: the run cannot be queried. */
   id: string | undefined
-  /** Items, default 10. */
+  /** Number of items, default 10. */
   n: number
-  /** Bytes of an item, default 0: just its number and a newline. */
+  /** Bytes of an item, default 0: its number and a newline. */
   size: number
   /** Milliseconds from one item to the next, default 100. */
   delay: number
-  /** Default true; false: all items as one answer at the end. */
+  /** Default true; false: all items in one answer. */
   stream: boolean
-  /** Items after which the run fails; absent: it does not. */
+  /** Number of items after which the run fails; absent: never. */
   fail: number | undefined
 }
 
-/** Asks how far the run of that name is. */
+/** Queries the progress of the named run. */
 export interface ProducedQuery {
   query: 'produced'
   id: string
@@ -27,7 +27,7 @@ type Fields = Record<string, unknown>
 
 const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query']
 const MAX_ITEMS = 1_000_000_000
-/** 64 MiB; the server's own limit on a response comes first unless it was raised. */
+/** 64 MiB; the server's default response limit is lower. */
 const MAX_SIZE = 64 * 1024 * 1024
 /** One day. */
 const MAX_DELAY = 86_400_000
@@ -70,7 +70,7 @@ function identifier(value: unknown): string | undefined {
   throw bad(`id must be a text of 1 to ${MAX_ID_LENGTH} characters`)
 }
 
-/** Forms and gRPC inputs carry numbers as text. */
+/** Forms and gRPC inputs contain numbers as text. */
 function whole(fields: Fields, name: string, absent: number, max: number): number {
   const given = fields[name] ?? absent
   const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
