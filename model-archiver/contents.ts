@@ -5,27 +5,27 @@ import { DEFAULT_UNPACK_LIMITS } from './entry-guard.ts'
 import { entryNameProblem, shownName } from './entry-names.ts'
 import { expandGlob, isGlob } from './glob.ts'
 
-/** One file of an archive to be written. */
+/** One file of an archive to write. */
 export interface ArchiveFile {
-  /** Name in the archive, with `/` between its parts. */
+  /** Name in the archive, with `/` as separator. */
   readonly name: string
-  /** The file to copy, or the content itself. */
+  /** Path of the file to copy, or its content. */
   readonly source: string | Buffer
   readonly executable: boolean
 }
 
 const MAX_DEPTH = 32
-/** Folders that are never packed, hidden ones apart. */
+/** Folders that are never packed, besides hidden ones. */
 const LEFT_OUT = new Set(['__MACOSX', '__pycache__'])
 
-/** Collects the files of an archive. What it accepts, unpacking accepts: safe names, none twice. */
+/** Collects the files of an archive under the rules for unpacking: safe names, no duplicates. */
 export class ArchiveContents {
-  /** What went on although it may be a mistake. */
+  /** Possible mistakes that did not stop packing. */
   readonly warnings: string[] = []
   readonly #files = new Map<string, ArchiveFile>()
   readonly #reserved: string
 
-  /** `reserved`: the folder of the manifest. */
+  /** `reserved`: folder of the manifest. */
   constructor(reserved: 'MAR-INF' | 'WAR-INF' = 'MAR-INF') {
     this.#reserved = reserved
   }
@@ -36,9 +36,9 @@ export class ArchiveContents {
   }
 
   /**
-   * Puts a file into the root of the archive.
-   * @param flag names the command line's flag in the message
-   * @param name default: its own
+   * Adds a file to the root of the archive.
+   * @param flag command-line flag to name in errors
+   * @param name default: the file's own name
    * @returns its name in the archive
    */
   async addFile(path: string, flag: string, name = basename(path)): Promise<string> {
@@ -53,8 +53,9 @@ export class ArchiveContents {
   }
 
   /**
-   * Files, patterns and folders; of a folder its content goes into the root, without caches and hidden folders.
-   * @returns the names that this made in the root of the archive, sorted
+   * Adds files, patterns and folders. A folder's content goes into the root, without caches and hidden
+   * folders.
+   * @returns the names that this created in the root of the archive, sorted
    */
   async addExtraFiles(patterns: readonly string[], flag: string): Promise<string[]> {
     const names: string[] = []
@@ -103,12 +104,12 @@ export class ArchiveContents {
   }
 }
 
-/** The same for names that a disk may take for one. */
+/** Folds names that a case-insensitive disk treats as equal. */
 function foldedName(name: string): string {
   return name.normalize('NFC').toLowerCase()
 }
 
-/** A mistake of whoever packs. */
+/** An error of the archive's author. */
 export function mistake(message: string): ServeError {
   return new ServeError('INVALID_ARGUMENT', message)
 }

@@ -10,13 +10,13 @@
  */
 import { createArchive, type ArchiveOptions } from './pack.ts'
 
-/** What torch-model-archiver's flags say, as TorchServe's class of that name. */
+/** Options of torch-model-archiver, as TorchServe's class of that name. */
 export type ModelArchiverConfig = ArchiveOptions
 
 /**
  * Packs a handler and a model's files into an archive.
- * @returns the absolute path of it
- * @throws ServeError INVALID_ARGUMENT for a mistake in the options, INVALID_MODEL for a handler that cannot be bundled
+ * @returns its absolute path
+ * @throws ServeError INVALID_ARGUMENT for invalid options, INVALID_MODEL for a handler that cannot be bundled
  */
 export function generateModelArchive(config: ModelArchiverConfig): Promise<string> {
   return createArchive(config)

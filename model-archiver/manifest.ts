@@ -4,7 +4,7 @@ import { ServeError } from '../common/errors.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { modelFolder } from './model-folder.ts'
 
-/** Where the manifest stands in an archive. */
+/** Path of the manifest in an archive. */
 export const MANIFEST_PATH = 'MAR-INF/MANIFEST.json'
 
 const MAX_MANIFEST_BYTES = 1024 * 1024
@@ -18,10 +18,10 @@ export async function readManifest(modelDir: string): Promise<Manifest | undefin
 }
 
 /**
- * The manifest of a model in a store, without unpacking it; undefined when it has none, and of a compressed tar, which would have to be read from its
- * beginning.
- * @param path of a folder or of an archive
- * @throws ServeError INVALID_MODEL; errors of yauzl and of the file system as they are
+ * The manifest of a model in a store, read without unpacking; undefined when it has none, and for compressed
+ * tar archives, which allow no random access.
+ * @param path of a folder or an archive
+ * @throws ServeError INVALID_MODEL; errors of yauzl and of the file system
  */
 export async function storedManifest(path: string): Promise<Manifest | undefined> {
   if ((await stat(path)).isDirectory()) return readManifest(await modelFolder(path))
@@ -32,12 +32,12 @@ export async function storedManifest(path: string): Promise<Manifest | undefined
 
 async function manifestOf(text: string | undefined): Promise<Manifest | undefined> {
   if (text === undefined) return undefined
-  // Loaded when the first manifest comes: a server of plain folders starts faster without zod.
+  // Loads zod on demand: a server of plain folders starts faster without it.
   const { checkManifest } = await import('./manifest-schema.ts')
   return checkManifest(parseJson(text))
 }
 
-/** The whole text of a file; undefined when there is no such file. A file over the limit is refused unread. */
+/** The text of a file; undefined when it does not exist. Refuses a larger file without reading it. */
 export async function readSmallFile(path: string, maxBytes: number): Promise<string | undefined> {
   const stats = await stat(path).catch(() => undefined)
   if (stats === undefined) return undefined

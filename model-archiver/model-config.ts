@@ -3,15 +3,15 @@ import { isObject } from '../common/json.ts'
 import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 
-/** The name that is looked for when the manifest names no config file. */
+/** Default name of the config file. */
 const DEFAULT_CONFIG_FILE = 'model-config.yaml'
 
 const MAX_CONFIG_BYTES = 1024 * 1024
 
 /**
- * The model's own settings (spec 5.2) as they stand in its YAML file; `{}` when there is none.
- * @param configFile as the manifest names it; absent: model-config.yaml, which may be missing
- * @throws ServeError INVALID_MODEL when a named file is missing, or the file holds no mapping
+ * The content of a model's YAML file, TorchServe's model-config.yaml; `{}` when there is none.
+ * @param configFile the manifest's name for it; absent: model-config.yaml, which may be missing
+ * @throws ServeError INVALID_MODEL when a named file is missing, or the file is not a mapping
  */
 export async function readModelConfig(
   modelDir: string,

@@ -1,6 +1,9 @@
 import yauzl from 'yauzl'
 
-/** The text of one file in a zip; undefined when it is not there, or larger than `maxBytes`. @throws errors of yauzl and of the file system as they are */
+/**
+ * The text of one file in a zip; undefined when it is missing or larger than `maxBytes`.
+ * @throws errors of yauzl and of the file system
+ */
 export async function readZipEntry(
   file: string,
   name: string,
