@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import tseslint from 'typescript-eslint'
 import importX from 'eslint-plugin-import-x'
+import { noTextKeys } from './tools/lint/no-text-keys.mjs'
 
 /**
  * Which room may import which (docs/architecture.md). A room that is not named as allowed for a target is forbidden, and so is
@@ -136,6 +137,12 @@ export default tseslint.config(
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
     },
+  },
+  {
+    files: ['**/*.ts'],
+    ignores: ['tests/**', 'benchmarks/**'],
+    plugins: { house: { rules: { 'no-text-keys': noTextKeys } } },
+    rules: { 'house/no-text-keys': 'error' },
   },
   {
     files: ['tests/**/*.ts'],

@@ -14,6 +14,7 @@ import type { Model } from './model.ts'
 import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 /** The further inputs of a request whose client sends several; for adapters of this package. */
 export const INPUTS = Symbol('inputs')
@@ -92,10 +93,10 @@ export class HandlerContext implements Context {
 
   requestHeader(index: number, name: string): string | undefined {
     const headers = this.requestHeaders(index)
-    if (Object.hasOwn(headers, name)) return headers[name]
+    const exact = ownValue(headers, name)
+    if (exact !== undefined) return exact
     const wanted = name.toLowerCase()
-    const found = Object.keys(headers).find((key) => key.toLowerCase() === wanted)
-    return found === undefined ? undefined : headers[found]
+    return Object.entries(headers).find(([key]) => key.toLowerCase() === wanted)?.[1]
   }
 
   setResponseStatus(index: number, status: number, reason?: string): void {

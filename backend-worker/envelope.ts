@@ -5,7 +5,12 @@ import type { Context, Handler, HandlerRequest, HandlerResponse } from './handle
 import { isAsyncIterable } from './iterate.ts'
 import { checkAnswer } from './output.ts'
 
-const ENVELOPES: Readonly<Record<string, Open>> = { body, json, kserve, kservev2: kserveV2 }
+const ENVELOPES: ReadonlyMap<string, Open> = new Map([
+  ['body', body],
+  ['json', json],
+  ['kserve', kserve],
+  ['kservev2', kserveV2],
+])
 
 /**
  * Request envelopes (service_envelope, spec 6.6): a handler whose `handle` and `explain` get the rows inside the requests of a batch,
@@ -14,11 +19,11 @@ const ENVELOPES: Readonly<Record<string, Open>> = { body, json, kserve, kservev2
  * @throws ServeError INVALID_MODEL when there is no envelope of that name
  */
 export function inEnvelope(handler: Handler, name: string): Handler {
-  if (!Object.hasOwn(ENVELOPES, name)) {
-    const known = Object.keys(ENVELOPES).join(', ')
+  const open = ENVELOPES.get(name)
+  if (open === undefined) {
+    const known = [...ENVELOPES.keys()].join(', ')
     throw new ServeError('INVALID_MODEL', `There is no service_envelope "${name}", only ${known}`)
   }
-  const open = ENVELOPES[name]!
   return {
     handle: around(open, handler.handle.bind(handler)),
     explain: handler.explain && around(open, handler.explain.bind(handler)),

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
+import { setOwn } from '../common/own-keys.ts'
 import type { HandlerRequest } from './handler.ts'
 
 /**
@@ -13,9 +14,7 @@ export function decodeRequest(
 ): HandlerRequest {
   const request: HandlerRequest = {}
   for (const part of parts) {
-    const value = decode ? decodePart(part, warn) : asBuffer(part.data)
-    if (part.name === '__proto__') defineOwn(request, part.name, value)
-    else request[part.name] = value
+    setOwn<unknown>(request, part.name, decode ? decodePart(part, warn) : asBuffer(part.data))
   }
   return request
 }
@@ -42,9 +41,4 @@ function parseJson(name: string, data: Buffer, warn: (message: string) => void):
 
 function asBuffer(data: Uint8Array): Buffer {
   return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-}
-
-/** An assignment to `__proto__` would change the object's prototype instead. */
-function defineOwn(target: HandlerRequest, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
 }

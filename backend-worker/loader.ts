@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
+import { ownValue } from '../common/own-keys.ts'
 import { defaultHandle, NATIVE_METHODS } from './native.ts'
 
 type Exports = Readonly<Record<string, unknown>>
@@ -54,7 +55,7 @@ function exportsOf(namespace: Exports): Exports {
 }
 
 function namedHandler(path: string, exports: Exports, entry: string): Handler {
-  const handler = Object.hasOwn(exports, entry) ? asHandler(exports[entry], exports) : undefined
+  const handler = asHandler(ownValue(exports, entry), exports)
   if (handler !== undefined) return handler
   throw invalid(`The handler ${path} exports no class with handle and no function called "${entry}"`)
 }
@@ -72,20 +73,19 @@ function onlyHandler(path: string, exports: Exports): Handler {
   )
 }
 
+const HOOKS = ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS] as const
+
 /** What a module with a function handler may export beside it. */
 function hooksOf(exports: Exports): Partial<Handler> {
-  const hooks: Partial<Record<string, unknown>> = {}
-  for (const name of ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS]) {
-    if (typeof exports[name] === 'function') hooks[name] = exports[name]
-  }
-  return hooks
+  const found = HOOKS.map((name) => [name, exports[name]] as const)
+  return Object.fromEntries(found.filter(([, hook]) => typeof hook === 'function'))
 }
 
 function isHandler(value: unknown): value is Handler {
   return has(value, 'handle') || NATIVE_METHODS.some((name) => has(value, name))
 }
 
-function has(value: unknown, method: string): boolean {
+function has(value: unknown, method: 'handle' | (typeof NATIVE_METHODS)[number]): boolean {
   return typeof value === 'object' && value !== null && typeof (value as Exports)[method] === 'function'
 }
 

@@ -119,10 +119,8 @@ class CachedMetric implements Metric {
 }
 
 function shorten(dimensions: Readonly<Record<string, string>>): Record<string, string> {
-  const short: Record<string, string> = {}
-  for (const [name, value] of Object.entries(dimensions).slice(0, MAX_DIMENSIONS))
-    short[clip(name)] = clip(value)
-  return short
+  const first = Object.entries(dimensions).slice(0, MAX_DIMENSIONS)
+  return Object.fromEntries(first.map(([name, value]) => [clip(name), clip(value)]))
 }
 
 /** Handlers are JavaScript: what should be text need not be. */

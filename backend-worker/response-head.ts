@@ -1,3 +1,5 @@
+import { setOwn } from '../common/own-keys.ts'
+
 /** Status and headers that a handler chose for one answer; they travel with its first response. */
 export interface ResponseHead {
   status?: number
@@ -23,7 +25,7 @@ export function setStatus(head: ResponseHead, status: number, reason?: string): 
 
 /** @throws TypeError when name or value cannot stand in an HTTP header. */
 export function setHeader(head: ResponseHead, name: string, value: string): void {
-  if (!HEADER_NAME.test(name) || name === '__proto__') {
+  if (!HEADER_NAME.test(name)) {
     throw new TypeError(`"${name.slice(0, 80)}" cannot be the name of a header`)
   }
   if (name.toLowerCase() === 'content-type') {
@@ -34,7 +36,7 @@ export function setHeader(head: ResponseHead, name: string, value: string): void
   if (Object.keys(head.headers).length >= MAX_HEADERS && !Object.hasOwn(head.headers, name)) {
     throw new RangeError(`A response cannot have more than ${MAX_HEADERS} headers`)
   }
-  head.headers[name] = checkedValue(`header ${name}`, value)
+  setOwn(head.headers, name, checkedValue(`header ${name}`, value))
 }
 
 /** @throws TypeError when it cannot stand in an HTTP header. */

@@ -223,7 +223,7 @@ export class ResponseStream {
         : { type: 'response', id: this.id, body, ts_stream_next: next }
     const head = this.#head
     if (head === undefined) return message
-    if (!this.#streamed) return Object.assign(message, head)
+    if (!this.#streamed) return { ...message, ...head }
     // What was set after the first response: only a last one can still tell it (which sequences have ended).
     if (next === 'false' && head.headers !== undefined) message.headers = head.headers
     return message

@@ -21,7 +21,7 @@ import {
 } from './report.ts'
 import { removeScratch } from './scratch.ts'
 import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceilings.ts'
-import { startOurs } from './targets/ours.ts'
+import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
 
 /** `npm run bench`: measures every figure of docs/performance.md in one run. */
@@ -50,7 +50,10 @@ async function bench(options: Options): Promise<void> {
   await measure('disconnect', () => withOurs((ours) => measureDisconnect(ours, options)))
   await measure('stalled', () => withOurs(measureStalled))
   await measure('start', () => measureStart(options))
-  print(`\n${writeReport(report)}\n${verdict(shortfalls(report))}`)
+  const missed = shortfalls(report)
+  print(`\n${writeReport(report)}\n${verdict(missed)}`)
+  // A comparison is a check: who runs it wants to know by the status.
+  if (options.before !== undefined && missed > 0) process.exitCode = 1
 }
 
 async function throughput(
@@ -60,7 +63,7 @@ async function throughput(
   report: Report,
 ): Promise<void> {
   print(`\n${throughputHead}`)
-  const contenders = await (protocol === 'rest' ? restContenders(options) : grpcContenders(options))
+  const contenders = await contendersOf(protocol, options)
   await compare(cases(protocol), contenders, generators, options, report)
   for (const { target } of contenders) await target.stop()
 }
@@ -97,6 +100,13 @@ async function compare(
       print(rows.map(throughputLine).join('\n'))
     }
   }
+}
+
+async function contendersOf(protocol: Protocol, options: Options): Promise<Contender[]> {
+  if (options.before === undefined)
+    return protocol === 'rest' ? restContenders(options) : grpcContenders(options)
+  const before = await startBefore(options.before)
+  return [{ target: before }, { target: await startOurs(), against: 0, required: options.atLeast }]
 }
 
 async function restContenders(options: Options): Promise<Contender[]> {
@@ -143,7 +153,7 @@ const options = readOptions(process.argv)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
 try {
   await bench(options)
-  await finish(0)
+  await finish(Number(process.exitCode ?? 0))
 } catch (error) {
   if (!finishing) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
   await finish(1)

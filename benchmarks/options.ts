@@ -16,6 +16,10 @@ export interface Options {
   clients: number[]
   /** Whether to leave torchserve-ts out of the throughput benchmark. */
   ceilingsOnly: boolean
+  /** Folder of another checkout, built: throughput is compared with it instead of the ceilings. */
+  before?: string
+  /** Least share of the other checkout's throughput. */
+  atLeast: number
 }
 
 interface Flags {
@@ -24,6 +28,8 @@ interface Flags {
   seconds: number
   quick?: boolean
   ceilings?: boolean
+  before?: string
+  atLeast: number
 }
 
 /** Parses the command line. Prints help or an error and exits the process. */
@@ -39,19 +45,22 @@ export function readOptions(argv: string[]): Options {
     .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 5)
     .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 2)
     .option('--ceilings', 'throughput of the ceilings alone, to see how noisy the machine is')
+    .option('--before <folder>', 'compare throughput with another checkout, built, in turns')
+    .option('--at-least <ratio>', 'least ratio to the other checkout', ratio, 0.97)
     .option('--quick', 'one round of one second: a look, no figures')
   const flags = command.parse(argv).opts<Flags>()
   const quick = flags.quick === true
+  const throughputOnly = flags.ceilings === true || flags.before !== undefined
   return {
-    only:
-      flags.only ??
-      (flags.ceilings === true ? ['rest', 'grpc'] : MEASURES.filter((name) => name !== 'python')),
+    only: flags.only ?? (throughputOnly ? ['rest', 'grpc'] : MEASURES.filter((name) => name !== 'python')),
     rounds: quick ? 1 : flags.rounds,
     seconds: quick ? 1 : flags.seconds,
     warmUp: quick ? 1 : 2,
     repeats: quick ? 1 : 3,
     clients: [1, 32],
     ceilingsOnly: flags.ceilings === true,
+    before: flags.before,
+    atLeast: flags.atLeast,
   }
 }
 
@@ -59,4 +68,10 @@ function wholeNumber(text: string): number {
   const value = Number(text)
   if (Number.isInteger(value) && value >= 1 && value <= 60) return value
   throw new InvalidArgumentError('It must be a whole number from 1 to 60.')
+}
+
+function ratio(text: string): number {
+  const value = Number(text)
+  if (value > 0 && value <= 2) return value
+  throw new InvalidArgumentError('It must be a number above 0 and at most 2.')
 }

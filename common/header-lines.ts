@@ -1,3 +1,5 @@
+import { setOwn } from './own-keys.ts'
+
 /**
  * Request headers as they travel to the worker: one text of names and values, each followed by a line feed. Most handlers
  * never look at them, so a worker takes them apart only when asked; a map of strings would cost both processes more than
@@ -5,7 +7,7 @@
  */
 export function joinHeaders(headers: Readonly<Record<string, string>>): string {
   let lines = ''
-  for (const name in headers) lines += headerLine(name, headers[name]!)
+  for (const [name, value] of Object.entries(headers)) lines += headerLine(name, value)
   return lines
 }
 
@@ -23,8 +25,6 @@ function oneLine(value: string): string {
 export function splitHeaders(lines: string): Record<string, string> {
   const headers: Record<string, string> = {}
   const pieces = lines.split('\n')
-  for (let i = 0; i + 1 < pieces.length; i += 2) {
-    if (pieces[i] !== '__proto__') headers[pieces[i]!] = pieces[i + 1]!
-  }
+  for (let i = 0; i + 1 < pieces.length; i += 2) setOwn(headers, pieces[i]!, pieces[i + 1]!)
   return headers
 }

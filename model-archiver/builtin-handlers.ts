@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { packageRoot } from './package-root.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 interface Builtin {
   /** Path below dist. */
@@ -42,5 +43,5 @@ export function builtinConfig(name: string | undefined): Readonly<Record<string,
 }
 
 function find(name: string | undefined): Builtin | undefined {
-  return name !== undefined && Object.hasOwn(BUILTIN, name) ? BUILTIN[name] : undefined
+  return name === undefined ? undefined : ownValue(BUILTIN, name)
 }

@@ -1,9 +1,9 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
-import { DEFAULT_UNPACK_LIMITS } from './entry-guard.ts'
 import { entryNameProblem, shownName } from './entry-names.ts'
 import { expandGlob, isGlob } from './glob.ts'
+import { DEFAULT_UNPACK_LIMITS } from './unpack-limits.ts'
 
 /** One file of an archive to write. */
 export interface ArchiveFile {
@@ -23,6 +23,7 @@ export class ArchiveContents {
   /** Possible mistakes that did not stop packing. */
   readonly warnings: string[] = []
   readonly #files = new Map<string, ArchiveFile>()
+  readonly #folders = new Set<string>()
   readonly #reserved: string
 
   /** `reserved`: folder of the manifest. */
@@ -99,8 +100,11 @@ export class ArchiveContents {
         `Two files would have the name ${file.name} in the archive: ${String(earlier.source)} and ${String(file.source)}.`,
       )
     this.#files.set(key, file)
-    if (this.#files.size > DEFAULT_UNPACK_LIMITS.maxFiles)
-      throw mistake(`The archive would have more than ${DEFAULT_UNPACK_LIMITS.maxFiles} files.`)
+    for (let at = key.lastIndexOf('/'); at > 0; at = key.lastIndexOf('/', at - 1))
+      this.#folders.add(key.slice(0, at))
+    const { maxFiles } = DEFAULT_UNPACK_LIMITS
+    if (this.#files.size + this.#folders.size > maxFiles)
+      throw mistake(`The archive would have more than ${maxFiles} files and folders.`)
   }
 }
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { access, link, readdir, rm, stat } from 'node:fs/promises'
+import { access, link, open, readdir, rm, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ServeError } from '../common/errors.ts'
 import { entryNameProblem } from './entry-names.ts'
+import { removeAtExit } from './exit-removal.ts'
 import { type GetOptions, httpGet } from './http-get.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
@@ -54,6 +54,7 @@ export async function downloadArchive(url: string, store: string, options: Downl
   underWay.add(target)
   const beside = join(store, `.download-${randomBytes(8).toString('hex')}.part`)
   const timeLimit = new TimeLimit(url, options)
+  const removed = removeAtExit(beside)
   try {
     await refuseExisting(target)
     const body = await request(url, options, timeLimit.signal)
@@ -66,6 +67,7 @@ export async function downloadArchive(url: string, store: string, options: Downl
     timeLimit.clear()
     underWay.delete(target)
     await rm(beside, { force: true })
+    removed()
   }
 }
 
@@ -205,7 +207,13 @@ async function save(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await pipeline(content, createWriteStream(path, { flags: 'wx' }), { signal })
+    // Opened before anything can go wrong: a stream that still opens its file when it is destroyed makes it after it was removed.
+    const file = await open(path, 'wx')
+    try {
+      await pipeline(content, file.createWriteStream(), { signal })
+    } finally {
+      await file.close()
+    }
   } catch (error) {
     throw error instanceof ServeError ? error : notSaved(url, error)
   }

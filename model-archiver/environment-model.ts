@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseJson } from '../common/json.ts'
+import { setOwn } from '../common/own-keys.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -25,8 +26,8 @@ export function modelVariables(env: Environment): {
   for (const [variable, text = ''] of Object.entries(env)) {
     const key = /^MLSERVER_MODEL_(.+)$/i.exec(variable)?.[1]?.toLowerCase()
     if (key === undefined || text.trim() === '') continue
-    if (KEYS.includes(key)) file[key] = valueOf(key, text.trim())
-    else if (PARAMETERS.includes(key)) parameters[key] = valueOf(key, text.trim())
+    if (KEYS.includes(key)) setOwn(file, key, valueOf(key, text.trim()))
+    else if (PARAMETERS.includes(key)) setOwn(parameters, key, valueOf(key, text.trim()))
   }
   return { file, parameters }
 }

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { modelFolder } from './model-folder.ts'
+import { DEFAULT_UNPACK_LIMITS } from './unpack-limits.ts'
 
 /** Path of the manifest in an archive. */
 export const MANIFEST_PATH = 'MAR-INF/MANIFEST.json'
@@ -21,13 +22,17 @@ export async function readManifest(modelDir: string): Promise<Manifest | undefin
  * The manifest of a model in a store, read without unpacking; undefined when it has none, and for compressed
  * tar archives, which allow no random access.
  * @param path of a folder or an archive
+ * @param maxFiles maximum entries of an archive; one with more counts as one without a manifest
  * @throws ServeError INVALID_MODEL; errors of yauzl and of the file system
  */
-export async function storedManifest(path: string): Promise<Manifest | undefined> {
+export async function storedManifest(
+  path: string,
+  maxFiles: number = DEFAULT_UNPACK_LIMITS.maxFiles,
+): Promise<Manifest | undefined> {
   if ((await stat(path)).isDirectory()) return readManifest(await modelFolder(path))
   if (!/\.(mar|model)$/i.test(path)) return undefined
   const { readZipEntry } = await import('./read-zip-entry.ts')
-  return manifestOf(await readZipEntry(path, MANIFEST_PATH, MAX_MANIFEST_BYTES))
+  return manifestOf(await readZipEntry(path, MANIFEST_PATH, { maxFiles, maxBytes: MAX_MANIFEST_BYTES }))
 }
 
 async function manifestOf(text: string | undefined): Promise<Manifest | undefined> {

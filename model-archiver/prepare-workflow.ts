@@ -7,7 +7,7 @@ import { compileHandler } from './bundle.ts'
 import { findScript, inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 import { packageRoot } from './package-root.ts'
-import { unpackArchive } from './unpack.ts'
+import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { functionsModule } from './workflow-functions.ts'
 import { checkWorkflowManifest, WORKFLOW_MANIFEST_PATH, type WorkflowManifest } from './workflow-manifest.ts'
 import { parseWorkflowSpec, type WorkflowSpec } from './workflow-spec.ts'
@@ -39,13 +39,17 @@ export interface PreparedWorkflow {
 /**
  * Unpacks a workflow archive (.war) and reads it. The same limits and refusals as for models.
  * @param archive absolute path of the file
- * @throws ServeError INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG; nothing is left behind then
+ * @throws ServeError INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG, SHUTTING_DOWN; nothing is left behind then
  */
-export async function prepareWorkflow(archive: string, tempDir: string): Promise<PreparedWorkflow> {
+export async function prepareWorkflow(
+  archive: string,
+  tempDir: string,
+  options: UnpackOptions = {},
+): Promise<PreparedWorkflow> {
   const workspace = await createWorkspace(tempDir, packageRoot())
   try {
     const folder = join(workspace.place, 'workflow')
-    await unpackArchive(archive, folder)
+    await unpackArchive(archive, folder, options)
     const { workflow } = checkWorkflowManifest(await readText(folder, WORKFLOW_MANIFEST_PATH))
     const spec = await parseWorkflowSpec(await specText(folder, workflow))
     const functions = await prepareFunctions(folder, workflow, spec)

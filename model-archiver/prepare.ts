@@ -4,7 +4,6 @@ import { join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { builtinConfig, builtinHandler } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
-import type { UnpackLimits } from './entry-guard.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
 import { readManifest } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
@@ -19,10 +18,11 @@ import {
 import { defaultModelName } from './model-name.ts'
 import { packageRoot } from './package-root.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
-import { unpackArchive } from './unpack.ts'
+import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
 
-export interface PrepareOptions {
+/** How archives are unpacked is part of it. */
+export interface PrepareOptions extends UnpackOptions {
   /** Folder for unpacked models; they go to `<tempDir>/models`. */
   readonly tempDir: string
   /** Name of a model without a manifest. Default: from the file name. */
@@ -33,7 +33,6 @@ export interface PrepareOptions {
   readonly defaultHandler?: string
   /** Runtime that replaces the manifest's (`runtime` of a register request). */
   readonly runtimeOverride?: string
-  readonly limits?: Partial<UnpackLimits>
   /** The torchserve-ts package that handlers shall import. Default: the running one. */
   readonly packageRoot?: string
 }
@@ -65,7 +64,7 @@ export interface PreparedModel {
  * Makes an archive or a folder ready to load: unpacks, reads manifest and config, finds the handler and compiles it if it is
  * not yet a module that Node can import.
  * @param location absolute path of an archive file or of a folder
- * @throws ServeError MODEL_NOT_FOUND, INVALID_ARCHIVE, INVALID_MODEL; nothing is left behind then
+ * @throws ServeError MODEL_NOT_FOUND, INVALID_ARCHIVE, INVALID_MODEL, SHUTTING_DOWN; nothing is left behind then
  */
 export async function prepareModel(location: string, options: PrepareOptions): Promise<PreparedModel> {
   const stats = await stat(location).catch(() => undefined)
@@ -89,7 +88,7 @@ async function prepareIn(
   options: PrepareOptions,
 ): Promise<PreparedModel> {
   const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
-  if (folder === undefined) await unpackArchive(location, unpacked, options.limits)
+  if (folder === undefined) await unpackArchive(location, unpacked, options)
   const modelDir = folder ?? unpacked
   const settings = await readModelSettings(modelDir, process.env, location)
   const manifest = fillManifest(await readManifest(modelDir), settings, modelDir, location, options)

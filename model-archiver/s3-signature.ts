@@ -1,4 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
+import { ownValue } from '../common/own-keys.ts'
 
 export interface S3Credentials {
   readonly accessKeyId: string
@@ -37,7 +38,7 @@ export function signS3Get(url: URL, credentials: S3Credentials, now: Date): Reco
     'GET',
     canonicalPath(url),
     canonicalQuery(url),
-    ...names.map((name) => `${name}:${headers[name]}`),
+    ...names.map((name) => `${name}:${ownValue(headers, name)!}`),
     '',
     names.join(';'),
     EMPTY_BODY,

@@ -1,101 +1,166 @@
-import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { Parser, type ReadEntry } from 'tar'
-import { EntryGuard, refusedEntry, type UnpackLimits } from './entry-guard.ts'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import { Header, Pax } from 'tar'
+import { ServeError } from '../common/errors.ts'
+import { ByteReader } from './byte-reader.ts'
+import { EntryGuard, refusedEntry } from './entry-guard.ts'
 import { EntryWriter } from './entry-writer.ts'
+import type { UnpackBudget } from './unpack-budget.ts'
+
+const BLOCK = 512
+/** Each costs a turn of zlib's thread and one of the disk's, so large ones are faster. */
+const CHUNK_BYTES = 1024 ** 2
+/** Of one extended header: a name of 1024 bytes and some attributes fit many times. */
+const MAX_EXTENSION_BYTES = 64 * 1024
+/** Headers that may stand before one entry: pax and GNU's two, each for itself and for all that follow. */
+const MAX_EXTENSIONS = 8
+/** What may follow the end of the archive: packers fill up to the size of a tape's record, 10 KiB by default. */
+const MAX_TAIL_BYTES = 1024 ** 2
 
 /**
  * Unpacks a compressed tar into an existing, empty folder. The first part of each name is dropped, as TorchServe does.
- * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of tar and of the file system as they are
+ * The form is that of POSIX.1-2001 (pax) with GNU tar's long names; node-tar reads the fields.
+ * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of zlib, node-tar and of the file system as they are
  */
-export async function unpackTar(file: string, folder: string, limits: UnpackLimits): Promise<void> {
-  const source = createReadStream(file)
-  const unpacking = new TarUnpacking(folder, limits)
-  const { parser } = unpacking
-  source.once('error', (error) => unpacking.fail(error))
-  source.on('data', (chunk) => {
-    if (!parser.write(chunk as Buffer)) source.pause()
-  })
-  parser.on('drain', () => source.resume())
-  source.once('end', () => parser.end())
-  try {
-    await unpacking.finished
-  } finally {
-    source.destroy()
-    if (!source.closed) await once(source, 'close')
-  }
+export async function unpackTar(file: string, folder: string, budget: UnpackBudget): Promise<void> {
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
+  await pipeline(
+    createReadStream(file, { highWaterMark: CHUNK_BYTES }),
+    gunzip,
+    async (inflated: AsyncIterable<Buffer>) => {
+      await new TarUnpacking(inflated, folder, budget).run()
+    },
+  )
 }
 
-/** One pass over the entries: the parser hands out the next one when the one before was read to its end. */
+/** One pass over the blocks: what it has read is at most one chunk ahead of what it has written. */
 class TarUnpacking {
-  readonly parser: Parser
-  /** Settles when nothing is read or written any more. */
-  readonly finished: Promise<void>
+  readonly #reader: ByteReader
   readonly #guard: EntryGuard
   readonly #writer: EntryWriter
-  #writing: Promise<void> = Promise.resolve()
-  #current: ReadEntry | undefined
-  #stop!: (error: unknown) => void
+  readonly #budget: UnpackBudget
+  /** What extended headers say of the next entry, and of all that follow. */
+  #own: Pax | undefined
+  #common: Pax | undefined
+  #extensions = 0
+  #entries = 0
 
-  constructor(folder: string, limits: UnpackLimits) {
-    this.#guard = new EntryGuard(limits)
-    this.#writer = new EntryWriter(folder)
-    this.parser = new Parser({ strict: true })
-    const parsed = new Promise<void>((resolve, reject) => {
-      this.#stop = reject
-      this.parser.once('end', resolve)
-    })
-    this.parser.on('error', (error: Error) => this.fail(error))
-    this.parser.on('entry', (entry: ReadEntry) => this.#entry(entry))
-    this.parser.on('ignoredEntry', (entry: ReadEntry) => this.#ignored(entry))
-    this.finished = this.#settle(parsed)
+  constructor(inflated: AsyncIterable<Buffer>, folder: string, budget: UnpackBudget) {
+    this.#budget = budget
+    this.#reader = new ByteReader(counted(inflated, budget))
+    this.#guard = new EntryGuard(budget)
+    this.#writer = new EntryWriter(folder, budget)
   }
 
-  fail(error: unknown): void {
-    this.#stop(error)
-    this.#current?.destroy(error)
-  }
-
-  async #settle(parsed: Promise<void>): Promise<void> {
-    try {
-      await parsed
-    } finally {
-      await this.#writing
+  async run(): Promise<void> {
+    let zeros = 0
+    while (zeros < 2) {
+      const block = await this.#reader.exactly(BLOCK)
+      if (block === undefined) break
+      const header = new Header(block, 0, this.#own, this.#common)
+      zeros = header.nullBlock ? zeros + 1 : 0
+      if (zeros === 0) await this.#take(header)
     }
+    if (this.#entries === 0) throw new Error('it holds no entries')
+    await this.#skipTail()
   }
 
-  #entry(entry: ReadEntry): void {
-    // An entry that is cut short says so; whoever cut it has reported why.
-    entry.on('error', () => undefined)
-    this.#current = entry
-    this.#writing = this.#unpack(entry).catch((error: unknown) => this.fail(error))
+  async #take(header: Header): Promise<void> {
+    const { size } = header
+    // node-tar puts the header's prefix before a name that an extended header has given whole.
+    const path = isExtension(header) ? header.path : (this.#own?.path ?? header.path)
+    if (!header.cksumValid) throw new Error('a header has a wrong checksum')
+    if (!path) throw new Error('an entry has no name')
+    if (size === undefined || !Number.isSafeInteger(size)) throw refusedEntry(path, 'it has no size')
+    if (isExtension(header)) return this.#extend(header, path, size)
+    this.#budget.count(++this.#entries)
+    await this.#unpack(header, path, size)
+    this.#own = undefined
+    this.#extensions = 0
   }
 
-  /** What the parser does not know, or finds too long, is refused instead of left out. */
-  #ignored(entry: ReadEntry): void {
-    this.fail(refusedEntry(entry.path, entry.meta ? 'its header is too long' : 'its kind is unknown'))
+  async #extend({ type }: Header, path: string, size: number): Promise<void> {
+    if (size > MAX_EXTENSION_BYTES) throw refusedEntry(path, 'its header is too long')
+    if (++this.#extensions > MAX_EXTENSIONS) throw refusedEntry(path, 'it has too many headers')
+    const text = ((await this.#padded(size)) ?? Buffer.alloc(0)).toString()
+    const value = text.replace(/\0.*$/s, '')
+    if (type === 'GlobalExtendedHeader') this.#common = Pax.parse(text, this.#common, true)
+    else if (type === 'ExtendedHeader' || type === 'OldExtendedHeader') this.#own = Pax.parse(text, this.#own)
+    else if (type === 'NextFileHasLongLinkpath') this.#own = withField(this.#own, { linkpath: value })
+    else this.#own = withField(this.#own, { path: value })
   }
 
-  async #unpack(entry: ReadEntry): Promise<void> {
-    const kind = kindOf(entry)
-    const name = withoutFirstPart(entry.path)
+  async #unpack(header: Header, path: string, size: number): Promise<void> {
+    const kind = kindOf(header, path)
+    const name = withoutFirstPart(path)
     if (name === '') {
-      if (kind === 'file') throw refusedEntry(entry.path, 'it stands outside the leading folder')
-      entry.resume()
+      if (kind === 'file') throw refusedEntry(path, 'it stands outside the leading folder')
       return
     }
-    this.#guard.admit(name, kind, entry.size)
-    if (kind === 'file') return this.#writer.file(name, entry.mode ?? 0, entry)
-    await this.#writer.folder(name)
-    entry.resume()
+    this.#guard.admit(name, kind, size)
+    if (kind === 'folder') return this.#writer.folder(name)
+    await this.#writer.file(name, header.mode ?? 0, size, this.#reader.each(size))
+    await this.#padding(size)
+  }
+
+  async #padded(size: number): Promise<Buffer | undefined> {
+    const content = size === 0 ? undefined : await this.#reader.exactly(size)
+    await this.#padding(size)
+    return content
+  }
+
+  async #padding(size: number): Promise<void> {
+    const over = size % BLOCK
+    if (over > 0) await this.#reader.exactly(BLOCK - over)
+  }
+
+  async #skipTail(): Promise<void> {
+    let tail = 0
+    for (let part; (part = await this.#reader.some(CHUNK_BYTES)) !== undefined;) {
+      tail += part.length
+      if (tail > MAX_TAIL_BYTES)
+        throw new ServeError(
+          'INVALID_ARCHIVE',
+          `The archive goes on for more than ${MAX_TAIL_BYTES} bytes after its end.`,
+        )
+    }
   }
 }
 
-function kindOf(entry: ReadEntry): 'file' | 'folder' {
-  if (entry.type === 'Directory') return 'folder'
-  if (entry.type === 'File' || entry.type === 'OldFile' || entry.type === 'ContiguousFile') return 'file'
-  const link = entry.type === 'Link' || entry.type === 'SymbolicLink'
-  throw refusedEntry(entry.path, link ? 'it is a link' : 'it is neither a file nor a folder')
+async function* counted(chunks: AsyncIterable<Buffer>, budget: UnpackBudget): AsyncGenerator<Buffer, void> {
+  for await (const chunk of chunks) {
+    budget.inflate(chunk.length)
+    yield chunk
+  }
+}
+
+function withField(own: Pax | undefined, field: { path: string } | { linkpath: string }): Pax {
+  return Object.assign(own ?? new Pax({}), field)
+}
+
+const EXTENSIONS: ReadonlySet<string> = new Set([
+  'ExtendedHeader',
+  'OldExtendedHeader',
+  'GlobalExtendedHeader',
+  'NextFileHasLongPath',
+  'OldGnuLongPath',
+  'NextFileHasLongLinkpath',
+])
+
+function isExtension({ type }: Header): boolean {
+  return EXTENSIONS.has(type)
+}
+
+/** What is not known is refused instead of left out. */
+function kindOf(header: Header, path: string): 'file' | 'folder' {
+  const type: string = header.type
+  if (type === 'Directory') return 'folder'
+  if (type === 'File' || type === 'OldFile' || type === 'ContiguousFile') return 'file'
+  if (type === 'Link' || type === 'SymbolicLink') throw refusedEntry(path, 'it is a link')
+  if (type === 'CharacterDevice' || type === 'BlockDevice' || type === 'FIFO')
+    throw refusedEntry(path, 'it is neither a file nor a folder')
+  throw refusedEntry(path, 'its kind is unknown')
 }
 
 /** `model/a/b` -> `a/b`. Absolute names and a first part of `..` are refused here, before they are hidden. */

@@ -84,7 +84,7 @@ function readModels(models: YamlMap): { defaults: NodeSettings; urls: Map<string
   const defaults = readSettings(models, 'models')
   const urls = new Map<string, NodeSpec>()
   for (const [key, value] of models) {
-    if (String(key) in KEYS) continue
+    if (Object.hasOwn(KEYS, String(key))) continue
     const name = nodeName(key)
     const model = asMap(value, `models: ${name}`)
     const url = model.get('url')

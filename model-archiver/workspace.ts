@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { lstat, mkdir, rm, symlink } from 'node:fs/promises'
+import { lstat, mkdir, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
+import { removeFolder } from './remove-folder.ts'
 
 /**
  * The temporary folder of one loaded model. It is laid out so that Node's own search for packages, without hooks, finds
@@ -38,7 +40,11 @@ export async function createWorkspace(
   await refuseForeign(models)
   const root = join(models, randomBytes(16).toString('hex'))
   await mkdir(root, { mode: 0o700 })
-  const dispose = (): Promise<void> => rm(root, { recursive: true, force: true, maxRetries: 3 })
+  const disposed = removeAtExit(root)
+  const dispose = async (): Promise<void> => {
+    await removeFolder(root)
+    disposed()
+  }
   try {
     claimFolder(root)
     return { root, place: await layOut(root, packageRoot, modules), dispose }

@@ -1,5 +1,6 @@
 import { DIALECTS } from '../common/dialects.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
+import { ownValue } from '../common/own-keys.ts'
 
 /** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */
 
@@ -27,19 +28,13 @@ const optional =
     v === undefined || check(v)
 const texts: Check = (v) => {
   if (!fields(v)) return false
-  const record = v as Fields
-  for (const key in record) if (typeof record[key] !== 'string') return false
-  return true
+  return Object.values(v as Fields).every(text)
 }
 
-const shape =
-  (checks: Record<string, Check>): Check =>
-  (v) => {
-    if (!fields(v)) return false
-    const record = v as Fields
-    for (const key in checks) if (!checks[key]!(record[key])) return false
-    return true
-  }
+const shape = (checks: Record<string, Check>): Check => {
+  const wanted = Object.entries(checks)
+  return (v) => fields(v) && wanted.every(([key, check]) => check(ownValue(v as Fields, key)))
+}
 
 const list =
   (check: Check): Check =>
@@ -134,7 +129,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
 const checked = (table: Record<string, Check>, message: unknown): boolean => {
   if (!fields(message)) return false
   const type = (message as Fields)['type']
-  return typeof type === 'string' && Object.hasOwn(table, type) && table[type]!(message)
+  return typeof type === 'string' && ownValue(table, type)?.(message) === true
 }
 
 export function isFromWorker(message: unknown): message is FromWorker {

@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { COUNT, ECHO, HUNDRED } from '../ceilings/workload.ts'
 import { processTree, Service } from '../processes.ts'
 import { scratch } from '../scratch.ts'
 import type { Target } from './target.ts'
 
-const CLI = fileURLToPath(new URL('../../dist/frontend/cli.js', import.meta.url))
-const STORE = fileURLToPath(new URL('../../model-store', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const HUNDRED_FOLDER = fileURLToPath(new URL('../handlers/hundred', import.meta.url))
 let starts = 0
 
@@ -24,7 +24,8 @@ export interface OursCommand {
 export async function oursCommand(
   models: string[] = [ECHO, COUNT, HUNDRED],
   config = '',
-  modelStore = STORE,
+  modelStore?: string,
+  checkout = ROOT,
 ): Promise<OursCommand> {
   const [rest, management, metrics, grpc, grpcManagement] = (await freePorts(5)) as [
     number,
@@ -48,10 +49,10 @@ ${config}`,
   const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--ts-config', file]
   return {
     args: [
-      CLI,
+      join(checkout, 'dist/frontend/cli.js'),
       ...flags,
       '--model-store',
-      modelStore,
+      modelStore ?? join(checkout, 'model-store'),
       '--models',
       ...models.map((name) => `${name}=${modelFolder(name)}`),
     ],
@@ -70,6 +71,13 @@ function modelFolder(name: string): string {
 /** Starts torchserve-ts through its command line; resolves when every model answers. */
 export async function startOurs(): Promise<Target> {
   return startWith(await oursCommand(), [ECHO, COUNT, HUNDRED])
+}
+
+/** Like startOurs(), from another checkout, which must be built. */
+export async function startBefore(checkout: string): Promise<Target> {
+  const models = [ECHO, COUNT, HUNDRED]
+  const command = await oursCommand(models, '', undefined, resolve(checkout))
+  return { ...(await startWith(command, models)), name: 'before' }
 }
 
 /** @param models that must answer before it resolves */

@@ -1,4 +1,5 @@
 import type { ChatMessage } from './types.ts'
+import { ownValue } from '../own-keys.ts'
 
 const NAMES: Readonly<Record<string, string>> = {
   system: 'System',
@@ -17,7 +18,7 @@ export const DEFAULT_CHAT_STOPS: readonly string[] = ['\nUser:', '\nSystem:', '\
  * after the other on lines of their own, and `Assistant:` at the end for the model to go on.
  */
 export function defaultChatPrompt(messages: readonly ChatMessage[]): string {
-  const lines = messages.map((message) => `${NAMES[message.role] ?? 'User'}: ${spoken(message)}`)
+  const lines = messages.map((message) => `${ownValue(NAMES, message.role) ?? 'User'}: ${spoken(message)}`)
   return `${lines.join('\n')}\nAssistant:`
 }
 

@@ -10,7 +10,7 @@ export function archiveDifferences(prepared: PreparedModel, own: ModelSettings):
       `minWorkers counts without maxWorkers: both are ${own.minWorkers}; TorchServe ignores it.`,
     config['maxBatchDelay'] === 0 &&
       'maxBatchDelay 0 waits for no further request; TorchServe waits for 100 ms.',
-    ['minWorkers', 'responseTimeout', 'startupTimeout'].some((key) => key in config) &&
+    ['minWorkers', 'responseTimeout', 'startupTimeout'].some((key) => Object.hasOwn(config, key)) &&
       'Workers and timeouts of a register call win over model-config.yaml; with TorchServe the file wins.',
     Object.keys(config).length > 0 &&
       !('responseTimeout' in config) &&

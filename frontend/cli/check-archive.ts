@@ -1,6 +1,4 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import { inside } from '../../model-archiver/handler-entry.ts'
@@ -8,11 +6,13 @@ import { ServeError } from '../../common/errors.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { settingsOf } from '../models/build-model.ts'
+import { unpackLimits } from '../models/located-model.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import { findGpus } from '../workers/gpus.ts'
 import { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
 import { archiveDifferences } from './archive-differences.ts'
+import { checkFolder } from './check-folder.ts'
 import { checkPython } from './check-python.ts'
 import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
@@ -25,7 +25,7 @@ import type { Output } from './output.ts'
  *   archive cannot be used
  */
 export async function checkArchive(file: string, flags: CliFlags, output: Output): Promise<number> {
-  const tempDir = await mkdtemp(join(tmpdir(), 'torchserve-ts-check-'))
+  const { tempDir, dispose } = await checkFolder()
   const report = new ArchiveReport()
   try {
     const loaded = await loadSettings(flags)
@@ -35,7 +35,7 @@ export async function checkArchive(file: string, flags: CliFlags, output: Output
     output.err(`torchserve-ts: ${describeFailure(error)}`)
     return 1
   } finally {
-    await rm(tempDir, { recursive: true, force: true })
+    await dispose()
   }
   report.print(output)
   return report.status
@@ -60,6 +60,7 @@ async function checkUnpacked(
     prepared = await prepareModel(path, {
       tempDir: settings.tempDir,
       defaultHandler: settings.defaultServiceHandler,
+      limits: unpackLimits(settings),
     })
   } catch (error) {
     report.broken.push(describeFailure(error))

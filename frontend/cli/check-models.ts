@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { listStore } from '../../model-archiver/store.ts'
 import { shownValue } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
@@ -9,6 +6,7 @@ import { locateAndPrepare } from '../models/located-model.ts'
 import type { RegisterRequest } from '../models/operations.ts'
 import { restorable, restoreRequest } from '../models/snapshot-models.ts'
 import { findGpus } from '../workers/gpus.ts'
+import { checkFolder } from './check-folder.ts'
 import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 
@@ -18,7 +16,7 @@ import type { Output } from './output.ts'
  * @returns the problems, one line each
  */
 export async function checkModels(settings: Settings, output: Output): Promise<string[]> {
-  const tempDir = await mkdtemp(join(tmpdir(), 'torchserve-ts-check-'))
+  const { tempDir, dispose } = await checkFolder()
   const gpuCount = (await findGpus(settings.numberOfGpu)).length
   const check = { settings: { ...settings, tempDir }, gpuCount, output }
   const problems: string[] = []
@@ -29,7 +27,7 @@ export async function checkModels(settings: Settings, output: Output): Promise<s
       })
     }
   } finally {
-    await rm(tempDir, { recursive: true, force: true })
+    await dispose()
   }
   return problems
 }

@@ -4,6 +4,7 @@ import { findPython, type PythonEnvironment } from '../workers/python/environmen
 import { readHandler } from '../workers/python/environment/read-handler.ts'
 import type { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /**
  * Checks what a Python archive needs: an interpreter with TorchServe and PyTorch, a handler, and its imports.
@@ -57,7 +58,7 @@ async function checkHandler(
     report.runs.push(`It is up to ${manifest.model.requirementsFile} to install ${names}`)
     return
   }
-  const packages = modules.map(([module]) => PACKAGES[module] ?? module)
+  const packages = modules.map(([module]) => ownValue(PACKAGES, module) ?? module)
   const hint = manifest.model.requirementsFile === undefined ? '' : ', or set install_py_dep_per_model=true'
   report.missing.push(
     `Python packages: ${names}. Install them with: ${environment.python} -m pip install ${packages.join(' ')}${hint}.`,

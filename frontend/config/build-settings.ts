@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { setOwn } from '../../common/own-keys.ts'
 import { collectEntries, type Sources } from './collect-entries.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { KeySpec } from './key-spec.ts'
@@ -22,11 +23,11 @@ export function buildSettings(sources: Sources): LoadedSettings {
   const warnings: string[] = []
   const entries = collectEntries(sources, warnings)
   const values: Record<string, unknown> = {}
-  const origins: Partial<Record<string, string>> = {}
+  const origins: Record<string, string> = {}
   for (const [setting, spec] of Object.entries(KEYS)) {
     const entry = entries.get(spec.name)
-    values[setting] = valueOf(spec, entry)
-    origins[setting] = entry?.origin ?? 'default'
+    setOwn(values, setting, valueOf(spec, entry))
+    setOwn(origins, setting, entry?.origin ?? 'default')
   }
   if (values['debug'] === true) values['logLevel'] = 'debug'
   values['allowPrivateUrls'] ??= entries.has(KEYS.allowedUrls.name)

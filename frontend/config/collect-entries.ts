@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import { closest } from './edit-distance.ts'
 import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'
@@ -62,7 +63,7 @@ function fromEnv(
   name: string,
   add: (entry: Entry) => void,
 ): void {
-  const text = variable === undefined ? '' : (env[variable] ?? '').trim()
+  const text = variable === undefined ? '' : (ownValue(env, variable) ?? '').trim()
   if (text !== '') add({ name, text, origin: `environment variable ${variable}` })
 }
 

@@ -12,12 +12,17 @@ function escapeValue(text: string): string {
   return escapeText(text).replace(/^ /, '\\ ')
 }
 
-const NAMED: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\f': '\\f' }
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ['\t', '\\t'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\f', '\\f'],
+])
 
 function escapeText(text: string): string {
   return text.replace(/[\\=:#!]/g, '\\$&').replace(/[\u0000-\u001f\u007f-\u009f]/g, escapeControl)
 }
 
 function escapeControl(letter: string): string {
-  return NAMED[letter] ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return NAMED.get(letter) ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { ARCHIVE_KEYS } from './archive-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
@@ -28,13 +29,14 @@ const INT_MAX = 2_147_483_647
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...MODEL_KEYS,
+  ...ARCHIVE_KEYS,
   ...PYTHON_KEYS,
 
   jobQueueSize: key(
     'job_queue_size',
     integer(1, INT_MAX),
     '100',
-    'Requests of one model version that may wait for a worker.',
+    'Requests of one model version that can wait for a worker; further requests get 503.',
   ),
   tsHeaderKeySequenceId: key(
     'ts_header_key_sequence_id',
@@ -47,14 +49,14 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'ts_header_key_sequence_start',
     HEADER_NAME,
     'ts_request_sequence_start',
-    'Header that marks the first request of a sequence whose id the server chose.',
+    'Header of the first request of a sequence whose id the server chose.',
     { env: 'TS_HEADER_KEY_SEQUENCE_START' },
   ),
   tsHeaderKeySequenceEnd: key(
     'ts_header_key_sequence_end',
     HEADER_NAME,
     'ts_request_sequence_end',
-    'Header that ends sequences: `true` on a request, ids on an answer.',
+    'Header that ends sequences: `true` on a request, ids on a response.',
     { env: 'TS_HEADER_KEY_SEQUENCE_END' },
   ),
   maxRequestSize: key('max_request_size', integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
@@ -62,31 +64,31 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'max_response_size',
     integer(1, INT_MAX),
     '6553500',
-    'Largest response body, or item of a stream, in bytes.',
+    'Largest response body or item of a stream, in bytes.',
   ),
   defaultResponseTimeout: key(
     'default_response_timeout',
     SECONDS,
     '120',
-    'Limit on the time to the first response and on each gap between two.',
+    'Limit on the time to the first response, and on each gap between two items of a stream.',
   ),
   defaultStartupTimeout: key(
     'default_startup_timeout',
     SECONDS,
     '120',
-    'Limit on the time from the start of a worker to its loaded handler.',
+    'Limit on the time from the start of a worker until its handler has loaded.',
   ),
   unregisterModelTimeout: key(
     'unregister_model_timeout',
     SECONDS,
     '120',
-    'Limit on the time that the workers of an unregistered model take to end.',
+    'Limit on the time in which the workers of an unregistered model must end.',
   ),
   defaultQueueTimeout: key(
     'default_queue_timeout',
     SECONDS_OR_OFF,
     '120',
-    'Limit on the wait for a worker; 0: none.',
+    'Limit on the time in the queue; 0: none.',
     OURS,
   ),
   defaultFirstResponseTimeout: optional(
@@ -98,7 +100,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   defaultGapTimeout: optional(
     'default_gap_timeout',
     SECONDS_OR_OFF,
-    'Limit on each gap between two responses of a stream; 0: none. Unset: the response timeout.',
+    'Limit on each gap between two items of a stream; 0: none. Unset: the response timeout.',
     OURS,
   ),
   defaultRequestTimeout: key(
@@ -112,28 +114,28 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'cancel_grace_ms',
     integer(1, INT_MAX),
     '10000',
-    'Milliseconds that a cancelled handler may go on before its worker is killed.',
+    'Milliseconds in which a cancelled handler must end; its worker is killed after them.',
     OURS,
   ),
   streamWindowSize: key(
     'stream_window_size',
     integer(1024, 1_073_741_824),
     '262144',
-    'Bytes of one stream that may be under way between handler and client.',
+    'Bytes of one stream that may be in flight between handler and client.',
     OURS,
   ),
   openaiHeartbeatInterval: key(
     'openai_heartbeat_interval',
     SECONDS_OR_OFF,
     '15',
-    'Silence of an OpenAI stream after which it gets a comment, so that nobody between takes it for dead; 0: never.',
+    'Seconds of silence in an OpenAI stream before a keep-alive comment; 0 disables it.',
     OURS,
   ),
   drainTimeout: key(
     'drain_timeout',
     SECONDS_OR_OFF,
     '30',
-    'Time that running requests get when the server stops.',
+    'Limit on the time in which running requests can finish when the server stops.',
     OURS,
   ),
 
@@ -147,7 +149,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'limit_max_image_pixels',
     BOOLEAN,
     'true',
-    'Told to handlers as context.properties.limitMaxImagePixels: whether they should refuse enormous images.',
+    'Whether handlers should reject very large images; handlers read it as context.properties.limitMaxImagePixels.',
   ),
   enableModelApi: key(
     'enable_model_api',
@@ -165,7 +167,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'token_expiration_min',
     decimal('minutes', 0.001, 1_000_000_000),
     '60',
-    'Life of the inference and management tokens.',
+    'Lifetime of the inference and management tokens.',
     { env: 'TS_TOKEN_EXPIRATION_TIME_MIN' },
   ),
   blacklistEnvVars: optional(
@@ -176,12 +178,12 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   defaultServiceHandler: optional(
     'default_service_handler',
     TEXT,
-    'Handler of archives whose manifest names none.',
+    'Handler of archives whose manifest does not name one.',
   ),
   serviceEnvelope: optional(
     'service_envelope',
     TEXT,
-    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: what the manifest says, or none.',
+    'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: the one in the manifest, or none.',
   ),
   metricsMode: key(
     'metrics_mode',
@@ -210,7 +212,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'metric_time_interval',
     integer(1, MAX_TIMER_SECONDS),
     '60',
-    'Seconds between two looks at CPU, memory, disk and GPU.',
+    'Seconds between two measurements of CPU, memory, disk and GPU.',
     NOT_BY_ENV,
   ),
   logLocation: key('LOG_LOCATION', PATH, 'logs', 'Folder of the log files.', {
@@ -232,14 +234,14 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'log_level',
     word('debug', 'info', 'warn', 'error'),
     'info',
-    'What the log holds: this level and the graver ones.',
+    'Lowest level that is logged.',
     OURS,
   ),
   logFormat: key(
     'log_format',
     word('text', 'json'),
     'text',
-    'Log lines as TorchServe writes them, or one JSON object per line.',
+    'Format of log lines: as in TorchServe, or one JSON object per line.',
     OURS,
   ),
   debug: key('debug', BOOLEAN, 'false', 'The same as log_level=debug.'),
@@ -250,30 +252,30 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   corsAllowedOrigin: optional(
     'cors_allowed_origin',
     HEADER_VALUE,
-    'Header access-control-allow-origin of every answer.',
+    'Header access-control-allow-origin of every response.',
   ),
   corsAllowedMethods: optional(
     'cors_allowed_methods',
     HEADER_VALUE,
-    'Header access-control-allow-methods of every answer.',
+    'Header access-control-allow-methods of every response.',
   ),
   corsAllowedHeaders: optional(
     'cors_allowed_headers',
     HEADER_VALUE,
-    'Header access-control-allow-headers of every answer.',
+    'Header access-control-allow-headers of every response.',
   ),
   enableEnvvarsConfig: key(
     'enable_envvars_config',
     BOOLEAN,
     'false',
-    'Whether environment variables override file and flags.',
+    'Whether environment variables override the file and the flags.',
     NOT_BY_ENV,
   ),
   useEnvAllowedUrls: key(
     'use_env_allowed_urls',
     BOOLEAN,
     'false',
-    'Whether TS_ALLOWED_URLS counts (with enable_envvars_config=true).',
+    'Whether TS_ALLOWED_URLS has an effect (with enable_envvars_config=true).',
     NOT_BY_ENV,
   ),
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import { oneLine, type Entry } from './properties.ts'
 
 /** Fields of the file, with the keys that they set. */
@@ -31,7 +32,7 @@ export async function readLogConfig(path: string, warnings: string[]): Promise<E
 }
 
 function entry(field: string, value: unknown, origin: string): Entry {
-  const name = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
+  const name = ownValue(FIELDS, field)
   const text = field === 'files' ? listText(value) : value
   if (name === undefined || typeof text !== 'string') {
     const problem = name === undefined ? 'unknown field' : `expected ${field === 'files' ? 'a list' : 'text'}`

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
+import { setOwn } from '../../common/own-keys.ts'
 import type { Entry, Environment } from './properties.ts'
 
 /** MLServer's server settings, in the model store (MLServer's documentation, "Settings"). */
@@ -96,7 +97,7 @@ function fromEnvironment(env: Environment): Settings {
   for (const [name, text = ''] of Object.entries(env)) {
     const key = /^MLSERVER_(.+)$/i.exec(name)?.[1]?.toLowerCase()
     if (key === undefined || isOfModels(key) || text.trim() === '') continue
-    found[key] = jsonOrText(text.trim())
+    setOwn(found, key, jsonOrText(text.trim()))
   }
   return found
 }

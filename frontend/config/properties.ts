@@ -1,5 +1,6 @@
 import { Properties, PropertiesNodeType } from 'properties-file/parser'
 import { ServeError } from '../../common/errors.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /** The text of one key, with its source. */
 export interface Entry {
@@ -49,7 +50,7 @@ function decoded<T>(where: string, read: () => T): T {
 
 function withVariables(value: string, env: Environment, where: string): string {
   return value.replace(/\$\$([^$]+)\$\$/g, (_, name: string) => {
-    const replacement = env[name]
+    const replacement = ownValue(env, name)
     if (replacement !== undefined) return replacement
     throw new ServeError('CONFIG', `${where}: Invalid Environment Variable ${oneLine(name)}`)
   })

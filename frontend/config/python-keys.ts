@@ -10,13 +10,13 @@ export const PYTHON_KEYS = {
     'python',
     COMMAND,
     'python',
-    'Python that runs Python models: a command or a path. Unset: python, or python3 where there is none.',
+    'Python that runs Python models: a command or a path. Unset: python, or python3 if there is no python.',
     NOT_BY_ENV,
   ),
   modelServerHome: optional(
     'model_server_home',
     PATH,
-    'Folder with TorchServe’s package `ts`. Unset: where the Python finds it.',
+    'Folder with TorchServe’s package `ts`. Unset: the one that the Python finds.',
   ),
   installPyDepPerModel: key(
     'install_py_dep_per_model',
@@ -28,13 +28,13 @@ export const PYTHON_KEYS = {
     'ipex_enable',
     BOOLEAN,
     'false',
-    'Told to Python workers: whether handlers use Intel’s extension for PyTorch.',
+    'Whether Python handlers use Intel’s extension for PyTorch.',
   ),
   ipexGpuEnable: key('ipex_gpu_enable', BOOLEAN, 'false', 'The same for Intel GPUs.'),
   pythonCancelGraceMs: optional(
     'python_cancel_grace_ms',
     integer(1, 2_147_483_647),
-    'Milliseconds that a Python handler may go on with requests that nobody waits for before its worker is started again. Unset: as long as it answers within the response timeout.',
+    'Milliseconds in which a Python handler must end cancelled requests; its worker is restarted after them. Unset: no limit as long as it responds within the response timeout.',
     OURS,
   ),
 }

@@ -34,6 +34,24 @@ export interface Settings {
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined
   readonly grpcManagementMaxConnectionAgeMs: number | undefined
   readonly grpcManagementMaxConnectionAgeGraceMs: number | undefined
+  /** Ours: maximum connections of each gRPC listener. Key grpc_max_connections, default 512. */
+  readonly grpcMaxConnections: number
+  /** Ours: maximum per client address or IPv6 /64. Key grpc_max_connections_per_address, default 128. */
+  readonly grpcMaxConnectionsPerAddress: number
+  /** Ours: maximum open calls per connection. Key grpc_max_concurrent_streams, default 256. */
+  readonly grpcMaxConcurrentStreams: number
+  /** Ours: maximum metadata size in bytes, as in RFC 9113, 6.5.2. Key grpc_max_metadata_size, default 16384. */
+  readonly grpcMaxMetadataSize: number
+  /** Ours: maximum bytes of incomplete requests per connection. Key grpc_max_connection_bytes, default 64 MiB. */
+  readonly grpcMaxConnectionBytes: number
+  /** Ours: the same for all connections of a listener. Key grpc_max_waiting_bytes, default 256 MiB. */
+  readonly grpcMaxWaitingBytes: number
+  /** Ours: maximum ratio of a message to its compressed size. Key grpc_max_decompression_ratio, default 100. */
+  readonly grpcMaxDecompressionRatio: number
+  /** Ours: seconds until a request message is complete. Key grpc_message_timeout, default 60. */
+  readonly grpcMessageTimeout: number
+  /** Ours: seconds that a connection may idle; 0: no limit. Key grpc_max_connection_idle, default 300. */
+  readonly grpcMaxConnectionIdle: number
   /** Whether both gRPC listeners use TLS, with certificateFile and privateKeyFile. */
   readonly enableGrpcSsl: boolean
   /** PEM files for https and gRPC, absolute paths. */
@@ -77,6 +95,16 @@ export interface Settings {
   readonly maxDownloadSize: number
   /** Ours: time limit of a download in seconds. Key download_timeout, default 3600. */
   readonly downloadTimeout: number
+  /** Ours: maximum number of files and folders in an archive. Key max_archive_files, default 10000. */
+  readonly maxArchiveFiles: number
+  /** Ours: maximum unpacked size of an archive in bytes. Key max_unpacked_size, default 20 GiB. */
+  readonly maxUnpackedSize: number
+  /** Ours: maximum ratio of unpacked to archived size. Key max_archive_ratio, default 100. */
+  readonly maxArchiveRatio: number
+  /** Ours: time limit for unpacking an archive, in seconds. Key unpack_timeout, default 600. */
+  readonly unpackTimeout: number
+  /** Ours: bytes of disk space that unpacking must leave free. Key min_free_disk, default 256 MiB. */
+  readonly minFreeDisk: number
 
   /** Maximum number of waiting requests per model version. Default 100. */
   readonly jobQueueSize: number

@@ -161,6 +161,14 @@ export class Job implements Limited {
   /** One response from the worker. False: the client's connection is full, the holder will hear `drained`. */
   respond(response: JobResponse): boolean {
     if (this.outcome !== undefined) return true
+    try {
+      return this.#respond(response)
+    } catch (thrown) {
+      return this.#broke(thrown)
+    }
+  }
+
+  #respond(response: JobResponse): boolean {
     const first = this.firstResponseAt === undefined
     const now = performance.now()
     if (first) this.firstResponseAt = now
@@ -186,7 +194,11 @@ export class Job implements Limited {
   finish(): void {
     if (this.outcome !== undefined) return
     this.#end('finished')
-    this.#sink.close()
+    try {
+      this.#sink.close()
+    } catch (thrown) {
+      this.#broke(thrown)
+    }
   }
 
   /** An item of a stream that has begun and goes on: `respond` without all that only first and last items need. */
@@ -195,7 +207,22 @@ export class Job implements Limited {
     const now = performance.now()
     this.gaps?.observe((now - this.#lastResponse) / 1000)
     this.#lastResponse = this.#lastProgress = now
-    return this.#sink.write(chunk, from, to)
+    try {
+      return this.#sink.write(chunk, from, to)
+    } catch (thrown) {
+      return this.#broke(thrown)
+    }
+  }
+
+  /**
+   * The sink threw. Answers are read from the worker's socket: going on, the exception would fail all
+   * requests of that worker.
+   */
+  #broke(thrown: unknown): true {
+    const error = ServeError.from(thrown)
+    if (this.outcome === undefined) this.abort(error, 'failed')
+    else this.#sink.fail(error)
+    return true
   }
 
   /** The job failed: the client gets the error in its own way. */

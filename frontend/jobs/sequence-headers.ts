@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { headerLine, splitHeaders } from '../../common/header-lines.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { InferenceRequest } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'
@@ -40,7 +41,7 @@ export interface SequenceRequest {
 /** Names of any letter case count: proxies and HTTP/2 change it. */
 export function readSequence(lines: string, names: SequenceHeaders): SequenceRequest {
   const headers = splitHeaders(lines)
-  const exact = headers[names.id]
+  const exact = ownValue(headers, names.id)
   const id = exact ?? anyCase(headers, names.id)
   const last = isTrue(anyCase(headers, names.end))
   return { id: id === '' ? undefined : id, exact: exact !== undefined && exact !== '', last }
@@ -83,6 +84,5 @@ export function isTrue(text: string | undefined): boolean {
 
 function anyCase(headers: Readonly<Record<string, string>>, name: string): string | undefined {
   const wanted = name.toLowerCase()
-  for (const key in headers) if (key.toLowerCase() === wanted) return headers[key]
-  return undefined
+  return Object.entries(headers).find(([key]) => key.toLowerCase() === wanted)?.[1]
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { ServeError } from '../../common/errors.ts'
+import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -82,7 +83,7 @@ export function settingsOf(
   if (prepared.runtime === 'LSP') {
     throw new ServeError('INVALID_MODEL', `Model ${name}: runtime LSP (C++ workers) is not supported`)
   }
-  const configured = settings.models[name]?.[prepared.version] ?? {}
+  const configured = ownValue(ownValue(settings.models, name) ?? {}, prepared.version) ?? {}
   const { modelConfig, runtime } = prepared
   const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)

@@ -1,4 +1,5 @@
 import { isObject } from '../../common/json.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /**
  * Reads single keys of a model-config.yaml. As in TorchServe (its Java class ModelConfig), a value of the
@@ -27,7 +28,7 @@ export class ConfigReader {
   }
 
   integers(key: string): number[] | undefined {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value === undefined || value === null) return undefined
     if (Array.isArray(value) && value.every(Number.isSafeInteger)) return value as number[]
     this.#warn(key, 'a list of integers')
@@ -36,7 +37,7 @@ export class ConfigReader {
 
   /** Warns about a key of TorchServe that has no effect here. */
   inert(key: string, reason: string): void {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value !== undefined && value !== null) this.warnings.push(`${key} has no effect here: ${reason}`)
   }
 
@@ -48,21 +49,21 @@ export class ConfigReader {
   }
 
   boolean(key: string): boolean | undefined {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value === undefined || value === null || typeof value === 'boolean') return value ?? undefined
     this.#warn(key, 'true or false')
     return undefined
   }
 
   text(key: string): string | undefined {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
     this.#warn(key, 'a text')
     return undefined
   }
 
   word<W extends string>(key: string, words: readonly W[]): W | undefined {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value === undefined || value === null) return undefined
     const word = words.find((candidate) => typeof value === 'string' && candidate === value.toLowerCase())
     if (word === undefined) this.#warn(key, `one of ${words.join(', ')}`)
@@ -70,7 +71,7 @@ export class ConfigReader {
   }
 
   section(key: string): ConfigReader | undefined {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value === undefined || value === null) return undefined
     if (isObject(value)) return new ConfigReader(value)
     this.#warn(key, 'a map')
@@ -78,7 +79,7 @@ export class ConfigReader {
   }
 
   #read(key: string, words: string, fits: (value: number) => boolean): number | undefined {
-    const value = this.#config[key]
+    const value = ownValue(this.#config, key)
     if (value === undefined || value === null) return undefined
     if (typeof value === 'number' && fits(value)) return value
     this.#warn(key, words)
@@ -87,7 +88,7 @@ export class ConfigReader {
 
   #warn(key: string, expected: string): void {
     this.warnings.push(
-      `${key}: ${expected} is expected, found ${JSON.stringify(this.#config[key])}; the default is used`,
+      `${key}: ${expected} is expected, found ${JSON.stringify(ownValue(this.#config, key))}; the default is used`,
     )
   }
 }

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel } from '../../model-archiver/locate.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
+import type { UnpackLimits } from '../../model-archiver/unpack-limits.ts'
 import type { Settings } from '../config/settings.ts'
 import type { RegisterRequest } from './operations.ts'
 
@@ -18,7 +19,7 @@ export interface LocateContext {
   readonly settings: Settings
   /** The operator gave the location, so every local path and every address is allowed. */
   readonly trusted: boolean
-  /** Cancels a download. */
+  /** Cancels download and unpacking. */
   readonly signal: AbortSignal
 }
 
@@ -32,6 +33,17 @@ export function downloadLimits(
     maxBytes: settings.maxDownloadSize,
     timeoutMs: settings.downloadTimeout * 1000,
     ...more,
+  }
+}
+
+/** Limits for archives, from the settings. */
+export function unpackLimits(settings: Settings): UnpackLimits {
+  return {
+    maxFiles: settings.maxArchiveFiles,
+    maxBytes: settings.maxUnpackedSize,
+    maxRatio: settings.maxArchiveRatio,
+    timeout: settings.unpackTimeout,
+    minFreeBytes: settings.minFreeDisk,
   }
 }
 
@@ -53,6 +65,8 @@ export async function locateAndPrepare(
       handlerOverride: request.handler ?? undefined,
       defaultHandler: settings.defaultServiceHandler,
       runtimeOverride: request.runtime,
+      limits: unpackLimits(settings),
+      signal,
     })
     return { prepared, name: request.modelName ?? prepared.name, downloaded: downloaded ? path : undefined }
   } catch (error) {

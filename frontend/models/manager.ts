@@ -33,7 +33,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   constructor(options: ManagerOptions) {
     this.#options = options
     this.#lifecycle = new Lifecycle(options, this.#registry)
-    this.repository = new Repository(this, options.settings.modelStore)
+    this.repository = new Repository(this, options.settings)
   }
 
   submit(job: Job): void {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
 import { ServeError } from '../../common/errors.ts'
+import type { Settings } from '../config/settings.ts'
 import type { Model } from './model.ts'
 import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
 
@@ -18,10 +19,15 @@ export interface RepositoryHost {
 export class Repository implements RepositoryOperations {
   readonly #host: RepositoryHost
   readonly #modelStore: string | undefined
+  readonly #maxArchiveFiles: number
 
-  constructor(host: RepositoryHost, modelStore: string | undefined) {
+  constructor(
+    host: RepositoryHost,
+    { modelStore, maxArchiveFiles }: Pick<Settings, 'modelStore' | 'maxArchiveFiles'>,
+  ) {
     this.#host = host
     this.#modelStore = modelStore
+    this.#maxArchiveFiles = maxArchiveFiles
   }
 
   async index(onlyReady = false): Promise<IndexEntry[]> {
@@ -73,7 +79,7 @@ export class Repository implements RepositoryOperations {
   }
 
   async #stored(): Promise<FoundModel[]> {
-    return this.#modelStore === undefined ? [] : findModels(this.#modelStore)
+    return this.#modelStore === undefined ? [] : findModels(this.#modelStore, this.#maxArchiveFiles)
   }
 
   /** Whether the files that it was loaded from no longer exist. */

@@ -5,7 +5,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
-import { downloadLimits } from '../models/located-model.ts'
+import { downloadLimits, unpackLimits } from '../models/located-model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { pageOf } from '../models/page.ts'
 import { locateWorkflow } from './locate-workflow.ts'
@@ -57,7 +57,10 @@ export class WorkflowManager implements WorkflowOperations {
       download: downloadLimits(settings, { s3SseKms: request.s3SseKms, signal: this.#stopping.signal }),
     })
     try {
-      const prepared = await prepareWorkflow(path, tempDir)
+      const prepared = await prepareWorkflow(path, tempDir, {
+        limits: unpackLimits(settings),
+        signal: this.#stopping.signal,
+      })
       return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
     } catch (error) {
       if (downloaded) await rm(path, { force: true })

@@ -7,8 +7,7 @@ import { PredictionException, type HandlerRequest } from 'torchserve-ts'
  */
 export function readFields(request: HandlerRequest): Record<string, unknown> {
   const { data, body, ...parts } = request
-  const fields: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(parts)) fields[name] = decoded(value)
+  const fields = Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, decoded(value)]))
   const main = decoded(data ?? body)
   if (main === undefined || main === '') return fields
   if (typeof main === 'string') return { ...fields, ...fromText(main) }

@@ -28,7 +28,8 @@ export interface Defaults {
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['prompt', 'max_tokens', 'temperature', 'top_p', 'seed', 'stop', 'stream']
+const NAMES = ['prompt', 'max_tokens', 'temperature', 'top_p', 'seed', 'stop', 'stream'] as const
+type Name = (typeof NAMES)[number]
 const MAX_SEED = 2 ** 32 - 1
 const MAX_STOPS = 16
 const MAX_STOP_LENGTH = 256
@@ -49,7 +50,7 @@ export function readCompletion(request: HandlerRequest, defaults: Defaults): Com
 }
 
 function refuseUnknown(fields: Fields): void {
-  const unknown = Object.keys(fields).find((name) => !NAMES.includes(name))
+  const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown === undefined) return
   if (unknown.startsWith('{')) throw bad('Send JSON with the header content-type: application/json')
   throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
@@ -66,21 +67,21 @@ function topP(fields: Fields, absent: number): number {
   return value
 }
 
-function whole(fields: Fields, name: string, absent: number | undefined, min: number, max: number): number {
+function whole(fields: Fields, name: Name, absent: number | undefined, min: number, max: number): number {
   const value = number(fields, name, absent ?? randomInt(MAX_SEED), min, max)
   if (!Number.isInteger(value)) throw bad(`${name} must be a whole number`)
   return value
 }
 
 /** Forms and gRPC inputs contain numbers as text. */
-function number(fields: Fields, name: string, absent: number, min: number, max: number): number {
+function number(fields: Fields, name: Name, absent: number, min: number, max: number): number {
   const given = fields[name] ?? absent
   const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
   if (typeof value === 'number' && value >= min && value <= max) return value
   throw bad(`${name} must be a number from ${min} to ${max}`)
 }
 
-function flag(fields: Fields, name: string, absent: boolean): boolean {
+function flag(fields: Fields, name: Name, absent: boolean): boolean {
   const value = fields[name] ?? absent
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === 'false') return value === 'true'

@@ -13,15 +13,19 @@ export interface SeldonSettings {
 const WHERE = 'parameters.extra in model-settings.json'
 const BACKENDS = ['vllm', 'deepspeed', 'transformers']
 const MODEL_TYPES = ['chat.completions', 'completions', 'embeddings']
-const GPUS: Readonly<Record<string, unknown>> = { cpu: false, cuda: 'cuda', auto: 'auto' }
+const GPUS: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
+  ['cpu', false],
+  ['cuda', 'cuda'],
+  ['auto', 'auto'],
+])
 
 /** Seldon's names for the handler's keys, in model_settings and in its default_generate_kwargs. */
-const KEYS: Readonly<Record<string, string>> = {
-  model: 'model_path',
-  max_model_len: 'context_size',
-  max_num_seqs: 'sequences',
-  repetition_penalty: 'repeat_penalty',
-}
+const KEYS: ReadonlyMap<string, string> = new Map([
+  ['model', 'model_path'],
+  ['max_model_len', 'context_size'],
+  ['max_num_seqs', 'sequences'],
+  ['repetition_penalty', 'repeat_penalty'],
+])
 const OWN = [
   ...['model_path', 'context_size', 'sequences', 'threads', 'gpu', 'chat_template'],
   ...['max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'repeat_penalty'],
@@ -42,26 +46,27 @@ export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   const kwargs = record(settings['default_generate_kwargs'])
   refuse(extra, settings)
   const given = { ...kwargs, ...settings }
-  const config: Fields = {}
+  const known = new Map<string, unknown>()
   const idle: string[] = []
   for (const [key, value] of Object.entries(given)) {
-    const own = KEYS[key] ?? key
+    const own = KEYS.get(key) ?? key
     if (HANDLED.includes(key) || value === null) continue
-    if (OWN.includes(own)) config[own] = value
+    if (OWN.includes(own)) known.set(own, value)
     else idle.push(key)
   }
-  if (settings['device'] !== undefined) config['gpu'] = gpuOf(settings['device'])
+  if (settings['device'] !== undefined) known.set('gpu', gpuOf(settings['device']))
   const backend = extra['backend']
   const warnings = [...unknown(extra), ...idle].map((key) => `${WHERE}: ${key} has no effect here`)
   if (backend !== undefined)
     warnings.unshift(`${WHERE}: instead of ${shown(backend)} node-llama-cpp computes`)
-  return { config, uri: typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined, warnings }
+  const uri = typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined
+  return { config: Object.fromEntries(known), uri, warnings }
 }
 
 /** Other keys with a value. */
 function unknown(extra: Fields): string[] {
   const others = (fields: Fields, known: string[]): string[] =>
-    Object.keys(fields).filter((key) => !known.includes(key) && fields[key] !== null)
+    Object.entries(fields).flatMap(([key, value]) => (known.includes(key) || value === null ? [] : [key]))
   return [
     ...others(extra, KNOWN_IN_EXTRA),
     ...others(record(extra['config']), KNOWN_IN_CONFIG).map((key) => `config.${key}`),
@@ -85,8 +90,8 @@ function refuse(extra: Fields, settings: Fields): void {
 }
 
 function gpuOf(device: unknown): unknown {
-  if (typeof device === 'string' && Object.hasOwn(GPUS, device)) return GPUS[device]
-  throw new Error(`${WHERE}: device must be one of ${Object.keys(GPUS).join(', ')}`)
+  if (GPUS.has(device)) return GPUS.get(device)
+  throw new Error(`${WHERE}: device must be one of ${[...GPUS.keys()].join(', ')}`)
 }
 
 function shown(value: unknown): string {

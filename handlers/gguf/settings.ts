@@ -41,6 +41,9 @@ export interface SamplingDefaults {
   repeatPenalty: number
 }
 
+type NumberKey = 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty'
+type CountKey = 'context_size' | 'sequences' | 'threads' | 'max_tokens'
+
 const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
 
 /** @throws Error that names the key; the model then fails to load */
@@ -81,7 +84,7 @@ function chatTemplate(modelDir: string, value: unknown): string | undefined {
 
 function number(
   config: Record<string, unknown>,
-  key: string,
+  key: NumberKey,
   absent: number,
   min: number,
   max: number,
@@ -109,7 +112,7 @@ function weightsPath(
   )
 }
 
-function count(config: Record<string, unknown>, key: string, absent: number): number {
+function count(config: Record<string, unknown>, key: CountKey, absent: number): number {
   const value = config[key] ?? absent
   if (typeof value === 'number' && Number.isInteger(value) && value > 0) return value
   throw new Error(`handler.${key} in model-config.yaml must be a whole number above 0`)

@@ -1,18 +1,19 @@
 import { isObject } from '../../common/json.ts'
+import { ownValue } from '../../common/own-keys.ts'
 
 /** Readers for the runtime's settings; all throw an Error that names the key. */
 
 export type Fields = Record<string, unknown>
 
 export function text(config: Fields, name: string): string | undefined {
-  const value = config[name]
+  const value = ownValue(config, name)
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string' && value !== '') return value
   throw new Error(`${name} must be a text that is not empty`)
 }
 
 export function whole(config: Fields, name: string, absent: number, max: number): number {
-  const value = config[name] ?? absent
+  const value = ownValue(config, name) ?? absent
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
   throw new Error(`${name} must be a whole number up to ${max}`)
 }
@@ -33,7 +34,7 @@ export function baseUrl(config: Fields, name: string): string | undefined {
  */
 export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): string | undefined {
   const variable = text(config, 'api_key_variable')
-  const value = env[variable ?? usual]
+  const value = ownValue(env, variable ?? usual)
   if (variable !== undefined && !value)
     throw new Error(`api_key_variable: ${variable} is not set in the environment`)
   return value?.trim() || undefined

@@ -68,7 +68,7 @@ function apiType(config: Fields): ApiType {
 }
 
 function idle(config: Fields, type: ApiType): string[] {
-  const given = Object.keys(config).filter((name) => config[name] !== null)
+  const given = Object.entries(config).flatMap(([name, value]) => (value === null ? [] : [name]))
   return [
     ...given
       .filter((name) => !KNOWN.includes(name))

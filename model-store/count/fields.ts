@@ -7,10 +7,8 @@ import { PredictionException, type HandlerRequest } from 'torchserve-ts'
  */
 export function readFields(request: HandlerRequest): Record<string, unknown> {
   const { data, body, parameters: _generation, ...parts } = request
-  const fields: Record<string, unknown> = {}
-  for (const name in parts) fields[name] = decoded(parts[name])
-  const main = parsed(decoded(data ?? body))
-  return main === undefined ? fields : Object.assign(fields, main)
+  const fields = Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, decoded(value)]))
+  return { ...fields, ...parsed(decoded(data ?? body)) }
 }
 
 function decoded(value: unknown): unknown {

@@ -25,7 +25,8 @@ export interface ProducedQuery {
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query']
+const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query'] as const
+type Name = (typeof NAMES)[number]
 const MAX_ITEMS = 1_000_000_000
 /** 64 MiB; the server's default response limit is lower. */
 const MAX_SIZE = 64 * 1024 * 1024
@@ -37,7 +38,7 @@ const MAX_WHOLE_BYTES = 1024 * 1024
 /** @throws PredictionException 400 that names the parameter */
 export function readParameters(request: HandlerRequest): RunRequest | ProducedQuery {
   const fields = readFields(request)
-  const unknown = Object.keys(fields).find((name) => !NAMES.includes(name))
+  const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown !== undefined) {
     throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
   }
@@ -71,7 +72,7 @@ function identifier(value: unknown): string | undefined {
 }
 
 /** Forms and gRPC inputs contain numbers as text. */
-function whole(fields: Fields, name: string, absent: number, max: number): number {
+function whole(fields: Fields, name: Name, absent: number, max: number): number {
   const given = fields[name] ?? absent
   const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value

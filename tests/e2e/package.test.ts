@@ -43,10 +43,9 @@ const env = { ...process.env, NODE_OPTIONS: '' }
 
 beforeAll(async () => {
   folder = tempDir()
-  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], {
-    cwd: REPOSITORY,
-    env,
-  })
+  // Other test files use dist at the same time, which prepack would delete and build again.
+  const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder]
+  const { stdout } = await run('npm', pack, { cwd: REPOSITORY, env })
   writeFileSync(join(folder, 'package.json'), '{"name":"somebody","private":true,"type":"module"}')
   writeFileSync(join(folder, 'handler.ts'), HANDLER)
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
@@ -61,6 +60,8 @@ beforeAll(async () => {
   await run('npm', install, { cwd: folder, env })
 }, 180_000)
 
+const packageFolder = (): string => join(folder, 'node_modules', 'torchserve-ts')
+const installed = (): string[] => readdirSync(packageFolder())
 const bin = (name: string): string => join(folder, 'node_modules', '.bin', name)
 
 describe('the packed package, installed in an empty folder', () => {
@@ -71,8 +72,16 @@ describe('the packed package, installed in an empty folder', () => {
   test('brings no machine-learning runtime and none of the repository beyond what runs', () => {
     const packages = readdirSync(join(folder, 'node_modules'))
     expect(packages.filter((name) => /llama|onnx|tensor/.test(name))).toEqual([])
-    expect(readdirSync(join(folder, 'node_modules', 'torchserve-ts')).sort()).toEqual(
-      expect.not.arrayContaining(['tests', 'model-store', 'benchmarks']),
+    expect(installed()).toEqual(expect.not.arrayContaining(['tests', 'model-store', 'benchmarks']))
+  })
+
+  test('brings its licence and the documentation that --help names', async () => {
+    expect(installed()).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md']))
+    const { stdout } = await run(bin('torchserve-ts'), ['--help'], { cwd: folder, env })
+    const named = stdout.match(/docs\/[\w-]+\.md/g) ?? []
+    expect(named).toContain('docs/configuration.md')
+    expect(readdirSync(join(packageFolder(), 'docs'))).toEqual(
+      expect.arrayContaining(named.map((path) => path.slice('docs/'.length))),
     )
   })
 

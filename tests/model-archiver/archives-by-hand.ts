@@ -59,13 +59,14 @@ function zipEntry(entry: RawEntry, offset: number): { local: Buffer; central: Bu
   }
 }
 
-function signature(value: number): Buffer {
+export function signature(value: number): Buffer {
   const buffer = Buffer.alloc(4)
   buffer.writeUInt32LE(value)
   return buffer
 }
 
-function crc32(data: Buffer): number {
+/** As a zip has it; Node has one of its own since 20.15. */
+export function crc32(data: Buffer): number {
   let crc = 0xffffffff
   for (const byte of data) {
     crc ^= byte
@@ -81,18 +82,24 @@ export function rawTgz(entries: RawEntry[]): Buffer {
 
 function tarEntry(entry: RawEntry): Buffer {
   const content = Buffer.from(entry.content ?? '')
+  const header = tarHeader(entry.name, content.length, entry.type, entry.link)
+  return Buffer.concat([header, content, Buffer.alloc((512 - (content.length % 512)) % 512)])
+}
+
+/** The block before an entry's content. */
+export function tarHeader(name: string, bytes: number, type = '0', link = ''): Buffer {
   const header = Buffer.alloc(512)
-  header.write(entry.name, 0, 100)
+  header.write(name, 0, 100)
   header.write('0000644\0', 100)
   header.write('0000000\0', 108)
   header.write('0000000\0', 116)
-  header.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124)
+  header.write(`${bytes.toString(8).padStart(11, '0')}\0`, 124)
   header.write('00000000000\0', 136)
   header.write(' '.repeat(8), 148)
-  header.write(entry.type ?? '0', 156)
-  header.write(entry.link ?? '', 157, 100)
+  header.write(type, 156)
+  header.write(link, 157, 100)
   header.write('ustar\x0000', 257)
   const sum = header.reduce((total, byte) => total + byte, 0)
   header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
-  return Buffer.concat([header, content, Buffer.alloc((512 - (content.length % 512)) % 512)])
+  return header
 }

@@ -3,6 +3,8 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { entryNameProblem } from '../../model-archiver/entry-names.ts'
 import { EntryGuard } from '../../model-archiver/entry-guard.ts'
+import { UnpackBudget } from '../../model-archiver/unpack-budget.ts'
+import { DEFAULT_UNPACK_LIMITS } from '../../model-archiver/unpack-limits.ts'
 
 describe('names of archive entries', () => {
   test.each([
@@ -80,7 +82,8 @@ describe('names of archive entries', () => {
 })
 
 describe('a set of entries', () => {
-  const guard = (): EntryGuard => new EntryGuard({ maxFiles: 4, maxBytes: 100 })
+  const limits = { ...DEFAULT_UNPACK_LIMITS, maxFiles: 4, maxBytes: 100 }
+  const guard = (): EntryGuard => new EntryGuard(new UnpackBudget(limits, 1000, () => Promise.resolve(1e12)))
 
   test('has no file twice, also not in other letters', () => {
     const entries = guard()
@@ -116,6 +119,10 @@ describe('a set of entries', () => {
     expect(() => guard().admit('x', 'file', NaN)).toThrow('more than 100 bytes')
     const many = guard()
     for (const name of ['a', 'b', 'c', 'd']) many.admit(name, 'file', 0)
-    expect(() => many.admit('e', 'file', 0)).toThrow('The archive has more than 4 files.')
+    expect(() => many.admit('e', 'file', 0)).toThrow(
+      'more than 4 files and folders. If you trust it, raise max_archive_files',
+    )
+    const deep = guard()
+    expect(() => deep.admit('a/b/c/d/e', 'file', 0)).toThrow('more than 4 files and folders')
   })
 })

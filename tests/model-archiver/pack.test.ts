@@ -259,7 +259,7 @@ describe('a mistake is refused and leaves nothing behind:', () => {
     const files = Array.from({ length: 10_001 }, (_, n) => [`many/${n}`, ''] as const)
     const folder = source(Object.fromEntries(files))
     const error = await failure(createArchive(options(folder, { extraFiles: [join(folder, 'many')] })))
-    expect(error.message).toContain('more than 10000 files')
+    expect(error.message).toContain('more than 10000 files and folders')
   })
 
   test('a folder that contains itself', async () => {

@@ -15,7 +15,13 @@ async function entry({ wanted, ready = 0, healthy = 0, exits = [] }: Workers) {
   const workers = { wanted, ready, healthy, describe: () => described }
   const models = [{ name: 'm', version: '1.0', workers }] as unknown as Model[]
   const host = { registered: () => models, replace: () => Promise.reject(new Error()) }
-  const repository = new Repository({ ...host, remove: () => Promise.resolve() }, undefined)
+  const repository = new Repository(
+    { ...host, remove: () => Promise.resolve() },
+    {
+      modelStore: undefined,
+      maxArchiveFiles: 1,
+    },
+  )
   const index = await repository.index()
   return index.map(({ state, reason }) => [state, reason])
 }

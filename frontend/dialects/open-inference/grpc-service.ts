@@ -83,7 +83,7 @@ export function modelInfer(
     }
     const { request: infer, reader } = callFor(request, call.metadata, deadlineOf(call), false)
     const sink = new UnaryInferSink(reader, target, deps.settings.maxResponseSize)
-    submitJob(deps.models, call, infer, sink)
+    submitJob(deps, call, infer, sink)
   } catch (thrown) {
     fail(ServeError.from(thrown))
   }
@@ -91,7 +91,7 @@ export function modelInfer(
 
 /** The first message tells who is asked, and whether the client expects Triton's answers. */
 function modelStreamInfer(deps: InferenceV2Deps, form: StreamForm, call: InferStream): void {
-  const stream = new StreamCall(call)
+  const stream = new StreamCall(call, deps.log)
   const none = (): void => {
     stream.fail(callError(new ServeError('INVALID_ARGUMENT', 'The stream held no request')))
   }
@@ -102,12 +102,13 @@ function modelStreamInfer(deps: InferenceV2Deps, form: StreamForm, call: InferSt
     return
   }
   call.once('end', none)
-  call.once('data', (first: ModelInferRequest) => {
+  const begin = (first: ModelInferRequest): void => {
     call.off('end', none)
     const shape = streamShape(call.metadata, first, form.shape)
     const handler = new (shape === 'triton' ? TritonStream : MlserverStream)(stream, deps, form)
     stream.attach(handler, first)
-  })
+  }
+  call.once('data', stream.guarded(begin))
 }
 
 async function metadataMessage({ models }: InferenceV2Deps, request: ModelRequest): Promise<object> {

@@ -1,6 +1,8 @@
 import type { AbandonReason } from '../../jobs/job.ts'
 import { cancelReason, endAtDeadline } from '../../edge/grpc/deadline.ts'
 import type { CallError } from '../torchserve/grpc-errors.ts'
+import { guarded } from '../../edge/grpc/guarded.ts'
+import type { GrpcLog } from '../../edge/grpc/log.ts'
 import { deadlineOf } from '../../edge/grpc/request.ts'
 import type { InferStream } from './grpc-deps.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
@@ -19,12 +21,16 @@ export interface StreamHandler {
 export class StreamCall {
   readonly call: InferStream
   readonly deadline: number | undefined
+  readonly #log: GrpcLog
+  readonly #onAccepted: () => void
   #handler: StreamHandler | undefined
   #full = false
   #over = false
 
-  constructor(call: InferStream) {
+  constructor(call: InferStream, log: GrpcLog) {
     this.call = call
+    this.#log = log
+    this.#onAccepted = this.guarded(() => this.#accepted())
     this.deadline = deadlineOf(call)
   }
 
@@ -36,15 +42,32 @@ export class StreamCall {
   attach(handler: StreamHandler, first: ModelInferRequest): void {
     this.#handler = handler
     const { call } = this
-    call.on('data', (message: ModelInferRequest) => {
+    const take = (message: ModelInferRequest): void => {
       if (!this.#over) handler.message(message)
-    })
-    call.on('end', () => {
+    }
+    const halfClose = (): void => {
       if (!this.#over) handler.halfClosed()
-    })
-    call.on('cancelled', () => this.#cancel(cancelReason(this.deadline)))
-    endAtDeadline(call, () => this.#cancel('deadline'))
-    handler.message(first)
+    }
+    call.on('data', this.guarded(take))
+    call.on('end', this.guarded(halfClose))
+    call.on(
+      'cancelled',
+      this.guarded(() => this.#cancel(cancelReason(this.deadline))),
+    )
+    endAtDeadline(
+      call,
+      this.guarded(() => this.#cancel('deadline')),
+    )
+    take(first)
+  }
+
+  /** A listener of this call; what it throws fails the call. */
+  guarded<Args extends unknown[]>(listener: (...args: Args) => void): (...args: Args) => void {
+    const fail = (error: CallError): void => {
+      this.#handler?.cancel('failed')
+      this.fail(error)
+    }
+    return guarded(this.#log, fail, listener)
   }
 
   /** False: the connection is full. */
@@ -88,7 +111,7 @@ export class StreamCall {
     this.#handler?.cancel(reason)
   }
 
-  readonly #onAccepted = (): void => {
+  #accepted(): void {
     if (!this.#full || this.call.writableLength > 0) return
     this.#full = false
     if (!this.#over) this.#handler?.drained()

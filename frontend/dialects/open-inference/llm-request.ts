@@ -2,6 +2,7 @@ import type { Dialect } from '../../../common/dialects.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import type { ModelStatus } from '../../models/operations.ts'
 import { type Operation, OPERATIONS } from '../openai/operations.ts'
 import { checkRequest } from '../openai/request.ts'
@@ -85,7 +86,10 @@ function toolFields(tensors: TextTensors): Fields {
 /** Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same meaning; what clients of Triton can send stands beside them. */
 function parameters({ parameters: given = {} }: InferRequest, operation: Operation): Fields {
   const { kwargs, llm_parameters: llm, embedding_parameters: embedding } = given
-  const own = FIELDS.filter((name) => given[name] !== undefined).map((name) => [name, value(given[name])])
+  const own = FIELDS.filter((name) => ownValue(given, name) !== undefined).map((name) => [
+    name,
+    value(ownValue(given, name)),
+  ])
   return {
     ...(Object.fromEntries(own) as Fields),
     ...objectOf('kwargs', kwargs),

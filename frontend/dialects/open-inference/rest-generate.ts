@@ -7,6 +7,7 @@ import { rawFromJson } from '../../../common/tensors/from-json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { checkParameters, elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { elementsJson } from '../../../common/tensors/to-json.ts'
+import { setOwn } from '../../../common/own-keys.ts'
 import type { Answer } from './answers.ts'
 import type { TensorMetadata } from './settings.ts'
 
@@ -33,7 +34,7 @@ export function generateRequest(
   for (const [name, given] of Object.entries({ ...checkParameters(parameters), ...others })) {
     const input = declared.find((each) => each.name === name)
     if (input !== undefined && isDatatype(input.datatype)) inputs.push(tensor(name, input.datatype, given))
-    else left[name] = given
+    else setOwn(left, name, given)
   }
   return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
 }

@@ -20,7 +20,7 @@ export function infer(state: RestState, res: ServerResponse, reply: SseReply, ro
   const { req } = res
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   const target = targetOf(state.models, route.model, route.version)
-  readDecoded(req, res, state.settings.maxRequestSize, (error, body) => {
+  readDecoded(state, res, (error, body) => {
     try {
       if (error !== undefined) throw error
       submit(state, req, reply, route, target, read(req, body, route.kind, target))

@@ -31,8 +31,12 @@ export class InferResponse implements UnaryTarget {
       return
     }
     gzip(body, (error, packed) => {
-      if (error === null) this.#reply.answer(head.status, contentType, packed, [...all, ...PACKED])
-      else this.fail(ServeError.from(error))
+      try {
+        if (error !== null) throw error
+        this.#reply.answer(head.status, contentType, packed, [...all, ...PACKED])
+      } catch (thrown) {
+        this.fail(ServeError.from(thrown))
+      }
     })
   }
 

@@ -8,7 +8,7 @@ import { tell, type Told } from './rest-reply.ts'
 
 /** `{"ready": true}` wants only what can answer; tritonclient sends no body at all. */
 export function index(state: RestState, res: ServerResponse, reply: SseReply): void {
-  readDecoded(res.req, res, state.settings.maxRequestSize, (error, body) => {
+  readDecoded(state, res, (error, body) => {
     const list = async (): Promise<Told> => {
       if (error !== undefined) throw error
       const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true

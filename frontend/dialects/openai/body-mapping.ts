@@ -58,7 +58,7 @@ class BodySink implements ReplySink {
     let room = true
     for (const event of text.split('\n\n')) {
       const data = event.replace(/^data: ?/, '').trim()
-      if (data !== '' && data !== DONE) room = this.#reply.event(data.replaceAll('\n', ' '))
+      if (data !== '' && data !== DONE) room = this.#reply.event(data)
     }
     if (last) this.close()
     return room

@@ -1,5 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
 import { isObject } from '../../../common/json.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 
 /** Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with the field as `param`. */
 export class Fields {
@@ -63,7 +64,7 @@ export class Fields {
 
   /** A text or token ids, or a list of these; returns how many. */
   prompts(name: string, max: number): number {
-    const value = this.#fields[name]
+    const value = ownValue(this.#fields, name)
     if (typeof value === 'string' || isTokens(value)) return 1
     const fits = (v: unknown): boolean =>
       Array.isArray(v) &&
@@ -80,7 +81,7 @@ export class Fields {
   }
 
   #check(name: string, required: boolean, rule: string, fits: (value: unknown) => boolean): void {
-    const value = this.#fields[name] ?? undefined
+    const value = ownValue(this.#fields, name) ?? undefined
     if (value === undefined ? required : !fits(value)) this.refuse(name, `it ${rule}`)
   }
 }

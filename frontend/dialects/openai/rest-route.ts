@@ -10,12 +10,12 @@ export interface OpenAIRoute {
   version?: string
 }
 
-const PATHS: Readonly<Record<string, Operation | 'images'>> = {
-  'chat/completions': 'chat',
-  completions: 'completions',
-  embeddings: 'embeddings',
-  'images/generations': 'images',
-}
+const PATHS: ReadonlyMap<string, Operation | 'images'> = new Map([
+  ['chat/completions', 'chat'],
+  ['completions', 'completions'],
+  ['embeddings', 'embeddings'],
+  ['images/generations', 'images'],
+])
 
 /**
  * The route of a path; undefined: it does not belong to the OpenAI API. Served under /v1, under /openai/v1 as KServe has it, and below one model's (or
@@ -30,7 +30,7 @@ export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefine
 function below(rest: readonly string[]): OpenAIRoute {
   // The path is decoded as a whole before it is split, so the slashes of an id stand here as slashes.
   if (rest[0] === 'models') return { operation: 'models', model: rest.slice(1).join('/') || undefined }
-  return { operation: PATHS[rest.join('/')] ?? 'unknown', model: undefined }
+  return { operation: PATHS.get(rest.join('/')) ?? 'unknown', model: undefined }
 }
 
 function belowModel([, models, model, ...rest]: readonly string[]): OpenAIRoute | undefined {
@@ -38,6 +38,6 @@ function belowModel([, models, model, ...rest]: readonly string[]): OpenAIRoute 
   const version = rest[0] === 'versions' && rest[1] !== '' ? rest[1] : undefined
   const [verb, ...named] = version === undefined ? rest : rest.slice(2)
   if (verb !== 'infer' && verb !== 'infer_stream') return undefined
-  const operation = PATHS[named.join('/')]
+  const operation = PATHS.get(named.join('/'))
   return operation === undefined ? undefined : { operation, model, version }
 }

@@ -66,7 +66,7 @@ function answer(
   }
   const { operation } = route
   if (operation === 'images') throw noImages()
-  readDecoded(req, res, state.settings.maxRequestSize, (error, body) => {
+  readDecoded(state, res, (error, body) => {
     try {
       if (error !== undefined) throw error
       submit(state, req, reply, { ...route, operation }, body)

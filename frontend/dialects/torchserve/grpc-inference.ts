@@ -33,7 +33,7 @@ export class InferenceService {
 
   constructor(deps: InferenceDeps) {
     this.#deps = deps
-    this.#takers = { models: { submit: this.#take }, authorizer: deps.authorizer }
+    this.#takers = { models: { submit: this.#take }, authorizer: deps.authorizer, log: deps.log }
   }
 
   /** The handlers by rpc name. */

@@ -4,7 +4,8 @@ import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import type { SequenceHeaders } from '../../jobs/sequence-headers.ts'
 import { cancelReason, endAtDeadline } from '../../edge/grpc/deadline.ts'
-import { sequenceError } from './grpc-errors.ts'
+import { sequenceError, type CallError } from './grpc-errors.ts'
+import { guarded } from '../../edge/grpc/guarded.ts'
 import { logFailure, type GrpcLog } from '../../edge/grpc/log.ts'
 import { deadlineOf, type PredictionsRequest } from '../../edge/grpc/request.ts'
 import { encodeSequenceError, encodeSequencePrediction } from './grpc-sequence-codec.ts'
@@ -27,6 +28,7 @@ export class SequenceCall {
   readonly #call: SequenceStream
   readonly #deps: SequenceCallDeps
   readonly #open = new Set<SequenceReply>()
+  readonly #onAccepted: () => void
   #halfClosed = false
   #full = false
   #over = false
@@ -34,13 +36,20 @@ export class SequenceCall {
   constructor(call: SequenceStream, deps: SequenceCallDeps) {
     this.#call = call
     this.#deps = deps
-    call.on('data', (message: PredictionsRequest) => this.#take(message))
-    call.on('end', () => {
+    const guard = <Args extends unknown[]>(listener: (...args: Args) => void) =>
+      guarded(deps.log, (error) => this.#fail(error), listener)
+    const halfClose = (): void => {
       this.#halfClosed = true
       this.#settle()
-    })
-    call.on('cancelled', () => this.#cancel(cancelReason(deadlineOf(call))))
-    endAtDeadline(call, () => this.#cancel('deadline'))
+    }
+    const leave = (): void => this.#cancel(cancelReason(deadlineOf(call)))
+    const expire = (): void => this.#cancel('deadline')
+    const take = (message: PredictionsRequest): void => this.#take(message)
+    this.#onAccepted = guard(() => this.#accepted())
+    call.on('data', guard(take))
+    call.on('end', guard(halfClose))
+    call.on('cancelled', guard(leave))
+    endAtDeadline(call, guard(expire))
   }
 
   /** False: the client's connection is full, the job hears `drained`. */
@@ -98,7 +107,14 @@ export class SequenceCall {
     this.#open.clear()
   }
 
-  readonly #onAccepted = (): void => {
+  #fail(error: CallError): void {
+    if (this.#over) return
+    this.#cancel('failed')
+    this.#call.emit('error', error)
+    this.#call.resume()
+  }
+
+  #accepted(): void {
     if (!this.#full || this.#call.writableLength > 0) return
     this.#full = false
     for (const reply of this.#open) reply.job!.drained()

@@ -1,6 +1,7 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import type { InferenceRequest } from '../../jobs/job.ts'
 import { isTrue, newSequenceId, type SequenceHeaders } from '../../jobs/sequence-headers.ts'
 import { inferenceRequest, type PredictionsRequest } from '../../edge/grpc/request.ts'
@@ -37,5 +38,5 @@ export function sequenceRequest(
 }
 
 function isMarked(message: PredictionsRequest, name: string): boolean {
-  return isTrue(message.input?.[name]?.toString())
+  return isTrue(ownValue(message.input ?? {}, name)?.toString())
 }

@@ -69,7 +69,7 @@ function predict(
   route: InferenceRoute,
   query: string,
 ): void {
-  readParts(res.req, res, state.settings.maxRequestSize, (error, parts) => {
+  readParts(state, res, (error, parts) => {
     if (error === undefined) submit(state, res, requestId, route, query, parts)
     else sendError(state, res, requestId, error)
   })

@@ -1,7 +1,9 @@
 import type { Context } from 'koa'
 import { ServeError } from '../../../common/errors.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import { readBody } from '../../edge/http/body.ts'
 import { mediaType } from '../../edge/http/request-headers.ts'
+import type { RestState } from '../../edge/http/rest-state.ts'
 
 /**
  * Parameters by name, as text. Numbers that do not parse, or do not fit 32 bits, count as absent and everything but `true` is
@@ -55,15 +57,15 @@ export function queryParams(ctx: Context): Params {
 }
 
 /** The query, or the JSON body alone if there is one. @throws ServeError MALFORMED_BODY, INVALID_ARGUMENT */
-export async function queryOrJsonParams(ctx: Context, maxBytes: number): Promise<Params> {
+export async function queryOrJsonParams(state: RestState, ctx: Context): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
-  const fields = parseObject(await jsonBody(ctx, maxBytes))
-  return new Params((name) => (Object.hasOwn(fields, name) ? fieldText(name, fields[name]) : undefined))
+  const fields = parseObject(await jsonBody(state, ctx))
+  return new Params((name) => fieldText(name, ownValue(fields, name)))
 }
 
-function jsonBody(ctx: Context, maxBytes: number): Promise<string> {
+function jsonBody(state: RestState, ctx: Context): Promise<string> {
   return new Promise((resolve, reject) => {
-    readBody(ctx.req, ctx.res, maxBytes, (error, body) => {
+    readBody(state, ctx.res, (error, body) => {
       if (error === undefined) resolve(body.toString())
       else reject(error)
     })

@@ -48,7 +48,7 @@ function list(state: RestState, ctx: RouterContext): void {
 
 async function register(state: RestState, ctx: RouterContext): Promise<void> {
   if (!state.settings.enableModelApi) throw apiDisabled()
-  const params = await queryOrJsonParams(ctx, state.settings.maxRequestSize)
+  const params = await queryOrJsonParams(state, ctx)
   const url = params.text('url')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const result = await state.models.register({

@@ -7,6 +7,7 @@ import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { answered, logAccess } from '../../edge/http/answered.ts'
 import { isFinalStatus } from './rest-errors.ts'
 import { ChunkWriter, latin1 } from '../../edge/http/chunk-writer.ts'
+import { guarded } from '../../edge/http/guarded.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from '../../edge/http/live-replies.ts'
 import { addCors, addHandlerHeaders, commonHeaders } from '../../edge/http/reply-headers.ts'
 import { logFailure } from '../../edge/http/log-failure.ts'
@@ -52,7 +53,7 @@ export class HttpReplySink implements ReplySink, LiveReply {
   clientLeft(): void {
     this.#ended = true
     if (this.#writer === undefined) logAccess(this.#state, this.#res, CLIENT_LEFT)
-    this.#job?.cancel('client left')
+    guarded(this.#state.log, this.#res, () => this.#job?.cancel('client left'))()
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
@@ -78,7 +79,8 @@ export class HttpReplySink implements ReplySink, LiveReply {
       return
     }
     this.#writer = new ChunkWriter(this.#res)
-    this.#res.on('drain', () => this.#job?.drained())
+    const drained = (): void => this.#job?.drained()
+    this.#res.on('drain', guarded(this.#state.log, this.#res, drained))
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {

@@ -25,7 +25,7 @@ export function workflowRouter(state: RestState): Router {
 async function register(state: RestState, ctx: RouterContext): Promise<void> {
   if (!state.settings.enableModelApi)
     throw new ServeError('INVALID_ARGUMENT', 'Registering new workflows is disabled.')
-  const params = await queryOrJsonParams(ctx, state.settings.maxRequestSize)
+  const params = await queryOrJsonParams(state, ctx)
   const url = params.text('url')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const status = await state.workflows.register({

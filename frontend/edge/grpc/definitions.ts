@@ -2,6 +2,7 @@ import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync, type Options, type PackageDefinition } from '@grpc/proto-loader'
 import { protoDir } from '../../package-info.ts'
 import type { StreamShape } from '../../dialects/open-inference/grpc-shape.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 
 const TORCHSERVE = 'org.pytorch.serve.grpc'
 const INFERENCE = `${TORCHSERVE}.inference.InferenceAPIsService`
@@ -71,7 +72,7 @@ function load(file: string, name: string, options: Options = {}): LoadedService 
   const definitions = loadSync(file, { keepCase: true, includeDirs: [protoDir], ...options })
   return {
     name,
-    definition: definitions[name] as ServiceDefinition,
+    definition: ownValue(definitions, name) as ServiceDefinition,
     descriptors: descriptorsOf(definitions),
     symbols: Object.keys(definitions),
   }

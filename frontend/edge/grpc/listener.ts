@@ -1,7 +1,15 @@
 import { lookup } from 'node:dns/promises'
+import type { Http2SecureServer, Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { isIPv6 } from 'node:net'
 import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
+import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ServedService } from './access.ts'
+import { CallGate, type StreamTaker } from './call-gate.ts'
+import { ConnectionGate } from './connection-gate.ts'
+import { http2ServersOf } from './http2-servers.ts'
+import type { GrpcLimits } from './limits.ts'
 
 /** Where a listener really listens. */
 export interface BoundAddress {
@@ -16,15 +24,40 @@ export interface GrpcTls {
   readonly cert: Buffer
 }
 
-/** One gRPC server on one address. */
-export class GrpcListener {
-  readonly server: Server
-  readonly #name: string
+interface GrpcListenerOptions {
+  /** Tells the listeners apart in errors. */
+  readonly name: string
+  readonly served: readonly ServedService[]
+  readonly authorizer: Authorizer
+  readonly limits: GrpcLimits
+  readonly accessLog: AccessLog | undefined
+  readonly grpc: ServerOptions
+}
 
-  /** `name` tells the listeners apart in errors. */
-  constructor(name: string, options: ServerOptions) {
+/** One gRPC server on one address. Its connections and calls pass its gates before grpc-js sees them. */
+export class GrpcListener {
+  readonly calls: CallGate
+  readonly connections: ConnectionGate
+  readonly #server: Server
+  readonly #name: string
+  readonly #limits: GrpcLimits
+
+  constructor({ name, served, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
     this.#name = name
-    this.server = new Server(options)
+    this.#limits = limits
+    this.calls = new CallGate(served, { authorizer, limits, accessLog })
+    this.connections = new ConnectionGate(limits)
+    this.#server = new Server({
+      ...grpc,
+      'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
+      ...(limits.grpcMaxConnectionIdle > 0 && {
+        'grpc.max_connection_idle_ms': limits.grpcMaxConnectionIdle * 1_000,
+      }),
+      interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
+    })
+    for (const { service, implementation } of served) {
+      this.#server.addService(service.definition, implementation)
+    }
   }
 
   /**
@@ -48,22 +81,47 @@ export class GrpcListener {
   /** No new connections or calls; resolves when the running calls have ended. */
   drain(): Promise<void> {
     return new Promise((resolve) => {
-      this.server.tryShutdown(() => resolve())
+      this.#server.tryShutdown(() => resolve())
     })
   }
 
   /** Breaks every connection now. Needs grpc-js's channelz: without it, 1.14 does not find the connections. */
   forceShutdown(): void {
-    this.server.forceShutdown()
+    this.#server.forceShutdown()
   }
 
   #bind(address: string, credentials: ServerCredentials): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.server.bindAsync(address, credentials, (error, bound) => {
-        if (error === null) resolve(bound)
-        else reject(error)
+      this.#server.bindAsync(address, credentials, (error, bound) => {
+        try {
+          if (error !== null) throw error
+          for (const server of http2ServersOf(this.#server)) this.#guard(server)
+          resolve(bound)
+        } catch (thrown) {
+          reject(thrown instanceof Error ? thrown : new Error(String(thrown)))
+        }
       })
     })
+  }
+
+  #guard(server: Http2Server | Http2SecureServer): void {
+    this.connections.guard(server)
+    server.updateSettings({
+      maxConcurrentStreams: this.#limits.grpcMaxConcurrentStreams,
+      maxHeaderListSize: this.#limits.grpcMaxMetadataSize,
+    })
+    const takers = server.listeners('stream') as StreamTaker[]
+    server.removeAllListeners('stream')
+    server.on(
+      'stream',
+      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+        const letIn = (): void => {
+          for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+        }
+        const isLetIn = this.calls.take(stream, headers, rawHeaders, letIn)
+        if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+      },
+    )
   }
 }
 
@@ -73,16 +131,16 @@ function credentialsFor(tls: GrpcTls | undefined): ServerCredentials {
   return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }], false)
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the address is already in use',
-  EACCES: 'permission denied',
-  EADDRNOTAVAIL: 'this machine does not have that address',
-  ENOTFOUND: 'the host name is unknown',
-}
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['EADDRINUSE', 'the address is already in use'],
+  ['EACCES', 'permission denied'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address'],
+  ['ENOTFOUND', 'the host name is unknown'],
+])
 
 /** grpc-js keeps the system's error only as text: `No address added ... errors: [listen EADDRINUSE: ...]`. */
 function reason(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause)
   const code = /\bE[A-Z]{3,}\b/.exec(message)?.[0] ?? ''
-  return REASONS[code] ?? message
+  return REASONS.get(code) ?? message
 }

@@ -1,3 +1,6 @@
+import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
+import { guarded } from './guarded.ts'
+import type { GrpcLog } from './log.ts'
 import { status as Status, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { LoadedService } from './definitions.ts'
 import { readDescriptor, withImports, type FileDescriptor } from './file-descriptor.ts'
@@ -18,19 +21,24 @@ type Stream = ServerDuplexStream<ReflectionRequest, object>
  * Server reflection: tools learn from the server which services it has. Asks for no token, as the API description of REST does not.
  * One file stands for each package.
  */
-export function reflectionService(services: readonly LoadedService[]): UntypedServiceImplementation {
+export function reflectionService(
+  services: readonly LoadedService[],
+  log: GrpcLog,
+): UntypedServiceImplementation {
   const files = describedFiles(services)
   const symbols = new Set(services.flatMap((service) => service.symbols))
   const names = services.map(({ name }) => ({ name }))
   return {
     ServerReflectionInfo: (call: Stream) => {
-      call.on('data', (request: ReflectionRequest) => {
+      const take = (request: ReflectionRequest): void => {
         const reply = { valid_host: request.host ?? '', original_request: request, ...answer(request) }
         // A client that asks on without reading waits for what it has asked.
         if (call.write(reply)) return
         call.pause()
         call.once('drain', () => call.resume())
-      })
+      }
+      const fail = (error: CallError): void => void call.emit('error', error)
+      call.on('data', guarded(log, fail, take))
       call.on('end', () => call.end())
     },
   }

@@ -42,19 +42,15 @@ export function deadlineOf(call: { getDeadline(): Deadline }): number | undefine
 
 /** Without content types, so that the handler gets bytes, as in TorchServe. */
 function inputParts(input: Record<string, Buffer>): InputPart[] {
-  const names = Object.keys(input)
-  if (names.length > MAX_PARTS) throw tooManyParts()
-  const parts: InputPart[] = []
-  for (const name of names) parts.push({ name, data: input[name]! })
-  return parts
+  const inputs = Object.entries(input)
+  if (inputs.length > MAX_PARTS) throw tooManyParts()
+  return inputs.map(([name, data]) => ({ name, data }))
 }
 
 /** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
 export function requestHeaders(metadata: Metadata): string {
   let lines = ''
-  const values = metadata.getMap()
-  for (const name of Object.keys(values)) {
-    const value = values[name]
+  for (const [name, value] of Object.entries(metadata.getMap())) {
     if (typeof value === 'string' && !isWithheld(name)) lines += headerLine(name, value)
   }
   return lines

@@ -1,11 +1,18 @@
-import { setLogger, type ServerOptions, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { isServerReady } from '../../models/readiness.ts'
 import type { SequenceSettings } from '../../jobs/sequence-headers.ts'
-import { loadInferenceV2, loadOpenInference, loadServices, type LoadedService } from './definitions.ts'
+import { loadInferenceV2, loadOpenInference, loadServices } from './definitions.ts'
+import {
+  forAll,
+  forInferenceV2,
+  withInferenceToken,
+  withManagementToken,
+  type ServedService,
+} from './access.ts'
 import { accessLogged } from './access-log.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { eagerCalls } from './eager-call.ts'
@@ -15,6 +22,7 @@ import type { StreamShape } from '../../dialects/open-inference/grpc-shape.ts'
 import { InferenceService } from '../../dialects/torchserve/grpc-inference.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
 import type { GrpcLog } from './log.ts'
+import type { GrpcLimits } from './limits.ts'
 import { managementService } from '../../dialects/torchserve/grpc-management.ts'
 import { openInferenceService } from '../../dialects/torchserve/open-inference/grpc-service.ts'
 import { reflectionService } from './reflection.ts'
@@ -38,6 +46,7 @@ export type GrpcSettings = Pick<
   | 'enableModelApi'
   | 'openInferenceProtocol'
 > &
+  GrpcLimits &
   SequenceSettings
 
 interface GrpcDeps {
@@ -69,8 +78,10 @@ export function createGrpcServers(deps: GrpcDeps): GrpcServers {
 
 /** The inference and the management service, each on a listener of its own. */
 export class GrpcServers {
+  readonly #log: GrpcLog
   readonly #settings: GrpcSettings
-  readonly #inference: GrpcListener
+  /** The listener of the inference API. */
+  readonly inference: GrpcListener
   readonly #management: GrpcListener
   readonly #openInference: GrpcListener | undefined
   readonly #triton: GrpcListener | undefined
@@ -83,28 +94,53 @@ export class GrpcServers {
     const logged = accessLogged(deps.accessLog)
     const options = serverOptions(settings)
     this.#settings = settings
-    this.#inference = new GrpcListener('gRPC inference', {
-      ...options,
-      ...connectionAge(
-        settings.grpcInferenceMaxConnectionAgeMs,
-        settings.grpcInferenceMaxConnectionAgeGraceMs,
-      ),
-      interceptors: [...logged, eagerCalls(services.inference.name)],
+    this.#log = deps.log
+    const inference: ServedService[] = [
+      {
+        service: services.inference,
+        implementation: new InferenceService(deps).implementation(),
+        access: withInferenceToken,
+      },
+    ]
+    if (settings.openInferenceProtocol) {
+      const implementation = openInferenceService(deps)
+      inference.push({ service: loadOpenInference(), implementation, access: withInferenceToken })
+    }
+    this.inference = new GrpcListener({
+      ...deps,
+      name: 'gRPC inference',
+      served: this.#withHealth(inference, services, () => isServerReady(models)),
+      limits: settings,
+      accessLog: deps.accessLog,
+      grpc: {
+        ...options,
+        ...connectionAge(
+          settings.grpcInferenceMaxConnectionAgeMs,
+          settings.grpcInferenceMaxConnectionAgeGraceMs,
+        ),
+        interceptors: [...logged, eagerCalls(services.inference.name)],
+      },
     })
-    const served: Served[] = [[services.inference, new InferenceService(deps).implementation()]]
-    if (settings.openInferenceProtocol) served.push([loadOpenInference(), openInferenceService(deps)])
-    this.#serve(this.#inference, served, services, () => isServerReady(models))
-    this.#management = new GrpcListener('gRPC management', {
-      ...options,
-      ...connectionAge(
-        settings.grpcManagementMaxConnectionAgeMs,
-        settings.grpcManagementMaxConnectionAgeGraceMs,
-      ),
-      interceptors: logged,
+    const management = {
+      service: services.management,
+      implementation: managementService(deps),
+      access: withManagementToken,
+    }
+    this.#management = new GrpcListener({
+      ...deps,
+      name: 'gRPC management',
+      served: this.#withHealth([management], services, () => Promise.resolve(true)),
+      limits: settings,
+      accessLog: deps.accessLog,
+      grpc: {
+        ...options,
+        ...connectionAge(
+          settings.grpcManagementMaxConnectionAgeMs,
+          settings.grpcManagementMaxConnectionAgeGraceMs,
+        ),
+        interceptors: logged,
+      },
     })
-    this.#serve(this.#management, [[services.management, managementService(deps)]], services, () =>
-      Promise.resolve(true),
-    )
     this.#openInference = this.#openV2(deps, 'mlserver', settings.openInferenceGrpcPort, services)
     this.#triton = this.#openV2(deps, 'triton', settings.tritonGrpcPort, services)
   }
@@ -119,14 +155,19 @@ export class GrpcServers {
     if (port === undefined) return undefined
     const { mlserver, triton } = loadInferenceV2()
     const encode = { mlserver: mlserver.encodeStreamed, triton: triton.encodeStreamed }
-    const listener = new GrpcListener(`gRPC Open Inference (${shape})`, {
-      ...serverOptions(deps.settings),
-      interceptors: accessLogged(deps.accessLog),
+    const served: ServedService = {
+      service: shape === 'mlserver' ? mlserver : triton,
+      implementation: inferenceV2Service(deps, { shape, encode }),
+      access: forInferenceV2,
+    }
+    return new GrpcListener({
+      ...deps,
+      name: `gRPC Open Inference (${shape})`,
+      served: this.#withHealth([served], common, () => isServerReady(deps.models)),
+      limits: deps.settings,
+      accessLog: deps.accessLog,
+      grpc: { ...serverOptions(deps.settings), interceptors: accessLogged(deps.accessLog) },
     })
-    const service = shape === 'mlserver' ? mlserver : triton
-    const implementation = inferenceV2Service(deps, { shape, encode })
-    this.#serve(listener, [[service, implementation]], common, () => isServerReady(deps.models))
-    return listener
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; then neither listens. */
@@ -134,7 +175,7 @@ export class GrpcServers {
     const { grpcInferenceAddress, grpcInferencePort, grpcManagementAddress, grpcManagementPort } =
       this.#settings
     try {
-      const inference = await this.#inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
+      const inference = await this.inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
       const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort, tls)
       return { inference, management, ...(await this.#listenV2(tls)) }
     } catch (error) {
@@ -163,32 +204,31 @@ export class GrpcServers {
   }
 
   #listeners(): GrpcListener[] {
-    const all = [this.#inference, this.#management, this.#openInference, this.#triton]
+    const all = [this.inference, this.#management, this.#openInference, this.#triton]
     return all.filter((listener) => listener !== undefined)
   }
 
-  /** Adds services to a listener, and health and reflection for them. */
-  #serve(
-    { server }: GrpcListener,
-    served: readonly Served[],
+  /** The services, and health and reflection for them. */
+  #withHealth(
+    served: readonly ServedService[],
     { health, reflection, reflectionAlpha }: ReturnType<typeof loadServices>,
     isServing: () => Promise<boolean>,
-  ): void {
-    for (const [{ definition }, implementation] of served) server.addService(definition, implementation)
-    const own = served.map(([service]) => service)
+  ): ServedService[] {
+    const own = served.map(({ service }) => service)
     const healthService = new HealthService(
       own.map(({ name }) => name),
       isServing,
     )
     this.#health.push(healthService)
-    server.addService(health.definition, healthService.implementation())
-    const reflected = reflectionService([...own, health, reflection, reflectionAlpha])
-    server.addService(reflection.definition, reflected)
-    server.addService(reflectionAlpha.definition, reflected)
+    const reflected = reflectionService([...own, health, reflection, reflectionAlpha], this.#log)
+    return [
+      ...served,
+      { service: health, implementation: healthService.implementation(), access: forAll },
+      { service: reflection, implementation: reflected, access: forAll },
+      { service: reflectionAlpha, implementation: reflected, access: forAll },
+    ]
   }
 }
-
-type Served = readonly [LoadedService, UntypedServiceImplementation]
 
 function serverOptions(settings: GrpcSettings): ServerOptions {
   return {

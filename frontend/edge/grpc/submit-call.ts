@@ -5,6 +5,8 @@ import { Job, type InferenceRequest } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import { cancelReason } from './deadline.ts'
+import { guarded } from './guarded.ts'
+import type { GrpcLog } from './log.ts'
 import { authorize } from './token.ts'
 
 /** The parts of a grpc-js call that are used here. */
@@ -25,14 +27,14 @@ interface CallReply extends ReplySink {
  * failed already.
  */
 export function submitCall<Call extends IncomingCall>(
-  { models, authorizer }: { models: Submitter; authorizer: Authorizer },
+  { models, authorizer, log }: { models: Submitter; authorizer: Authorizer; log: GrpcLog },
   call: Call,
   reply: CallReply,
   toRequest: (call: Call) => InferenceRequest,
 ): Job | undefined {
   try {
     authorize(authorizer, 'inference', call)
-    return submitJob(models, call, toRequest(call), reply)
+    return submitJob({ models, log }, call, toRequest(call), reply)
   } catch (thrown) {
     reply.fail(ServeError.from(thrown))
     return undefined
@@ -41,7 +43,7 @@ export function submitCall<Call extends IncomingCall>(
 
 /** The same for a request that has been admitted. @throws ServeError, see ModelOperations.submit */
 export function submitJob(
-  models: Submitter,
+  { models, log }: { models: Submitter; log: GrpcLog },
   call: IncomingCall,
   request: InferenceRequest,
   reply: CallReply,
@@ -50,8 +52,13 @@ export function submitJob(
   reply.job = job
   models.submit(job)
   // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
-  call.on('cancelled', () => {
+  const leave = (): void => {
     if (!job.ended) job.cancel(cancelReason(request.deadline))
-  })
+  }
+  call.on('cancelled', guarded(log, overAlready, leave))
   return job
+}
+
+function overAlready(): void {
+  // Nobody hears an answer any more.
 }

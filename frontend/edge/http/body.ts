@@ -1,9 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import type { InputPart } from '../../jobs/job.ts'
+import { BodyCollector } from './body-collector.ts'
 import { parseForm } from './form.ts'
+import { guarded } from './guarded.ts'
 import { parseMultipart } from './multipart.ts'
-import { hasBody, mediaType } from './request-headers.ts'
+import { declaredLength, hasBody, mediaType } from './request-headers.ts'
+import type { RestState } from './rest-state.ts'
 
 type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
 
@@ -13,22 +16,18 @@ const NO_BYTES = Buffer.alloc(0)
  * The body as the handler's inputs (spec 1.6): fields of a form, or one part `body`. Calls back at once when there is no body.
  * Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
  */
-export function readParts(
-  req: IncomingMessage,
-  res: ServerResponse,
-  maxBytes: number,
-  done: PartsCallback,
-): void {
+export function readParts(state: RestState, res: ServerResponse, done: PartsCallback): void {
+  const { req } = res
   const header = req.headers['content-type']
   const contentType = mediaType(header)
   if (!hasBody(req)) {
     done(undefined, [{ name: 'body', contentType, data: NO_BYTES }])
     return
   }
-  readBody(req, res, maxBytes, (error, body) => {
+  readBody(state, res, (error, body) => {
     if (error !== undefined) done(error, [])
     else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
-    else parseBody(body, header!, contentType, done)
+    else parseBody(body, header!, contentType, guarded(state.log, res, done))
   })
 }
 
@@ -45,30 +44,34 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
   }
 }
 
-/** Reads a whole body; sends `100 Continue` first if the client waits for it. When the client leaves before, `done` is never called. */
+/**
+ * Reads a whole body of at most max_request_size; sends `100 Continue` first if the client waits for it. The
+ * bytes are joined as they come, so that many small pieces take no more memory than one large one. When the
+ * client leaves before, `done` is never called.
+ */
 export function readBody(
-  req: IncomingMessage,
+  { log, settings }: RestState,
   res: ServerResponse,
-  maxBytes: number,
   done: (error: ServeError | undefined, body: Buffer) => void,
 ): void {
+  const { req } = res
   if (req.headers.expect !== undefined) res.writeContinue()
-  const chunks: Buffer[] = []
-  let bytes = 0
+  const body = new BodyCollector(Math.min(settings.maxRequestSize, declaredLength(req)))
   let finished = false
   const finish = (error: ServeError | undefined): void => {
     if (finished) return
     finished = true
-    done(error, error !== undefined ? NO_BYTES : chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    done(error, error === undefined ? body.bytes() : NO_BYTES)
   }
-  req.on('data', (chunk: Buffer) => {
-    bytes += chunk.byteLength
-    if (bytes <= maxBytes) chunks.push(chunk)
-    else finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
-  })
-  req.on('end', () => {
-    finish(undefined)
-  })
+  const take = (chunk: Buffer): void => {
+    if (finished || body.add(chunk)) return
+    finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+  }
+  req.on('data', guarded(log, res, take))
+  req.on(
+    'end',
+    guarded(log, res, () => finish(undefined)),
+  )
 }
 
 function readForm(body: Buffer, done: PartsCallback): void {

@@ -1,44 +1,80 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { gunzip, inflate, type InputType } from 'node:zlib'
+import { createGunzip, createInflate, type Gunzip, type Inflate } from 'node:zlib'
 import { ServeError } from '../../../common/errors.ts'
-import { hasBody } from './request-headers.ts'
+import { BodyCollector } from './body-collector.ts'
 import { readBody } from './body.ts'
+import { guarded } from './guarded.ts'
+import { hasBody } from './request-headers.ts'
+import type { RestState } from './rest-state.ts'
 
 type Done = (error: ServeError | undefined, body: Buffer) => void
-type Inflate = (
-  data: InputType,
-  options: { maxOutputLength: number },
-  done: (error: Error | null, data: Buffer) => void,
-) => void
+type CreateDecoder = () => Gunzip | Inflate
 
 const NO_BYTES = Buffer.alloc(0)
-const ENCODINGS: Readonly<Record<string, Inflate>> = { gzip: gunzip, 'x-gzip': gunzip, deflate: inflate }
+const DECODERS: ReadonlyMap<string, CreateDecoder> = new Map<string, CreateDecoder>([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['deflate', createInflate],
+])
 
 /**
- * The body as it was before compression, both limited by `maxBytes`; the request then says nothing of it any more. Not for TorchServe's
- * routes, where handlers unpack for themselves. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
+ * The body as it was before compression, both limited by max_request_size; the request then says nothing of
+ * it any more. Not for TorchServe's routes, where handlers unpack for themselves. Fails with
+ * PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
  */
-export function readDecoded(req: IncomingMessage, res: ServerResponse, maxBytes: number, done: Done): void {
+export function readDecoded(state: RestState, res: ServerResponse, done: Done): void {
+  const { req } = res
   if (!hasBody(req)) {
     done(undefined, NO_BYTES)
     return
   }
   const encoding = req.headers['content-encoding']?.toLowerCase() ?? 'identity'
-  const decode = ENCODINGS[encoding]
-  if (decode === undefined && encoding !== 'identity') {
+  const createDecoder = DECODERS.get(encoding)
+  if (createDecoder === undefined && encoding !== 'identity') {
     done(new ServeError('UNSUPPORTED_ENCODING', 'The content encoding must be gzip or deflate'), NO_BYTES)
     return
   }
-  readBody(req, res, maxBytes, (error, body) => {
-    if (error !== undefined || decode === undefined) {
+  readBody(state, res, (error, body) => {
+    if (error !== undefined || createDecoder === undefined) {
       done(error, body)
       return
     }
     withoutEncoding(req)
-    decode(body, { maxOutputLength: maxBytes }, (failed, data) => {
-      done(failed === null ? undefined : refusal(failed), failed === null ? data : NO_BYTES)
-    })
+    decode(state, res, createDecoder(), body, done)
   })
+}
+
+/** Joins what is unpacked as it comes: zlib's own function keeps all pieces and the whole beside them. */
+function decode(
+  { log, settings }: RestState,
+  res: ServerResponse,
+  decoder: Gunzip | Inflate,
+  body: Buffer,
+  done: Done,
+): void {
+  const decoded = new BodyCollector(settings.maxRequestSize)
+  let finished = false
+  const finish = (error: ServeError | undefined): void => {
+    if (finished) return
+    finished = true
+    decoder.destroy()
+    done(error, error === undefined ? decoded.bytes() : NO_BYTES)
+  }
+  const take = (piece: Buffer): void => {
+    if (finished || decoded.add(piece)) return
+    finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+  }
+  const refuse = (cause: Error): void => {
+    const why = 'The body is not compressed as its Content-Encoding says'
+    finish(new ServeError('MALFORMED_BODY', why, { cause }))
+  }
+  decoder.on('data', guarded(log, res, take))
+  decoder.on('error', guarded(log, res, refuse))
+  decoder.on(
+    'end',
+    guarded(log, res, () => finish(undefined)),
+  )
+  decoder.end(body)
 }
 
 /** A handler that saw the header would unpack what is unpacked already. */
@@ -47,13 +83,4 @@ function withoutEncoding({ headers, rawHeaders }: IncomingMessage): void {
   for (let i = rawHeaders.length - 2; i >= 0; i -= 2) {
     if (rawHeaders[i]!.toLowerCase() === 'content-encoding') rawHeaders.splice(i, 2)
   }
-}
-
-function refusal(cause: NodeJS.ErrnoException): ServeError {
-  if (cause.code === 'ERR_BUFFER_TOO_LARGE') {
-    return new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
-  }
-  return new ServeError('MALFORMED_BODY', 'The body is not compressed as its Content-Encoding says', {
-    cause,
-  })
 }

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import { ServeError } from '../../../common/errors.ts'
 import type { InputPart } from '../../jobs/job.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import { BodyCollector } from './body-collector.ts'
 
 type Done = (error: ServeError | undefined, parts: InputPart[]) => void
 
@@ -45,23 +46,40 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
     end(malformed('there is no boundary', cause))
     return
   }
-  parser.on('field', (name: string | undefined, value) => {
+  const refuse = (cause: unknown): void => end(malformed('its parts cannot be told apart', cause))
+  const takeField = (name: string | undefined, value: string): void => {
     const part = add(name, undefined)
     if (part !== undefined) part.data = Buffer.from(value, encoding)
-  })
-  parser.on('file', (name: string | undefined, file, info) => {
+  }
+  const takeFile = (name: string | undefined, file: Readable, info: FileInfo): void => {
     // Before anything can end the parser, which fails the file: an error that nobody hears ends the process.
     file.on('error', () => undefined)
     const part = add(name, fileType(info))
     if (part === undefined) file.resume()
-    else collect(file, part)
-  })
-  parser.on('error', (cause) => end(malformed('its parts cannot be told apart', cause)))
+    else collect(file, part, refuse)
+  }
+  parser.on('field', caught(refuse, takeField))
+  parser.on('file', caught(refuse, takeFile))
+  parser.on('error', refuse)
   parser.on('close', () => end(undefined))
   try {
     parser.end(body)
   } catch (cause) {
-    end(malformed('its parts cannot be told apart', cause))
+    refuse(cause)
+  }
+}
+
+/** What a listener throws goes to `refuse`: nothing else catches it. */
+function caught<Args extends unknown[]>(
+  refuse: (cause: unknown) => void,
+  listener: (...args: Args) => void,
+): (...args: Args) => void {
+  return (...args) => {
+    try {
+      listener(...args)
+    } catch (cause) {
+      refuse(cause)
+    }
   }
 }
 
@@ -80,12 +98,14 @@ function fileType(info: FileInfo): string | undefined {
   return info.filename === undefined ? undefined : info.mimeType
 }
 
-function collect(file: Readable, part: InputPart): void {
-  const chunks: Buffer[] = []
-  file.on('data', (chunk: Buffer) => chunks.push(chunk))
-  file.on('end', () => {
-    part.data = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-  })
+function collect(file: Readable, part: InputPart, refuse: (cause: unknown) => void): void {
+  const content = new BodyCollector(Infinity)
+  const take = (piece: Buffer): void => void content.add(piece)
+  const keep = (): void => {
+    part.data = content.bytes()
+  }
+  file.on('data', caught(refuse, take))
+  file.on('end', caught(refuse, keep))
 }
 
 function malformed(why: string, cause?: unknown): ServeError {

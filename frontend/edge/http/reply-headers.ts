@@ -48,10 +48,10 @@ const RESERVED: ReadonlySet<string> = new Set([
 /** Adds the handler's headers and the content type. */
 export function addHandlerHeaders(flat: string[], head: ReplyHead): void {
   if (head.contentType !== undefined) flat.push('content-type', head.contentType)
-  for (const name in head.headers) {
+  for (const [name, value] of Object.entries(head.headers)) {
     const lower = name.toLowerCase()
     if (RESERVED.has(lower) || (lower === 'content-type' && head.contentType !== undefined)) continue
-    flat.push(name, head.headers[name]!)
+    flat.push(name, value)
   }
 }
 

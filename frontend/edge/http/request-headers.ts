@@ -47,8 +47,13 @@ export function hasBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0'
 }
 
+/** What the client says that its body has, in bytes; Infinity: it does not say. */
+export function declaredLength(req: IncomingMessage): number {
+  return Number(req.headers['content-length'] ?? Infinity)
+}
+
 /** Whether the client says itself that its body is over the limit. */
 export function declaresTooLarge(req: IncomingMessage, maxBytes: number): boolean {
-  const length = req.headers['content-length']
-  return length !== undefined && Number(length) > maxBytes
+  const length = declaredLength(req)
+  return length !== Infinity && length > maxBytes
 }

@@ -122,17 +122,17 @@ function isStale(error: unknown, path: string): Promise<boolean> {
   })
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the address is already in use',
-  EACCES: 'permission denied',
-  EADDRNOTAVAIL: 'this machine does not have that address',
-  ENOTFOUND: 'the host name is unknown',
-  ENOENT: 'the folder does not exist',
-}
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['EADDRINUSE', 'the address is already in use'],
+  ['EACCES', 'permission denied'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address'],
+  ['ENOTFOUND', 'the host name is unknown'],
+  ['ENOENT', 'the folder does not exist'],
+])
 
 function refusal(name: string, address: ListenAddress, error: unknown): ServeError {
   const code = codeOf(error) ?? 'unknown error'
-  const why = REASONS[code] ?? code
+  const why = REASONS.get(code) ?? code
   const where = formatListenAddress(address)
   return new ServeError('CONFIG', `The ${name} listener cannot use ${where}: ${why}`, { cause: error })
 }

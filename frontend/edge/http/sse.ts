@@ -4,6 +4,7 @@ import type { ServeError } from '../../../common/errors.ts'
 import type { AbandonReason } from '../../jobs/job.ts'
 import { answered, logAccess } from './answered.ts'
 import { ChunkWriter } from './chunk-writer.ts'
+import { guarded } from './guarded.ts'
 import { beatFor, stopBeat, type Beating } from './heartbeat.ts'
 import { addLiveReply, removeLiveReply, type LiveReply } from './live-replies.ts'
 import { logFailure } from './log-failure.ts'
@@ -16,6 +17,15 @@ const CLIENT_LEFT = 499
 
 /** How long a finished answer may lie unread. */
 const UNREAD_LIMIT_MS = 60_000
+
+/**
+ * Each of them ends a line of an event stream (WHATWG HTML, server-sent events): what follows would be a
+ * field, or an event, of the handler's making.
+ */
+const LINE_ENDS = /[\r\n]/g
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+const SPACE = 0x20
 
 const HEARTBEAT = Buffer.from(': keep-alive\n\n')
 
@@ -72,7 +82,7 @@ export class SseReply implements LiveReply, Beating {
     this.#ended = true
     stopBeat(this)
     if (this.#writer === undefined) logAccess(this.#state, this.#res, CLIENT_LEFT)
-    this.#source?.cancel('client left')
+    guarded(this.#state.log, this.#res, () => this.#source?.cancel('client left'))()
   }
 
   /** Sends the head of a stream: status 200. `headers` are further names and values, one after the other. */
@@ -85,18 +95,19 @@ export class SseReply implements LiveReply, Beating {
     this.#res.writeHead(200, head)
     answered(this.#state, this.#res, 200)
     this.#writer = new ChunkWriter(this.#res)
-    this.#res.on('drain', () => this.#source?.drained())
+    const drained = (): void => this.#source?.drained()
+    this.#res.on('drain', guarded(this.#state.log, this.#res, drained))
     if (this.heartbeatMs > 0) beatFor(this)
   }
 
   /**
-   * One event; `data` is a text without line ends, as JSON.stringify makes it. Opens the stream if need be.
+   * One event; a line end in `data` becomes a space, which is the same in JSON. Opens the stream if need be.
    * False: the connection is full, the source will hear `drained`.
    */
   event(data: string): boolean {
     if (this.#ended) return true
     this.open()
-    return this.#write(Buffer.from(`data: ${data}\n\n`))
+    return this.#write(Buffer.from(`data: ${data.replace(LINE_ENDS, ' ')}\n\n`))
   }
 
   /** The same for a text that is bytes already: from..to of `chunk`, which is not kept. */
@@ -106,6 +117,7 @@ export class SseReply implements LiveReply, Beating {
     const event = Buffer.allocUnsafe(to - from + 8)
     event.write('data: ', 0, 'latin1')
     event.set(chunk.subarray(from, to), 6)
+    withoutLineEnds(event, 6, to - from + 6)
     event.write('\n\n', to - from + 6, 'latin1')
     return this.#write(event)
   }
@@ -162,5 +174,13 @@ export class SseReply implements LiveReply, Beating {
 
   #limitFlush(): void {
     if (this.#socket.writableNeedDrain) this.#socket.setTimeout(UNREAD_LIMIT_MS)
+  }
+}
+
+function withoutLineEnds(event: Buffer, from: number, to: number): void {
+  for (const lineEnd of [CARRIAGE_RETURN, LINE_FEED]) {
+    for (let at = event.indexOf(lineEnd, from); at !== -1 && at < to; at = event.indexOf(lineEnd, at + 1)) {
+      event[at] = SPACE
+    }
   }
 }

@@ -1,4 +1,5 @@
 import type { MetricMessage, MetricSpec } from '../../../protocol/messages.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import type { MetricFamily } from './family.ts'
 import { HOST } from './server-metrics.ts'
 
@@ -30,12 +31,13 @@ export class HandlerMetrics {
     const family = this.#families.get(name) ?? this.#detect(message)
     if (family === undefined) return
     const names = family.labelNames.slice(0, -1)
-    const missing = names.find((each) => dimensions[each] === undefined)
-    if (missing !== undefined) {
-      this.#options.warn(`Metric ${name} is left out: it came without its dimension ${missing}`)
+    const values = names.map((each) => ownValue(dimensions, each))
+    const missing = values.indexOf(undefined)
+    if (missing !== -1) {
+      this.#options.warn(`Metric ${name} is left out: it came without its dimension ${names[missing]!}`)
       return
     }
-    const series = family.series([...names.map((each) => dimensions[each]!), HOST])
+    const series = family.series([...(values as string[]), HOST])
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
         this.#options.warn(`Counter ${name}: negative values are left out`)

@@ -7,11 +7,11 @@ import type { MetricKind, MetricMessage } from '../../../protocol/messages.ts'
 const LINE =
   /^(?:INFO > )?\[METRICS\]([\w\s]+)\.([\w\s]+):([0-9\-,.e]+)\|#([^|]*)(?:\|#type:([^|,]+))?\|#hostname:([^,]+),([^,]+)(?:,(.*))?$/
 
-const KINDS: Readonly<Record<string, MetricKind>> = {
-  COUNTER: 'counter',
-  GAUGE: 'gauge',
-  HISTOGRAM: 'histogram',
-}
+const KINDS: ReadonlyMap<string, MetricKind> = new Map([
+  ['COUNTER', 'counter'],
+  ['GAUGE', 'gauge'],
+  ['HISTOGRAM', 'histogram'],
+])
 
 /** Whether a line of a worker's output is marked as a metric. */
 export function isMetricLine(line: string): boolean {
@@ -21,7 +21,7 @@ export function isMetricLine(line: string): boolean {
 /** Parses a line; undefined: it is not a metric. */
 export function parseMetricLine(line: string): MetricMessage | undefined {
   const [whole, name, unit, text, dimensions, type = 'COUNTER', , , requestId = ''] = LINE.exec(line) ?? []
-  const kind = KINDS[type]
+  const kind = KINDS.get(type)
   const value = Number(text)
   if (whole === undefined || kind === undefined || !Number.isFinite(value)) return undefined
   return {

@@ -1,4 +1,5 @@
 import { ServeError, type ErrorCode } from '../../../common/errors.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 
 /** What TorchServe's worker says when something went wrong (spec 1.3); any other text is a PredictionException of the handler. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
@@ -12,7 +13,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
 /** The error of a reply. */
 export function answerError(status: number, message: string): ServeError {
   const key = `${status} ${message}`
-  const known = Object.hasOwn(CODES, key) ? CODES[key] : undefined
+  const known = ownValue(CODES, key)
   return known === undefined
     ? new ServeError('HANDLER_REJECTED', message, { status })
     : new ServeError(known, message)

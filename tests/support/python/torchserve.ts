@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -80,6 +81,7 @@ export class TorchServe {
     const server = new TorchServe(child, ports, output)
     try {
       for (const model of models) await server.#ready(model)
+      await server.#listens(ports.grpcInference)
     } catch (error) {
       await server.stop()
       throw error
@@ -98,6 +100,16 @@ export class TorchServe {
     const exit = once(this.#child, 'exit')
     process.kill(-this.#child.pid!, 'SIGKILL')
     await exit
+  }
+
+  /** Its gRPC API opens after REST, by which models are seen to be ready. */
+  async #listens(port: number): Promise<void> {
+    const end = performance.now() + START_LIMIT_MS
+    while (!(await accepts(port))) {
+      if (performance.now() > end || this.#child.exitCode !== null)
+        throw new Error(`TorchServe did not open port ${port}:\n${this.#output.join('')}`)
+      await wait(200)
+    }
   }
 
   async #ready(model: string): Promise<void> {
@@ -128,6 +140,18 @@ export class TorchServe {
     return (
       description!.workers.length > 0 && description!.workers.every((worker) => worker.status === 'READY')
     )
+  }
+}
+
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
   }
 }
 

@@ -47,10 +47,12 @@ type Fields = Record<string, readonly [type: string, description: string] | Sche
 
 /** An object; every field is required unless it is named in `optional`. */
 export function object(fields: Fields, optional: readonly string[] = []): Schema {
-  const properties: Record<string, Schema> = {}
-  for (const [name, field] of Object.entries(fields)) {
-    properties[name] = 'type' in field ? field : { type: field[0], description: field[1] }
-  }
+  const properties = Object.fromEntries(
+    Object.entries(fields).map(([name, field]): [string, Schema] => [
+      name,
+      'type' in field ? field : { type: field[0], description: field[1] },
+    ]),
+  )
   const required = Object.keys(fields).filter((name) => !optional.includes(name))
   return { type: 'object', required, properties }
 }

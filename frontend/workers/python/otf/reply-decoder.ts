@@ -1,5 +1,6 @@
 import { ServeError } from '../../../../common/errors.ts'
 import { UnreadBytes } from '../../../../common/unread-bytes.ts'
+import { setOwn } from '../../../../common/own-keys.ts'
 
 /** The answer to one request, or one item of its stream. */
 export interface OtfAnswer {
@@ -215,7 +216,7 @@ export class ReplyDecoder {
 
   #keepHeader(value: string): void {
     if (this.#headerName === STREAM_NEXT) this.#answer.streamNext = value
-    else if (this.#headerName !== '__proto__') this.#answer.headers[this.#headerName] = value
+    else setOwn(this.#answer.headers, this.#headerName, value)
   }
 
   readonly #readBodyLength: Read = (chunk, at) => {

@@ -1,0 +1,96 @@
+/** Compressed flag and length in front of each message (gRPC over HTTP2, Length-Prefixed-Message). */
+export const PREFIX_BYTES = 5
+
+const FIRST_BLOCK_BYTES = 4_096
+const BLOCK_BYTES = 65_536
+
+/**
+ * The message that is under way, prefix included, copied into blocks of its own: so it takes the memory of its bytes, whatever the
+ * pieces it comes in. It grows with what has come, never with what its prefix promises.
+ */
+export class MessageBytes {
+  readonly #maxSize: number
+  readonly #prefix = Buffer.allocUnsafeSlow(PREFIX_BYTES)
+  #blocks: Buffer[] = []
+  /** Bytes that have come, prefix included. */
+  #length = 0
+  /** Bytes of the last block that are used. */
+  #filled = 0
+  #size = 0
+  #allocated = 0
+
+  /** `maxSize`: largest message in bytes, without its prefix. */
+  constructor(maxSize: number) {
+    this.#maxSize = maxSize
+  }
+
+  /** Whether any byte of it has come. */
+  get begun(): boolean {
+    return this.#length > 0
+  }
+
+  get whole(): boolean {
+    return this.#length >= PREFIX_BYTES && this.#length === this.#size + PREFIX_BYTES
+  }
+
+  get compressed(): boolean {
+    return this.#prefix[0] === 1
+  }
+
+  get tooLarge(): boolean {
+    return this.#size > this.#maxSize
+  }
+
+  /** What its prefix says, in bytes; 0 before the prefix is there. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Bytes of memory that it takes. */
+  get allocated(): number {
+    return this.#allocated
+  }
+
+  /** Takes what belongs to it of a chunk from `at` on: at most a block; where the rest begins. */
+  add(chunk: Buffer, at: number): number {
+    if (this.#length < PREFIX_BYTES) return this.#addPrefix(chunk, at)
+    const last = this.#blocks[this.#blocks.length - 1]!
+    const block = this.#filled === last.byteLength ? this.#grow() : last
+    const took = chunk.copy(block, this.#filled, at)
+    this.#filled += took
+    this.#length += took
+    return at + took
+  }
+
+  /** Its bytes; the next message may begin. */
+  release(): readonly Buffer[] {
+    const blocks = this.#blocks
+    this.#blocks = []
+    this.#length = this.#filled = this.#size = this.#allocated = 0
+    return blocks
+  }
+
+  #addPrefix(chunk: Buffer, at: number): number {
+    const took = chunk.copy(this.#prefix, this.#length, at)
+    this.#length += took
+    if (this.#length < PREFIX_BYTES) return at + took
+    this.#size = this.#prefix.readUInt32BE(1)
+    if (!this.tooLarge) {
+      const first = this.#allocate(Math.min(this.#size + PREFIX_BYTES, FIRST_BLOCK_BYTES))
+      this.#filled = this.#prefix.copy(first)
+    }
+    return at + took
+  }
+
+  #grow(): Buffer {
+    this.#filled = 0
+    return this.#allocate(Math.min(this.#size + PREFIX_BYTES - this.#length, BLOCK_BYTES))
+  }
+
+  #allocate(bytes: number): Buffer {
+    const block = Buffer.allocUnsafeSlow(bytes)
+    this.#blocks.push(block)
+    this.#allocated += bytes
+    return block
+  }
+}

@@ -1,0 +1,84 @@
+import { Worker } from 'node:worker_threads'
+import { ServeError, type WireError } from '../common/errors.ts'
+import { overLimit } from './unpack-budget.ts'
+import type { UnpackTask } from './unpack-into.ts'
+import { LIMIT_KEYS } from './unpack-limits.ts'
+import { calledOff, Turns } from './turns.ts'
+
+/** What the thread says at its end. */
+export interface UnpackAnswer {
+  /** Undefined: everything is unpacked. */
+  readonly error?: WireError
+}
+
+/** Archives that are unpacked at the same time; others wait. */
+const THREADS = 2
+const HEAP_MB = 256
+
+const turns = new Turns(THREADS)
+
+/**
+ * Unpacks in a thread of its own, so that nothing in an archive can hold up who waits for it. When this settles the thread has ended and
+ * writes nothing any more.
+ * @param signal calls it off
+ * @throws ServeError INVALID_ARCHIVE, INTERNAL as unpackInto does; INVALID_ARCHIVE after `timeout` seconds (the wait for a turn does not count);
+ *   SHUTTING_DOWN when it is called off
+ */
+export async function unpackInThread(task: UnpackTask, signal?: AbortSignal): Promise<void> {
+  await turns.take(signal)
+  try {
+    await run(task, signal)
+  } finally {
+    turns.give()
+  }
+}
+
+async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<void> {
+  const thread = new Worker(entry(), {
+    workerData: task,
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  })
+  const { timeout } = task.limits
+  let stop = (): void => undefined
+  let timer: NodeJS.Timeout | undefined
+  try {
+    const { error } = await new Promise<UnpackAnswer>((resolve, reject) => {
+      stop = () => reject(calledOff())
+      signal?.addEventListener('abort', stop)
+      if (signal?.aborted === true) stop()
+      timer = setTimeout(() => reject(tookTooLong(timeout)), timeout * 1000)
+      thread.once('message', resolve)
+      thread.once('error', (cause) => reject(failed(cause)))
+      thread.once('exit', () => reject(failed(new Error('its thread ended early'))))
+    })
+    if (error !== undefined) throw ServeError.fromWire(error)
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', stop)
+    await thread.terminate()
+  }
+}
+
+/** From TypeScript sources (tests, tsx) the thread needs a loader. */
+function entry(): URL {
+  const file = import.meta.url.endsWith('.ts') ? 'unpack-worker-from-source.mjs' : 'unpack-worker.js'
+  return new URL(file, import.meta.url)
+}
+
+function tookTooLong(seconds: number): ServeError {
+  return new ServeError(
+    'INVALID_ARCHIVE',
+    overLimit(`The archive takes longer than ${seconds} s to unpack`, LIMIT_KEYS.timeout),
+  )
+}
+
+function failed(cause: unknown): ServeError {
+  const { code, message } = cause as NodeJS.ErrnoException
+  if (code === 'ERR_WORKER_OUT_OF_MEMORY')
+    return new ServeError(
+      'INVALID_ARCHIVE',
+      `The archive takes more than ${HEAP_MB} MiB of memory to unpack.`,
+    )
+  return new ServeError('INTERNAL', `The archive could not be unpacked: ${message}`, { cause })
+}

@@ -1,0 +1,52 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { REPOSITORY } from '../support/server.ts'
+
+const PAGES = [
+  ...readdirSync(REPOSITORY).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(REPOSITORY, 'docs')).map((name) => join('docs', name)),
+  ...readdirSync(join(REPOSITORY, 'model-store'), { recursive: true })
+    .map((name) => join('model-store', String(name)))
+    .filter((name) => name.endsWith('README.md')),
+]
+
+function read(page: string): string {
+  return readFileSync(join(REPOSITORY, page), 'utf8')
+}
+
+/** The text without what is code, where `](` and `#` mean something else. */
+function prose(page: string): string {
+  return read(page).replace(/^```.*?^```/gms, '')
+}
+
+/** As GitHub makes them of headings. */
+function anchors(page: string): string[] {
+  return [...prose(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+/** What is wrong with a link of a page; undefined: nothing. */
+function problem(page: string, link: string): string | undefined {
+  const [path, anchor] = link.split('#') as [string, string?]
+  const target = path === '' ? page : join(dirname(page), path)
+  if (!existsSync(join(REPOSITORY, target))) return `${page}: ${link} does not exist`
+  if (anchor === undefined || !target.endsWith('.md') || anchors(target).includes(anchor)) return undefined
+  return `${page}: ${target} has no heading #${anchor}`
+}
+
+test('every link between pages leads to a file, and to a heading that is there', () => {
+  const links = PAGES.flatMap((page) =>
+    [...prose(page).matchAll(/\]\((?!https?:)([^)]+)\)/g)].map((match) => [page, match[1]!] as const),
+  )
+  expect(links.length).toBeGreaterThan(60)
+  expect(links.map(([page, link]) => problem(page, link)).filter((text) => text !== undefined)).toEqual([])
+})
+
+test('no page cites a document that readers cannot open', () => {
+  expect(PAGES.filter((page) => /\(?\bspec \d/.test(read(page)))).toEqual([])
+})

@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { rawTgz } from '../model-archiver/archives-by-hand.ts'
+import { rawRequest } from '../support/raw-http.ts'
+import { startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+import {
+  longPaxHeader,
+  manyPaxHeaders,
+  overlappingZip,
+  sharedEntryZip,
+  sparseTar,
+  tarOfFiles,
+  tarOfFolders,
+  tarOfZeros,
+  tarThatDeclares,
+  zerosAfterTheEnd,
+  zerosBeforeTheEntries,
+  zipOfFiles,
+} from './attack-archives.ts'
+
+const MIB = 1024 * 1024
+const GIB = 1024 * MIB
+
+const ATTACKS: [string, () => Buffer, RegExp][] = [
+  ['64 MiB of zeros after the end of a tar', () => zerosAfterTheEnd(), /goes on for more than 1048576 bytes/],
+  ['64 MiB of zeros before the entries of a tar', () => zerosBeforeTheEntries(), /holds no entries/],
+  ['an extended header of 4 MB', () => longPaxHeader(), /its header is too long/],
+  ['extended headers of 4 MB together', () => manyPaxHeaders(), /its header is too long/],
+  [
+    'many extended headers before one entry',
+    () => manyPaxHeaders(4 * MIB, 60_000),
+    /it has too many headers/,
+  ],
+  ['a file of 60 MiB in a tar of 60 KB', () => tarOfZeros(60 * MIB), /raise max_archive_ratio/],
+  ['a declared size of 7 GiB', () => tarThatDeclares(7 * GIB), /raise max_archive_ratio/],
+  ['a sparse file', () => sparseTar(7 * GIB), /its kind is unknown/],
+  ['too many files in a tar', () => tarOfFiles(10_001), /more than 10000 files.*raise max_archive_files/],
+  ['too many folders in names of a tar', () => tarOfFolders(300, 40), /raise max_archive_files/],
+  ['entries of a zip that quote each other', () => overlappingZip(10, MIB), /it overlaps the entry "f/],
+  ['a zip of 20 KB whose entries share one', () => sharedEntryZip(100, 20 * MIB), /raise max_archive_ratio/],
+  ['entries that share one, below every limit', () => sharedEntryZip(2, 1000), /it overlaps the entry "f/],
+  ['too many files in a zip', () => zipOfFiles(10_001), /more than 10000 files.*raise max_archive_files/],
+]
+
+/** A busy machine is slow; what these archives did before took seconds and minutes. */
+const WORST_PING_MS = 1000
+
+describe('a server', () => {
+  let server: Server
+  const store = tempDir()
+
+  test.each(ATTACKS)('refuses %s, answers meanwhile and keeps nothing', async (_what, make, message) => {
+    server ??= await startServer({ modelStore: store })
+    models(server)
+    writeFileSync(join(store, 'bomb.mar'), make())
+    const before = server.leftovers().sort()
+    const { answer, worstPingMs } = await registerWhilePinging(server, '/models?url=bomb.mar')
+    expect(answer.status).toBe(400)
+    expect(answer.json.message).toMatch(message)
+    expect(worstPingMs).toBeLessThan(WORST_PING_MS)
+    expect(server.leftovers().sort()).toEqual(before)
+  })
+
+  test('refuses a bomb of a workflow', async () => {
+    writeFileSync(join(store, 'bomb.war'), sharedEntryZip(100, MIB))
+    const before = server.leftovers().sort()
+    const { answer } = await registerWhilePinging(server, '/workflows?url=bomb.war')
+    expect(answer.status).toBe(400)
+    expect(answer.json.message).toContain('raise max_archive_ratio')
+    expect(server.leftovers().sort()).toEqual(before)
+  })
+
+  test.each([
+    ['max_unpacked_size', 1000],
+    ['max_archive_ratio', 1],
+    ['unpack_timeout', 0.001],
+    ['min_free_disk', 999_999_999_999_999],
+    ['max_archive_files', 1],
+  ])('has the limit of %s', async (key, value) => {
+    const limited = await startServer({ config: { [key]: value } })
+    const files = ['a', 'b'].map((name) => ({ name: `m/${name}`, content: Buffer.alloc(9 * MIB) }))
+    writeFileSync(join(limited.folder, 'store', 'm.tar.gz'), rawTgz(files))
+    const { status, json } = await limited.manage('POST', '/models?url=m.tar.gz')
+    expect(status).toBe(400)
+    expect(json.message).toMatch(new RegExp(`If you trust it, (raise|lower) ${key} in the configuration`))
+    expect(models(limited)).toEqual([])
+    await limited.stop()
+  })
+})
+
+describe('what is being unpacked', () => {
+  test.each([
+    ['is told to stop', ['SIGTERM'] as const],
+    ['is told so twice', ['SIGTERM', 'SIGTERM'] as const],
+  ])('goes with a server that %s', async (_how, signals) => {
+    const server = await startServer({ config: { max_archive_ratio: 2000 } })
+    writeFileSync(join(server.folder, 'store', 'm.tar.gz'), tarOfZeros(400 * MIB))
+    const answer = server.manage('POST', '/models?url=m.tar.gz').catch(() => undefined)
+    await server.until(
+      () => Promise.resolve(isWritten(server, 'zeros.bin')),
+      (written) => written,
+    )
+    for (const signal of signals) server.process.kill(signal)
+    await server.stop()
+    await answer
+    expect(server.leftovers().filter((name) => name !== 'models')).toEqual([])
+  })
+})
+
+function models(server: Server): string[] {
+  const folder = join(server.folder, 'tmp', 'models')
+  mkdirSync(folder, { recursive: true })
+  return readdirSync(folder)
+}
+
+/** Whether some archive's file of that name is on the disk. */
+function isWritten(server: Server, name: string): boolean {
+  return models(server).some((workspace) => {
+    const place = join(server.folder, 'tmp', 'models', workspace, 'p')
+    return existsSync(place) && readdirSync(place).some((folder) => existsSync(join(place, folder, name)))
+  })
+}
+
+async function registerWhilePinging(
+  server: Server,
+  path: string,
+): Promise<{ answer: Awaited<ReturnType<Server['manage']>>; worstPingMs: number }> {
+  let done = false
+  const registered = server.manage('POST', path).finally(() => (done = true))
+  let worstPingMs = 0
+  while (!done) {
+    const start = performance.now()
+    await rawRequest(server.ports.inference, '/ping', { method: 'GET' })
+    worstPingMs = Math.max(worstPingMs, performance.now() - start)
+  }
+  return { answer: await registered, worstPingMs }
+}

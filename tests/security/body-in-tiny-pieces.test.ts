@@ -1,0 +1,73 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { once } from 'node:events'
+import { randomBytes } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { rawRequest } from '../support/raw-http.ts'
+import { startServer, type Server } from '../support/server.ts'
+
+const MAX_REQUEST_SIZE = 1_000_000
+/** What V8 leaves lying about while it reads any body of this size: garbage, not the body. */
+const GARBAGE_BYTES = 64_000_000
+
+let server: Server
+
+beforeAll(async () => {
+  server = await startServer({ config: { max_request_size: MAX_REQUEST_SIZE } })
+})
+afterAll(() => server.stop())
+
+/** The most resident memory that the server had since the last call, in bytes. */
+function peakBytes(): number {
+  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
+  writeFileSync(`/proc/${server.pid}/clear_refs`, '5')
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)![1]) * 1024
+}
+
+/** Every byte is an HTTP chunk of its own: six bytes on the wire. */
+async function sendByteByByte(path: string, body: Buffer, ...headers: string[]): Promise<number> {
+  const socket = connect(server.ports.inference, '127.0.0.1')
+  let received = ''
+  socket.on('data', (data: Buffer) => (received += data.toString('latin1')))
+  const closed = once(socket, 'close')
+  const lines = [
+    `POST ${path} HTTP/1.1`,
+    'Host: a',
+    'Connection: close',
+    'Transfer-Encoding: chunked',
+    ...headers,
+  ]
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+  for (let at = 0; at < body.byteLength; at += 50_000) {
+    const piece = body.subarray(at, at + 50_000)
+    const chunks = Buffer.alloc(piece.byteLength * 6, '1\r\n_\r\n', 'latin1')
+    for (let i = 0; i < piece.byteLength; i++) chunks[i * 6 + 3] = piece[i]!
+    if (!socket.write(chunks)) await once(socket, 'drain')
+  }
+  socket.write('0\r\n\r\n')
+  await closed
+  return Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1])
+}
+
+const PART = Buffer.from('--b\r\nContent-Disposition: form-data; name=a; filename=f\r\n\r\n')
+const CONTENT = randomBytes(900_000)
+const multipart = Buffer.concat([PART, CONTENT, Buffer.from('\r\n--b--\r\n')])
+const form = Buffer.from(`a=${'%41'.repeat(300_000)}`)
+
+test.each([
+  ['raw', '/predictions/none', CONTENT, 404, []],
+  ['compressed', '/v1/chat/completions', gzipSync(CONTENT), 400, ['Content-Encoding: gzip']],
+  ['multipart', '/predictions/none', multipart, 404, ['Content-Type: multipart/form-data; boundary=b']],
+  ['form', '/predictions/none', form, 404, ['Content-Type: application/x-www-form-urlencoded']],
+])(
+  'a %s body in pieces of a byte takes no more memory than twice max_request_size',
+  async (_kind, path, body, status, headers) => {
+    await rawRequest(server.ports.inference, '/predictions/none', { body: CONTENT })
+    peakBytes()
+    const before = peakBytes()
+    expect(await sendByteByByte(path, body, ...headers)).toBe(status)
+    const grown = peakBytes() - before
+    expect(grown).toBeLessThan(2 * MAX_REQUEST_SIZE + GARBAGE_BYTES)
+  },
+)

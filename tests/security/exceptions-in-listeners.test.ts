@@ -1,0 +1,99 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from '@jest/globals'
+import { readBody } from '../../frontend/edge/http/body.ts'
+import { readDecoded } from '../../frontend/edge/http/decoded-body.ts'
+import { guarded } from '../../frontend/edge/http/guarded.ts'
+import type { RestState } from '../../frontend/edge/http/rest-state.ts'
+import { guarded as guardedCall } from '../../frontend/edge/grpc/guarded.ts'
+import { Job, jobLimits, type JobHolder } from '../../frontend/jobs/job.ts'
+import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
+import type { ServeError } from '../../common/errors.ts'
+
+let server: Server | undefined
+const logged: unknown[] = []
+const log = { error: (...entry: unknown[]) => logged.push(entry), warn: () => undefined }
+const state = { settings: { maxRequestSize: 1000 }, log } as unknown as RestState
+
+afterEach(() => {
+  logged.length = 0
+  server?.close()
+  server?.closeAllConnections()
+})
+
+async function serve(listener: RequestListener): Promise<string> {
+  server = createServer(listener)
+  await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const broken = (): never => {
+  throw new TypeError('a defect')
+}
+
+test.each<[string, RequestListener]>([
+  ['reads a body', (_req, res) => readBody(state, res, broken)],
+  ['reads a body that is not compressed', (_req, res) => readDecoded(state, res, broken)],
+  ['hears data', (req, res) => req.on('data', guarded(log, res, broken))],
+  ['hears the end', (req, res) => req.resume().on('end', guarded(log, res, broken))],
+])('what throws when it %s is answered 500, and the next request is served', async (_what, listener) => {
+  const url = await serve(listener)
+  for (let i = 0; i < 2; i++) {
+    const answer = await fetch(url, { method: 'POST', body: 'x' })
+    expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('defect')])
+  }
+  expect(logged).toHaveLength(2)
+})
+
+test('what throws after decompression is answered 500', async () => {
+  const { gzipSync } = await import('node:zlib')
+  const url = await serve((_req, res) => readDecoded(state, res, broken))
+  const body = new Uint8Array(gzipSync('x'))
+  const init = { method: 'POST', body, headers: { 'content-encoding': 'gzip' } }
+  expect((await fetch(url, init)).status).toBe(500)
+})
+
+test('what throws in the middle of an answer ends its connection', async () => {
+  const url = await serve((req, res) => {
+    res.writeHead(200).write('half')
+    req.on('data', guarded(log, res, broken))
+  })
+  const answer = await fetch(url, { method: 'POST', body: 'x' })
+  await expect(answer.text()).rejects.toThrow()
+})
+
+test('what throws in a listener of a gRPC call fails that call', () => {
+  const failures: unknown[] = []
+  const grpcLog = { debug: () => undefined, error: (...entry: unknown[]) => void logged.push(entry) }
+  guardedCall(grpcLog, (error) => failures.push(error), broken)()
+  expect([failures, logged.length]).toEqual([[{ code: 13, details: 'Internal server error' }], 1])
+})
+
+test.each(['whole', 'open', 'write', 'close'] as const)(
+  'a sink that throws in %s fails its job alone, not the worker whose answer it is',
+  (method) => {
+    const failures: ServeError[] = []
+    const abandoned: string[] = []
+    const sink: ReplySink = {
+      whole: () => undefined,
+      open: () => undefined,
+      write: () => true,
+      close: () => undefined,
+      fail: (error) => failures.push(error),
+      [method]: broken,
+    }
+    const holder: JobHolder = { abandon: (_job, reason) => abandoned.push(reason), drained: () => undefined }
+    const request = { requestId: 'r', modelName: 'm', modelVersion: undefined, headers: '', parts: [] }
+    const job = new Job(request, sink)
+    job.queued(holder, jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 }))
+    job.started(holder)
+    const answer = { status: 200, headers: {}, body: Buffer.from('x') }
+    if (method === 'whole') job.respond(answer)
+    else {
+      job.respond({ ...answer, more: true })
+      job.respond({ ...answer, more: false })
+    }
+    expect([job.ended, failures.map(({ code }) => code)]).toEqual([true, ['INTERNAL']])
+    expect(abandoned).toEqual(method === 'open' || method === 'write' ? ['failed'] : [])
+  },
+)

@@ -1,0 +1,306 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type IncomingHttpHeaders } from 'node:http2'
+import { gzipSync } from 'node:zlib'
+import { status, Server } from '@grpc/grpc-js'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { http2ServersOf } from '../../frontend/edge/grpc/http2-servers.ts'
+import type { GrpcSettings } from '../../frontend/edge/grpc/server.ts'
+import {
+  failure,
+  metadata,
+  predictWith,
+  REQUEST,
+  startGrpc,
+  token,
+  type RunningGrpc,
+} from '../edge/grpc/start-grpc.ts'
+import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
+
+const SERVICE = '/org.pytorch.serve.grpc.inference.InferenceAPIsService'
+const PREDICT = `${SERVICE}/Predictions`
+const SEQUENCES = `${SERVICE}/StreamPredictions2`
+const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'
+const TOKEN = { authorization: 'Bearer inference' }
+const REFUSED_STREAM = 7
+const ENHANCE_YOUR_CALM = 11
+const KIB = 1024
+
+let grpc: RunningGrpc
+const attackers: RawHttp2[] = []
+
+async function start(settings: Partial<GrpcSettings> = {}, tokens = true): Promise<void> {
+  grpc = await startGrpc(settings)
+  grpc.authorizer.enabled = tokens
+}
+
+async function attacker(): Promise<RawHttp2> {
+  const connection = new RawHttp2(grpc.port)
+  attackers.push(connection)
+  await connection.ready()
+  return connection
+}
+
+/** Someone else is served as ever. */
+async function neighbour(): Promise<void> {
+  const { prediction } = await predictWith(grpc, REQUEST, token('inference'))
+  expect(prediction.toString()).toBe('ok')
+}
+
+/** Memory that the server counts, of calls and unfinished messages. */
+function waiting(): number {
+  return grpc.servers.inference.calls.waitingBytes
+}
+
+beforeEach(() => {
+  attackers.length = 0
+})
+
+afterEach(async () => {
+  await Promise.all(attackers.map((each) => each.destroy()))
+  await grpc.close()
+})
+
+/** Waits for what the server does by itself. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+/** Nothing of any call counts any more. */
+function allGivenBack(): Promise<void> {
+  return until(() => waiting() === 0)
+}
+
+/** PredictionsRequest { model_name: "echo" } with a field of so many bytes that nobody knows. */
+function request(unknown: Buffer): Buffer {
+  const length: number[] = []
+  for (let rest = unknown.byteLength; rest > 0; rest >>>= 7)
+    length.push(rest > 127 ? (rest & 127) | 128 : rest)
+  return Buffer.concat([Buffer.from('\n\u0004echo'), Buffer.from([0x7a, ...length]), unknown])
+}
+
+/** The statuses of calls of one connection, each with a compressed message. */
+async function compressedCalls(bodies: Buffer[], headers: Record<string, string>): Promise<number[]> {
+  const session = connect(`http://127.0.0.1:${grpc.port}`)
+  const codes = bodies.map(async (body) => {
+    const call = session.request({
+      ':method': 'POST',
+      ':path': PREDICT,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'grpc-encoding': 'gzip',
+      ...headers,
+    })
+    let code = NaN
+    const note = (sent: IncomingHttpHeaders): void => {
+      if (sent['grpc-status'] !== undefined) code = Number(sent['grpc-status'])
+    }
+    call.on('response', note).on('trailers', note).resume()
+    call.end(grpcMessage(gzipSync(body), { compressed: true }))
+    await once(call, 'close')
+    return code
+  })
+  const all = await Promise.all(codes)
+  session.destroy()
+  return all
+}
+
+/** A message that says that it has a megabyte, and its first bytes. */
+const UNFINISHED = grpcMessage(Buffer.alloc(100 * KIB, 97), { size: 900_000 })
+
+describe('without a token', () => {
+  beforeEach(() => start())
+
+  test('a call is refused when its metadata is there, and none of its message is kept', async () => {
+    const raw = await attacker()
+    const streams = Array.from({ length: 60 }, () => raw.call(PREDICT))
+    await raw.until(() => streams.every((stream) => raw.resets.has(stream)))
+    expect(streams.every((stream) => raw.ended.has(stream))).toBe(true)
+    expect(waiting()).toBe(0)
+    await neighbour()
+  })
+
+  test('messages of calls that ask for none are small, and a connection holds less than a megabyte of them', async () => {
+    const raw = await attacker()
+    const part = grpcMessage(Buffer.alloc(60 * KIB), { size: 64 * KIB })
+    const large = raw.call(REFLECTION)
+    raw.data(large, grpcMessage(Buffer.alloc(0), { size: 64 * KIB + 1 }))
+    await raw.until(() => raw.over(large))
+    let most = 0
+    const streams = Array.from({ length: 40 }, () => raw.call(REFLECTION))
+    for (const stream of streams) {
+      await raw.dataAll(stream, part)
+      most = Math.max(most, waiting())
+    }
+    await raw.ping()
+    expect(most).toBeGreaterThan(500 * KIB)
+    expect(most).toBeLessThanOrEqual(1_000_000)
+    expect(streams.some((stream) => raw.over(stream))).toBe(true)
+    await neighbour()
+  })
+
+  test('a connection of which every call is refused is closed', async () => {
+    const raw = await attacker()
+    for (let sent = 0; sent < 500 && !raw.closed; sent++) {
+      const stream = raw.call(PREDICT)
+      await raw.until(() => raw.over(stream))
+    }
+    expect(raw.closed).toBe(true)
+    expect(raw.ended.size).toBeLessThanOrEqual(100)
+    expect(raw.goaway).toBe(ENHANCE_YOUR_CALM)
+    await neighbour()
+  })
+})
+
+describe.each([
+  ['with a token', true],
+  ['without token authorization', false],
+])('%s', (_, tokens) => {
+  const headers = tokens ? TOKEN : {}
+
+  test('streams beyond the limit are refused, however many one connection opens', async () => {
+    await start({ grpcMaxConcurrentStreams: 10 }, tokens)
+    const raw = new RawHttp2(grpc.port, '127.0.0.1', false)
+    attackers.push(raw)
+    await raw.ready()
+    const streams = Array.from({ length: 200 }, () => raw.call(PREDICT, headers))
+    await raw.ping()
+    const refused = streams.filter((stream) => raw.resets.get(stream) === REFUSED_STREAM)
+    expect(refused).toHaveLength(190)
+    await neighbour()
+  })
+
+  test('unfinished messages take what a connection may hold and no more', async () => {
+    const limit = 3_000_000
+    await start({ grpcMaxConnectionBytes: limit }, tokens)
+    const raw = await attacker()
+    const streams = Array.from({ length: 60 }, () => raw.call(PREDICT, headers))
+    let most = 0
+    for (const stream of streams) {
+      await raw.dataAll(stream, UNFINISHED)
+      most = Math.max(most, waiting())
+    }
+    await raw.ping()
+    expect(most).toBeLessThanOrEqual(limit)
+    expect(most).toBeGreaterThan(limit / 2)
+    expect(streams.some((stream) => raw.over(stream))).toBe(true)
+    await neighbour()
+    await raw.destroy()
+    await allGivenBack()
+  })
+
+  test('a message in pieces of one byte takes the memory of its bytes', async () => {
+    await start({}, tokens)
+    const raw = await attacker()
+    const streams = Array.from({ length: 4 }, () => raw.call(PREDICT, headers))
+    for (const stream of streams) await raw.dataAll(stream, UNFINISHED, 1)
+    await raw.ping()
+    expect(waiting()).toBeGreaterThanOrEqual(raw.sent)
+    expect(waiting()).toBeLessThan(2 * raw.sent)
+    await neighbour()
+  })
+
+  test('a message in pieces of one byte arrives as it was sent', async () => {
+    await start({}, tokens)
+    const raw = await attacker()
+    const stream = raw.call(PREDICT, headers)
+    await raw.dataAll(stream, grpcMessage(request(Buffer.alloc(20_000))), 1)
+    raw.endStream(stream)
+    await raw.until(() => raw.over(stream))
+    expect(grpc.models.works).toHaveLength(1)
+    expect(raw.resets.has(stream)).toBe(false)
+    await raw.destroy()
+    await allGivenBack()
+  })
+
+  test('messages that decompress to far more than they are fail, and small ones pass', async () => {
+    await start({}, tokens)
+    const bombs = await compressedCalls(new Array<Buffer>(40).fill(request(Buffer.alloc(900_000))), headers)
+    expect(bombs).toEqual(bombs.map(() => status.RESOURCE_EXHAUSTED))
+    expect(grpc.models.works).toHaveLength(0)
+    const plain = [request(Buffer.alloc(60_000)), request(randomBytes(900_000))]
+    expect(await compressedCalls(plain, headers)).toEqual([status.OK, status.OK])
+    expect(grpc.models.works).toHaveLength(2)
+    await allGivenBack()
+  })
+
+  test('compressed messages of a stream stay in order and what is no gzip fails', async () => {
+    await start({}, tokens)
+    const raw = await attacker()
+    const stream = raw.call(SEQUENCES, { ...headers, 'grpc-encoding': 'gzip' })
+    const message = (id: string): Buffer =>
+      Buffer.concat([Buffer.from('\n\u0004echo'), Buffer.from([0x22, id.length]), Buffer.from(id)])
+    const ids = Array.from({ length: 30 }, (_, i) => `s${i}`)
+    const sent = ids.map((id, i) =>
+      i % 2 === 0 ? grpcMessage(gzipSync(message(id)), { compressed: true }) : grpcMessage(message(id)),
+    )
+    await raw.dataAll(stream, Buffer.concat(sent), 7)
+    await until(() => grpc.models.works.length === ids.length)
+    expect(grpc.models.works.map(({ job }) => /s\d+/.exec(job.request.headers)?.[0])).toEqual(ids)
+    raw.data(stream, grpcMessage(Buffer.from('no gzip'), { compressed: true }))
+    await raw.until(() => raw.over(stream))
+    await raw.destroy()
+    await allGivenBack()
+  })
+
+  test('connections beyond the limit of an address are reset, and the server comes back', async () => {
+    await start({ grpcMaxConnectionsPerAddress: 3 }, tokens)
+    await neighbour()
+    const held = [await attacker(), await attacker()]
+    for (const raw of held) await raw.ping()
+    const refused = await Promise.all(Array.from({ length: 20 }, attacker))
+    await Promise.all(refused.map((raw) => raw.until(() => raw.closed)))
+    expect(held.every((raw) => !raw.closed)).toBe(true)
+    await neighbour()
+    await held[0]!.destroy()
+    await until(() => grpc.servers.inference.connections.count === 2)
+    const again = await attacker()
+    await again.ping()
+    expect(again.closed).toBe(false)
+  })
+
+  test('connections beyond the limit of a listener are reset; management has a limit of its own', async () => {
+    await start({ grpcMaxConnections: 2 }, tokens)
+    await neighbour()
+    const held = await attacker()
+    await held.ping()
+    const refused = await attacker()
+    await refused.until(() => refused.closed)
+    expect(refused.closed).toBe(true)
+    const management = new RawHttp2(grpc.managementPort)
+    attackers.push(management)
+    await management.ping()
+    expect(management.closed).toBe(false)
+    await neighbour()
+  })
+
+  test('metadata beyond the limit is refused', async () => {
+    await start({ grpcMaxMetadataSize: 2_048 }, tokens)
+    const call = predictWith(grpc, REQUEST, metadata({ ...headers, 'x-large': 'a'.repeat(2_048) }))
+    expect((await failure(call)).code).toBe(status.RESOURCE_EXHAUSTED)
+    const raw = await attacker()
+    const stream = raw.call(PREDICT, { ...headers, 'x-large': 'a'.repeat(10_000) })
+    await raw.until(() => raw.over(stream))
+    expect(waiting()).toBe(0)
+    await neighbour()
+  })
+
+  test('a request that does not get whole is ended in time; a stream that waits between messages is not', async () => {
+    await start({ grpcMessageTimeout: 1 }, tokens)
+    const raw = await attacker()
+    const silent = raw.call(PREDICT, headers)
+    const slow = raw.call(PREDICT, headers)
+    raw.data(slow, UNFINISHED.subarray(0, 1_000))
+    const half = raw.call(SEQUENCES, headers)
+    raw.data(half, grpcMessage(Buffer.alloc(0), { size: 10 }))
+    const idle = raw.call(SEQUENCES, headers)
+    await raw.until(() => [silent, slow, half].every((stream) => raw.over(stream)))
+    expect(raw.over(idle)).toBe(false)
+    await neighbour()
+  })
+})
+
+test('a grpc-js whose HTTP/2 servers cannot be found is an error, not a server without limits', async () => {
+  await start()
+  expect(() => http2ServersOf(new Server())).toThrow(/@grpc\/grpc-js/)
+})

@@ -1,0 +1,14 @@
+/** Words that a plain object answers to although nobody put them there, and some that break other tables. */
+export const HOSTILE_WORDS = [
+  '__proto__',
+  'constructor',
+  'prototype',
+  'toString',
+  'toLocaleString',
+  'valueOf',
+  'hasOwnProperty',
+  'isPrototypeOf',
+  'propertyIsEnumerable',
+  '__defineGetter__',
+  '__lookupSetter__',
+]
