@@ -29,7 +29,7 @@ export async function postAndRead(url: string, body: string): Promise<Answer> {
   let text = ''
   for await (const part of socket) {
     text += (part as Buffer).toString('latin1')
-    if (isWhole(text)) break // not every server closes when it is asked to
+    if (isWhole(text)) break // not every server closes on request
   }
   const end = text.indexOf('\r\n\r\n')
   const head = text.slice(0, end)

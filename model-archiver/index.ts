@@ -5,7 +5,12 @@
  * ```ts
  * import { generateModelArchive } from 'torchserve-ts/archiver'
  *
- * await generateModelArchive({ modelName: 'story', version: '1.0', handler: 'handler.ts', exportPath: 'model_store' })
+ * await generateModelArchive({
+ *   modelName: 'story',
+ *   version: '1.0',
+ *   handler: 'handler.ts',
+ *   exportPath: 'model_store',
+ * })
  * ```
  */
 import { createArchive, type ArchiveOptions } from './pack.ts'

@@ -34,7 +34,7 @@ async function stops(target: Target, open: Opener, prefix: string, samples: numb
     const left = now()
     stream.leave()
     const taken = (await endOf(target, id)) - left
-    if (i >= 0) milliseconds.push(taken) // the first ones warm the path up
+    if (i >= 0) milliseconds.push(taken) // the first ones are warm-up
   }
   return milliseconds
 }

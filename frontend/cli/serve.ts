@@ -68,7 +68,8 @@ class ServingProcess {
   async run(loadServer: () => Promise<StartServer>): Promise<void> {
     const { settings } = this.#loaded
     process.title = PROCESS_TITLE
-    const stop = watchStopSignals((status) => this.#endNow(status)) // before anybody can read whom to signal
+    // Watched before the pid file tells others whom to signal.
+    const stop = watchStopSignals((status) => this.#endNow(status))
     process.on('uncaughtException', this.#onCrash)
     try {
       this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
@@ -87,7 +88,7 @@ class ServingProcess {
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {
-      if (!stop.signal.aborted) throw error // else the start was called off
+      if (!stop.signal.aborted) throw error // otherwise a signal aborted the start
     } finally {
       this.#removePidFile()
       process.off('uncaughtException', this.#onCrash)

@@ -56,7 +56,7 @@ async function read(path: string, origin: string): Promise<string> {
 }
 
 async function parse(text: string, origin: string): Promise<unknown> {
-  const { parse: parseYaml } = await import('yaml') // late: few starts need it
+  const { parse: parseYaml } = await import('yaml') // on demand: few starts need it
   try {
     return parseYaml(text, { prettyErrors: false })
   } catch (cause) {

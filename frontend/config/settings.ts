@@ -40,13 +40,13 @@ export interface Settings {
   readonly grpcMaxConnectionsPerAddress: number
   /** Ours: maximum open calls per connection. Key grpc_max_concurrent_streams, default 256. */
   readonly grpcMaxConcurrentStreams: number
-  /** Ours: maximum metadata size in bytes, as in RFC 9113, 6.5.2. Key grpc_max_metadata_size, default 16384. */
+  /** Ours: maximum metadata bytes, as in RFC 9113, 6.5.2. Key grpc_max_metadata_size, default 16384. */
   readonly grpcMaxMetadataSize: number
-  /** Ours: maximum bytes of incomplete requests per connection. Key grpc_max_connection_bytes, default 64 MiB. */
+  /** Ours: bytes of incomplete requests per connection. Key grpc_max_connection_bytes, default 64 MiB. */
   readonly grpcMaxConnectionBytes: number
   /** Ours: the same for all connections of a listener. Key grpc_max_waiting_bytes, default 256 MiB. */
   readonly grpcMaxWaitingBytes: number
-  /** Ours: maximum ratio of a message to its compressed size. Key grpc_max_decompression_ratio, default 100. */
+  /** Ours: maximum ratio of decompression. Key grpc_max_decompression_ratio, default 100. */
   readonly grpcMaxDecompressionRatio: number
   /** Ours: seconds until a request message is complete. Key grpc_message_timeout, default 60. */
   readonly grpcMessageTimeout: number

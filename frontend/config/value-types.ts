@@ -130,7 +130,7 @@ export function splitList(text: string): string[] {
 
 function wholeMatch(text: string, flags: string): RegExp | undefined {
   try {
-    new RegExp(text, flags) // on its own first: "a)|(b" must not become valid by the group around it
+    new RegExp(text, flags) // checked without the group, which would make "a)|(b" valid
     return new RegExp(`^(?:${text})$`, flags)
   } catch {
     return undefined

@@ -146,7 +146,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const { min, max } = workerBounds(request)
     const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
-    scaled.catch(() => undefined) // somebody looks at it, but only after the snapshot
+    scaled.catch(() => undefined) // handled below, after the snapshot
     await this.#changed()
     if (!synchronous) {
       scaled.catch((error: unknown) => {

@@ -31,7 +31,7 @@ export class CollectingRun extends NodeRun {
   override whole(head: ReplyHead, body: Uint8Array): void {
     if (isError(head)) this.fail(rejected(head))
     else if (body.byteLength > this.#maxBytes) this.fail(this.#tooLarge())
-    else this.#finish(Buffer.from(body)) // a copy: the body is a part of what its socket read
+    else this.#finish(Buffer.from(body)) // a copy: the body is a slice of its socket's buffer
   }
 
   override open(head: ReplyHead): void {

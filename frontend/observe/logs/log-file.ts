@@ -151,7 +151,7 @@ export class LogFile implements LineWriter {
       this.#fd = this.#open()
       this.#compress(aside)
     } catch (error) {
-      this.#day = Date.now() // it goes on in the old file until tomorrow
+      this.#day = Date.now() // continue in the old file until tomorrow
       this.#size = 0
       this.#warn(error as Error)
     }

@@ -1,13 +1,13 @@
 /**
- * Measures the committed model: bits per character over the last 5 % of its text, computed by node-llama-cpp, the
- * runtime that serves it. Exits non-zero above the limit.
+ * Measures the committed model: bits per character over the last 5 % of its text, computed by node-llama-cpp,
+ * the runtime that serves it. Exits with status 1 above the limit.
  *
  *     npx tsx model-store/tiny-llama/training/heldout-loss.ts [--text FILE] [--model FILE] [--limit BITS]
  *
- * The held-out text is tokenised as one piece and walked in strides of 128 tokens. Each stride is scored in a fresh
- * window of at most 255 tokens (the model's context is 256) that begins 128 tokens before the stride, so every
- * held-out token is scored exactly once, after 128 to 255 tokens of true context. The first window's context is the
- * end of the training text. The sum of -log2(probability of the true token) is divided by the characters.
+ * Tokenizes the held-out text as one piece, in strides of 128 tokens. Scores each stride in a fresh window of
+ * at most 255 tokens (the model's context is 256) that begins 128 tokens before the stride, so every held-out
+ * token is scored exactly once, after 128 to 255 tokens of true context. The first window's context is the
+ * end of the training text. Divides the sum of -log2(probability of the true token) by the characters.
  */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
