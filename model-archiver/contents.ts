@@ -78,7 +78,8 @@ export class ArchiveContents {
   }
 
   async #addFolder(folder: string, prefix: string, flag: string, depth: number): Promise<void> {
-    if (depth > MAX_DEPTH) throw mistake(`${flag}: ${folder} is nested too deeply; does a link lead back?`)
+    if (depth > MAX_DEPTH)
+      throw mistake(`${flag}: ${folder} is nested too deeply, possibly because of a cyclic link`)
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
       const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true
@@ -93,7 +94,7 @@ export class ArchiveContents {
     if (problem !== undefined) throw mistake(`File ${shownName(file.name)} cannot be packed: ${problem}.`)
     const key = foldedName(file.name)
     if (key.split('/')[0] === this.#reserved.toLowerCase())
-      throw mistake(`File ${file.name} cannot be packed: ${this.#reserved} belongs to the archiver.`)
+      throw mistake(`File ${file.name} cannot be packed: ${this.#reserved} is reserved.`)
     const earlier = this.#files.get(key)
     if (earlier !== undefined && earlier.source !== file.source)
       throw mistake(
@@ -104,7 +105,7 @@ export class ArchiveContents {
       this.#folders.add(key.slice(0, at))
     const { maxFiles } = DEFAULT_UNPACK_LIMITS
     if (this.#files.size + this.#folders.size > maxFiles)
-      throw mistake(`The archive would have more than ${maxFiles} files and folders.`)
+      throw mistake(`The archive must have at most ${maxFiles} files and folders.`)
   }
 }
 

@@ -35,7 +35,7 @@ export function httpGet(
     // Literal addresses skip the DNS lookup, where other addresses are checked.
     if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw refused(host)
     const request = (url.protocol === 'https:' ? getHttps : getHttp)(url, options, resolve)
-    request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} s`)))
+    request.on('timeout', () => request.destroy(new Error(`no data arrived for ${idleMs / 1000} s`)))
     request.on('error', reject)
   })
 }
@@ -52,6 +52,6 @@ const publicLookup: LookupFunction = (host, options, done) => {
 
 function refused(address: string): Error {
   return new Error(
-    `${address} is a loopback or private address; set allowed_urls, or allow_private_urls=true, if it may be asked`,
+    `${address} is a loopback or private address; set allowed_urls or allow_private_urls=true to allow it`,
   )
 }

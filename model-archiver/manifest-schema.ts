@@ -46,7 +46,9 @@ export function checkManifest(value: unknown): Manifest {
   const { path, message } = result.error.issues[0]!
   const field = path.join('.')
   if (REQUIRED.includes(field)) throw invalid(message)
-  throw invalid(`Manifest file is invalid: ${field === '' ? 'it is no object' : `${field}: ${message}`}.`)
+  throw invalid(
+    `Manifest file is invalid: ${field === '' ? 'it must be an object' : `${field}: ${message}`}.`,
+  )
 }
 
 function invalid(message: string): ServeError {

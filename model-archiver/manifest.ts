@@ -46,8 +46,8 @@ async function manifestOf(text: string | undefined): Promise<Manifest | undefine
 export async function readSmallFile(path: string, maxBytes: number): Promise<string | undefined> {
   const stats = await stat(path).catch(() => undefined)
   if (stats === undefined) return undefined
-  if (!stats.isFile()) throw invalid(`${basename(path)} is not a file.`)
-  if (stats.size > maxBytes) throw invalid(`${basename(path)} is larger than ${maxBytes} bytes.`)
+  if (!stats.isFile()) throw invalid(`${basename(path)} must be a file.`)
+  if (stats.size > maxBytes) throw invalid(`${basename(path)} must have at most ${maxBytes} bytes.`)
   return readFile(path, 'utf8')
 }
 

@@ -19,10 +19,10 @@ export async function readModelConfig(
 ): Promise<Record<string, unknown>> {
   const name = configFile ?? DEFAULT_CONFIG_FILE
   const path = inside(modelDir, name)
-  if (path === undefined) throw invalid(name, 'it lies outside the model')
+  if (path === undefined) throw invalid(name, 'it must be inside the model')
   const text = await readSmallFile(path, MAX_CONFIG_BYTES)
   if (text === undefined && configFile === undefined) return {}
-  if (text === undefined) throw invalid(name, 'the manifest names it, but it is missing')
+  if (text === undefined) throw invalid(name, 'the file does not exist')
   return mapping(name, text, (await import('yaml')).parse)
 }
 
@@ -35,7 +35,7 @@ function mapping(name: string, text: string, parse: (text: string) => unknown): 
   }
   if (value === null || value === undefined) return {}
   if (isObject(value)) return value
-  throw invalid(name, 'it is no mapping of keys')
+  throw invalid(name, 'it must be a map')
 }
 
 function invalid(name: string, reason: string): ServeError {

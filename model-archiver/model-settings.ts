@@ -107,7 +107,7 @@ function uriPath(folder: string, uri: string | undefined): string {
     try {
       return fileURLToPath(uri)
     } catch {
-      throw invalid(`parameters.uri is no file URL of this machine: ${uri.slice(0, 200)}`)
+      throw invalid(`parameters.uri must be a file URL of this machine, found ${uri.slice(0, 200)}`)
     }
   }
   return isAbsolute(uri) || /^[a-z][a-z0-9+.-]*:/i.test(uri) ? uri : resolve(folder, uri)
@@ -118,7 +118,7 @@ function parseObject(text: string): Record<string, unknown> {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw invalid(`it is no JSON: ${(error as Error).message}`)
+    throw invalid(`it must be valid JSON: ${(error as Error).message}`)
   }
   return objectOf('it', value)
 }
@@ -126,19 +126,19 @@ function parseObject(text: string): Record<string, unknown> {
 function objectOf(what: string, value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {}
   if (isObject(value)) return value
-  throw invalid(`${what} is no object`)
+  throw invalid(`${what} must be an object`)
 }
 
 function textOf(what: string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value === 'string') return value
-  throw invalid(`${what} is no text`)
+  throw invalid(`${what} must be a string`)
 }
 
 function numberOf(what: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'number' && Number.isFinite(value)) return value
-  throw invalid(`${what} is no number`)
+  throw invalid(`${what} must be a number`)
 }
 
 function invalid(why: string): ServeError {

@@ -60,7 +60,9 @@ async function packScript(
   const entry = parseHandlerEntry(handler)
   const path = resolve(entry.file)
   if (existsSync(path) && extname(path) !== '' && !isScript(path))
-    throw mistake(`--handler: ${entry.file} is no JavaScript or TypeScript; use --runtime python for Python.`)
+    throw mistake(
+      `--handler: ${entry.file} must be JavaScript or TypeScript; use --runtime python for Python.`,
+    )
   const script = findScript(dirname(path), basename(path))
   if (script === undefined) throw mistake(`--handler: file not found: ${entry.file}`)
   const name = `${basename(script, extname(script))}.mjs`

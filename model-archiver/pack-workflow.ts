@@ -79,5 +79,5 @@ async function checkSpec(path: string, handler: string | undefined): Promise<voi
   const { nodes } = await parseWorkflowSpec(await readFile(path, 'utf8'))
   const functions = [...nodes.values()].filter(({ url }) => url === undefined).map(({ name }) => name)
   if (functions.length > 0 && handler === undefined)
-    throw mistake(`--handler is needed: ${functions.join(', ')} must be functions of it.`)
+    throw mistake(`--handler is required: ${functions.join(', ')} must be its functions.`)
 }

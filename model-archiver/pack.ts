@@ -82,11 +82,11 @@ function checkOptions(options: ArchiveOptions): void {
     throw mistake(
       `Model name contains special characters. The allowed regular expression is ${MODEL_NAME.source}`,
     )
-  if (version === '') throw mistake('The version of the model is empty.')
+  if (version === '') throw mistake('The version of the model must not be empty.')
   if (runtime !== undefined && !RUNTIMES.includes(runtime))
     throw mistake(`Invalid RuntimeType value: ${runtime as string}`)
   if (archiveFormat !== undefined && !ARCHIVE_FORMATS.includes(archiveFormat))
-    throw mistake(`Unknown archive format: ${archiveFormat as string}`)
+    throw mistake(`Archive format ${archiveFormat as string} is not supported`)
 }
 
 interface Collected extends Omit<PackResult, 'path'> {

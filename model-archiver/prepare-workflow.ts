@@ -79,8 +79,7 @@ async function prepareFunctions(
 ): Promise<WorkflowFunctions | undefined> {
   const names = [...nodes.values()].filter(({ url }) => url === undefined).map(({ name }) => name)
   if (names.length === 0) return undefined
-  if (!handler)
-    throw invalid(`The workflow has no handler, but ${names.join(', ')} must be functions of one.`)
+  if (!handler) throw invalid(`The workflow must have a handler with the functions ${names.join(', ')}.`)
   const script = findScript(folder, handler)
   if (script !== undefined) {
     return { kind: 'module', file: await writeFunctions(folder, script, names), names }

@@ -52,7 +52,8 @@ export async function listStore(
     const stem = location.replace(ARCHIVE_SUFFIX, '')
     const first = models.get(stem)
     if (first === undefined) models.set(stem, { location, path })
-    else skipped.push({ location, reason: `${location} is skipped: ${first.location} is the same model.` })
+    else
+      skipped.push({ location, reason: `${location} is skipped: ${first.location} contains the same model.` })
   }
   for (const path of withSettings) {
     const isKnown = [...models.values()].some((model) => `${path}${sep}`.startsWith(`${model.path}${sep}`))

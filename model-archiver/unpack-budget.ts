@@ -60,7 +60,7 @@ export class UnpackBudget {
     const left = (await this.#freeBytes()) - needed
     if (left < minFreeBytes)
       throw over(
-        `The disk would have fewer than ${minFreeBytes} bytes free with what the archive unpacks to; make room`,
+        `The disk must keep ${minFreeBytes} bytes free while the archive is unpacked; free some space`,
         LIMIT_KEYS.minFreeBytes,
         'lower',
       )

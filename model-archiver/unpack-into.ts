@@ -39,10 +39,7 @@ async function inspect(archive: string): Promise<{ format: 'zip' | 'tgz'; size: 
   } finally {
     await file.close()
   }
-  throw new ServeError(
-    'INVALID_ARCHIVE',
-    'The archive is neither a zip (.mar) nor a compressed tar (.tar.gz).',
-  )
+  throw new ServeError('INVALID_ARCHIVE', 'The archive must be a zip (.mar) or a compressed tar (.tar.gz).')
 }
 
 /** Excludes the space reserved for root. */
@@ -55,7 +52,7 @@ async function freeBytes(folder: string): Promise<number> {
 export function asArchiveError(error: unknown): ServeError {
   if (error instanceof ServeError) return error
   const { message, syscall } = error as NodeJS.ErrnoException
-  const text = syscall === undefined ? 'The archive is broken' : 'The archive could not be unpacked'
+  const text = syscall === undefined ? 'The archive is invalid' : 'The archive could not be unpacked'
   return new ServeError(syscall === undefined ? 'INVALID_ARCHIVE' : 'INTERNAL', `${text}: ${message}`, {
     cause: error,
   })

@@ -62,7 +62,7 @@ class TarUnpacking {
       zeros = header.nullBlock ? zeros + 1 : 0
       if (zeros === 0) await this.#take(header)
     }
-    if (this.#entries === 0) throw new Error('it holds no entries')
+    if (this.#entries === 0) throw new Error('it has no entries')
     await this.#skipTail()
   }
 
@@ -95,7 +95,7 @@ class TarUnpacking {
     const kind = kindOf(header, path)
     const name = withoutFirstPart(path)
     if (name === '') {
-      if (kind === 'file') throw refusedEntry(path, 'it stands outside the leading folder')
+      if (kind === 'file') throw refusedEntry(path, 'it is outside the leading folder')
       return
     }
     this.#guard.admit(name, kind, size)
@@ -122,7 +122,7 @@ class TarUnpacking {
       if (tail > MAX_TAIL_BYTES)
         throw new ServeError(
           'INVALID_ARCHIVE',
-          `The archive goes on for more than ${MAX_TAIL_BYTES} bytes after its end.`,
+          `The archive has more than ${MAX_TAIL_BYTES} bytes after its end.`,
         )
     }
   }
@@ -163,7 +163,7 @@ function kindOf(header: Header, path: string): 'file' | 'folder' {
   if (type === 'Link' || type === 'SymbolicLink') throw refusedEntry(path, 'it is a link')
   if (type === 'CharacterDevice' || type === 'BlockDevice' || type === 'FIFO')
     throw refusedEntry(path, 'it is neither a file nor a folder')
-  throw refusedEntry(path, 'its kind is unknown')
+  throw refusedEntry(path, 'its kind is not supported')
 }
 
 /** `model/a/b` -> `a/b`. Refuses absolute names and a first segment `..`, which dropping it would hide. */

@@ -43,7 +43,7 @@ async function judge(zip: ZipFile, budget: UnpackBudget): Promise<void> {
     refuseKind(name, entry, isFolder)
     guard.admit(name, isFolder ? 'folder' : 'file', entry.uncompressedSize)
     if (!isFolder && !entry.canDecodeFileData())
-      throw refusedEntry(name, 'it is encrypted or compressed in an unknown way')
+      throw refusedEntry(name, 'its encryption or compression is not supported')
     const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true })
     places.push({
       name,

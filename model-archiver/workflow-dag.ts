@@ -55,7 +55,7 @@ function connect(edges: Iterable<readonly [string, readonly string[]]>): {
   const predecessors: Neighbours = new Map()
   const add = (node: string): void => {
     if (successors.has(node)) return
-    if (successors.size === MAX_NODES) throw invalid(`A workflow may have at most ${MAX_NODES} nodes`)
+    if (successors.size === MAX_NODES) throw invalid(`A workflow must have at most ${MAX_NODES} nodes`)
     successors.set(node, [])
     predecessors.set(node, [])
   }

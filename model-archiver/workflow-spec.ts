@@ -88,7 +88,8 @@ function readModels(models: YamlMap): { defaults: NodeSettings; urls: Map<string
     const name = nodeName(key)
     const model = asMap(value, `models: ${name}`)
     const url = model.get('url')
-    if (typeof url !== 'string' || url === '') throw invalid(`models: ${name}: url is missing`)
+    if (typeof url !== 'string' || url === '')
+      throw invalid(`models: ${name}: url must be a non-empty string`)
     urls.set(name, { ...readSettings(model, `models: ${name}`, defaults), name, url })
   }
   return { defaults, urls }
@@ -123,7 +124,7 @@ function isBlank(value: unknown): boolean {
 function nodeName(value: unknown): string {
   const name = typeof value === 'number' ? String(value) : value
   if (typeof name === 'string' && NODE_NAME.test(name)) return name
-  throw invalid(`${JSON.stringify(value)?.slice(0, 120)} cannot be the name of a node`)
+  throw invalid(`${JSON.stringify(value)?.slice(0, 120)} is not a valid name of a node`)
 }
 
 /** Java's format of a map. */
@@ -133,7 +134,7 @@ function dagText(edges: readonly (readonly [string, readonly string[]])[]): stri
 
 function asMap(value: unknown, what: string): YamlMap {
   if (value instanceof Map) return value
-  throw invalid(`${what} must be a mapping`)
+  throw invalid(`${what} must be a map`)
 }
 
 function invalid(problem: string): ServeError {

@@ -108,7 +108,7 @@ class KeyFileTokens implements TokenStore {
       await this.#write(this.#keys)
     } catch (cause) {
       const why = (cause as Error).message
-      const hint = '--disable-token-auth serves without tokens'
+      const hint = 'start with --disable-token-auth to serve without tokens'
       throw new ServeError('CONFIG', `The key file cannot be written: ${why} (${hint})`, { cause })
     }
   }

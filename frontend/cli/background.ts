@@ -130,7 +130,7 @@ class BackgroundStart {
     }
     const how = signal === null ? `status ${code}` : `signal ${signal}`
     const lines = lastLines(this.#logs)
-    this.#failed(`the server ended while it started (${how})${lines === '' ? '' : ':'}`)
+    this.#failed(`the server ended during its start (${how})${lines === '' ? '' : ':'}`)
     if (lines !== '') this.#output.err(lines)
   }
 
@@ -140,7 +140,7 @@ class BackgroundStart {
   }
 
   readonly #onInterrupt = (): void => {
-    this.#callOff('interrupted: the start was called off')
+    this.#callOff('the start was interrupted')
   }
 
   /** Stops the child with SIGTERM, then kills its process group if that has no effect. */

@@ -53,7 +53,7 @@ interface Check {
 
 async function checkModel(request: RegisterRequest, { settings, gpuCount, output }: Check): Promise<void> {
   if (/^https?:/i.test(request.url)) {
-    output.out(`${shownValue('url', request.url)}: to be downloaded, not checked`)
+    output.out(`${shownValue('url', request.url)}: not checked, because a start downloads it`)
     return
   }
   const { signal } = new AbortController()

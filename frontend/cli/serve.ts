@@ -84,7 +84,7 @@ class ServingProcess {
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
-      this.#log.log.info('Stopping: running requests may finish')
+      this.#log.log.info('Stopping after running requests finish')
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {
@@ -119,7 +119,7 @@ class ServingProcess {
 
   /** The state is unknown after an uncaught error: kill the processes, remove the files, exit. */
   readonly #onCrash = (error: Error): void => {
-    this.#log.log.fatal({ err: error }, 'A defect of the server ends it')
+    this.#log.log.fatal({ err: error }, 'The server ends because of an internal error')
     this.#endNow(1)
   }
 

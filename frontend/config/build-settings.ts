@@ -51,8 +51,8 @@ function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
     why = ` (${oneLine(reason)})`
   })
   if (value !== undefined) return value
-  const problem = `expected ${spec.type.expected}${why}`
-  throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${spec.name}=${oneLine(text)}: ${problem}`)
+  const problem = `${spec.name} must be ${spec.type.expected}, found ${oneLine(text)}${why}`
+  throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${problem}`)
 }
 
 function checkListeners({ settings, origins }: LoadedSettings): void {
@@ -61,7 +61,7 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
     if (sameAddress(settings[setting], settings.metricsAddress)) {
       throw new ServeError(
         'CONFIG',
-        `${origins.metricsAddress}: metrics_address is also ${KEYS[setting].name}: it needs one of its own`,
+        `${origins.metricsAddress}: metrics_address must differ from ${KEYS[setting].name}`,
       )
     }
   }

@@ -5,16 +5,16 @@ interface InertKey {
   readonly reason: string
 }
 
-const JAVA = 'it tunes the Java server; Node.js has one event loop'
-const PYTHON = 'Python workers are started without the CPU launcher'
+const JAVA = 'it tunes the Java server'
+const PYTHON = 'the CPU launcher is not supported'
 
 export const INERT_KEYS: readonly InertKey[] = [
   ...inert(JAVA, 'number_of_netty_threads', 'netty_client_threads', 'prefer_direct_buffer'),
   ...inert(JAVA, 'use_native_io', 'io_ratio', 'vmargs', 'async_logging'),
   ...inert(PYTHON, 'cpu_launcher_enable', 'cpu_launcher_args'),
-  ...inert('there are no C++ workers', 'cpp_log_config'),
+  ...inert('C++ workers are not supported', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
-  ...inert('plugins are Java classes', 'plugins_path'),
+  ...inert('Java plugins are not supported', 'plugins_path'),
 ]
 
 /** TorchServe reads these keys only from the file. */

@@ -46,7 +46,7 @@ export async function loadSettings(
   warnings.push(...mlserver.warnings)
   const loaded = buildSettings({ ...sources, mlserver: mlserver.entries })
   if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
-    warnings.push(`--models is ignored: ${loaded.origins.modelSnapshot} says which models are loaded`)
+    warnings.push(`--models is ignored: the models come from ${loaded.origins.modelSnapshot}`)
   }
   return { ...loaded, warnings: [...warnings, ...loaded.warnings] }
 }
@@ -85,13 +85,15 @@ async function readConfigFile(
   if (tsConfig !== undefined) return readEntries(tsConfig, '--ts-config', env)
   const snapshot = configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)
   if (snapshot === undefined) return readEntries('config.properties', undefined, env)
-  warnings.push(`The settings and the models are those of ${snapshot}${shadowed()}; --ncs starts without it`)
+  warnings.push(
+    `Settings and models come from the snapshot ${snapshot}${shadowed()}; start with --ncs to ignore it`,
+  )
   // No `env`: the snapshot holds values whose $$NAME$$ was already replaced.
   return readEntries(snapshot, 'the last snapshot', undefined)
 }
 
 function shadowed(): string {
-  return existsSync('config.properties') ? ', and config.properties is not read' : ''
+  return existsSync('config.properties') ? ', not from config.properties' : ''
 }
 
 async function newestSnapshot(env: Environment, logEntries: readonly Entry[]): Promise<string | undefined> {

@@ -26,7 +26,10 @@ export async function readLogConfig(path: string, warnings: string[]): Promise<E
   const origin = `${path} (from --log-config)`
   const content: unknown = await parse(await read(path, origin), origin)
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
-    throw new ServeError('CONFIG', `${origin}: expected the fields ${Object.keys(FIELDS).join(', ')}`)
+    throw new ServeError(
+      'CONFIG',
+      `${origin}: the file must be a map with the fields ${Object.keys(FIELDS).join(', ')}`,
+    )
   }
   return Object.entries(content).map(([field, value]) => entry(field, value, origin))
 }
@@ -35,8 +38,11 @@ function entry(field: string, value: unknown, origin: string): Entry {
   const name = ownValue(FIELDS, field)
   const text = field === 'files' ? listText(value) : value
   if (name === undefined || typeof text !== 'string') {
-    const problem = name === undefined ? 'unknown field' : `expected ${field === 'files' ? 'a list' : 'text'}`
-    throw new ServeError('CONFIG', `${origin}: ${oneLine(field)}: ${problem}`)
+    const problem =
+      name === undefined
+        ? 'is not supported'
+        : `must be a ${field === 'files' ? 'list of strings' : 'string'}`
+    throw new ServeError('CONFIG', `${origin}: ${oneLine(field)} ${problem}`)
   }
   return { name, text: text.trim(), origin }
 }

@@ -68,7 +68,7 @@ function inert(given: Settings): string[] {
   const unknown = Object.keys(given).filter((key) => !UNDERSTOOD.has(key))
   const { metrics_endpoint: endpoint, cors_settings: cors } = given
   if (endpoint !== undefined && endpoint !== null && endpoint !== DEFAULTS['metrics_endpoint'])
-    unknown.push('another metrics_endpoint than /metrics')
+    unknown.push('a metrics_endpoint other than /metrics')
   const origins = (cors as { allow_origins?: unknown } | null | undefined)?.allow_origins
   if (Array.isArray(origins) && origins.length > 1)
     unknown.push('cors_settings.allow_origins after the first')
@@ -78,7 +78,7 @@ function inert(given: Settings): string[] {
 async function readSettings(path: string): Promise<Settings | undefined> {
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isFile() !== true) return undefined
-  if (stats.size > MAX_BYTES) throw new ServeError('CONFIG', `${path} is larger than ${MAX_BYTES} bytes`)
+  if (stats.size > MAX_BYTES) throw new ServeError('CONFIG', `${path} must have at most ${MAX_BYTES} bytes`)
   let value: unknown
   try {
     value = JSON.parse(await readFile(path, 'utf8'))
@@ -86,7 +86,7 @@ async function readSettings(path: string): Promise<Settings | undefined> {
     throw new ServeError('CONFIG', `${path} cannot be read: ${(cause as Error).message}`, { cause })
   }
   if (isObject(value)) return value
-  throw new ServeError('CONFIG', `${path} holds no JSON object`)
+  throw new ServeError('CONFIG', `${path} must be a JSON object`)
 }
 
 /**

@@ -6,7 +6,7 @@ import type { ValueType } from './value-types.ts'
 /** The `model_snapshot` key: the JSON in snapshots of this server and of TorchServe (docs/snapshots.md). */
 export const MODEL_SNAPSHOT: ValueType<ModelSnapshot | undefined> = {
   label: 'JSON',
-  expected: 'JSON as a snapshot holds it: {"models": {"name": {"version": {"marName": "name.mar"}}}}',
+  expected: 'JSON of the form {"models": {"name": {"version": {"marName": "name.mar"}}}}',
   parse: (text, explain) => {
     try {
       const result = schema().safeParse(JSON.parse(text))

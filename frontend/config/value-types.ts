@@ -63,11 +63,11 @@ export const OPEN_INFERENCE = parsed('oip | boolean', 'oip, true or false', (tex
 export const TEXT = parsed('text', 'text', (text) => text)
 
 /** A value that the HTTP grammar allows in a header. */
-export const HEADER_VALUE = parsed('text', 'a value that fits into an HTTP header', (text) =>
+export const HEADER_VALUE = parsed('text', 'a valid value of an HTTP header', (text) =>
   /^[\t\x20-\x7e]+$/.test(text) ? text : undefined,
 )
 
-export const HEADER_NAME = parsed('header name', 'the name of an HTTP header', (text) =>
+export const HEADER_NAME = parsed('header name', 'a valid name of an HTTP header', (text) =>
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(text) ? text : undefined,
 )
 
@@ -94,7 +94,7 @@ export function word<const T extends string>(...words: T[]): ValueType<T> {
 
 /** A comma-separated list of the given words, in any letter case; `none` for an empty list. */
 export function wordList<const T extends string>(...words: T[]): ValueType<readonly T[]> {
-  return parsed('list', `none, or some of ${words.join(', ')}`, (text) => {
+  return parsed('list', `none, or a comma-separated list of ${words.join(', ')}`, (text) => {
     if (text.toLowerCase() === 'none') return []
     const found = splitList(text).map((item) => words.find((each) => each === item.toLowerCase()))
     return found.every((each) => each !== undefined) ? found : undefined
@@ -107,7 +107,7 @@ export function pattern(flags: string): ValueType<RegExp> {
 }
 
 export function patternList(flags: string): ValueType<readonly RegExp[]> {
-  return parsed('regex list', 'regular expressions, divided by commas', (text) => {
+  return parsed('regex list', 'a comma-separated list of regular expressions', (text) => {
     const patterns = splitList(text).map((each) => wholeMatch(each, flags))
     return patterns.every((each) => each !== undefined) ? patterns : undefined
   })

@@ -54,7 +54,7 @@ function makeSchema(z: typeof Zod) {
     })
     .check(
       z.refine(({ minWorkers, maxWorkers }) => (minWorkers ?? 0) <= (maxWorkers ?? Infinity), {
-        error: 'minWorkers is more than maxWorkers',
+        error: 'minWorkers must be at most maxWorkers',
       }),
     )
   return z.record(z.string(), z.record(z.string(), version))

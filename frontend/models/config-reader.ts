@@ -44,7 +44,7 @@ export class ConfigReader {
   /** A number greater than `above`, or at least `from`. */
   number(key: string, bound: { above: number } | { from: number }): number | undefined {
     const fits = 'above' in bound ? (v: number) => v > bound.above : (v: number) => v >= bound.from
-    const words = 'above' in bound ? `a number above ${bound.above}` : `a number from ${bound.from}`
+    const words = 'above' in bound ? `a number above ${bound.above}` : `a number of at least ${bound.from}`
     return this.#read(key, words, (value) => Number.isFinite(value) && fits(value))
   }
 
@@ -58,7 +58,7 @@ export class ConfigReader {
   text(key: string): string | undefined {
     const value = ownValue(this.#config, key)
     if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
-    this.#warn(key, 'a text')
+    this.#warn(key, 'a string')
     return undefined
   }
 
@@ -88,7 +88,7 @@ export class ConfigReader {
 
   #warn(key: string, expected: string): void {
     this.warnings.push(
-      `${key}: ${expected} is expected, found ${JSON.stringify(ownValue(this.#config, key))}; the default is used`,
+      `${key} must be ${expected}, found ${JSON.stringify(ownValue(this.#config, key))}; the default is used`,
     )
   }
 }

@@ -5,7 +5,7 @@ import type { ModelSettings } from './model-settings.ts'
 const DEVICE_TYPES = ['cpu', 'gpu'] as const
 const PARALLEL_TYPES = ['pp', 'tp', 'pptp', 'custom'] as const
 
-const ONE_MACHINE = 'the ranks of a group run on this machine, without torchrun'
+const ONE_MACHINE = 'ranks of Node.js models run on this machine, without torchrun'
 const TORCHRUN_ONLY = ['rdzv-backend', 'rdzv-endpoint', 'rdzv-conf', 'monitor-interval', 'node-rank'] as const
 
 /** Devices of a model's workers, from its deviceType and deviceIds. */
@@ -23,7 +23,7 @@ function deviceIds(reader: ConfigReader, gpuCount: number): number[] | undefined
   const ids = reader.integers('deviceIds')
   const missing = ids?.find((id) => id < 0 || id >= gpuCount)
   if (missing !== undefined) {
-    reader.warnings.push(`deviceIds: there is no GPU ${missing}; the list is ignored`)
+    reader.warnings.push(`deviceIds: GPU ${missing} does not exist; the list is ignored`)
     return undefined
   }
   return ids?.length === 0 ? undefined : ids

@@ -124,7 +124,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
     if (model.version !== version.version) {
       this.#options.warn(
-        `Model ${model.name}: the archive holds version ${model.version} now, not ${version.version}`,
+        `Model ${model.name}: the archive now contains version ${model.version}, not ${version.version}`,
       )
     }
   }

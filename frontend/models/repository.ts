@@ -91,7 +91,8 @@ export class Repository implements RepositoryOperations {
 
 function entryOf({ name, version, workers }: Model): IndexEntry {
   if (workers.ready > 0) return { name, version, state: 'READY', reason: '' }
-  if (workers.wanted === 0) return { name, version, state: 'UNAVAILABLE', reason: 'no workers are wanted' }
+  if (workers.wanted === 0)
+    return { name, version, state: 'UNAVAILABLE', reason: 'the model has no workers; scale it' }
   const failure = lastFailure(workers)
   if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: failure ?? '' }
   return { name, version, state: 'UNAVAILABLE', reason: failure ?? 'the workers died' }

@@ -72,7 +72,7 @@ function workers(
   const min = reader.raised('minWorkers', 1) ?? configured.minWorkers ?? 0
   const max = reader.integer('maxWorkers', 0) ?? configured.maxWorkers ?? min
   if (max >= min) return { minWorkers: min, maxWorkers: max }
-  reader.warnings.push(`maxWorkers ${max} is less than minWorkers ${min}: both are ${min}`)
+  reader.warnings.push(`maxWorkers must be at least minWorkers, found ${max}; both are ${min}`)
   return { minWorkers: min, maxWorkers: min }
 }
 

@@ -70,7 +70,7 @@ function sequenceSettings(reader: ConfigReader) {
   const idle = Math.min(reader.integer('sequenceMaxIdleMSec', 0) ?? 0, MAX_TIMER_MS)
   if (sequenceBatching && idle === 0) {
     reader.warnings.push(
-      `sequenceBatching: sequenceMaxIdleMSec above 0 is expected; ${DEFAULT_IDLE_MS} is used`,
+      `sequenceMaxIdleMSec must be above 0 with sequenceBatching; ${DEFAULT_IDLE_MS} is used`,
     )
   }
   return {
@@ -87,6 +87,6 @@ function checkRanks({ parallelType, parallelLevel }: { parallelType: ParallelTyp
   if (parallelLevel <= 1 || parallelType === 'pp') return
   throw new ServeError(
     'INVALID_MODEL',
-    `continuousBatching does not work with parallelType ${parallelType}: its ranks would not make the same steps`,
+    `continuousBatching is not supported with parallelType ${parallelType} and several ranks; use parallelType pp`,
   )
 }

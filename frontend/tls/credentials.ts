@@ -24,7 +24,7 @@ export async function restCredentials(
   if (stored !== undefined) return usable(stored, `keystore ${settings.keystore}`)
   const files = await pemFiles(settings)
   if (files !== undefined) return files
-  warn('https with a self-signed certificate, made for this start: set certificate_file and private_key_file')
+  warn('https uses a new self-signed certificate; set certificate_file and private_key_file to use your own')
   return selfSigned(settings.tempDir)
 }
 
@@ -37,7 +37,7 @@ export async function grpcCredentials(settings: TlsSettings): Promise<PemPair | 
   if (!settings.enableGrpcSsl) return undefined
   const files = await pemFiles(settings)
   if (files !== undefined) return files
-  throw new ServeError('CONFIG', 'enable_grpc_ssl=true needs certificate_file and private_key_file')
+  throw new ServeError('CONFIG', 'enable_grpc_ssl=true requires certificate_file and private_key_file')
 }
 
 async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promise<PemPair | undefined> {
@@ -47,7 +47,7 @@ async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promi
       certificateFile === undefined
         ? ['private_key_file', 'certificate_file']
         : ['certificate_file', 'private_key_file']
-    throw new ServeError('CONFIG', `${given} is set without ${missing}: TLS needs both`)
+    throw new ServeError('CONFIG', `${given} requires ${missing}; set both`)
   }
   const key = await readKeyFile('private_key_file', privateKeyFile)
   const cert = await readKeyFile('certificate_file', certificateFile)

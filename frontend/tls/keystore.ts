@@ -27,6 +27,6 @@ function jksRefused(keystore: string): ServeError {
   const convert = `keytool -importkeystore -srckeystore ${keystore} -destkeystore ${keystore}.p12 -deststoretype PKCS12`
   return new ServeError(
     'CONFIG',
-    `keystore ${keystore} is of type JKS, which only Java reads. Convert it: ${convert}`,
+    `keystore ${keystore}: JKS is not supported. Convert it to PKCS12: ${convert}`,
   )
 }

@@ -26,7 +26,7 @@ export async function selfSigned(tempDir: string): Promise<PemPair> {
     const command = ['openssl', ...ARGUMENTS, '-keyout key.pem -out cert.pem'].join(' ')
     throw new ServeError(
       'CONFIG',
-      `https needs certificate_file and private_key_file (no self-signed pair could be made here). Make one with: ${command}`,
+      `https requires certificate_file and private_key_file, because openssl cannot be run here. Make them with: ${command}`,
       { cause },
     )
   } finally {

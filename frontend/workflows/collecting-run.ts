@@ -62,7 +62,7 @@ export class CollectingRun extends NodeRun {
   }
 
   #tooLarge(): ServeError {
-    const message = `The output of node ${this.node.name} is larger than max_response_size (${this.#maxBytes} bytes)`
+    const message = `The output of node ${this.node.name} must have at most ${this.#maxBytes} bytes (max_response_size)`
     return new ServeError('RESPONSE_TOO_LARGE', message)
   }
 }

@@ -42,7 +42,7 @@ export class Execution implements JobHolder, NodeRunOwner {
   }
 
   retried(run: NodeRun, error: ServeError): void {
-    this.#plan.warn(`node ${run.node.name} failed at try ${run.tries}, it is tried again: ${error.message}`)
+    this.#plan.warn(`node ${run.node.name} failed at try ${run.tries} and is retried: ${error.message}`)
   }
 
   failed(run: NodeRun, error: ServeError): void {
@@ -116,6 +116,6 @@ function nodeFailure({ node }: NodeRun, error: ServeError): ServeError {
 function tooLarge(maxBytes: number): ServeError {
   return new ServeError(
     'RESPONSE_TOO_LARGE',
-    `The outputs of all leaves are larger than max_response_size (${maxBytes} bytes)`,
+    `The outputs of all leaves must have at most ${maxBytes} bytes (max_response_size)`,
   )
 }

@@ -139,7 +139,7 @@ export class WorkflowManager implements WorkflowOperations {
     if (!MODEL_NAME.test(name))
       throw new ServeError(
         'INVALID_WORKFLOW',
-        `Workflow name ${JSON.stringify(name)} has special characters.`,
+        `Workflow name ${JSON.stringify(name)} must not contain special characters.`,
       )
     if (this.#workflows.has(name) || this.#registering.has(name))
       throw new ServeError('CONFLICT', `Workflow ${name} is already registered.`)

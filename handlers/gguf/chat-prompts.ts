@@ -79,7 +79,7 @@ export class ChatPrompts {
       })
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      throw new OpenAIError(`The model's chat template refuses these messages: ${why}`, 400, {
+      throw new OpenAIError(`The model's chat template does not support these messages: ${why}`, 400, {
         param: 'messages',
       })
     }

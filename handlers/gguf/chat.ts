@@ -25,7 +25,7 @@ export async function* chat(
   signal: AbortSignal,
 ): AsyncGenerator<ChatChunk> {
   const other = otherThanText(request.messages)
-  if (other !== undefined) throw new OpenAIError('This model reads nothing but text', 400, { param: other })
+  if (other !== undefined) throw new OpenAIError('This model supports only text', 400, { param: other })
   const use = toolUse(request)
   const prompt = promptOf(prompts, request, use)
   const beginning = callBeginning(use)

@@ -27,7 +27,7 @@ export async function* completions(
   signal: AbortSignal,
 ): AsyncGenerator<CompletionChunk> {
   if (request.suffix != null && request.suffix !== '')
-    throw new OpenAIError('This model cannot write what stands before a suffix', 400, { param: 'suffix' })
+    throw new OpenAIError('suffix is not supported', 400, { param: 'suffix' })
   const prompts = promptsOf(request).map((prompt) => tokensOf(engine, prompt))
   for (const prompt of prompts) engine.roomAfter(prompt.length)
   const n = request.n ?? 1
@@ -63,7 +63,7 @@ export function tokensOf(engine: Engine, prompt: string | number[], param = 'pro
   }
   const known = engine.vocabularySize
   if (prompt.some((token) => token >= known))
-    throw new OpenAIError(`${param} has a token that the model does not know`, 400, { param })
+    throw new OpenAIError(`${param} must contain only tokens of the model`, 400, { param })
   return prompt as Token[]
 }
 

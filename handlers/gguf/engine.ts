@@ -165,7 +165,7 @@ export class Engine {
 }
 
 function tooLong(length: string, contextSize: number): OpenAIError {
-  const message = `The prompt of ${length} does not fit the context of ${contextSize} tokens`
+  const message = `The prompt of ${length} must fit into the context of ${contextSize} tokens`
   return new OpenAIError(message, 400, { code: 'context_length_exceeded' })
 }
 

@@ -53,12 +53,12 @@ function refuseUnknown(fields: Fields): void {
   const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown === undefined) return
   if (unknown.startsWith('{')) throw bad('Send JSON with the header content-type: application/json')
-  throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
+  throw bad(`Parameter ${unknown.slice(0, 40)} is not supported; use ${NAMES.join(', ')}`)
 }
 
 function prompt(value: unknown): string {
   if (typeof value === 'string' && value !== '') return value
-  throw bad('prompt must be a text that is not empty')
+  throw bad('prompt must be a non-empty string')
 }
 
 function topP(fields: Fields, absent: number): number {
@@ -93,7 +93,7 @@ function stops(value: unknown): string[] {
   const fits = (stop: unknown): stop is string =>
     typeof stop === 'string' && stop !== '' && stop.length <= MAX_STOP_LENGTH
   if (list.length <= MAX_STOPS && list.every(fits)) return list
-  throw bad(`stop must be a text or up to ${MAX_STOPS} texts, each of 1 to ${MAX_STOP_LENGTH} characters`)
+  throw bad(`stop must be a string or up to ${MAX_STOPS} strings, each of 1 to ${MAX_STOP_LENGTH} characters`)
 }
 
 /** Forms and gRPC inputs may contain a JSON list. */

@@ -58,7 +58,7 @@ export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   const backend = extra['backend']
   const warnings = [...unknown(extra), ...idle].map((key) => `${WHERE}: ${key} has no effect here`)
   if (backend !== undefined)
-    warnings.unshift(`${WHERE}: instead of ${shown(backend)} node-llama-cpp computes`)
+    warnings.unshift(`${WHERE}: backend ${shown(backend)} is replaced by node-llama-cpp`)
   const uri = typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined
   return { config: Object.fromEntries(known), uri, warnings }
 }
@@ -84,9 +84,8 @@ function refuse(extra: Fields, settings: Fields): void {
   if (prompts !== undefined && prompts !== null)
     throw new Error(`${WHERE}: prompt_utils is not supported; use config.model_settings.chat_template`)
   if (model !== undefined && !/\.gguf$/i.test(shown(model)))
-    throw new Error(`${WHERE}: model must name a .gguf file, not ${shown(model)}`)
-  if (parallel !== undefined && parallel !== 1)
-    throw new Error(`${WHERE}: tensor_parallel_size must be 1: one process computes here`)
+    throw new Error(`${WHERE}: model must name a .gguf file, found ${shown(model)}`)
+  if (parallel !== undefined && parallel !== 1) throw new Error(`${WHERE}: tensor_parallel_size must be 1`)
 }
 
 function gpuOf(device: unknown): unknown {

@@ -106,9 +106,9 @@ function weightsPath(
   if (isFile) return place
   const found = readdirSync(place).filter((name) => name.endsWith('.gguf'))
   if (found.length === 1) return resolve(place, found[0]!)
-  const what = found.length === 0 ? 'no .gguf file' : `${found.length} .gguf files`
+  const what = found.length === 0 ? 'none' : `${found.length}`
   throw new Error(
-    `The model has ${what}: name one as serialized file or as handler.model_path in model-config.yaml`,
+    `The model must have one .gguf file, found ${what}; name one as serialized file or as handler.model_path in model-config.yaml`,
   )
 }
 

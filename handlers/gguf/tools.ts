@@ -26,7 +26,9 @@ export function toolUse({ tools, tool_choice: choice }: ChatCompletionRequest): 
   const name = choice.function?.name
   const chosen = given.filter((tool) => tool.function.name === name)
   if (chosen.length === 0)
-    throw new OpenAIError(`tool_choice names no tool of the request: ${name}`, 400, { param: 'tool_choice' })
+    throw new OpenAIError(`tool_choice must name a tool of the request, found ${name}`, 400, {
+      param: 'tool_choice',
+    })
   return { tools: chosen, forced: true }
 }
 
@@ -69,6 +71,6 @@ export async function grammar(
     return await engine.jsonGrammar(schema)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new OpenAIError(`The runtime cannot follow this JSON schema: ${why}`, 400, { param })
+    throw new OpenAIError(`This JSON schema is not supported: ${why}`, 400, { param })
   }
 }

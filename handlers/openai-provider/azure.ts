@@ -28,5 +28,5 @@ export function azureAddress(
 }
 
 function missing(name: string): never {
-  throw new Error(`${name} is needed with Azure`)
+  throw new Error(`${name} is required with Azure`)
 }

@@ -9,7 +9,7 @@ export function text(config: Fields, name: string): string | undefined {
   const value = ownValue(config, name)
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string' && value !== '') return value
-  throw new Error(`${name} must be a text that is not empty`)
+  throw new Error(`${name} must be a non-empty string`)
 }
 
 export function whole(config: Fields, name: string, absent: number, max: number): number {
@@ -36,7 +36,7 @@ export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): stri
   const variable = text(config, 'api_key_variable')
   const value = ownValue(env, variable ?? usual)
   if (variable !== undefined && !value)
-    throw new Error(`api_key_variable: ${variable} is not set in the environment`)
+    throw new Error(`api_key_variable must name a variable that is set, found ${variable}`)
   return value?.trim() || undefined
 }
 

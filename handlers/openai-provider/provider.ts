@@ -107,12 +107,12 @@ export class Provider {
     const given = answer['error']
     const error = (typeof given === 'object' && given !== null ? given : { message: given }) as Json
     if (status === 401 || status === 403)
-      return new OpenAIError('The provider does not accept the key of this server', 502, {
+      return new OpenAIError('The provider rejects the key of this server', 502, {
         code: 'provider_refused',
       })
     const said =
       typeof error['message'] === 'string' && error['message'] !== '' ? error['message'] : `status ${status}`
-    return new OpenAIError(this.#withoutKey(`The provider answers: ${said}`), status < 400 ? 502 : status, {
+    return new OpenAIError(this.#withoutKey(`The provider answered: ${said}`), status < 400 ? 502 : status, {
       code: typeof error['code'] === 'string' ? error['code'] : undefined,
       param: typeof error['param'] === 'string' ? error['param'] : undefined,
     })
@@ -125,7 +125,7 @@ export class Provider {
   }
 
   #broken(error: unknown): OpenAIError {
-    return new OpenAIError(this.#withoutKey(`The provider's answer broke off: ${causeOf(error)}`), 502, {
+    return new OpenAIError(this.#withoutKey(`The provider's answer is incomplete: ${causeOf(error)}`), 502, {
       code: 'provider_broken',
     })
   }

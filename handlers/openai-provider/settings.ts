@@ -64,7 +64,7 @@ export function readProvider(
 function apiType(config: Fields): ApiType {
   const type = text(config, 'api_type') ?? 'open_ai'
   if (type === 'open_ai' || type === 'azure' || type === 'azure_ad') return type
-  throw new Error(`api_type must be open_ai, azure or azure_ad, not ${type}`)
+  throw new Error(`api_type must be open_ai, azure or azure_ad, found ${type}`)
 }
 
 function idle(config: Fields, type: ApiType): string[] {
@@ -90,17 +90,19 @@ function refuse(config: Fields, type: ApiType): void {
   const provider = text(config, 'provider_id') ?? text(config, 'provider') ?? 'openai'
   if (provider !== 'openai')
     throw new Error(
-      `provider ${provider} is not known; one that speaks the OpenAI API is provider openai with its base_url`,
+      `provider ${provider} is not supported; for a server with the OpenAI API set provider openai and base_url`,
     )
   const asked = text(config, 'model_type')
   if (asked !== undefined && !MODEL_TYPES.includes(asked))
-    throw new Error(`model_type must be one of ${MODEL_TYPES.join(', ')}, not ${asked}`)
+    throw new Error(`model_type must be one of ${MODEL_TYPES.join(', ')}, found ${asked}`)
   // Ignoring the other type's address would send requests and the key to the default address.
   const address = type === 'open_ai' ? 'azure_endpoint' : 'base_url'
-  if (config[address] != null) throw new Error(`${address} cannot be used with api_type ${type}`)
+  if (config[address] != null) throw new Error(`${address} is not supported with api_type ${type}`)
   if (config['prompt_utils'] != null) throw new Error('prompt_utils is not supported')
   if (config['api_key'] != null)
-    throw new Error('api_key must not stand in a file; name its api_key_variable')
+    throw new Error(
+      'api_key is not supported in a file; set api_key_variable to the name of an environment variable',
+    )
 }
 
 function addressOf(config: Fields, type: ApiType, env: NodeJS.ProcessEnv): ProviderAddress {

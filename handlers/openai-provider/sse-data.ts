@@ -12,7 +12,8 @@ export async function* sseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<
   for await (const bytes of body) {
     const lines = (rest + decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop()!
-    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('The provider sent an event that is too large')
+    if (rest.length > MAX_EVENT_CHARACTERS)
+      throw new Error(`An event of the provider must have at most ${MAX_EVENT_CHARACTERS} characters`)
     for (const line of lines) {
       if (line.startsWith('data:')) data.push(line.slice(line.startsWith('data: ') ? 6 : 5))
       if (line !== '' || data.length === 0) continue

@@ -31,6 +31,6 @@ function json(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    throw new PredictionException('The body is not JSON', 400)
+    throw new PredictionException('The body must be valid JSON', 400)
   }
 }

@@ -40,7 +40,7 @@ export function readParameters(request: HandlerRequest): RunRequest | ProducedQu
   const fields = readFields(request)
   const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown !== undefined) {
-    throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
+    throw bad(`Parameter ${unknown.slice(0, 40)} is not supported; use ${NAMES.join(', ')}`)
   }
   const id = identifier(fields['id'])
   return fields['query'] === undefined ? run(fields, id) : query(fields['query'], id)
@@ -52,7 +52,7 @@ function run(fields: Fields, id: string | undefined): RunRequest {
   const delay = whole(fields, 'delay', 100, MAX_DELAY)
   const stream = flag(fields['stream'] ?? true)
   if (!stream && n * Math.max(size, 11) > MAX_WHOLE_BYTES) {
-    throw bad(`Without stream all items together are at most ${MAX_WHOLE_BYTES} bytes`)
+    throw bad(`Without stream, all items together must have at most ${MAX_WHOLE_BYTES} bytes`)
   }
   const fail = fields['fail'] === undefined ? undefined : whole(fields, 'fail', 0, MAX_ITEMS)
   return { id, n, size, delay, stream, fail }
@@ -60,7 +60,7 @@ function run(fields: Fields, id: string | undefined): RunRequest {
 
 function query(asked: unknown, id: string | undefined): ProducedQuery {
   if (asked !== 'produced') throw bad('query must be "produced"')
-  if (id === undefined) throw bad('query needs the id of a run')
+  if (id === undefined) throw bad('query requires the id of a run')
   return { query: 'produced', id }
 }
 
@@ -68,7 +68,7 @@ function identifier(value: unknown): string | undefined {
   if (value === undefined) return undefined
   const id = typeof value === 'number' ? String(value) : value
   if (typeof id === 'string' && id !== '' && id.length <= MAX_ID_LENGTH) return id
-  throw bad(`id must be a text of 1 to ${MAX_ID_LENGTH} characters`)
+  throw bad(`id must be a string of 1 to ${MAX_ID_LENGTH} characters`)
 }
 
 /** Forms and gRPC inputs contain numbers as text. */

@@ -11,11 +11,11 @@ export class Families implements Iterable<PageFamily> {
 
   /** Adds a metric to the page. Returns the reason if that is impossible. */
   add(family: PageFamily, labelNames: readonly string[] = []): string | undefined {
-    if (!METRIC_NAME.test(family.name)) return 'Prometheus does not know such names'
+    if (!METRIC_NAME.test(family.name)) return 'its name is not valid in Prometheus'
     const label = labelNames.find((each) => !LABEL_NAME.test(each) || isOwn(family.kind, each))
-    if (label !== undefined) return `Prometheus does not know such labels as ${label}`
+    if (label !== undefined) return `its label ${label} is not valid in Prometheus`
     const names = sampleNames(family)
-    if (names.some((name) => this.#taken.has(name))) return 'the page has another metric of this name'
+    if (names.some((name) => this.#taken.has(name))) return 'another metric has this name'
     for (const name of names) this.#taken.add(name)
     this.#families.push(family)
     return undefined

@@ -54,7 +54,7 @@ export class MetricFamily implements PageFamily {
     if (this.#overflow === undefined) {
       this.#overflow = new Series(this.kind)
       this.#options.warn(
-        `Metric ${this.name}: more than ${MAX_SERIES} different sets of dimension values, further ones are left out`,
+        `Metric ${this.name} has more than ${MAX_SERIES} sets of dimension values; further ones are dropped`,
       )
     }
     return this.#overflow

@@ -34,13 +34,13 @@ export class HandlerMetrics {
     const values = names.map((each) => ownValue(dimensions, each))
     const missing = values.indexOf(undefined)
     if (missing !== -1) {
-      this.#options.warn(`Metric ${name} is left out: it came without its dimension ${names[missing]!}`)
+      this.#options.warn(`Metric ${name} must have the dimension ${names[missing]!}; the value is dropped`)
       return
     }
     const series = family.series([...(values as string[]), HOST])
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
-        this.#options.warn(`Counter ${name}: negative values are left out`)
+        this.#options.warn(`Counter ${name} must not be negative; the value is dropped`)
       else series.record(value, message.requestIds[index])
     })
   }
@@ -48,7 +48,7 @@ export class HandlerMetrics {
   #detect({ name, kind, unit, dimensions }: MetricMessage): MetricFamily | undefined {
     if (!this.#options.autoDetect) return undefined
     if (this.#families.size >= this.#options.declared.length + MAX_DETECTED) {
-      this.#options.warn(`More than ${MAX_DETECTED} metrics were detected, further ones are left out`)
+      this.#options.warn(`More than ${MAX_DETECTED} metrics were detected; further ones are dropped`)
       return undefined
     }
     return this.#add({ name, kind, unit, dimensions: Object.keys(dimensions) })

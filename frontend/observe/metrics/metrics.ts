@@ -64,7 +64,7 @@ export class Metrics {
     })
     for (const family of ownFamilies(this.#models)) {
       if (this.#page.add(family) !== undefined)
-        warn(`Metric ${family.name} is the server's own: rename yours`)
+        warn(`Metric ${family.name} must have another name: the server uses this one`)
     }
   }
 

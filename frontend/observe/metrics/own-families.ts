@@ -38,13 +38,13 @@ function counters(models: Models): PageFamily[] {
         }
       }
     }),
-    numbers('worker_deaths_total', 'counter', 'Workers that ended unasked', (add) => {
+    numbers('worker_deaths_total', 'counter', 'Workers that ended unexpectedly', (add) => {
       for (const { labels, tally } of models) add(labels, tally.workerDeaths)
     }),
     numbers(
       'discarded_responses_total',
       'counter',
-      'Responses of workers to requests that had ended before',
+      'Responses of workers that arrived after their request had ended',
       (add) => {
         for (const { labels, tally } of models) add(labels, tally.discardedResponses)
       },
