@@ -17,6 +17,7 @@ export default {
     '^torchserve-ts/gguf$': '<rootDir>/handlers/gguf/handler.ts',
     '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
   },
+  reporters: ['default', '<rootDir>/tests/support/retries-reporter.mjs'],
   // Only what hangs needs it: on a machine with ten times too much to do, tests of a second take half a minute.
   testTimeout: 120_000,
   maxWorkers: 2,

@@ -1,6 +1,15 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 
-export const MEASURES = ['rest', 'grpc', 'memory', 'disconnect', 'stalled', 'start', 'python'] as const
+export const MEASURES = [
+  'rest',
+  'grpc',
+  'memory',
+  'disconnect',
+  'items',
+  'stalled',
+  'start',
+  'python',
+] as const
 export type Measure = (typeof MEASURES)[number]
 
 export interface Options {

@@ -7,8 +7,9 @@ import {
   createManagementApp,
   createMetricsApp,
   createSharedApp,
-  type RestApp,
-} from './edge/http/app.ts'
+} from './dialects/rest-apps.ts'
+import type { RestDialect } from './dialects/rest-dialect.ts'
+import type { RestApp } from './edge/http/app.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { Logger } from './observe/logs/logger.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
@@ -25,6 +26,8 @@ export interface ListenerDeps {
   metrics: Metrics
   log: Logger
   accessLog?: AccessLog
+  /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
+  restDialects?: readonly RestDialect[]
 }
 
 /** All listeners of the server. */
@@ -44,15 +47,27 @@ export class Listeners {
 
   /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */
   async open(): Promise<void> {
-    const { settings } = this.#deps
+    const { settings, restDialects } = this.#deps
     if (sameAddress(settings.inferenceAddress, settings.managementAddress)) {
-      await this.#openRest('Inference and Management', settings.inferenceAddress, createSharedApp(this.#deps))
+      await this.#openRest(
+        'Inference and Management',
+        settings.inferenceAddress,
+        createSharedApp(this.#deps, restDialects),
+      )
     } else {
-      await this.#openRest('Inference', settings.inferenceAddress, createInferenceApp(this.#deps))
-      await this.#openRest('Management', settings.managementAddress, createManagementApp(this.#deps))
+      await this.#openRest(
+        'Inference',
+        settings.inferenceAddress,
+        createInferenceApp(this.#deps, restDialects),
+      )
+      await this.#openRest(
+        'Management',
+        settings.managementAddress,
+        createManagementApp(this.#deps, restDialects),
+      )
     }
     if (settings.enableMetricsApi) {
-      await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps))
+      await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps, restDialects))
     }
     const { inference, management, openInference, triton } = await this.#grpc.listen(
       await grpcCredentials(settings),

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
+import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 
 /** Starts a server; implemented by `startServer` in server.ts. */
@@ -17,6 +18,8 @@ export interface StartOptions {
   startupModels?: 'fail' | 'skip'
   /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
+  /** REST dialects, in the order in which a request is offered to them. Default: all of dialects/index.ts. */
+  restDialects?: readonly RestDialect[]
   /** Aborts when the process must stop while it still starts: undo everything and reject. */
   signal?: AbortSignal
 }

@@ -16,6 +16,7 @@ import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
+import { JobIndex } from './jobs/job-index.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -115,6 +116,7 @@ class Server implements RunningServer {
     const common = {
       settings,
       metrics: this.#metrics,
+      jobs: new JobIndex(),
       warn,
       gpuCount: gpus.length,
       gpuUsage: () => gpuUsage(gpus),
@@ -136,7 +138,7 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal }: StartOptions): Promise<void> {
+  async start({ startupModels, signal, restDialects }: StartOptions): Promise<void> {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -161,6 +163,7 @@ class Server implements RunningServer {
       authorizer: this.#tokens,
       metrics: this.#metrics,
       log: this.#log,
+      restDialects,
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()

@@ -9,11 +9,14 @@ import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts
 import type { ModelSettings } from './model-settings.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { sequenceHeadersOf } from '../jobs/sequence-headers.ts'
 
 export interface ManagerOptions {
   settings: Settings
   metrics: Metrics
+  /** Where its open jobs are found by their ids. */
+  jobs: JobIndex
   createPool: WorkerPoolFactory
   /** Reports a problem that did not stop the operation, as one line. */
   warn: (message: string) => void
@@ -60,6 +63,7 @@ export function buildModel(
       prepared,
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
+      jobs: options.jobs,
       loadedAtStartup: origin.atStartup,
       envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,

@@ -1,11 +1,12 @@
 import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
-import type { Dialect } from '../../common/dialects.ts'
 import { ServeError } from '../../common/errors.ts'
+import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { createScheduler } from './create-scheduler.ts'
 import type { ModelSettings } from './model-settings.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
 import { checkSize } from '../jobs/request-limits.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
@@ -17,6 +18,8 @@ export type WorkerPoolFactory = (model: Model) => WorkerPool
 
 export interface ModelOptions {
   name: string
+  /** Index of open jobs by id. */
+  jobs: JobIndex
   /** What was registered: archive name, folder or URL. */
   url: string
   /** Handler given in the register call. */
@@ -54,7 +57,7 @@ export class Model {
   readonly workers: WorkerPool
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
-  #dialects: readonly Dialect[] | undefined
+  #methods: readonly NativeMethod[] | undefined
   #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
@@ -81,6 +84,7 @@ export class Model {
     this.queue = createScheduler(options.settings, options.sequenceHeaders, (job) => this.#noWorker(job))
     this.workers = createPool(this)
     this.#open = new OpenJobs(
+      options.jobs,
       (job) => {
         this.metrics.ended(job)
       },
@@ -94,15 +98,16 @@ export class Model {
     }))
   }
 
-  /** Dialects of its handler beside TorchServe's; undefined until a worker has loaded it. */
-  get dialects(): readonly Dialect[] | undefined {
-    return this.#dialects
+  /** Native methods of its handler; undefined until a worker has loaded it. */
+  get methods(): readonly NativeMethod[] | undefined {
+    return this.#methods
   }
 
-  speaks(dialects: readonly Dialect[]): void {
-    this.#dialects = dialects
+  /** Records the native methods of the handler, once a worker has loaded it. */
+  handlerLoaded(methods: readonly NativeMethod[]): void {
+    this.#methods = methods
     const { maxConcurrency, tensorConcurrency } = this.settings
-    this.#slots = dialects.includes('open-inference') ? tensorConcurrency : maxConcurrency
+    this.#slots = hasTensorMethod(methods) ? tensorConcurrency : maxConcurrency
   }
 
   /** Batches that one worker runs at once. */
@@ -117,8 +122,13 @@ export class Model {
     if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
       throw new ServeError('QUEUE_FULL', this.#noWorker(job))
-    this.queue.add(job)
     this.#open.add(job)
+    try {
+      this.queue.add(job)
+    } catch (refusal) {
+      this.#open.withdraw(job)
+      throw refusal
+    }
   }
 
   /** Waits up to `graceMs` milliseconds until no job is open, then ends the rest. */
@@ -163,8 +173,8 @@ export class Model {
 
   /** TorchServe's sentence, stray quote included. */
   #noWorker(job: Job): string {
-    const { modelVersion, action } = job.request
-    if (action === 'describe') {
+    const { modelVersion, method } = job.request
+    if (method === 'describe') {
       return `Model "${this.name}" has no worker to serve describe request. Please use scale workers API to add workers.`
     }
     const version = modelVersion === undefined ? '' : ` Version ${modelVersion}"`

@@ -5,6 +5,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { pageOf } from '../models/page.ts'
@@ -21,6 +22,8 @@ import { Workflow } from './workflow.ts'
 export interface WorkflowManagerOptions {
   settings: Settings
   metrics: Metrics
+  /** Where open jobs are found by their ids. */
+  jobs: JobIndex
   models: NodeModels
   warn: (message: string) => void
 }
@@ -162,10 +165,11 @@ export class WorkflowManager implements WorkflowOperations {
         warn(`Workflow ${name}: ${message}`)
       },
     }
+    const { jobs } = this.#options
     const requestTimeoutMs = settings.defaultRequestTimeout * 1000
     // TorchServe's version for nodes that name none.
     const counted = metrics.model(name, '1.0')
-    return new Workflow({ name, url, prepared, plan, metrics: counted, requestTimeoutMs, downloaded })
+    return new Workflow({ name, url, prepared, plan, metrics: counted, jobs, requestTimeoutMs, downloaded })
   }
 
   /** @throws ServeError WORKFLOW_NOT_FOUND */

@@ -43,7 +43,7 @@ export abstract class NodeRun implements ReplySink, Limited {
   #parts: InputPart[]
   #job: Job | undefined
 
-  /** `request`: the client's; every node gets its id, headers and deadline. */
+  /** `request`: the client's; every node gets its headers and deadline. */
   constructor(node: WorkflowNode, request: InferenceRequest, parts: InputPart[], owner: NodeRunOwner) {
     this.node = node
     this.owner = owner
@@ -57,8 +57,9 @@ export abstract class NodeRun implements ReplySink, Limited {
     this.tries += 1
     this.#job = new Job(
       {
-        requestId,
+        requestId: nodeRequestId(requestId, node.name, this.tries),
         modelName: node.model.name,
+        method: 'handle',
         headers: headers + node.extraHeaders,
         parts: this.#parts,
         deadline,
@@ -116,6 +117,11 @@ export abstract class NodeRun implements ReplySink, Limited {
   protected refuse(error: ServeError): void {
     this.#job?.abort(error, 'failed')
   }
+}
+
+/** Unique id of a node's job, which contains the client's id. */
+function nodeRequestId(requestId: string, node: string, tries: number): string {
+  return tries === 1 ? `${requestId}/${node}` : `${requestId}/${node}#${tries}`
 }
 
 /** A request that the handler rejects as the client's mistake would be rejected again. */

@@ -4,6 +4,7 @@ import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { ServeError } from '../../common/errors.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import { type Job, type JobLimits, jobLimits } from '../jobs/job.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
 import { Execution } from './execution.ts'
 import type { WorkflowDescription } from './operations.ts'
@@ -16,6 +17,8 @@ export interface WorkflowOptions {
   prepared: PreparedWorkflow
   plan: Plan
   metrics: ModelMetrics
+  /** Index of open jobs by id. */
+  jobs: JobIndex
   /** Milliseconds for the whole request; 0: no limit. Nodes have their own limits. */
   requestTimeoutMs: number
   /** Archive downloaded into the store; removed with the workflow. */
@@ -39,6 +42,7 @@ export class Workflow {
     this.plan = options.plan
     this.#limits = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: options.requestTimeoutMs })
     this.#open = new OpenJobs(
+      options.jobs,
       (job) => {
         this.#jobs.delete(job)
         options.metrics.ended(job)
@@ -56,12 +60,12 @@ export class Workflow {
   /** Needs no limit: each request always has a job at a node, and the nodes' queues are bounded. */
   submit(job: Job): void {
     this.#options.metrics.requested(job)
+    this.#open.add(job)
+    this.#jobs.add(job)
     const { parts } = job.request
     const execution = new Execution(this.plan, job)
     job.queued(execution, this.#limits)
     job.started(execution)
-    this.#jobs.add(job)
-    this.#open.add(job)
     execution.start(parts)
   }
 

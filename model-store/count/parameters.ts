@@ -11,21 +11,23 @@ export interface RunRequest {
   size: number
   /** Milliseconds from one item to the next, default 100. */
   delay: number
+  /** Makes items after the first on a {@link RunQuery} `next` instead of after `delay`. Default false. */
+  gated: boolean
   /** Default true; false: all items in one answer. */
   stream: boolean
   /** Number of items after which the run fails; absent: never. */
   fail: number | undefined
 }
 
-/** Queries the progress of the named run. */
-export interface ProducedQuery {
-  query: 'produced'
+/** Queries the progress of the named run; `next` first makes a gated run's next item. */
+export interface RunQuery {
+  query: 'produced' | 'next'
   id: string
 }
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query'] as const
+const NAMES = ['id', 'n', 'size', 'delay', 'gated', 'stream', 'fail', 'query'] as const
 type Name = (typeof NAMES)[number]
 const MAX_ITEMS = 1_000_000_000
 /** 64 MiB; the server's default response limit is lower. */
@@ -36,7 +38,7 @@ const MAX_ID_LENGTH = 200
 const MAX_WHOLE_BYTES = 1024 * 1024
 
 /** @throws PredictionException 400 that names the parameter */
-export function readParameters(request: HandlerRequest): RunRequest | ProducedQuery {
+export function readParameters(request: HandlerRequest): RunRequest | RunQuery {
   const fields = readFields(request)
   const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown !== undefined) {
@@ -50,18 +52,19 @@ function run(fields: Fields, id: string | undefined): RunRequest {
   const n = whole(fields, 'n', 10, MAX_ITEMS)
   const size = whole(fields, 'size', 0, MAX_SIZE)
   const delay = whole(fields, 'delay', 100, MAX_DELAY)
-  const stream = flag(fields['stream'] ?? true)
+  const gated = flag('gated', fields['gated'] ?? false)
+  const stream = flag('stream', fields['stream'] ?? true)
   if (!stream && n * Math.max(size, 11) > MAX_WHOLE_BYTES) {
     throw bad(`Without stream, all items together must have at most ${MAX_WHOLE_BYTES} bytes`)
   }
   const fail = fields['fail'] === undefined ? undefined : whole(fields, 'fail', 0, MAX_ITEMS)
-  return { id, n, size, delay, stream, fail }
+  return { id, n, size, delay, gated, stream, fail }
 }
 
-function query(asked: unknown, id: string | undefined): ProducedQuery {
-  if (asked !== 'produced') throw bad('query must be "produced"')
+function query(asked: unknown, id: string | undefined): RunQuery {
+  if (asked !== 'produced' && asked !== 'next') throw bad('query must be "produced" or "next"')
   if (id === undefined) throw bad('query requires the id of a run')
-  return { query: 'produced', id }
+  return { query: asked, id }
 }
 
 function identifier(value: unknown): string | undefined {
@@ -79,10 +82,10 @@ function whole(fields: Fields, name: Name, absent: number, max: number): number 
   throw bad(`${name} must be a whole number from 0 to ${max}`)
 }
 
-function flag(value: unknown): boolean {
+function flag(name: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === 'false') return value === 'true'
-  throw bad('stream must be true or false')
+  throw bad(`${name} must be true or false`)
 }
 
 function bad(message: string): PredictionException {

@@ -29,6 +29,9 @@ export class Run {
   endedAt: number | undefined
   /** In performance.now() milliseconds, the cheapest clock. */
   #lastItem: number | undefined
+  /** Items that were asked for and not made yet. */
+  #wanted = 0
+  #wake: (() => void) | undefined
 
   constructor(id: string | undefined) {
     this.id = id
@@ -38,6 +41,23 @@ export class Run {
     this.items += 1
     this.bytes += bytes
     this.#lastItem = performance.now()
+  }
+
+  /** Asks for one item more. */
+  want(): void {
+    this.#wanted += 1
+    this.#wake?.()
+  }
+
+  /** Waits until an item is asked for, at most until the signal aborts. */
+  async wanted(signal: AbortSignal): Promise<void> {
+    if (this.#wanted === 0 && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    }
+    this.#wanted -= 1
   }
 
   /** Milliseconds since the epoch, with fractions. */
@@ -78,6 +98,11 @@ export class Runs {
     if (this.#ended.size <= this.#maxEnded) return
     const [oldest] = this.#ended.keys()
     this.#ended.delete(oldest!)
+  }
+
+  /** Asks a gated run for one item more; no other run minds. */
+  want(id: string): void {
+    this.#running.get(id)?.want()
   }
 
   produced(id: string): Produced {

@@ -217,7 +217,7 @@ describe('a mistake is one clear line and a non-zero exit', () => {
   })
 })
 
-test('an echo answers soon after the command was given', async () => {
+test('an echo answers when the server says that it has started', async () => {
   const server = await startServer({ models: [ECHO] })
   const { body } = await rawRequest(server.ports.inference, '/predictions/echo', {
     headers: { 'content-type': 'text/plain' },

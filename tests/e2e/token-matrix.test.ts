@@ -14,6 +14,7 @@ import {
   metricsRoutes,
   rpcs,
   servicesOf,
+  sharedRoutes,
   tokenRoutes,
   type Need,
   type RestRoute,
@@ -249,8 +250,7 @@ describe.each([
 ] as const)('inference and management on one Unix socket, tokens %s', (_mode, name, folder) => {
   test('each route asks for its own kind of token', async () => {
     const target = { socketPath: socketIn(folder) }
-    const routes = [...inferenceRoutes(), ...managementRoutes()]
-    expect(await subjects[name].restMistakes(target, routes)).toEqual([])
+    expect(await subjects[name].restMistakes(target, sharedRoutes())).toEqual([])
     expect(await subjects[name].restMistakes(target, tokenRoutes())).toEqual([])
   })
 })

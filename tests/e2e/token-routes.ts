@@ -1,11 +1,13 @@
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import type { Router } from '@koa/router'
 import { listenerDescription } from '../../frontend/dialects/torchserve/api-description/documents.ts'
-import { OPENAI_PATHS } from '../../frontend/dialects/torchserve/api-description/openai-paths.ts'
-import type { OpenApi } from '../../frontend/dialects/torchserve/api-description/openapi.ts'
+import { REST_DIALECTS } from '../../frontend/dialects/index.ts'
+import type { OpenApi } from '../../frontend/dialects/openapi.ts'
+import { torchserve } from '../../frontend/dialects/torchserve/rest.ts'
 import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
-import { MANAGEMENT_ROUTERS } from '../../frontend/edge/http/app.ts'
+import { MANAGEMENT_ROUTERS } from '../../frontend/dialects/torchserve/rest-site.ts'
 import { tokenRouter } from '../../frontend/dialects/torchserve/rest-management.ts'
+import type { TokenKind } from '../../frontend/auth/authorizer.ts'
 import type { RestState } from '../../frontend/edge/http/rest-state.ts'
 import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/edge/grpc/definitions.ts'
 
@@ -17,75 +19,35 @@ export interface RestRoute {
   needs: Need
 }
 
-/** Paths of each first segment of the inference API; a segment without any fails the test below. */
-const INFERENCE_EXAMPLES: Record<string, string[]> = {
-  predictions: [
-    '/predictions/echo',
-    '/predictions/echo/1.0',
-    '/predictions/echo/1.0/a/path',
-    '/predictions/none',
-  ],
-  explanations: ['/explanations/echo', '/explanations/echo/1.0'],
-  invocations: ['/invocations', '/invocations?model_name=echo'],
-  models: ['/models/echo/invoke'],
-  wfpredict: ['/wfpredict/none', '/wfpredict/none/more'],
-  v1: ['/v1/models/echo:predict', '/v1/models/echo:explain'],
-  v2: ['/v2/models/echo/infer', '/v2/models/echo/explain', '/v2/models/echo/versions/1.0'],
-}
+/** First segments that TorchServe's inference API knows and its list of paths does not. */
+export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter(
+  (segment) => !torchserve.paths().some(({ path }) => path.split('/')[1] === segment),
+)
 
-/** Routes of the OpenAI API; OPTIONS there is a browser's question before a request, which has no token. */
-const OPENAI_EXAMPLES = [
-  '/v1/models',
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/embeddings',
-  '/openai/v1/models/echo',
-  '/openai/v1/chat/completions',
-  '/v2/models/echo/infer/chat/completions',
-  '/v2/models/echo/versions/1.0/infer_stream/embeddings',
+/** What begins like a path of a dialect, or names no model that there is. */
+const BEYOND_THE_TABLE = [
+  '/ping/me',
+  '/predictions/none',
+  '/predictions/echo/1.0/a/path',
+  '/invocations?model_name=echo',
+  '/wfpredict/none',
+  '/wfpredict/none/more',
 ]
 
-/** Of these OPENAI_EXAMPLES has what is to be asked. */
-const OPENAI_DOCUMENTED: ReadonlySet<string> = new Set(Object.keys(OPENAI_PATHS).map(filled))
-
-/** Every kind of route of the Open Inference Protocol. */
-const OPEN_INFERENCE_EXAMPLES = [
-  '/v2',
-  '/v2/health/live',
-  '/v2/health/ready',
-  '/v2/models',
-  '/v2/models/echo',
-  '/v2/models/echo/ready',
-  '/v2/models/echo/versions/1.0/infer',
-  '/v2/models/echo/infer_stream',
-  '/v2/models/echo/generate',
-  '/v2/models/echo/generate_stream',
-  '/v2/repository/index',
-]
-
-/** First segments that the inference API knows and the examples above do not. */
-export const FORGOTTEN = [...INFERENCE_ROUTES.keys()].filter((segment) => !(segment in INFERENCE_EXAMPLES))
-
-const BEYOND_THE_TABLE = ['/ping', '/ping/me', '/echo/predict', '/echo/1.0/predict']
-
-/** Every route of the inference API; all take any method, and OPTIONS is another answer. */
+/** Every route of every dialect. Those that take any method are asked with OPTIONS too, which is another answer. */
 export function inferenceRoutes(): RestRoute[] {
-  const paths = [
-    ...Object.values(INFERENCE_EXAMPLES).flat(),
-    ...BEYOND_THE_TABLE,
-    ...OPEN_INFERENCE_EXAMPLES,
-    ...documented('inference').map(({ path }) => path),
-  ].filter((path) => !OPENAI_DOCUMENTED.has(path))
-  const routes = unique(paths.filter(isNotOpen)).flatMap((path) =>
-    ['POST', 'OPTIONS'].map((method): RestRoute => ({ method, path, needs: 'inference' })),
+  const paths: { method: string; path: string; token: TokenKind | undefined }[] = [
+    ...REST_DIALECTS.flatMap((dialect) => dialect.paths()),
+    ...BEYOND_THE_TABLE.map((path) => ({ method: '*', path, token: 'inference' as const })),
+  ]
+  const routes = paths.flatMap(({ method, path, token }) =>
+    (method === '*' ? ['POST', 'OPTIONS'] : [method]).map((each): RestRoute => ({
+      method: each,
+      path: filled(path),
+      needs: token ?? 'nothing',
+    })),
   )
-  const openai = OPENAI_EXAMPLES.map((path): RestRoute => ({ method: 'POST', path, needs: 'inference' }))
-  const manages = ['load', 'unload'].map((what): RestRoute => ({
-    method: 'POST',
-    path: `/v2/repository/models/none/${what}`,
-    needs: 'management',
-  }))
-  return [...routes, ...openai, ...manages, ...OPEN_ROUTES]
+  return [...routes, ...OPEN_ROUTES]
 }
 
 /** Every route of the management API, from its routers, and that a path which is none is not told without a token. */
@@ -102,6 +64,13 @@ export function managementRoutes(): RestRoute[] {
     { method: 'GET', path: '/models/token', needs: 'management' },
     ...OPEN_ROUTES,
   ]
+}
+
+/** Every route of one port for both; where both have one, it is the management API's. */
+export function sharedRoutes(): RestRoute[] {
+  const management = managementRoutes()
+  const taken = new Set(management.map(({ method, path }) => `${method} ${path}`))
+  return [...inferenceRoutes().filter(({ method, path }) => !taken.has(`${method} ${path}`)), ...management]
 }
 
 /** Each rotates a key: to be asked last. */
@@ -135,8 +104,8 @@ function routed(router: Router): { method: string; path: string }[] {
   )
 }
 
-function documented(kind: 'inference' | 'management'): { method: string; path: string }[] {
-  const { paths } = JSON.parse(listenerDescription(kind)) as OpenApi
+function documented(kind: 'management'): { method: string; path: string }[] {
+  const { paths } = JSON.parse(listenerDescription(kind, [])) as OpenApi
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.keys(item).map((method) => ({ method: method.toUpperCase(), path: filled(path) })),
   )
@@ -145,12 +114,8 @@ function documented(kind: 'inference' | 'management'): { method: string; path: s
 /** `/models/:model/{model_version}` with a real model and version. */
 function filled(path: string): string {
   return path
-    .replaceAll(/:model\b|\{model_name\}|:workflow\b/g, 'echo')
+    .replaceAll(/:model\b|\{model_name\}|:workflow\b|\{workflow_name\}/g, 'echo')
     .replaceAll(/:version\b|\{model_version\}/g, '1.0')
-}
-
-function unique(values: string[]): string[] {
-  return [...new Set(values)]
 }
 
 export interface Rpc {

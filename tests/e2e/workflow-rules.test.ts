@@ -115,7 +115,7 @@ describe('functions of a handler', () => {
     const [first, second] = await Promise.all([ask(), ask()])
     const about = JSON.parse(first.body) as Record<string, unknown>
     expect(about).toMatchObject({ initialized: 1, animal: 'ox', parts: ['body'] })
-    expect(about['requestId']).toBe(first.headers['x-request-id'])
+    expect(about['requestId']).toBe(`${first.headers['x-request-id']}/about`)
     expect((JSON.parse(second.body) as typeof about)['pid']).toBe(about['pid'])
   })
 

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { loadedHandler } from '../../backend-worker/native.ts'
 import { inEnvelope } from '../../backend-worker/envelope.ts'
 import { decodeRequest } from '../../backend-worker/input.ts'
 import { setHeader, type ResponseHead } from '../../backend-worker/response-head.ts'
@@ -37,7 +38,7 @@ test.each(HOSTILE_WORDS)('a message of the type %s is none', (word) => {
 })
 
 test.each(HOSTILE_WORDS)('there is no envelope called %s', (word) => {
-  expect(() => inEnvelope({ handle: () => [] }, word)).toThrow(/service_envelope/)
+  expect(() => inEnvelope(loadedHandler({ handle: () => [] }), word)).toThrow(/service_envelope/)
 })
 
 test.each(HOSTILE_WORDS)('headers and parts called %s keep their values', (word) => {

@@ -1,17 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import { stamp } from './clock.ts'
 import { escapeControls } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
 
 /** Request lines that need no escaping. */
 const PLAIN = /^[\x20-\x7e]*$/
-
-const PEER = Symbol('peer')
-
-interface KnownSocket extends Socket {
-  [PEER]?: string
-}
 
 /** Writes one line per answered request, in the format of TorchServe's access_log.log. */
 export class AccessLog {
@@ -23,19 +16,24 @@ export class AccessLog {
     this.#lines = lines
   }
 
-  /** Logs a REST answer. `startedAt`: when its request arrived, in milliseconds since the epoch. */
-  rest({ socket, method, url, httpVersion }: IncomingMessage, status: number, startedAt: number): void {
+  /**
+   * Logs a REST answer.
+   * @param peer the client: `/127.0.0.1:50000`
+   * @param startedAt when its request arrived, in milliseconds since the epoch
+   */
+  rest(peer: string, req: IncomingMessage, status: number, startedAt: number): void {
+    const { method, url, httpVersion } = req
     const last = this.#last
     if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
       const shown = printable(`${method} ${url} HTTP/${httpVersion}`)
       this.#last = { method: method!, url: url!, httpVersion, shown }
     }
-    this.#add(peerOf(socket), this.#last.shown, status, startedAt)
+    this.#add(peer, this.#last.shown, status, startedAt)
   }
 
   /** Logs a request that is not valid HTTP, with TorchServe's line for it. */
-  malformed(socket: Socket, status: number): void {
-    this.#add(peerOf(socket), 'GET /bad-request HTTP/1.1', status, Date.now())
+  malformed(peer: string, status: number): void {
+    this.#add(peer, 'GET /bad-request HTTP/1.1', status, Date.now())
   }
 
   /** Logs a gRPC call by its path `/package.Service/Method`. */
@@ -51,10 +49,4 @@ export class AccessLog {
 
 function printable(request: string): string {
   return PLAIN.test(request) ? request : escapeControls(request)
-}
-
-/** `/127.0.0.1:50000`; clients of a Unix socket have no address and are shown as in TorchServe. */
-function peerOf(socket: KnownSocket): string {
-  return (socket[PEER] ??=
-    socket.remoteAddress === undefined ? '127.0.0.1' : `/${socket.remoteAddress}:${socket.remotePort}`)
 }

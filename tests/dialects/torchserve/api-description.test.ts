@@ -6,8 +6,8 @@ import {
   createManagementApp,
   createMetricsApp,
   createSharedApp,
-} from '../../../frontend/edge/http/app.ts'
-import type { OpenApi, Operation } from '../../../frontend/dialects/torchserve/api-description/openapi.ts'
+} from '../../../frontend/dialects/rest-apps.ts'
+import type { OpenApi, Operation } from '../../../frontend/dialects/openapi.ts'
 import { version } from '../../../frontend/package-info.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
 
