@@ -25,7 +25,7 @@ import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceili
 import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
 
-/** `npm run bench`: everything that docs/performance.md promises, measured in one run. */
+/** `npm run bench`: measures every figure of docs/performance.md in one run. */
 
 const print = (text: string): void => {
   process.stdout.write(`${text}\n`)
@@ -70,7 +70,7 @@ async function throughput(
   for (const { target } of contenders) await target.stop()
 }
 
-/** The same archives, with the same Python, in TorchServe and here. */
+/** The same archives with the same Python in TorchServe and in torchserve-ts. */
 async function pythonThroughput(
   generators: Awaited<ReturnType<typeof chooseGenerators>>,
   options: Options,
@@ -141,7 +141,7 @@ function verdict(missed: number): string {
 
 let finishing = false
 
-/** Once: stopping the servers makes what is being measured fail, which comes here again. */
+/** Runs only once: stopping the servers fails the running measurement, which calls it again. */
 async function finish(code: number): Promise<void> {
   if (finishing) return
   finishing = true
@@ -151,7 +151,7 @@ async function finish(code: number): Promise<void> {
 }
 
 const options = readOptions(process.argv)
-// `on`, not `once`: execa's own listener ends the process at once when it finds itself alone.
+// `on`, not `once`: execa's own listener exits the process when it is the only one.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
 try {
   await finish((await bench(options)) === 0 ? 0 : 1)

@@ -30,9 +30,9 @@ export interface ListenerDeps {
   restDialects?: readonly RestDialect[]
 }
 
-/** Everything that listens for clients. */
+/** All listeners of the server. */
 export class Listeners {
-  /** What listens where, in the order to print. */
+  /** Names and addresses, in the order to print. */
   readonly listening: { name: string; address: string }[] = []
   readonly #deps: ListenerDeps
   readonly #rest: Listener[] = []
@@ -45,7 +45,7 @@ export class Listeners {
     this.#grpc = createGrpcServers(deps)
   }
 
-  /** @throws ServeError CONFIG when an address cannot be used; what listens already must be destroyed then */
+  /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */
   async open(): Promise<void> {
     const { settings, restDialects } = this.#deps
     if (sameAddress(settings.inferenceAddress, settings.managementAddress)) {
@@ -82,12 +82,12 @@ export class Listeners {
       this.listening.push({ name: 'Open Inference gRPC API (Triton)', address: hostAndPort(triton) })
   }
 
-  /** New requests are refused from now on; running ones go on. */
+  /** Refuses new requests; running ones continue. */
   beginDrain(): void {
     for (const app of this.#apps) app.beginDrain()
   }
 
-  /** Takes no more connections; resolves when the last has ended. */
+  /** Accepts no more connections; resolves when the last one has ended. */
   async close(): Promise<void> {
     await Promise.all([...this.#rest.map((listener) => listener.close()), this.#grpc.drain()])
   }
@@ -105,7 +105,9 @@ export class Listeners {
     this.listening.push({ name: `${name} REST API`, address: listener.address })
   }
 
-  /** Undefined for http and Unix sockets. All https listeners share one pair. */
+  /**
+   * TLS credentials of an address; undefined for http and Unix sockets. All https listeners share one pair.
+   */
   #tlsFor(address: ListenAddress): Promise<TlsCredentials> | undefined {
     if (address.kind !== 'tcp' || !address.tls) return undefined
     this.#restTls ??= restCredentials(this.#deps.settings, (message) => this.#deps.log.warn(message))

@@ -8,7 +8,7 @@ import { openGrpc, openHttp, type Opener } from './streams.ts'
 /** Milliseconds; the stream contract allows 100. */
 const LIMITS = { p50: 10, p90: 25 }
 
-/** Time from the client's leaving to the end of the handler's run, as `count` notes it. */
+/** Time from a client's disconnect to the end of the handler's run, as `count` records it. */
 export async function measureDisconnect(target: Target): Promise<Figure[]> {
   const name = "disconnect to handler's stop"
   return [
@@ -25,12 +25,12 @@ async function stops(target: Target, open: Opener, prefix: string): Promise<numb
     const left = now()
     stream.leave()
     const taken = (await endOf(target, id)) - left
-    if (i >= 0) milliseconds.push(taken) // the first ones warm the path up
+    if (i >= 0) milliseconds.push(taken) // the first ones are warm-up
   }
   return milliseconds
 }
 
-/** When the run ended, by this process's clock. */
+/** End of the run, by this process's clock. */
 async function endOf(target: Target, id: string): Promise<number> {
   const deadline = now() + 15_000
   while (now() < deadline) {

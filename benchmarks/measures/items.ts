@@ -7,7 +7,7 @@ import { openGrpc, openHttp, type Opener } from './streams.ts'
 /** Milliseconds. */
 const LIMITS = { p50: 5, p90: 15 }
 
-/** Time from the moment that the handler has made an item to its arrival at the client, the stream being idle otherwise. */
+/** Time from when the handler made an item until it arrives at the client, on an otherwise idle stream. */
 export async function measureItems(target: Target): Promise<Figure[]> {
   return [
     ...distribution('items', 'HTTP item to its client', await latencies(target, openHttp, 'http'), LIMITS),

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { COUNT } from '../ceilings/workload.ts'
 import type { Target } from '../targets/target.ts'
 
-/** What `count` says about one of its runs (model-store/count/runs.ts). */
+/** What `count` reports about a run (model-store/count/runs.ts). */
 export interface Produced {
   state: 'unknown' | 'running' | 'finished' | 'cancelled' | 'failed'
   items: number
@@ -14,7 +14,7 @@ export interface Produced {
   endedMsAgo?: number
 }
 
-/** Milliseconds since the epoch, with fractions, as the worker counts them. */
+/** Milliseconds since the epoch, with fractions, by the same method as the worker. */
 export function now(): number {
   return performance.timeOrigin + performance.now()
 }
@@ -35,7 +35,7 @@ export async function produced(
 }
 
 /**
- * How far the worker's clock is ahead of ours; 0 unless its answer was not written between question and arrival.
+ * Offset of the worker's clock to ours; 0 unless its answer lies outside the question's time span.
  * @param written when the answer was written, by the worker's clock
  */
 export function clockOffset(written: number, asked: number, heard: number): number {

@@ -5,12 +5,12 @@ import { streamCall } from '../grpc-calls.ts'
 import type { Target } from '../targets/target.ts'
 import { post } from '../wire.ts'
 
-/** A stream whose first bytes are here. */
+/** A stream whose first bytes have arrived. */
 export interface OpenStream {
   leave(): void
 }
 
-/** Nothing more is read from it, unless `onData` is given, which is called when the first and further bytes come. */
+/** Opens a stream. Without `onData`, nothing more is read; it is called for the first and all later bytes. */
 export type Opener = (target: Target, body: string, onData?: () => void) => Promise<OpenStream>
 
 export const openHttp: Opener = async (target, body, onData) => {
@@ -23,7 +23,7 @@ export const openHttp: Opener = async (target, body, onData) => {
   return { leave: () => socket.destroy() }
 }
 
-/** Each stream has a connection of its own; leaving cancels the call as grpc clients do. */
+/** Each stream has its own connection; cancels like grpc clients do. */
 export const openGrpc: Opener = async (target, body, onData) => {
   const call = streamCall(COUNT, body)
   const session = connect(target.grpcOrigin!)

@@ -1,4 +1,4 @@
-/** What the listeners ask of the tokens; the keys themselves live in token-store.ts. */
+/** What the listeners ask of the tokens. token-store.ts holds the keys. */
 export type TokenKind = 'inference' | 'management'
 
 export interface Authorizer {

@@ -16,7 +16,7 @@ import {
 const OURS = { ours: true } as const
 const INT_MAX = 2_147_483_647
 
-/** Keys of where and how the server listens. */
+/** Keys for listeners: addresses, ports, TLS. */
 export const LISTENER_KEYS = {
   inferenceAddress: key(
     'inference_address',

@@ -1,13 +1,13 @@
 import type { ModelToLoad } from './settings.ts'
 import { parsed, splitList, type ValueType } from './value-types.ts'
 
-/** What TorchServe allows in a model name; also tells `name=location` from a URL with `=` in its query. */
+/** Model names as TorchServe allows them. Tells `name=location` from a URL with `=` in its query. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_\-.]*$/
 
 /** `all`, or a comma list of `[name=]location`. */
 export const MODELS_TO_LOAD: ValueType<'all' | readonly ModelToLoad[]> = parsed(
   'all | list',
-  'all, or a list of [name=]location',
+  'all, or a comma-separated list of [name=]location',
   (text) => {
     if (text.toLowerCase() === 'all') return 'all'
     const models = splitList(text).map(modelToLoad)

@@ -1,7 +1,7 @@
 import type { Model } from './model.ts'
 import type { ModelStatus } from './operations.ts'
 
-/** What the dialects beside TorchServe's need to know of a version. */
+/** A version as the dialects beside TorchServe's need it. */
 export function statusOf(model: Model): ModelStatus {
   const { name, version, registeredAt, methods } = model
   const ready = model.workers.ready > 0

@@ -13,33 +13,33 @@ import type { Scheduler } from '../jobs/scheduler.ts'
 import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
-/** Makes the workers of a model; none is started before `scale`. */
+/** Makes the workers of a model. Starts none before `scale`. */
 export type WorkerPoolFactory = (model: Model) => WorkerPool
 
 export interface ModelOptions {
   name: string
-  /** Where its open jobs are found by their ids. */
+  /** Index of open jobs by id. */
   jobs: JobIndex
   /** What was registered: archive name, folder or URL. */
   url: string
-  /** Handler that the register call named. */
+  /** Handler given in the register call. */
   handlerOverride?: string
   prepared: PreparedModel
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
-  /** Of its requests; default: none. */
+  /** Envelope of its requests; default: none. */
   envelope?: string
   workflowNode?: WorkflowNodeKind
-  /** Bytes of one request body: max_request_size. */
+  /** Maximum bytes of a request body: max_request_size. */
   maxRequestBytes: number
   sequenceHeaders: SequenceHeaders
 }
 
-/** A model that belongs to a workflow. One that serves the workflow's functions is not listed, as in TorchServe. */
+/** Role of a model in a workflow. `functions` models are not listed, as in TorchServe. */
 export type WorkflowNodeKind = 'model' | 'functions'
 
-/** One version of a model: its files, its settings, its queue and its workers. */
+/** One version of a model: files, settings, queue and workers. */
 export class Model {
   readonly name: string
   readonly version: string
@@ -50,7 +50,7 @@ export class Model {
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
   readonly envelope: string | undefined
-  /** Undefined: an ordinary model. */
+  /** Undefined: the model does not belong to a workflow. */
   readonly workflowNode: WorkflowNodeKind | undefined
   readonly queue: Scheduler
   readonly sequenceHeaders: SequenceHeaders
@@ -61,7 +61,7 @@ export class Model {
   #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
-  /** Wanted bounds of the number of workers, as scale and describe know them. */
+  /** Requested number of workers, as scale sets it and describe shows it. */
   minWorkers: number
   maxWorkers: number
 
@@ -98,12 +98,12 @@ export class Model {
     }))
   }
 
-  /** The native methods of its handler; undefined until a worker has loaded it. */
+  /** Native methods of its handler; undefined until a worker has loaded it. */
   get methods(): readonly NativeMethod[] | undefined {
     return this.#methods
   }
 
-  /** A worker has loaded the handler, which has these native methods. */
+  /** Records the native methods of the handler, once a worker has loaded it. */
   handlerLoaded(methods: readonly NativeMethod[]): void {
     this.#methods = methods
     const { maxConcurrency, tensorConcurrency } = this.settings
@@ -131,12 +131,15 @@ export class Model {
     }
   }
 
-  /** Waits until no job is open, at most `graceMs`, then ends the rest. */
+  /** Waits up to `graceMs` milliseconds until no job is open, then ends the rest. */
   drain(graceMs: number): Promise<void> {
     return this.#open.drain(graceMs)
   }
 
-  /** @throws ServeError INVALID_MODEL when there is no handler that workers could load, and what WorkerPool.scale throws */
+  /**
+   * Sets the number of workers.
+   * @throws ServeError INVALID_MODEL when the model has no handler to load, and errors of WorkerPool.scale
+   */
   async scale(minWorkers: number, maxWorkers: number): Promise<void> {
     const { handlerProblem } = this.prepared
     if (minWorkers > 0 && handlerProblem !== undefined) throw handlerProblem
@@ -148,7 +151,9 @@ export class Model {
     await scaled
   }
 
-  /** Ends what waits, stops the workers and removes what was unpacked. @throws ServeError CLEANUP_TIMEOUT */
+  /**
+   * Ends waiting jobs, stops the workers and removes the unpacked files. @throws ServeError CLEANUP_TIMEOUT
+   */
   async close(reason: ServeError, graceMs: number): Promise<void> {
     this.queue.failAll(reason)
     this.queue.close()
@@ -160,13 +165,13 @@ export class Model {
     }
   }
 
-  /** Ends its processes and removes what was unpacked, at once. */
+  /** Kills its processes and removes the unpacked files, synchronously. */
   kill(): void {
     this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
   }
 
-  /** TorchServe's sentence, its stray quote included (spec 1.3). */
+  /** TorchServe's sentence, stray quote included. */
   #noWorker(job: Job): string {
     const { modelVersion, method } = job.request
     if (method === 'describe') {

@@ -9,7 +9,9 @@ import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operat
 /** What the repository needs of the models. */
 export interface RepositoryHost {
   registered(): Model[]
-  /** Registers a version and waits until it can answer, then takes the place of an older one of the same name and number. */
+  /**
+   * Registers a version, waits until it can answer, then replaces an older one of the same name and number.
+   */
   replace(request: RegisterRequest): Promise<Model>
   remove(model: Model): Promise<void>
 }
@@ -67,7 +69,7 @@ export class Repository implements RepositoryOperations {
     for (const model of models) await this.#host.remove(model)
   }
 
-  /** Nodes of workflows belong to these. */
+  /** All models but the nodes of workflows. */
   #visible(): Model[] {
     return this.#host.registered().filter(({ workflowNode }) => workflowNode === undefined)
   }
@@ -80,7 +82,7 @@ export class Repository implements RepositoryOperations {
     return this.#modelStore === undefined ? [] : findModels(this.#modelStore, this.#maxArchiveFiles)
   }
 
-  /** Whether the files that it was loaded from are there no more. */
+  /** Whether the files that it was loaded from no longer exist. */
   #isGone({ url }: Model): boolean {
     if (/^[a-z]+:\/\//i.test(url)) return false
     return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
@@ -89,13 +91,14 @@ export class Repository implements RepositoryOperations {
 
 function entryOf({ name, version, workers }: Model): IndexEntry {
   if (workers.ready > 0) return { name, version, state: 'READY', reason: '' }
-  if (workers.wanted === 0) return { name, version, state: 'UNAVAILABLE', reason: 'no workers are wanted' }
+  if (workers.wanted === 0)
+    return { name, version, state: 'UNAVAILABLE', reason: 'the model has no workers; scale it' }
   const failure = lastFailure(workers)
   if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: failure ?? '' }
   return { name, version, state: 'UNAVAILABLE', reason: failure ?? 'the workers died' }
 }
 
-/** Of all its workers; undefined: none has failed. */
+/** The last failure of any of the workers; undefined: none has failed. */
 function lastFailure(workers: Model['workers']): string | undefined {
   const exits = workers.describe().flatMap(({ lastExit }) => lastExit ?? [])
   return exits.sort((a, b) => (a.at < b.at ? -1 : 1)).at(-1)?.reason

@@ -5,15 +5,16 @@ import { readKeyFile, type PemPair } from './key-files.ts'
 import { readKeystore, type KeystoreSettings } from './keystore.ts'
 import { selfSigned } from './self-signed.ts'
 
-/** What an https listener is given: PEM, or a PKCS12 file with its password. */
+/** Credentials of an https listener: PEM, or a PKCS12 file with its password. */
 export type TlsCredentials = PemPair | { readonly pfx: Buffer; readonly passphrase: string }
 
 export type TlsSettings = KeystoreSettings &
   Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'enableGrpcSsl' | 'tempDir'>
 
 /**
- * Key and certificate of the https listeners (spec 5.1): the keystore, else the two PEM files, else a certificate that is made now and
- * that nobody trusts; `warn` hears of that. @throws ServeError CONFIG, one line
+ * Key and certificate of the https listeners: the keystore, else the two PEM files, else a new self-signed
+ * certificate, which is reported to `warn`. See docs/tls.md.
+ * @throws ServeError CONFIG, one line
  */
 export async function restCredentials(
   settings: TlsSettings,
@@ -23,19 +24,20 @@ export async function restCredentials(
   if (stored !== undefined) return usable(stored, `keystore ${settings.keystore}`)
   const files = await pemFiles(settings)
   if (files !== undefined) return files
-  warn('https with a self-signed certificate, made for this start: set certificate_file and private_key_file')
+  warn('https uses a new self-signed certificate; set certificate_file and private_key_file to use your own')
   return selfSigned(settings.tempDir)
 }
 
 /**
- * Key and certificate of the gRPC listeners; they never use the keystore (spec 3.4). Undefined: enable_grpc_ssl is off.
+ * Key and certificate of the gRPC listeners; undefined when enable_grpc_ssl is off. The keystore is not used
+ * for gRPC, as in TorchServe.
  * @throws ServeError CONFIG, one line
  */
 export async function grpcCredentials(settings: TlsSettings): Promise<PemPair | undefined> {
   if (!settings.enableGrpcSsl) return undefined
   const files = await pemFiles(settings)
   if (files !== undefined) return files
-  throw new ServeError('CONFIG', 'enable_grpc_ssl=true needs certificate_file and private_key_file')
+  throw new ServeError('CONFIG', 'enable_grpc_ssl=true requires certificate_file and private_key_file')
 }
 
 async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promise<PemPair | undefined> {
@@ -45,14 +47,14 @@ async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promi
       certificateFile === undefined
         ? ['private_key_file', 'certificate_file']
         : ['certificate_file', 'private_key_file']
-    throw new ServeError('CONFIG', `${given} is set without ${missing}: TLS needs both`)
+    throw new ServeError('CONFIG', `${given} requires ${missing}; set both`)
   }
   const key = await readKeyFile('private_key_file', privateKeyFile)
   const cert = await readKeyFile('certificate_file', certificateFile)
   return usable({ key, cert }, `certificate_file ${certificateFile} with private_key_file ${privateKeyFile}`)
 }
 
-/** OpenSSL's word on it now, not at the first connection. */
+/** Lets OpenSSL check the credentials at start instead of at the first connection. */
 function usable<T extends TlsCredentials>(credentials: T, what: string): T {
   try {
     createSecureContext(credentials)

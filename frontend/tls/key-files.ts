@@ -7,7 +7,7 @@ export interface PemPair {
   readonly cert: Buffer
 }
 
-/** The file that a key of the configuration names. @throws ServeError CONFIG when it cannot be read */
+/** Reads the file that a configuration key names. @throws ServeError CONFIG when it cannot be read */
 export async function readKeyFile(configKey: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path)

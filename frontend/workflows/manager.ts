@@ -28,11 +28,11 @@ export interface WorkflowManagerOptions {
   warn: (message: string) => void
 }
 
-/** All that can be done to workflows and with them. */
+/** All operations on workflows. */
 export class WorkflowManager implements WorkflowOperations {
   readonly #options: WorkflowManagerOptions
   readonly #workflows = new Map<string, Workflow>()
-  /** Names whose registration goes on. */
+  /** Names being registered. */
   readonly #registering = new Set<string>()
   readonly #stopping = new AbortController()
   #draining = false
@@ -94,24 +94,24 @@ export class WorkflowManager implements WorkflowOperations {
     return [this.#get(name).describe()]
   }
 
-  /** Refuses new jobs from now on. */
+  /** Refuses new jobs. */
   beginDrain(): void {
     this.#draining = true
   }
 
-  /** Lets running requests finish for `graceMs` and ends the rest; their nodes must still run. */
+  /** Gives running requests `graceMs` milliseconds and ends the rest. Needs the nodes' models alive. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true
     this.#stopping.abort()
     await Promise.all([...this.#workflows.values()].map((workflow) => workflow.drain(graceMs)))
   }
 
-  /** Removes their files; their nodes are the models' business. */
+  /** Removes their files. The models remove their nodes. */
   async dispose(): Promise<void> {
     await Promise.allSettled([...this.#workflows.values()].map((workflow) => workflow.dispose()))
   }
 
-  /** Removes their files at once: the process is about to exit. */
+  /** Removes their files, synchronously: the process is about to exit. */
   kill(): void {
     for (const workflow of this.#workflows.values()) workflow.kill()
   }
@@ -142,7 +142,7 @@ export class WorkflowManager implements WorkflowOperations {
     if (!MODEL_NAME.test(name))
       throw new ServeError(
         'INVALID_WORKFLOW',
-        `Workflow name ${JSON.stringify(name)} has special characters.`,
+        `Workflow name ${JSON.stringify(name)} must not contain special characters.`,
       )
     if (this.#workflows.has(name) || this.#registering.has(name))
       throw new ServeError('CONFLICT', `Workflow ${name} is already registered.`)
@@ -167,7 +167,7 @@ export class WorkflowManager implements WorkflowOperations {
     }
     const { jobs } = this.#options
     const requestTimeoutMs = settings.defaultRequestTimeout * 1000
-    // The version that nodes without one have in TorchServe.
+    // TorchServe's version for nodes that name none.
     const counted = metrics.model(name, '1.0')
     return new Workflow({ name, url, prepared, plan, metrics: counted, jobs, requestTimeoutMs, downloaded })
   }

@@ -1,14 +1,14 @@
-/** What node-llama-cpp calls of a context of llama.cpp, which is not part of its interface. */
+/** Private functions of node-llama-cpp's native context. */
 export interface NativeContext {
   decodeBatch(): Promise<void>
   sampleToken(...args: unknown[]): Promise<unknown>
 }
 
 /**
- * llama.cpp brings the logits of a batch into the order of its sequences when they are first read. node-llama-cpp before 3.22
- * samples a batch's sequences in several threads at once, so with a large vocabulary they got tokens of each other. Here the first
- * of a batch is sampled alone, and the others together after it.
- * @throws Error when this version of node-llama-cpp has not the two private functions that this replaces
+ * llama.cpp sorts the logits of a batch by sequence when they are first read. node-llama-cpp before 3.22
+ * samples the sequences of a batch in several threads, so with a large vocabulary sequences got each other's
+ * tokens. This samples the first sequence of a batch alone and the rest after it.
+ * @throws Error when node-llama-cpp lacks the two private functions that this replaces
  */
 export function sampleFirstAlone(context: object): void {
   const native = (context as { _ctx?: Partial<NativeContext> })._ctx
@@ -38,7 +38,7 @@ function required<K extends keyof NativeContext>(
   )
 }
 
-/** The runtime's objects take no plain assignment. */
+/** The runtime's objects reject plain assignment. */
 function define<K extends keyof NativeContext>(native: object, name: K, value: NativeContext[K]): void {
   Object.defineProperty(native, name, { value })
 }

@@ -12,8 +12,8 @@ import { Runs } from './runs.ts'
 import { StreamSink, WholeSink } from './sinks.ts'
 
 /**
- * Streams `n` items of `size` bytes, one every `delay` milliseconds or when asked, and says in another request how many it has
- * produced: made to watch cancellation and backpressure at work.
+ * Streams `n` items of `size` bytes, one every `delay` milliseconds or on request, and reports in another
+ * request how many it has produced. Made for tests of cancellation and backpressure.
  */
 export default class Count implements Handler {
   readonly #runs = new Runs()
@@ -35,7 +35,7 @@ export default class Count implements Handler {
     }
   }
 
-  /** All in one function, because a thousand idle runs are a thousand of its frames. */
+  /** One function, because a thousand idle runs keep a thousand of its frames. */
   async #run(
     { id, n, size, delay, gated, stream, fail }: RunRequest,
     index: number,
@@ -64,7 +64,7 @@ export default class Count implements Handler {
   }
 }
 
-/** A signal also aborts when an item could not be sent; then it is no AbortError. */
+/** The signal also aborts when an item could not be sent; its reason is then not an AbortError. */
 function whyAborted(signal: AbortSignal): 'cancelled' | 'failed' {
   return signal.reason instanceof Error && signal.reason.name === 'AbortError' ? 'cancelled' : 'failed'
 }

@@ -1,4 +1,4 @@
-/** How one run is going. */
+/** Progress of one run. */
 export interface Produced {
   id: string
   state: 'unknown' | 'running' | 'finished' | 'cancelled' | 'failed'
@@ -13,21 +13,21 @@ export interface Produced {
   endedMsAgo?: number
 }
 
-/** Milliseconds since the epoch, with fractions and never going back. */
+/** Milliseconds since the epoch, with fractions, monotonic. */
 function now(): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** One run: what it has handed to the server so far. */
+/** One run, with what it has produced so far. */
 export class Run {
-  /** The name that its client gave it. */
+  /** Name from its client. */
   readonly id: string | undefined
   state: Exclude<Produced['state'], 'unknown'> = 'running'
   items = 0
   bytes = 0
   readonly startedAt = now()
   endedAt: number | undefined
-  /** On the clock of performance.now(), which is all that can be spared for an item. */
+  /** In performance.now() milliseconds, the cheapest clock. */
   #lastItem: number | undefined
   /** Items that were asked for and not made yet. */
   #wanted = 0
@@ -71,7 +71,7 @@ export class Run {
   }
 }
 
-/** The runs that a client gave a name: all that go on, and the last thousand that have ended. */
+/** The named runs: all that are active, and the last thousand that ended. */
 export class Runs {
   readonly #maxEnded: number
   readonly #running = new Map<string, Run>()
@@ -81,7 +81,7 @@ export class Runs {
     this.#maxEnded = maxEnded
   }
 
-  /** A second run of the same name takes the place of the first. */
+  /** Replaces an earlier run of the same name. */
   start(id: string | undefined): Run {
     const run = new Run(id)
     if (id !== undefined) this.#running.set(id, run)

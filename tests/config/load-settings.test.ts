@@ -109,11 +109,11 @@ test('a log4j2 file ends as a warning', async () => {
 })
 
 test.each([
-  ['level: loud', 'log_level=loud: expected one of debug, info, warn, error'],
-  ['colour: red', 'colour: unknown field'],
-  ['__proto__: red', '__proto__: unknown field'],
-  ['level: 3', 'level: expected text'],
-  ['- a', 'expected the fields level, location, metricsLocation, format, files'],
+  ['level: loud', 'log_level must be one of debug, info, warn, error, found loud'],
+  ['colour: red', 'colour is not supported'],
+  ['__proto__: red', '__proto__ is not supported'],
+  ['level: 3', 'level must be a string'],
+  ['- a', 'the file must be a map with the fields level, location, metricsLocation, format, files'],
   ['a: [', 'bad.yaml (from --log-config): '],
 ])('a log config that says %j is one clear line', async (text, message) => {
   writeFileSync('bad.yaml', text)

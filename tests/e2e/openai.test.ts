@@ -222,7 +222,7 @@ describe('a model at a provider', () => {
     expect(tries).toBe(3)
     expect(text).toContain(said('one'))
     expect(text).toMatch(
-      /data: \{"error":\{"message":"The provider's answer broke off.*\n\ndata: \[DONE\]\n\n$/,
+      /data: \{"error":\{"message":"The provider's answer is incomplete.*\n\ndata: \[DONE\]\n\n$/,
     )
   })
 

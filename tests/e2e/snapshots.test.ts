@@ -61,7 +61,7 @@ test('a server that starts again has the models, versions, defaults, workers and
   expect(kinds).toEqual(['startup.cfg', ...Array<string>(4).fill('snapshot.cfg'), 'shutdown.cfg'])
 
   const second = await start(store, first.folder)
-  await said(second, '-shutdown.cfg, and config.properties is not read; --ncs starts without it')
+  await said(second, '-shutdown.cfg, not from config.properties; start with --ncs to ignore it')
   await second.ready('word')
   const [now] = await second.describe('word')
   expect(now!.modelVersion).toBe('2')

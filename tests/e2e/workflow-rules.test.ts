@@ -239,7 +239,7 @@ dag:
     ['a larger cycle', 'dag: {pass: [a], a: [b], b: [c], c: [a]}', /^Not a valid DAG$/],
     ['two starts', 'dag: {pass: [join], left: [join]}', /^DAG should have only one start node$/],
     ['a self loop', 'dag: {pass: [pass]}', /^Self loop exception$/],
-    ['no dag', 'models: {}', /dag must be a mapping/],
+    ['no dag', 'models: {}', /dag must be a map/],
     ['no yaml', 'dag: {pass: [', /^Failed to parse yaml\./],
   ])('a specification with %s is a 400', async (_what, spec, message) => {
     writeFileSync(

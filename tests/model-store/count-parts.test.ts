@@ -54,9 +54,9 @@ describe('count: parameters', () => {
     [{ stream: 'no' }, 'stream must be'],
     [{ gated: 1 }, 'gated must be'],
     [{ stream: false, n: 1_000_000 }, 'Without stream'],
-    [{ query: 'produced' }, 'needs the id'],
+    [{ query: 'produced' }, 'requires the id'],
     [{ query: 'other', id: 'a' }, 'query must be'],
-    [{ number: 3 }, 'Unknown parameter number'],
+    [{ number: 3 }, 'Parameter number is not supported'],
   ])('that are bad are refused with status 400: %j', (body, message) => {
     const read = (): unknown => readParameters({ body })
     expect(read).toThrow(message)

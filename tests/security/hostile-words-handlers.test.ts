@@ -29,7 +29,7 @@ test.each(HOSTILE_WORDS)('the metrics page stays whole with a metric and a dimen
   const model = metrics.model('m', '1')
   model.reported(parseMetricLine(lineWith(word, 'declared', 'GAUGE', 'Level'))!)
   model.reported(parseMetricLine(lineWith('v', 'declared', 'GAUGE', word))!)
-  expect(warnings).toContain(`Metric declared is left out: it came without its dimension ${word}`)
+  expect(warnings).toContain(`Metric declared must have the dimension ${word}; the value is dropped`)
   expect(metrics.page().text).not.toMatch(/function|native code|\[object/)
 })
 

@@ -3,13 +3,13 @@ import { stamp } from './clock.ts'
 import { escapeControls } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
 
-/** What a request line may hold without being looked at more closely. */
+/** Request lines that need no escaping. */
 const PLAIN = /^[\x20-\x7e]*$/
 
-/** One line per answered request, as TorchServe writes them (docs/metrics-and-logs.md). */
+/** Writes one line per answered request, in the format of TorchServe's access_log.log. */
 export class AccessLog {
   readonly #lines: LineWriter
-  /** Requests come in runs of the same kind: the last one, and how it is shown. */
+  /** The last request's escaped line; requests often repeat, and escaping costs time. */
   #last = { method: '', url: '', httpVersion: '', shown: '' }
 
   constructor(lines: LineWriter) {
@@ -17,8 +17,9 @@ export class AccessLog {
   }
 
   /**
-   * A REST answer: who asked (`/127.0.0.1:50000`), its status, and when its request came (milliseconds since
-   * the epoch).
+   * Logs a REST answer.
+   * @param peer the client: `/127.0.0.1:50000`
+   * @param startedAt when its request arrived, in milliseconds since the epoch
    */
   rest(peer: string, req: IncomingMessage, status: number, startedAt: number): void {
     const { method, url, httpVersion } = req
@@ -30,12 +31,12 @@ export class AccessLog {
     this.#add(peer, this.#last.shown, status, startedAt)
   }
 
-  /** What was no HTTP request. TorchServe's line for it. */
+  /** Logs a request that is not valid HTTP, with TorchServe's line for it. */
   malformed(peer: string, status: number): void {
     this.#add(peer, 'GET /bad-request HTTP/1.1', status, Date.now())
   }
 
-  /** A gRPC call by its path `/package.Service/Method`. */
+  /** Logs a gRPC call by its path `/package.Service/Method`. */
   grpc(peer: string, path: string, code: number, startedAt: number): void {
     this.#add(`/${peer}`, printable(`gRPC ${path.slice(1)} HTTP/2.0`), code, startedAt)
   }
