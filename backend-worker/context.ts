@@ -75,7 +75,7 @@ export class HandlerContext implements Context {
   }
 
   get explain(): boolean {
-    return this.#batch.streams[0]?.explain ?? false
+    return this.#batch.streams[0]?.method === 'explain'
   }
 
   requestSignal(index: number): AbortSignal {

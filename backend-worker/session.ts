@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Channel, workerChannel } from '../protocol/channel.ts'
-import type { Dialect } from '../common/dialects.ts'
+import type { NativeMethod } from '../common/handler-methods.ts'
 import { ServeError } from '../common/errors.ts'
 import {
   type FromWorker,
@@ -14,9 +14,9 @@ import { describeThrown } from './handler-error.ts'
 import { type LoadedModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'
 
-/** What a handler of TorchServe's kind need not say. */
-function loadedMessage(dialects: Dialect[]): FromWorker {
-  return dialects.length === 0 ? { type: 'loaded' } : { type: 'loaded', dialects }
+/** A handler of TorchServe's kind has nothing to say. */
+function loadedMessage(methods: readonly NativeMethod[]): FromWorker {
+  return methods.length === 0 ? { type: 'loaded' } : { type: 'loaded', methods }
 }
 
 /** Time for running requests to see their abort, and for the handler's `shutdown`, each. */
@@ -108,7 +108,7 @@ export class Session {
     this.#loading = true
     try {
       this.#loaded = await loadModel(message, this.#rank, this.#channel)
-      this.#channel.send(loadedMessage(this.#loaded.service.dialects))
+      this.#channel.send(loadedMessage(this.#loaded.service.nativeMethods))
     } catch (thrown) {
       const error = ServeError.from(thrown)
       this.#trouble = `The handler did not load: ${error.detail ?? error.message}`

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { ServeError } from '../../common/errors.ts'
-import { headerLine } from '../../common/header-lines.ts'
 import { isObject, parseJson } from '../../common/json.ts'
 import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
@@ -14,9 +13,9 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
         requestId: randomUUID(),
         modelName: model.name,
         modelVersion: model.version,
-        headers: headerLine('describe', 'True'),
+        method: 'describe',
+        headers: '',
         parts: [],
-        action: 'describe',
       },
       new CollectingSink(resolve, reject),
     )

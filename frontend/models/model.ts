@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
-import type { Dialect } from '../../common/dialects.ts'
 import { ServeError } from '../../common/errors.ts'
+import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { createScheduler } from './create-scheduler.ts'
@@ -54,7 +54,7 @@ export class Model {
   readonly workers: WorkerPool
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
-  #dialects: readonly Dialect[] | undefined
+  #methods: readonly NativeMethod[] | undefined
   #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
@@ -94,15 +94,16 @@ export class Model {
     }))
   }
 
-  /** What its handler speaks beside TorchServe's; undefined until a worker has loaded it. */
-  get dialects(): readonly Dialect[] | undefined {
-    return this.#dialects
+  /** The native methods of its handler; undefined until a worker has loaded it. */
+  get methods(): readonly NativeMethod[] | undefined {
+    return this.#methods
   }
 
-  speaks(dialects: readonly Dialect[]): void {
-    this.#dialects = dialects
+  /** A worker has loaded the handler, which has these native methods. */
+  handlerLoaded(methods: readonly NativeMethod[]): void {
+    this.#methods = methods
     const { maxConcurrency, tensorConcurrency } = this.settings
-    this.#slots = dialects.includes('open-inference') ? tensorConcurrency : maxConcurrency
+    this.#slots = hasTensorMethod(methods) ? tensorConcurrency : maxConcurrency
   }
 
   /** Batches that one worker runs at once. */
@@ -158,8 +159,8 @@ export class Model {
 
   /** TorchServe's sentence, its stray quote included (spec 1.3). */
   #noWorker(job: Job): string {
-    const { modelVersion, action } = job.request
-    if (action === 'describe') {
+    const { modelVersion, method } = job.request
+    if (method === 'describe') {
       return `Model "${this.name}" has no worker to serve describe request. Please use scale workers API to add workers.`
     }
     const version = modelVersion === undefined ? '' : ` Version ${modelVersion}"`

@@ -1,4 +1,4 @@
-import type { Dialect } from '../../common/dialects.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { Job } from '../jobs/job.ts'
 
 /**
@@ -38,8 +38,8 @@ export interface ModelStatus {
   registeredAt: number
   /** Whether a worker has loaded it and can answer. */
   ready: boolean
-  /** What the handler speaks beside TorchServe's; undefined until a worker has loaded it. */
-  dialects: readonly Dialect[] | undefined
+  /** The native methods of the handler; undefined until a worker has loaded it. */
+  methods: readonly NativeMethod[] | undefined
   /** The whole model-config.yaml. */
   config: Readonly<Record<string, unknown>>
   /** The envelope of its requests (docs/envelopes.md); undefined: none. */

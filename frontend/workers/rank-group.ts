@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import type { Dialect } from '../../common/dialects.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -24,7 +24,7 @@ export class RankGroup implements WorkerGroup {
   readonly #events: WorkerGroupEvents
   readonly #ranks: RankProcess[]
   readonly #loading: { resolve: () => void; reject: (error: ServeError) => void }[] = []
-  dialects: readonly Dialect[] = []
+  methods: readonly NativeMethod[] = []
   #connected = false
   #dead = false
 
@@ -130,7 +130,7 @@ export class RankGroup implements WorkerGroup {
     if (message.type !== 'loaded') {
       this.#events.onMessage(rank, message)
     } else if (message.error === undefined) {
-      if (rank === 0) this.dialects = message.dialects ?? []
+      if (rank === 0) this.methods = message.methods ?? []
       this.#loading[rank]?.resolve()
     } else {
       this.#loading[rank]?.reject(ServeError.fromWire(message.error))

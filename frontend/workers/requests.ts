@@ -2,6 +2,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
+import { handlerHeaders } from './handler-headers.ts'
 import { Batch, InFlight, type InFlightLink } from './in-flight.ts'
 import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 
@@ -70,7 +71,7 @@ export class Requests implements InFlightLink {
     }
     this.#batches += 1
     // Encoded here and now, so that nothing of the inputs has to be kept.
-    this.#options.send({ type: 'predict', action: jobs[0]?.request.action ?? 'predict', requests })
+    this.#options.send({ type: 'predict', requests })
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
@@ -215,9 +216,10 @@ export class Requests implements InFlightLink {
 }
 
 function wireRequest(id: number, job: Job, window: number): PredictRequest {
-  const { requestId, headers, parts, deadline, feed } = job.request
-  if (feed !== undefined) return { id, requestId, headers, parts, window, deadline, moreInputs: true }
+  const { requestId, method, parts, deadline, feed } = job.request
+  const headers = handlerHeaders(job.request)
+  if (feed !== undefined) return { method, id, requestId, headers, parts, window, deadline, moreInputs: true }
   return deadline === undefined
-    ? { id, requestId, headers, parts, window }
-    : { id, requestId, headers, parts, window, deadline }
+    ? { method, id, requestId, headers, parts, window }
+    : { method, id, requestId, headers, parts, window, deadline }
 }

@@ -162,7 +162,7 @@ export class Worker implements JobRunner {
       return
     }
     if (this.#state !== 'loading') return
-    this.#model.speaks(group.dialects)
+    this.#model.handlerLoaded(group.methods)
     this.#backoff.ready(performance.now())
     this.#setState('ready')
     this.#model.metrics.workerLoaded(this.#name, Date.now() - this.#startTime.getTime())

@@ -59,6 +59,7 @@ export abstract class NodeRun implements ReplySink, Limited {
       {
         requestId,
         modelName: node.model.name,
+        method: 'handle',
         headers: headers + node.extraHeaders,
         parts: this.#parts,
         deadline,

@@ -14,9 +14,9 @@ const OPTIONS: JobQueueOptions = {
 
 const failures: string[] = []
 
-function newJob(action?: 'describe'): Job {
+function newJob(method: 'handle' | 'describe' = 'handle'): Job {
   return new Job(
-    { requestId: 'r', modelName: 'm', headers: '', parts: [], action },
+    { requestId: 'r', modelName: 'm', method, headers: '', parts: [] },
     {
       whole: () => undefined,
       open: () => undefined,

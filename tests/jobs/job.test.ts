@@ -57,7 +57,7 @@ function response(body: string, more?: boolean, status = 200): JobResponse {
 function runningJob(timeouts = NO_LIMITS): { job: Job; sink: RecordingSink; holder: RecordingHolder } {
   const sink = new RecordingSink()
   const holder = new RecordingHolder()
-  const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
+  const job = new Job({ requestId: 'r', modelName: 'm', method: 'handle', headers: '', parts: [] }, sink)
   job.queued(new RecordingHolder(), jobLimits(timeouts))
   job.started(holder)
   return { job, sink, holder }
@@ -144,7 +144,7 @@ describe('the four time limits', () => {
 
   test('the queue limit ends a job that waits, and stops counting when it starts', () => {
     const sink = new RecordingSink()
-    const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
+    const job = new Job({ requestId: 'r', modelName: 'm', method: 'handle', headers: '', parts: [] }, sink)
     job.queued(new RecordingHolder(), jobLimits({ ...NO_LIMITS, queue: 100 }))
     job.waits()
     jest.advanceTimersByTime(99)

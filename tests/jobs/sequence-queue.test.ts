@@ -232,7 +232,7 @@ test('a describe needs no sequence', () => {
   const setup = new Setup({ maxSequences: 1 })
   setup.round('a')
   const job = newJob()
-  job.request.action = 'describe'
+  job.request.method = 'describe'
   setup.queue.add(job)
   setup.answer(job)
   expect(setup.queue.openSequences).toBe(1)

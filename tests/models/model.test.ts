@@ -35,7 +35,7 @@ function modelThatWaits(): Model {
 
 function job(parts: InputPart[], headers = ''): Job {
   return new Job(
-    { requestId: 'r', modelName: 'm', headers, parts },
+    { requestId: 'r', modelName: 'm', method: 'handle', headers, parts },
     {
       whole: () => undefined,
       open: () => undefined,

@@ -184,7 +184,7 @@ export class WorkerConnection {
   }
 
   predict(...requests: PredictRequest[]): void {
-    this.send({ type: 'predict', action: 'predict', requests })
+    this.send({ type: 'predict', requests })
   }
 
   /** All responses to a request up to its end, with the end; gives no credit. */
@@ -241,6 +241,7 @@ export type RequestOptions = Partial<Omit<PredictRequest, 'headers'>> & { header
 /** A request with a JSON body. */
 export function request(id: number, body: unknown = {}, more: RequestOptions = {}): PredictRequest {
   return {
+    method: 'handle',
     id,
     requestId: `id-${id}`,
     parts: [{ name: 'body', contentType: 'application/json', data: Buffer.from(JSON.stringify(body)) }],

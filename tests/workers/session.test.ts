@@ -31,11 +31,11 @@ class Rig {
   }
 
   predict(...requests: PredictRequest[]): void {
-    this.session.send({ type: 'predict', action: 'predict', requests })
+    this.session.send({ type: 'predict', requests })
   }
 
   describe(request: PredictRequest): void {
-    this.session.send({ type: 'predict', action: 'describe', requests: [request] })
+    this.session.send({ type: 'predict', requests: [{ ...request, method: 'describe' }] })
   }
 
   cancel(...ids: number[]): void {
@@ -73,6 +73,7 @@ class Rig {
 
 function request(id: number, name = `r${id}`, window = 1000): PredictRequest {
   return {
+    method: 'handle',
     id,
     requestId: name,
     headers: 'a\nb\n',

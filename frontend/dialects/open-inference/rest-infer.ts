@@ -6,7 +6,7 @@ import type { Answer } from './answers.ts'
 import { StreamInferSink, UnaryInferSink } from './replies.ts'
 import { openInferenceSettings } from './settings.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import type { SseReply } from '../../edge/http/sse.ts'
 import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
@@ -60,7 +60,7 @@ function submit(
   const facts = { id: request.id ?? requestId, modelName, modelVersion }
   const encode = (answer: Answer): WireAnswer =>
     generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
-  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
+  const call = { requestId, modelVersion: version, headers: clientHeaders(req), stream }
   const { request: asked, reader } = inferJob(target, request, call, facts)
   const sink = stream
     ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))
@@ -78,8 +78,6 @@ function submit(
     sink.fail(ServeError.from(thrown))
   }
 }
-
-const NO_EXTRAS = { explain: undefined, urlPath: undefined }
 
 function jsonAnswer(json: string): WireAnswer {
   return { contentType: 'application/json', body: Buffer.from(json), headers: [] }

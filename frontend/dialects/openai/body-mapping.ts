@@ -11,11 +11,11 @@ import { DONE } from './native-sink.ts'
  * For handlers of TorchServe's kind that understand the API's bodies themselves, as TorchServe's own handler for vLLM does: part
  * `body` is the whole request, `url_path` says which, and the answers are the API's own, with or without `data: ` before them.
  */
-export function mapBody({ state, reply, request, body, modelVersion, headers }: OpenAICall): void {
+export function mapBody({ state, reply, request, body, modelVersion, headers, urlPath }: OpenAICall): void {
   const { model, stream } = request.body
   const parts = [{ name: 'body', contentType: 'application/json', data: body }]
   const job = new Job(
-    { requestId: reply.requestId, modelName: model, modelVersion, headers, parts },
+    { requestId: reply.requestId, modelName: model, modelVersion, method: 'handle', headers, urlPath, parts },
     new BodySink(reply, stream === true),
   )
   if (reply.follow(job)) state.models.submit(job)

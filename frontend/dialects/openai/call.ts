@@ -13,6 +13,8 @@ export interface OpenAICall {
   readonly model: ModelStatus
   /** What the path names; absent: the default version. */
   readonly modelVersion: string | undefined
-  /** Headers for the handler. */
+  /** The client's headers. */
   readonly headers: string
+  /** The operation, as handlers see it that do not answer it natively. */
+  readonly urlPath: string
 }

@@ -8,12 +8,12 @@ import type { OpenAICall } from './call.ts'
 /** The jobs of one request that needs several: they are cancelled together. */
 export class JobGroup implements EventSource {
   readonly #models: ModelOperations
-  readonly #facts: Pick<InferenceRequest, 'modelName' | 'modelVersion' | 'headers'>
+  readonly #facts: Omit<InferenceRequest, 'requestId' | 'parts'>
   readonly #jobs: Job[] = []
 
-  constructor(models: ModelOperations, { model, modelVersion, headers }: OpenAICall) {
+  constructor(models: ModelOperations, { model, modelVersion, headers, urlPath }: OpenAICall) {
     this.#models = models
-    this.#facts = { modelName: model.name, modelVersion, headers }
+    this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, urlPath }
   }
 
   /** @throws ServeError, see ModelOperations.submit; the jobs before it are cancelled then */

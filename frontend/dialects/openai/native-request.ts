@@ -1,5 +1,3 @@
-import { DIALECT_HEADER } from '../../../common/dialects.ts'
-import { headerLine } from '../../../common/header-lines.ts'
 import type { InferenceRequest } from '../../jobs/job.ts'
 import { type Operation, OPERATIONS } from './operations.ts'
 
@@ -7,11 +5,11 @@ import { type Operation, OPERATIONS } from './operations.ts'
 export function nativeRequest(
   operation: Operation,
   body: Buffer,
-  { headers, ...facts }: Omit<InferenceRequest, 'parts'>,
+  facts: Omit<InferenceRequest, 'parts' | 'method'>,
 ): InferenceRequest {
   return {
     ...facts,
-    headers: headers + headerLine(DIALECT_HEADER, OPERATIONS[operation].dialect),
+    method: OPERATIONS[operation].method,
     parts: [{ name: 'body', contentType: 'application/json', data: body }],
   }
 }

@@ -1,10 +1,10 @@
-import type { Dialect } from '../../../common/dialects.ts'
+import type { NativeMethod } from '../../../common/handler-methods.ts'
 
-/** The generating operations of the API: which dialect of a handler answers them natively, and the path as a handler sees it (`url_path`). */
+/** The generating operations of the API: which method of a handler answers them, and the path as a handler sees it (`url_path`). */
 export const OPERATIONS = {
-  chat: { dialect: 'openai-chat', path: 'v1/chat/completions' },
-  completions: { dialect: 'openai-completions', path: 'v1/completions' },
-  embeddings: { dialect: 'openai-embeddings', path: 'v1/embeddings' },
-} as const satisfies Record<string, { dialect: Dialect; path: string }>
+  chat: { method: 'chatCompletions', path: 'v1/chat/completions' },
+  completions: { method: 'completions', path: 'v1/completions' },
+  embeddings: { method: 'embeddings', path: 'v1/embeddings' },
+} as const satisfies Record<string, { method: NativeMethod; path: string }>
 
 export type Operation = keyof typeof OPERATIONS

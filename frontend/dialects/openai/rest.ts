@@ -9,7 +9,7 @@ import { readRequest } from './request.ts'
 import { admit } from '../../edge/http/admit.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import { parseTarget } from '../../edge/http/path.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { SseReply } from '../../edge/http/sse.ts'
 import { mapBody } from './body-mapping.ts'
@@ -105,11 +105,11 @@ function submit(
   // Where the path names the model, the body may not.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
   const model = state.models.status(request.body.model, modelVersion)
-  const route = { urlPath: OPERATIONS[operation].path, explain: undefined } as const
-  const headers = handlerHeaders(req, route)
-  const call: OpenAICall = { state, reply, request, body, model, modelVersion, headers }
-  if (model.dialects === undefined) throw notLoaded(model)
-  if (model.dialects.includes(OPERATIONS[operation].dialect)) callNatively(call)
+  const { path: urlPath, method } = OPERATIONS[operation]
+  const headers = clientHeaders(req)
+  const call: OpenAICall = { state, reply, request, body, model, modelVersion, headers, urlPath }
+  if (model.methods === undefined) throw notLoaded(model)
+  if (model.methods.includes(method)) callNatively(call)
   else if (takesBody(model)) mapBody(call)
   else if (request.operation === 'embeddings') mapEmbeddings(call, request.body)
   else mapText(call, request)
@@ -120,9 +120,9 @@ function notLoaded({ name }: ModelStatus): ServeError {
   return new ServeError('NO_WORKER', `The model ${name} is not loaded (yet)`)
 }
 
-function callNatively({ state, reply, request, body, modelVersion, headers }: OpenAICall): void {
+function callNatively({ state, reply, request, body, modelVersion, headers, urlPath }: OpenAICall): void {
   const { stream, model: modelName } = request.body
-  const facts = { requestId: reply.requestId, modelName, modelVersion, headers }
+  const facts = { requestId: reply.requestId, modelName, modelVersion, headers, urlPath }
   const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(reply, stream === true))
   if (reply.follow(job)) state.models.submit(job)
 }

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import { Job, type InputPart } from '../../jobs/job.ts'
+import { type InferenceRequest, Job, type InputPart } from '../../jobs/job.ts'
 import { admit } from '../../edge/http/admit.ts'
 import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
 import { readParts } from '../../edge/http/body.ts'
 import { inferenceTarget, type InferenceRoute } from './rest-route.ts'
 import { handleOpenInference } from '../open-inference/rest.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { sendError } from '../../edge/http/send-error.ts'
 import { sendJson } from '../../edge/http/send-json.ts'
@@ -86,11 +86,14 @@ function submit(
   const sink = new HttpReplySink(state, res, requestId)
   try {
     const parts = route.queryInputs && query !== '' ? [...queryParts(query), ...body] : body
-    const request = {
+    const request: InferenceRequest = {
       requestId,
       modelName: route.modelName ?? chooseModel(state, query, body),
       modelVersion: route.modelVersion,
-      headers: handlerHeaders(res.req, route),
+      method: route.method,
+      headers: clientHeaders(res.req),
+      urlPath: route.urlPath,
+      tellsExplain: route.tellsExplain,
       parts,
     }
     const job = new Job(request, sink)

@@ -3,7 +3,7 @@ import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import type { InferenceRequest, InputPart } from '../../jobs/job.ts'
-import { isReservedHeader, MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
 
 /** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */
 export interface PredictionsRequest {
@@ -28,6 +28,7 @@ export function inferenceRequest(call: IncomingCall): InferenceRequest {
     requestId: randomUUID(),
     modelName,
     modelVersion: modelVersion === '' ? undefined : modelVersion,
+    method: 'handle',
     headers: requestHeaders(call.metadata),
     parts: input === undefined ? [] : inputParts(input),
     deadline: deadlineOf(call),
@@ -49,7 +50,7 @@ function inputParts(input: Record<string, Buffer>): InputPart[] {
   return parts
 }
 
-/** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
+/** The client's metadata, without the token, gRPC's own and binary values. */
 export function requestHeaders(metadata: Metadata): string {
   let lines = ''
   const values = metadata.getMap()
@@ -61,5 +62,5 @@ export function requestHeaders(metadata: Metadata): string {
 }
 
 function isWithheld(name: string): boolean {
-  return name === 'authorization' || name.startsWith('grpc-') || isReservedHeader(name)
+  return name === 'authorization' || name.startsWith('grpc-')
 }

@@ -38,7 +38,7 @@ export class PythonGroup implements WorkerGroup {
   readonly answersPings = false
   readonly hearsCancels = false
   /** TorchServe's workers know only `handle`. */
-  readonly dialects = []
+  readonly methods = []
   readonly #options: PythonGroupOptions
   readonly #events: WorkerGroupEvents
   readonly #session: Session

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { byMethod } from '../../../common/handler-methods.ts'
 import type { PredictMessage, ResponseMessage } from '../../../protocol/messages.ts'
 import type { OtfAnswer, OtfReplyEvents } from './otf/reply-decoder.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroupEvents } from '../worker-group.ts'
@@ -111,16 +112,16 @@ export class Session implements OtfReplyEvents {
     this.#delivery.replied()
   }
 
-  #predict({ action, requests }: PredictMessage): void {
+  #predict({ requests }: PredictMessage): void {
     const opened = requests.map((request) => {
-      const open = new OpenRequest(request, this.#freeName(request.requestId), action === 'describe')
+      const open = new OpenRequest(request, this.#freeName(request.requestId))
       this.#byName.set(open.requestId, open)
       this.#byId.set(open.id, open)
       return open
     })
     this.#wanted += opened.length
     this.#hold()
-    this.#delivery.add(opened)
+    for (const group of byMethod(opened)) this.#delivery.add(group)
   }
 
   /** A workflow that tries again may send an id that is still open. */

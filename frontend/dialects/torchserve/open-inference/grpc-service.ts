@@ -69,6 +69,7 @@ function inferRequest(call: InferCall): InferenceRequest {
     requestId: randomUUID(),
     modelName,
     modelVersion: modelVersion === '' ? undefined : modelVersion,
+    method: 'handle',
     headers: requestHeaders(call.metadata),
     parts: [{ name: 'body', contentType: 'application/json', data }],
     deadline: deadlineOf(call),
