@@ -42,11 +42,11 @@ export interface Settings {
   readonly grpcMaxConnectionBytes: number
   /** Ours: the same on all connections of a listener. Key grpc_max_waiting_bytes, default 256 MiB. */
   readonly grpcMaxWaitingBytes: number
-  /** Ours: size of a message over its compressed size. Key grpc_max_decompression_ratio, default 100. */
+  /** Ours: size of a message beyond 8 MiB over its compressed size. Key grpc_max_decompression_ratio, default 100. */
   readonly grpcMaxDecompressionRatio: number
   /** Ours: seconds for a whole request message. Key grpc_message_timeout, default 60. */
   readonly grpcMessageTimeout: number
-  /** Ours: seconds without calls; 0: no limit. Key grpc_max_connection_idle, default 300. */
+  /** Ours: seconds without calls; 0: no limit. Key grpc_max_connection_idle, default 3600. */
   readonly grpcMaxConnectionIdle: number
   /** Whether both gRPC listeners speak TLS, with certificateFile and privateKeyFile. */
   readonly enableGrpcSsl: boolean

@@ -35,8 +35,8 @@ export class Decompressor {
     this.#maxRatio = maxRatio
   }
 
-  knows(encoding: string): boolean {
-    return DECODERS.has(encoding)
+  knows(encoding: unknown): encoding is string {
+    return typeof encoding === 'string' && DECODERS.has(encoding)
   }
 
   /** Fails with RESOURCE_EXHAUSTED and INTERNAL, as grpc-js does. Returns what takes it out of the line again. */

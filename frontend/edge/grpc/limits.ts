@@ -33,8 +33,8 @@ export const MAX_REFUSED_CALLS = 100
 /** Milliseconds that a connection has for its first call that is let in. */
 export const FIRST_CALL_MS = 30_000
 
-/** Decompressed sizes up to this one are taken whatever the ratio is. */
-export const ANY_RATIO_BYTES = 65_536
+/** Up to this decompressed size any ratio is taken: gzip makes a thousandth of a tensor of zeros. */
+export const ANY_RATIO_BYTES = 8 * 1_048_576
 
 /** Bytes that may wait for the message that they belong to; one message always finds room. */
 export function connectionBytes({ grpcMaxConnectionBytes, maxRequestSize }: GrpcLimits): number {

@@ -35,7 +35,7 @@ export const SETTINGS: GrpcSettings = {
   grpcMaxWaitingBytes: 268_435_456,
   grpcMaxDecompressionRatio: 100,
   grpcMessageTimeout: 60,
-  grpcMaxConnectionIdle: 300,
+  grpcMaxConnectionIdle: 3600,
   maxRequestSize: 1_000_000,
   maxResponseSize: 1_000_000,
   enableModelApi: true,
