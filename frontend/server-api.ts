@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
+import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 
 /** How the command line starts a server; server.ts provides it as `startServer`. */
@@ -17,6 +18,8 @@ export interface StartOptions {
   startupModels?: 'fail' | 'skip'
   /** Where snapshots go; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
+  /** What gRPC clients can speak; absent: every service of dialects/index.ts. */
+  grpcDialects?: readonly GrpcDialect[]
   /** Aborts when the process is told to stop while it still starts: undo what was done and reject. */
   signal?: AbortSignal
 }

@@ -135,7 +135,7 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal }: StartOptions): Promise<void> {
+  async start({ startupModels, signal, grpcDialects }: StartOptions): Promise<void> {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -160,6 +160,7 @@ class Server implements RunningServer {
       authorizer: this.#tokens,
       metrics: this.#metrics,
       log: this.#log,
+      grpcDialects,
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()

@@ -210,7 +210,9 @@ describe('the tables of the test', () => {
     stream.end({ list_services: '' } as unknown as string)
     const services: unknown[] = []
     for await (const { list_services_response: list } of stream) services.push(list)
-    expect(services).toEqual([{ service: servicesOf(listener).map(({ name }) => ({ name })) }])
+    expect(services).toEqual([
+      { service: servicesOf(listener).map(({ definition }) => ({ name: definition.name })) },
+    ])
     client.close()
   })
 })

@@ -1,4 +1,3 @@
-import type { ServiceDefinition } from '@grpc/grpc-js'
 import type { Router } from '@koa/router'
 import { listenerDescription } from '../../frontend/dialects/torchserve/api-description/documents.ts'
 import { OPENAI_PATHS } from '../../frontend/dialects/torchserve/api-description/openai-paths.ts'
@@ -7,7 +6,9 @@ import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.
 import { MANAGEMENT_ROUTERS } from '../../frontend/edge/http/app.ts'
 import { tokenRouter } from '../../frontend/dialects/torchserve/rest-management.ts'
 import type { RestState } from '../../frontend/edge/http/rest-state.ts'
-import { loadOpenInference, loadServices, type LoadedService } from '../../frontend/edge/grpc/definitions.ts'
+import type { GrpcSettings } from '../../frontend/dialects/grpc-dialect.ts'
+import { grpcServices } from '../../frontend/dialects/grpc-servers.ts'
+import { rpcsOf, type ServiceFacts } from '../../frontend/edge/grpc/service.ts'
 
 export type Need = 'inference' | 'management' | 'API' | 'nothing'
 
@@ -158,21 +159,12 @@ export interface Rpc {
   needs: Need
 }
 
-/** Every rpc of every service of a listener, from the .proto files. */
+/** Every rpc of every service of a listener. */
 export function rpcs(listener: 'inference' | 'management'): Rpc[] {
-  return servicesOf(listener).flatMap(({ name, definition }) =>
-    Object.values(definition as ServiceDefinition<Record<string, never>>).map(
-      ({ path }: { path: string }): Rpc => ({
-        path,
-        needs: name.startsWith('grpc.') ? 'nothing' : listener,
-      }),
-    ),
-  )
+  return rpcsOf(servicesOf(listener)).map(({ path, token }) => ({ path, needs: token ?? 'nothing' }))
 }
 
 /** In the order in which reflection lists them. */
-export function servicesOf(listener: 'inference' | 'management'): LoadedService[] {
-  const { inference, management, health, reflection, reflectionAlpha } = loadServices()
-  const own = listener === 'inference' ? [inference, loadOpenInference()] : [management]
-  return [...own, health, reflection, reflectionAlpha]
+export function servicesOf(listener: 'inference' | 'management'): ServiceFacts[] {
+  return grpcServices(listener, { openInferenceProtocol: true } as GrpcSettings)
 }

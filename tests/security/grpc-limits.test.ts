@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { status, Server } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { http2ServersOf } from '../../frontend/edge/grpc/http2-servers.ts'
-import type { GrpcSettings } from '../../frontend/edge/grpc/server.ts'
+import type { GrpcSettings } from '../../frontend/dialects/grpc-dialect.ts'
 import {
   failure,
   metadata,
@@ -49,7 +49,7 @@ async function neighbour(): Promise<void> {
 
 /** Memory that the server counts, of calls and unfinished messages. */
 function waiting(): number {
-  return grpc.servers.inference.calls.waitingBytes
+  return grpc.servers.listener('inference').calls.waitingBytes
 }
 
 beforeEach(() => {
@@ -280,7 +280,7 @@ describe.each([
     expect(held.every((raw) => !raw.closed)).toBe(true)
     await neighbour()
     await held[0]!.destroy()
-    await until(() => grpc.servers.inference.connections.count === 2)
+    await until(() => grpc.servers.listener('inference').connections.count === 2)
     const again = await attacker()
     await again.ping()
     expect(again.closed).toBe(false)

@@ -1,16 +1,16 @@
 import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:http2'
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { Access, ServedService } from './access.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
+import type { CallError } from './call-error.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
-import { TimeLimit } from '../../jobs/time-limit.ts'
+import type { Rpc } from './service.ts'
 
 const NGHTTP2_ENHANCE_YOUR_CALM = 11
 /** What a header counts beside its name and value (RFC 9113, 6.5.2). */
@@ -23,7 +23,7 @@ export type StreamTaker = (
   ...rest: unknown[]
 ) => void
 
-interface Rpc extends Access, ReaderRpc {}
+type GatedRpc = Rpc & ReaderRpc
 
 /** What is known of a connection. */
 interface Connection {
@@ -41,23 +41,26 @@ interface CallGateOptions {
 }
 
 /**
- * Lets calls in when their metadata is there: before anything of a message is read, and before grpc-js knows of them. What it lets in
- * reads its request through a RequestReader.
+ * Lets calls in when their metadata is there: before anything of a message is read, and before grpc-js knows
+ * of them. What it lets in reads its request through a RequestReader.
  */
 export class CallGate {
-  /** Tells the gate which call grpc-js has made for a stream; must be the last one of its interceptors, which is the outermost. */
+  /**
+   * Tells the gate which call grpc-js has made for a stream; must be the last one of its interceptors, which
+   * is the outermost.
+   */
   readonly interceptor: ServerInterceptor
   readonly #options: CallGateOptions
-  readonly #rpcs: ReadonlyMap<string, Rpc>
+  readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
   readonly #connections = new WeakMap<Http2Session, Connection>()
   #admitted: RequestReader | undefined
 
-  constructor(served: readonly ServedService[], options: CallGateOptions) {
+  constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
     this.#options = options
-    this.#rpcs = rpcsOf(served, limits.maxRequestSize)
+    this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#whole = new ByteBudget(listenerBytes(limits))
     this.#readerLimits = {
       decompressor: new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio),
@@ -109,7 +112,7 @@ export class CallGate {
   }
 
   #refusalOf(
-    { token, toCallError }: Rpc,
+    { token, toCallError }: GatedRpc,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
@@ -133,7 +136,7 @@ export class CallGate {
 
   #read(
     stream: ServerHttp2Stream,
-    rpc: Rpc,
+    rpc: GatedRpc,
     { budget }: Connection,
     headers: IncomingHttpHeaders,
     callBytes: number,
@@ -198,17 +201,13 @@ export class CallGate {
   }
 }
 
-function rpcsOf(served: readonly ServedService[], maxRequestSize: number): ReadonlyMap<string, Rpc> {
-  const rpcs = new Map<string, Rpc>()
-  for (const { service, access } of served) {
-    for (const [name, { path, requestStream }] of Object.entries(service.definition)) {
-      const rules = access(name)
-      const maxMessage =
-        rules.token === undefined ? Math.min(maxRequestSize, PUBLIC_MESSAGE_BYTES) : maxRequestSize
-      rpcs.set(path, { ...rules, isStream: requestStream, maxMessage })
-    }
-  }
-  return rpcs
+function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string, GatedRpc> {
+  const publicSize = Math.min(maxRequestSize, PUBLIC_MESSAGE_BYTES)
+  return new Map(
+    rpcs.map((rpc) => {
+      return [rpc.path, { ...rpc, maxMessage: rpc.token === undefined ? publicSize : maxRequestSize }]
+    }),
+  )
 }
 
 function sizeOf(rawHeaders: readonly string[]): number {

@@ -5,8 +5,9 @@ const FIRST_BLOCK_BYTES = 4_096
 const BLOCK_BYTES = 65_536
 
 /**
- * The message that is under way, prefix included, copied into blocks of its own: so it takes the memory of its bytes, whatever the
- * pieces it comes in. It grows with what has come, never with what its prefix promises.
+ * The message that is under way, prefix included, copied into blocks of its own: so it takes the memory of
+ * its bytes, whatever the pieces it comes in. It grows with what has come, never with what its prefix
+ * promises.
  */
 export class MessageBytes {
   readonly #maxSize: number

@@ -15,8 +15,8 @@ interface ReflectionRequest {
 type Stream = ServerDuplexStream<ReflectionRequest, object>
 
 /**
- * Server reflection: tools learn from the server which services it has. Asks for no token, as the API description of REST does not.
- * One file stands for each package.
+ * Server reflection: tools learn from the server which services it has. Asks for no token, as the API
+ * description of REST does not. One file stands for each package.
  */
 export function reflectionService(services: readonly LoadedService[]): UntypedServiceImplementation {
   const files = describedFiles(services)
@@ -47,7 +47,10 @@ export function reflectionService(services: readonly LoadedService[]): UntypedSe
     return missing('extension: these services have none')
   }
 
-  /** A symbol may be a method, a field or a nested message of what is known; its package is the longest one that it begins with. */
+  /**
+   * A symbol may be a method, a field or a nested message of what is known; its package is the longest one
+   * that it begins with.
+   */
   function bySymbol(symbol: string): object {
     let known = symbol
     while (known !== '' && !symbols.has(known)) known = known.slice(0, Math.max(known.lastIndexOf('.'), 0))

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
+import type { CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { Decompressor } from './decompressor.ts'
@@ -39,16 +39,18 @@ const READER = Symbol('reader')
 type ReadStream = ServerHttp2Stream & { [READER]?: RequestReader }
 
 /**
- * Node hands what it reads to `push`, as to that of every Readable. One function for all streams: with a closure for each, V8 kept
- * finished calls until the next full collection, and the collector took a third of the time of a unary call.
+ * Node hands what it reads to `push`, as to that of every Readable. One function for all streams: with a
+ * closure for each, V8 kept finished calls until the next full collection, and the collector took a third of
+ * the time of a unary call.
  */
 function pushToReader(this: ReadStream, chunk: Buffer | null): boolean {
   return this[READER]!.receive(chunk)
 }
 
 /**
- * Stands between Node's HTTP/2 and grpc-js for the messages of one call, because grpc-js keeps each DATA frame of an unfinished message
- * with the socket's chunk around it. A frame that is a whole message passes as it is; anything else is collected, counted, decompressed.
+ * Stands between Node's HTTP/2 and grpc-js for the messages of one call, because grpc-js keeps each DATA
+ * frame of an unfinished message with the socket's chunk around it. A frame that is a whole message passes as
+ * it is; anything else is collected, counted, decompressed.
  */
 export class RequestReader implements Limited {
   limit: TimeLimit | undefined
@@ -105,11 +107,15 @@ export class RequestReader implements Limited {
     return chunk === null ? this.#takeEnd() : this.#take(chunk)
   }
 
-  /** To be called when grpc-js has seen the stream: its handler of a stream may answer before the client has ended. */
+  /**
+   * To be called when grpc-js has seen the stream: its handler of a stream may answer before the client has
+   * ended.
+   */
   attach(): void {
     if (!this.#rpc.isStream) return
     const stream = this.#stream
-    // The client need not go on with its request (RFC 9113, 8.1): after an answer without messages, and after one with some.
+    // The client need not go on with its request (RFC 9113, 8.1): after an answer without messages, and after
+    // one with some.
     stream.on('finish', () => {
       if (!this.#clientEnded && stream.sentHeaders?.['grpc-status'] !== undefined) stream.close()
     })
@@ -144,7 +150,8 @@ export class RequestReader implements Limited {
 
   #take(chunk: Buffer): boolean {
     if (this.#over) return true
-    // grpc-js takes a whole message at once and copies it; one that it does not take would keep its chunk of the socket.
+    // grpc-js takes a whole message at once and copies it; one that it does not take would keep its chunk of
+    // the socket.
     if (this.#isWholeMessage(chunk) && this.#stream.readableFlowing === true) {
       const cost = chunk.byteLength + MESSAGE_BYTES
       return !this.#charge(cost) || this.#deliver(chunk, cost)

@@ -30,7 +30,7 @@ class FakeSocket extends EventEmitter {
 function listener(): { gate: ConnectionGate; connect: (address: string) => FakeSocket } {
   const gate = new ConnectionGate({ ...SETTINGS, grpcMaxConnectionsPerAddress: 2 })
   const server = new EventEmitter()
-  gate.guard(server as Http2Server)
+  gate.guard(server as unknown as Http2Server)
   let port = 1
   const connect = (address: string): FakeSocket => {
     const socket = new FakeSocket(address, port++)
