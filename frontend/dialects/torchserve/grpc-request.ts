@@ -44,11 +44,9 @@ export function inferenceRequest(
 
 /** Without content types, so that the handler gets bytes, as in TorchServe. */
 function inputParts(input: Record<string, Buffer>): InputPart[] {
-  const names = Object.keys(input)
-  if (names.length > MAX_PARTS) throw tooManyParts()
-  const parts: InputPart[] = []
-  for (const name of names) parts.push({ name, data: input[name]! })
-  return parts
+  const inputs = Object.entries(input)
+  if (inputs.length > MAX_PARTS) throw tooManyParts()
+  return inputs.map(([name, data]) => ({ name, data }))
 }
 
 /**

@@ -30,7 +30,7 @@ export function loadService(
   { decode, folder = protoDir }: LoadOptions = {},
 ): LoadedService {
   const definitions = loadSync(file, { ...decode, keepCase: true, includeDirs: [folder] })
-  const definition = definitions[name]
+  const definition = new Map(Object.entries(definitions)).get(name)
   if (definition === undefined || 'format' in definition) throw new Error(`${file} has no service ${name}`)
   return {
     name,
@@ -47,20 +47,19 @@ export type Encode = (message: object) => Buffer
  * The same service whose handlers answer some rpcs with messages that are encoded already. Absent: all of
  * them.
  */
-export function withEncodedResponses(
-  service: LoadedService,
-  rpcs: readonly string[] = Object.keys(service.definition),
-): LoadedService {
-  const encoded = rpcs.map((rpc): [string, MethodDefinition<object, Buffer>] => [
-    rpc,
-    { ...(service.definition[rpc] as MethodDefinition<object, Buffer>), responseSerialize: asItIs },
-  ])
-  return { ...service, definition: { ...service.definition, ...Object.fromEntries(encoded) } }
+export function withEncodedResponses(service: LoadedService, rpcs?: readonly string[]): LoadedService {
+  const methods = Object.entries(service.definition).map(([rpc, method]) => {
+    const isEncoded = rpcs === undefined || rpcs.includes(rpc)
+    return [rpc, isEncoded ? { ...method, responseSerialize: asItIs } : method] as const
+  })
+  return { ...service, definition: Object.fromEntries(methods) }
 }
 
-/** How the responses of an rpc become bytes. */
-export function encoderOf(service: LoadedService, rpc: string): Encode {
-  return (service.definition[rpc] as MethodDefinition<object, object>).responseSerialize
+/** How the responses of an rpc become bytes. @throws Error when the service has no such rpc */
+export function encoderOf({ name, definition }: LoadedService, rpc: string): Encode {
+  const method = new Map(Object.entries(definition)).get(rpc) as MethodDefinition<object, object> | undefined
+  if (method === undefined) throw new Error(`${name} has no rpc ${rpc}`)
+  return method.responseSerialize
 }
 
 /** proto-loader hangs all of them on each message. */

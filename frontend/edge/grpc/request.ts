@@ -22,9 +22,7 @@ export function cancelReason(deadline: number | undefined): AbandonReason {
 /** The client's metadata, without the token, gRPC's own and binary values. */
 export function requestHeaders(metadata: Metadata): string {
   let lines = ''
-  const values = metadata.getMap()
-  for (const name of Object.keys(values)) {
-    const value = values[name]
+  for (const [name, value] of Object.entries(metadata.getMap())) {
     if (typeof value === 'string' && !isWithheld(name)) lines += headerLine(name, value)
   }
   return lines
