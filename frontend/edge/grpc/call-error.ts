@@ -15,6 +15,12 @@ export function plainError(error: ServeError): CallError {
   return { code: Status.UNKNOWN, details: printable(error.message) }
 }
 
+/** More unfinished requests than grpc_max_connection_bytes or grpc_max_waiting_bytes has room for. */
+export const NO_ROOM: CallError = {
+  code: Status.RESOURCE_EXHAUSTED,
+  details: 'Too many bytes of unfinished requests wait on this connection or server; send fewer at a time',
+}
+
 /** What the gRPC half needs of a logger; pino's fits. */
 export interface GrpcLog {
   debug(fields: object, message: string): void

@@ -1,11 +1,11 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
-import type { CallError } from './call-error.ts'
+import { NO_ROOM, type CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { Decompressor } from './decompressor.ts'
 import { MESSAGE_BYTES } from './limits.ts'
-import { MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
+import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 
 /** What all readers of a listener share. */
 export interface ReaderLimits {
@@ -152,7 +152,8 @@ export class RequestReader implements Limited {
     if (this.#over) return true
     // grpc-js takes a whole message at once and copies it; one that it does not take would keep its chunk of
     // the socket.
-    if (this.#isWholeMessage(chunk) && this.#stream.readableFlowing === true) {
+    const begins = this.#bytes?.begun !== true && !this.#waits
+    if (begins && this.#stream.readableFlowing === true && isPlainMessage(chunk, this.#rpc.maxMessage)) {
       const cost = chunk.byteLength + MESSAGE_BYTES
       return !this.#charge(cost) || this.#deliver(chunk, cost)
     }
@@ -162,13 +163,6 @@ export class RequestReader implements Limited {
       return true
     }
     return this.#collect(chunk)
-  }
-
-  /** Most requests: one message, and nothing else. */
-  #isWholeMessage(chunk: Buffer): boolean {
-    if (this.#bytes?.begun === true || this.#waits) return false
-    const size = chunk.byteLength - PREFIX_BYTES
-    return size >= 0 && chunk[0] === 0 && chunk.readUInt32BE(1) === size && size <= this.#rpc.maxMessage
   }
 
   get #waits(): boolean {
@@ -285,11 +279,7 @@ export class RequestReader implements Limited {
       this.#taken += bytes
       return true
     }
-    this.fail({
-      code: Status.RESOURCE_EXHAUSTED,
-      details:
-        'Too many bytes of unfinished requests wait on this connection or server; send fewer at a time',
-    })
+    this.fail(NO_ROOM)
     return false
   }
 
