@@ -16,8 +16,7 @@ export interface ReaderLimits {
 
 /** What a reader has to know of the rpc that is called. */
 export interface ReaderRpc {
-  /** Bytes of the largest message. */
-  readonly maxMessage: number
+  readonly maxMessage: number // bytes
   /** Whether the client may send any number of messages. */
   readonly isStream: boolean
 }
