@@ -1,7 +1,9 @@
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
 import type { ListenAddress, Settings } from './config/settings.ts'
-import { createGrpcServers, type GrpcServers } from './edge/grpc/server.ts'
+import type { GrpcDialect, GrpcListenerKind } from './dialects/grpc-dialect.ts'
+import { createGrpcServers } from './dialects/grpc-servers.ts'
+import type { GrpcServers } from './edge/grpc/server.ts'
 import {
   createInferenceApp,
   createManagementApp,
@@ -28,6 +30,16 @@ export interface ListenerDeps {
   accessLog?: AccessLog
   /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
   restDialects?: readonly RestDialect[]
+  /** What gRPC clients can speak; absent: every service of dialects/index.ts. */
+  grpcDialects?: readonly GrpcDialect[]
+}
+
+/** What the start says of each gRPC listener. */
+const GRPC_NAMES: Readonly<Record<GrpcListenerKind, string>> = {
+  inference: 'Inference gRPC API',
+  management: 'Management gRPC API',
+  'open-inference': 'Open Inference gRPC API',
+  triton: 'Open Inference gRPC API (Triton)',
 }
 
 /** All listeners of the server. */
@@ -37,12 +49,12 @@ export class Listeners {
   readonly #deps: ListenerDeps
   readonly #rest: Listener[] = []
   readonly #apps: RestApp[] = []
-  readonly #grpc: GrpcServers
+  readonly #grpc: GrpcServers<GrpcListenerKind>
   #restTls: Promise<TlsCredentials> | undefined
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
-    this.#grpc = createGrpcServers(deps)
+    this.#grpc = createGrpcServers(deps, deps.grpcDialects)
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */
@@ -69,17 +81,10 @@ export class Listeners {
     if (settings.enableMetricsApi) {
       await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps, restDialects))
     }
-    const { inference, management, openInference, triton } = await this.#grpc.listen(
-      await grpcCredentials(settings),
-    )
-    this.listening.push(
-      { name: 'Inference gRPC API', address: hostAndPort(inference) },
-      { name: 'Management gRPC API', address: hostAndPort(management) },
-    )
-    if (openInference !== undefined)
-      this.listening.push({ name: 'Open Inference gRPC API', address: hostAndPort(openInference) })
-    if (triton !== undefined)
-      this.listening.push({ name: 'Open Inference gRPC API (Triton)', address: hostAndPort(triton) })
+    const bound = await this.#grpc.listen(await grpcCredentials(settings))
+    for (const [kind, address] of bound) {
+      this.listening.push({ name: GRPC_NAMES[kind], address: hostAndPort(address) })
+    }
   }
 
   /** Refuses new requests; running ones continue. */

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
+import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 
 /** Starts a server; implemented by `startServer` in server.ts. */
@@ -20,6 +21,8 @@ export interface StartOptions {
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
   /** REST dialects, in the order in which a request is offered to them. Default: all of dialects/index.ts. */
   restDialects?: readonly RestDialect[]
+  /** gRPC services. Default: all of dialects/index.ts. */
+  grpcDialects?: readonly GrpcDialect[]
   /** Aborts when the process must stop while it still starts: undo everything and reject. */
   signal?: AbortSignal
 }

@@ -138,7 +138,7 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal, restDialects }: StartOptions): Promise<void> {
+  async start({ startupModels, signal, restDialects, grpcDialects }: StartOptions): Promise<void> {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -164,6 +164,7 @@ class Server implements RunningServer {
       metrics: this.#metrics,
       log: this.#log,
       restDialects,
+      grpcDialects,
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()

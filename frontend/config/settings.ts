@@ -46,11 +46,13 @@ export interface Settings {
   readonly grpcMaxConnectionBytes: number
   /** Ours: the same for all connections of a listener. Key grpc_max_waiting_bytes, default 256 MiB. */
   readonly grpcMaxWaitingBytes: number
-  /** Ours: maximum ratio of decompression. Key grpc_max_decompression_ratio, default 100. */
+  /**
+   * Ours: maximum ratio of decompression for messages over 8 MiB. Key grpc_max_decompression_ratio, default 100.
+   */
   readonly grpcMaxDecompressionRatio: number
   /** Ours: seconds until a request message is complete. Key grpc_message_timeout, default 60. */
   readonly grpcMessageTimeout: number
-  /** Ours: seconds that a connection may idle; 0: no limit. Key grpc_max_connection_idle, default 300. */
+  /** Ours: seconds without calls; 0: no limit. Key grpc_max_connection_idle, default 3600. */
   readonly grpcMaxConnectionIdle: number
   /** Whether both gRPC listeners use TLS, with certificateFile and privateKeyFile. */
   readonly enableGrpcSsl: boolean

@@ -4,7 +4,10 @@ import { FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
 
 type ConnectionTaker = (this: Server, socket: Socket) => void
 
-/** Counts the connections of a listener, refuses those that are too many, and closes those that never make a call. */
+/**
+ * Counts the connections of a listener, refuses those that are too many, and closes those that never make a
+ * call.
+ */
 export class ConnectionGate {
   readonly #limits: GrpcLimits
   readonly #byAddress = new Map<string, number>()
@@ -70,7 +73,10 @@ function peerOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'r
   return `${remoteAddress}:${remotePort}`
 }
 
-/** Whoever has an IPv6 address has the 2^64 of its network; IPv4 addresses stand for themselves, mapped ones too. */
+/**
+ * Whoever has an IPv6 address has the 2^64 of its network; IPv4 addresses stand for themselves, mapped ones
+ * too.
+ */
 function groupOf(address: string): string {
   if (!isIPv6(address)) return address
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice('::ffff:'.length)

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
 import { ByteCollector } from '../../../frontend/jobs/byte-collector.ts'
-import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-prediction-codec.ts'
+import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-response.ts'
 
 const PROTO_DIR = join(import.meta.dirname, '..', '..', '..', 'proto')
 const SERVICE = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'

@@ -10,7 +10,7 @@ import {
   serviceNames,
   type FileDescriptor,
 } from '../../support/reflection.ts'
-import { createGrpcServers } from '../../../frontend/edge/grpc/server.ts'
+import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import { SETTINGS, startGrpc, type RunningGrpc } from './start-grpc.ts'
 
 const TORCHSERVE = 'org.pytorch.serve.grpc'
@@ -110,10 +110,9 @@ describe('server reflection, without a token', () => {
       added.set(listener, [...(added.get(listener) ?? []), ...paths])
     }
     adding.mockRestore()
-    const { inference, management, openInference, triton } = await servers.listen()
+    const bound = await servers.listen()
     const told = []
-    for (const { port } of [inference, management, openInference!, triton!])
-      told.push([...(await reflectedRpcs(port)).values()].flat())
+    for (const { port } of bound.values()) told.push([...(await reflectedRpcs(port)).values()].flat())
     expect(told.map(sorted)).toEqual([...added.values()].map(sorted))
     await servers.drain()
   })

@@ -22,6 +22,33 @@ export interface MessageStatus {
   reason: string
 }
 
+/**
+ * Encodes `PredictionResponse { prediction }`. By hand, because it is done for every item of every stream;
+ * the result shares no memory with `prediction`, so an item that waits for a slow reader does not pin the
+ * frame it came in.
+ */
+export function encodePrediction(prediction: Uint8Array): Buffer {
+  const length = prediction.byteLength
+  if (length === 0) return EMPTY
+  const message = Buffer.allocUnsafe(1 + varintBytes(length) + length)
+  message[0] = PREDICTION
+  let offset = 1
+  let rest = length
+  for (; rest > 0x7f; rest >>>= 7) message[offset++] = (rest & 0x7f) | 0x80
+  message[offset++] = rest
+  message.set(prediction, offset)
+  return message
+}
+
+/** Proto3 leaves an empty value out: the message has no bytes. */
+const EMPTY = Buffer.alloc(0)
+
+function varintBytes(value: number): number {
+  let bytes = 1
+  for (let rest = value >>> 7; rest > 0; rest >>>= 7) bytes++
+  return bytes
+}
+
 /** Encodes `PredictionResponse { prediction, sequence_id }`; shares no memory with `prediction`. */
 export function encodeSequencePrediction(prediction: Uint8Array, sequenceId: string): Buffer {
   return Buffer.concat([...field(PREDICTION, prediction), ...field(SEQUENCE_ID, Buffer.from(sequenceId))])

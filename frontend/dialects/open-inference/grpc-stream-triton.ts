@@ -3,38 +3,42 @@ import { Job, type AbandonReason } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { Answer, AnswerFacts } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
-import { logFailure } from '../../edge/grpc/log.ts'
-import type { InferenceV2Deps, StreamForm } from './grpc-deps.ts'
+import { logFailure } from '../../edge/grpc/call-error.ts'
+import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
 import { inferResponse } from './grpc-response.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
-import { GRPC_ERROR } from './grpc-shape.ts'
-import type { StreamCall, StreamHandler } from './grpc-stream-call.ts'
-import { asked, callFor } from './grpc-target.ts'
+import type { StreamForm } from './grpc-stream.ts'
+import { asked, callFor } from './grpc-asked.ts'
 
 /** Requests of one call that may be open at the same time. */
 const MAX_OPEN = 64
+
+/** Metadata of Triton's clients: the first error ends the stream. */
+export const GRPC_ERROR = 'triton_grpc_error'
 
 const FINAL = 'triton_final_response'
 const WANTS_EMPTY_FINAL = 'triton_enable_empty_final_response'
 
 /**
- * ModelStreamInfer as Triton has it: each message is a request of its own for the model that it names, several run at a time, and the answers are told
- * apart by their ids. A failed request is a message; the call goes on, and ends with OK.
+ * ModelStreamInfer as Triton has it: each message is a request of its own for the model that it names,
+ * several run at a time, and the answers are told apart by their ids. A failed request is a message; the call
+ * goes on, and ends with OK.
  */
-export class TritonStream implements StreamHandler {
-  readonly #stream: StreamCall
-  readonly #deps: InferenceV2Deps
+export class TritonStream implements MessageUser<ModelInferRequest> {
+  readonly #stream: DuplexCall<ModelInferRequest>
+  readonly #deps: GrpcDeps
   readonly #form: StreamForm
   readonly #failsWhole: boolean
   readonly #open = new Set<TritonReply>()
   #halfClosed = false
 
-  constructor(stream: StreamCall, deps: InferenceV2Deps, form: StreamForm) {
+  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
     this.#stream = stream
     this.#deps = deps
     this.#form = form
-    this.#failsWhole = stream.call.metadata.get(GRPC_ERROR).some((value) => value === 'true')
+    this.#failsWhole = stream.metadata.get(GRPC_ERROR).some((value) => value === 'true')
   }
 
   message(message: ModelInferRequest): void {
@@ -48,7 +52,7 @@ export class TritonStream implements StreamHandler {
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
       this.#open.add(reply)
       const infer = { ...request.infer, parameters: withoutTriton(request.infer.parameters) }
-      const { metadata } = this.#stream.call
+      const { metadata } = this.#stream
       const call = callFor({ ...request, infer }, metadata, this.#stream.deadline, true)
       const sink = new StreamInferSink(call.reader, reply)
       sink.job = reply.job = new Job(call.request, sink)
@@ -109,7 +113,10 @@ export class TritonStream implements StreamHandler {
   }
 }
 
-/** The replies to one message. The last of a handler that answers whole is marked as such; a stream's end is a message only if the client asked for it. */
+/**
+ * The replies to one message. The last of a handler that answers whole is marked as such; a stream's end is a
+ * message only if the client asked for it.
+ */
 class TritonReply implements StreamTarget {
   job: Job | undefined
   readonly #call: TritonStream

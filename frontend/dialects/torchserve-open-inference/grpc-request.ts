@@ -1,14 +1,15 @@
-import { ServeError } from '../../../../common/errors.ts'
-import { splitElements } from '../../../../common/tensors/bytes.ts'
-import { isDatatype } from '../../../../common/tensors/datatypes.ts'
-import { checkHead, checkSize } from '../../../../common/tensors/tensor.ts'
-import { numbersJson } from '../../../../common/tensors/to-json.ts'
-import { CONTENTS } from '../../open-inference/grpc-request.ts'
-import type { ModelInferRequest, ParameterMap, TensorMessage } from '../../open-inference/grpc-messages.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { splitElements } from '../../../common/tensors/bytes.ts'
+import { isDatatype } from '../../../common/tensors/datatypes.ts'
+import { checkHead, checkSize } from '../../../common/tensors/tensor.ts'
+import { numbersJson } from '../../../common/tensors/to-json.ts'
+import { CONTENTS } from '../open-inference/grpc-request.ts'
+import type { ModelInferRequest, ParameterMap, TensorMessage } from '../open-inference/grpc-messages.ts'
 
 /**
- * The request as the JSON that the handler gets (spec 3.5), which is the protocol's own: integers keep all their digits, BYTES are base64.
- * Parameters and requested outputs stand in it when there are any. @throws ServeError MALFORMED_BODY
+ * The request as the JSON that the handler gets, which is the protocol's own: integers keep all their digits,
+ * BYTES are base64 (docs/grpc.md). Parameters and requested outputs stand in it when there are any. @throws
+ * ServeError MALFORMED_BODY
  */
 export function inferRequestJson(request: ModelInferRequest): string {
   const { raw_input_contents: raw, inputs } = request
@@ -54,7 +55,10 @@ function contentsJson({ name, datatype, contents }: TensorMessage): string | und
   return elements.join(',')
 }
 
-/** The elements of one raw tensor as the inside of a JSON array. @throws ServeError INVALID_TENSOR when its size does not fit */
+/**
+ * The elements of one raw tensor as the inside of a JSON array. @throws ServeError INVALID_TENSOR when its
+ * size does not fit
+ */
 function rawElements({ name = '', datatype, shape }: TensorMessage, data: Buffer): string {
   const tensor = checkSize({ ...checkHead({ name, datatype, shape: shape.map(Number) }), data })
   if (datatype === 'BYTES') return base64(splitElements(tensor))

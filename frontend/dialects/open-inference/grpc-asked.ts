@@ -4,7 +4,7 @@ import type { InferRequest } from '../../../common/tensors/message.ts'
 import type { AnswerFacts } from './answers.ts'
 import { type InferCall, inferJob, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
-import type { InferenceV2Deps } from './grpc-deps.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
 import { inferRequest } from './grpc-request.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
 
@@ -18,8 +18,10 @@ export interface Asked {
   readonly version: string | undefined
 }
 
-/** @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY */
-export function asked({ models }: Pick<InferenceV2Deps, 'models'>, message: ModelInferRequest): Asked {
+/**
+ * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
+ */
+export function asked({ models }: Pick<GrpcDeps, 'models'>, message: ModelInferRequest): Asked {
   const { model_name: name, model_version: said, raw_input_contents: raw } = message
   if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   const version = said || undefined

@@ -5,24 +5,26 @@ import { checkSize } from '../../jobs/request-limits.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { Answer } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
-import { logFailure } from '../../edge/grpc/log.ts'
+import { logFailure } from '../../edge/grpc/call-error.ts'
+import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
-import type { InferenceV2Deps, StreamForm } from './grpc-deps.ts'
 import { callError } from './grpc-errors.ts'
 import { inferRequest } from './grpc-request.ts'
 import { inferResponse } from './grpc-response.ts'
 import { CallFeed } from './grpc-input-feed.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
-import type { StreamCall, StreamHandler } from './grpc-stream-call.ts'
-import { asked, callFor, type Asked } from './grpc-target.ts'
+import type { StreamForm } from './grpc-stream.ts'
+import { asked, callFor, type Asked } from './grpc-asked.ts'
 
 /**
- * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with predictStream gets them as the payloads of one
- * request; for any other each message is a request of its own, one after the other. An error ends the call with its status.
+ * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with
+ * predictStream gets them as one request; for any other each is a request of its own, one after the other. An
+ * error ends the call with its status.
  */
-export class MlserverStream implements StreamHandler, StreamTarget {
-  readonly #stream: StreamCall
-  readonly #deps: InferenceV2Deps
+export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTarget {
+  readonly #stream: DuplexCall<ModelInferRequest>
+  readonly #deps: GrpcDeps
   readonly #form: StreamForm
   #first: Asked | undefined
   #feed: CallFeed | undefined
@@ -31,7 +33,7 @@ export class MlserverStream implements StreamHandler, StreamTarget {
   #headSent = false
   #raw = false
 
-  constructor(stream: StreamCall, deps: InferenceV2Deps, form: StreamForm) {
+  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
     this.#stream = stream
     this.#deps = deps
     this.#form = form
@@ -65,8 +67,7 @@ export class MlserverStream implements StreamHandler, StreamTarget {
   item(head: ReplyHead, answer: Answer): boolean {
     if (!this.#headSent) {
       this.#headSent = true
-      const metadata = replyMetadata({ ...head, contentType: undefined })
-      if (metadata !== undefined) this.#stream.call.sendMetadata(metadata)
+      this.#stream.sendHead(replyMetadata({ ...head, contentType: undefined }))
     }
     return this.#stream.send(this.#form.encode.mlserver(inferResponse(answer, this.#raw)))
   }
@@ -89,7 +90,7 @@ export class MlserverStream implements StreamHandler, StreamTarget {
     const request = asked(this.#deps, named)
     this.#first ??= request
     this.#raw = (first ?? request).raw
-    const { metadata } = this.#stream.call
+    const { metadata } = this.#stream
     const { request: job, reader } = callFor(request, metadata, this.#stream.deadline, true)
     if (request.target.takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
     else this.#stream.reading(false)
