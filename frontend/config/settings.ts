@@ -47,7 +47,8 @@ export interface Settings {
   /** Ours: the same for all connections of a listener. Key grpc_max_waiting_bytes, default 256 MiB. */
   readonly grpcMaxWaitingBytes: number
   /**
-   * Ours: maximum ratio of decompression for messages over 8 MiB. Key grpc_max_decompression_ratio, default 100.
+   * Ours: maximum decompression ratio of messages over 8 MiB. Key grpc_max_decompression_ratio, default
+   * 100.
    */
   readonly grpcMaxDecompressionRatio: number
   /** Ours: seconds until a request message is complete. Key grpc_message_timeout, default 60. */
