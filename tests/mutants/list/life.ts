@@ -18,17 +18,17 @@ const TOKENS = ['tests/e2e/token-matrix.test.ts']
 const TOKEN_MUTANTS: Mutant[] = [
   {
     name: 'V2 ModelStreamInfer asks for no token',
-    file: 'frontend/dialects/open-inference/grpc-service.ts',
-    find: "  try {\n    authorize(deps.authorizer, 'inference', call)\n  } catch",
-    replace: '  try {\n  } catch',
+    file: 'frontend/dialects/open-inference/grpc.ts',
+    find: "(MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
+    replace: "(MANAGEMENT_RPCS.has(rpc) ? 'management' : rpc === STREAMED ? undefined : 'inference')",
     tests: TOKENS,
     title: 'server on each route',
   },
   {
     name: 'a V2 rpc that loads models takes the inference token',
-    file: 'frontend/dialects/open-inference/grpc-service.ts',
-    find: "return rpc(deps, name, checked, 'management')",
-    replace: 'return rpc(deps, name, checked)',
+    file: 'frontend/dialects/open-inference/grpc.ts',
+    find: "(MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
+    replace: "'inference'",
     tests: TOKENS,
     title: 'server on each route',
   },
