@@ -10,7 +10,7 @@ import { type Limited, TimeLimit } from './time-limit.ts'
 export type { InputPart }
 
 /** What a client asked for, whatever protocol it spoke. */
-export interface InferenceRequest {
+export interface JobRequest {
   /** x-request-id: a uuid that the server chose. */
   requestId: string
   modelName: string
@@ -93,7 +93,7 @@ const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefine
  * contract: the first response decides the head, there is exactly one end, and each time limit is its own.
  */
 export class Job implements Limited {
-  readonly request: InferenceRequest
+  readonly request: JobRequest
   readonly createdAt = performance.now()
   /** When a worker got it; undefined while queued. */
   startedAt: number | undefined
@@ -119,7 +119,7 @@ export class Job implements Limited {
   #lastProgress = 0
   #lastResponse = 0
 
-  constructor(request: InferenceRequest, sink: ReplySink) {
+  constructor(request: JobRequest, sink: ReplySink) {
     this.request = request
     this.#sink = sink
   }

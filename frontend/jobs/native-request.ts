@@ -1,5 +1,5 @@
 import { type Operation, OPERATIONS } from '../../common/openai/operations.ts'
-import type { InferenceRequest } from './job.ts'
+import type { JobRequest } from './job.ts'
 
 /**
  * The neutral request to a handler that answers an operation of the API itself; `body` is the JSON of the
@@ -8,8 +8,8 @@ import type { InferenceRequest } from './job.ts'
 export function nativeRequest(
   operation: Operation,
   body: Buffer,
-  facts: Omit<InferenceRequest, 'parts' | 'method'>,
-): InferenceRequest {
+  facts: Omit<JobRequest, 'parts' | 'method'>,
+): JobRequest {
   return {
     ...facts,
     method: OPERATIONS[operation].method,

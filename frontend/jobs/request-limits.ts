@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { InferenceRequest } from './job.ts'
+import type { JobRequest } from './job.ts'
 
 /** Inputs of one request. More are refused: each costs far more memory than it has bytes on the wire. */
 export const MAX_PARTS = 1_024
@@ -14,7 +14,7 @@ export function tooManyParts(): ServeError {
 
 /** A request that does not fit into a frame would end the worker. @throws ServeError PAYLOAD_TOO_LARGE */
 export function checkSize(
-  { parts, headers }: Pick<InferenceRequest, 'parts' | 'headers'>,
+  { parts, headers }: Pick<JobRequest, 'parts' | 'headers'>,
   maxRequestSize: number,
 ): void {
   let bytes = headers.length

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { headerLine, splitHeaders } from '../../common/header-lines.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
-import type { InferenceRequest } from './job.ts'
+import type { JobRequest } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'
 
 /** Names of the headers that speak of sequences (spec 5.1, ts_header_key_sequence_*). */
@@ -54,7 +54,7 @@ export function newSequenceId(): string {
 
 /** Makes sure that the handler sees the id, and that a sequence without one has begun here. */
 export function writeSequence(
-  request: InferenceRequest,
+  request: JobRequest,
   { id: given, exact }: SequenceRequest,
   id: string,
   names: SequenceHeaders,

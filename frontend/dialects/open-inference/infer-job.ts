@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { hasTensorMethod } from '../../../common/handler-methods.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
-import type { InferenceRequest } from '../../jobs/job.ts'
+import type { JobRequest } from '../../jobs/job.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
 import { nativeRequest } from '../../jobs/native-request.ts'
 import { type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
@@ -56,7 +56,7 @@ export interface CallFacts {
 
 /** The neutral request, and how its answers are read. */
 export interface InferCall {
-  readonly request: InferenceRequest
+  readonly request: JobRequest
   readonly reader: AnswerReader
 }
 

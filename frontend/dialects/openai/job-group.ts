@@ -1,4 +1,4 @@
-import { type AbandonReason, Job, type InferenceRequest, type InputPart } from '../../jobs/job.ts'
+import { type AbandonReason, Job, type JobRequest, type InputPart } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import type { ReplySource } from '../../edge/http/http-reply.ts'
@@ -7,7 +7,7 @@ import type { OpenAICall } from './call.ts'
 /** The jobs of one request that needs several: they are cancelled together. */
 export class JobGroup implements ReplySource {
   readonly #models: ModelOperations
-  readonly #facts: Omit<InferenceRequest, 'requestId' | 'parts'>
+  readonly #facts: Omit<JobRequest, 'requestId' | 'parts'>
   readonly #jobs: Job[] = []
   readonly #requestId: string
 

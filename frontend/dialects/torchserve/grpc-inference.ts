@@ -3,7 +3,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
-import type { InferenceRequest, Job } from '../../jobs/job.ts'
+import type { JobRequest, Job } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { sequenceHeadersOf, type SequenceSettings } from '../../jobs/sequence-headers.ts'
 import { endAtDeadline } from '../../edge/grpc/deadline.ts'
@@ -11,7 +11,7 @@ import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { inferenceError } from './grpc-errors.ts'
 import { logFailure, type GrpcLog } from '../../edge/grpc/log.ts'
 import { encodePrediction } from './grpc-prediction-codec.ts'
-import { inferenceRequest } from '../../edge/grpc/request.ts'
+import { jobRequest } from '../../edge/grpc/request.ts'
 import { StreamReply, UnaryReply, type PredictionCall, type PredictionStream } from './grpc-reply.ts'
 import { SequenceCall } from './grpc-sequence-call.ts'
 import type { SequenceStream } from './grpc-sequence-request.ts'
@@ -80,8 +80,8 @@ export class InferenceService {
     }
   }
 
-  readonly #request = (call: PredictionCall | PredictionStream): InferenceRequest => {
-    const request = inferenceRequest(call)
+  readonly #request = (call: PredictionCall | PredictionStream): JobRequest => {
+    const request = jobRequest(call)
     const { sequence_id: sequenceId } = call.request
     if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
     return request

@@ -2,9 +2,9 @@ import type { ServerDuplexStream } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import { ownValue } from '../../../common/own-keys.ts'
-import type { InferenceRequest } from '../../jobs/job.ts'
+import type { JobRequest } from '../../jobs/job.ts'
 import { isTrue, newSequenceId, type SequenceHeaders } from '../../jobs/sequence-headers.ts'
-import { inferenceRequest, type PredictionsRequest } from '../../edge/grpc/request.ts'
+import { jobRequest, type PredictionsRequest } from '../../edge/grpc/request.ts'
 
 export type SequenceStream = ServerDuplexStream<PredictionsRequest, Buffer>
 
@@ -24,8 +24,8 @@ export function sequenceRequest(
   message: PredictionsRequest,
   id: string,
   names: SequenceHeaders,
-): InferenceRequest {
-  const request = inferenceRequest({
+): JobRequest {
+  const request = jobRequest({
     request: message,
     metadata: call.metadata,
     getDeadline: () => call.getDeadline(),

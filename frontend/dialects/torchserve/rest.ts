@@ -2,7 +2,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { readParts } from '../../edge/http/body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
-import { type InferenceRequest, Job, type InputPart } from '../../jobs/job.ts'
+import { type JobRequest, Job, type InputPart } from '../../jobs/job.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
 import { inferencePaths } from './rest-paths.ts'
@@ -55,7 +55,7 @@ function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): v
   const { state, req, reply, requestId, target } = exchange
   try {
     const parts = route.queryInputs && target.query !== '' ? [...queryParts(target.query), ...body] : body
-    const request: InferenceRequest = {
+    const request: JobRequest = {
       requestId,
       modelName: route.modelName ?? chooseModel(exchange, body),
       modelVersion: route.modelVersion,

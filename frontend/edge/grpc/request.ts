@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
-import type { InferenceRequest, InputPart } from '../../jobs/job.ts'
+import type { JobRequest, InputPart } from '../../jobs/job.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
 
 /** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */
@@ -21,7 +21,7 @@ interface IncomingCall {
 }
 
 /** The neutral request of a gRPC call. @throws ServeError INVALID_ARGUMENT when it names no model, or has too many inputs */
-export function inferenceRequest(call: IncomingCall): InferenceRequest {
+export function jobRequest(call: IncomingCall): JobRequest {
   const { model_name: modelName, model_version: modelVersion, input } = call.request
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   return {

@@ -1,7 +1,7 @@
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
-import { Job, type InferenceRequest } from '../../jobs/job.ts'
+import { Job, type JobRequest } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import { cancelReason } from './deadline.ts'
@@ -30,7 +30,7 @@ export function submitCall<Call extends IncomingCall>(
   { models, authorizer, log }: { models: Submitter; authorizer: Authorizer; log: GrpcLog },
   call: Call,
   reply: CallReply,
-  toRequest: (call: Call) => InferenceRequest,
+  toRequest: (call: Call) => JobRequest,
 ): Job | undefined {
   try {
     authorize(authorizer, 'inference', call)
@@ -45,7 +45,7 @@ export function submitCall<Call extends IncomingCall>(
 export function submitJob(
   { models, log }: { models: Submitter; log: GrpcLog },
   call: IncomingCall,
-  request: InferenceRequest,
+  request: JobRequest,
   reply: CallReply,
 ): Job {
   const job = new Job(request, reply)

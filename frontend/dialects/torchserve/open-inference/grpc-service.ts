@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../../common/errors.ts'
-import type { InferenceRequest } from '../../../jobs/job.ts'
+import type { JobRequest } from '../../../jobs/job.ts'
 import type { ModelOperations } from '../../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../../models/readiness.ts'
 import { takesTensors } from '../../open-inference/infer-job.ts'
@@ -61,7 +61,7 @@ function knowsTensors(
 }
 
 /** The tensors are one JSON body, and the metadata headers, as with Predictions. */
-function inferRequest(call: InferCall): InferenceRequest {
+function inferRequest(call: InferCall): JobRequest {
   const { model_name: modelName, model_version: modelVersion } = call.request
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   const data = Buffer.from(inferRequestJson(call.request))
