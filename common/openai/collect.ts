@@ -13,7 +13,7 @@ import type {
   Usage,
 } from './types.ts'
 
-/** No client takes more choices or tool calls than that (spec 5.8). */
+/** Maximum number of choices, and of tool calls per choice, in one response. */
 const MAX_INDEX = 128
 
 interface Collected {
@@ -25,7 +25,7 @@ interface Collected {
   finish: FinishReason | undefined
 }
 
-/** Joins the chunks of a stream into the answer that a client without `stream` gets (spec 5.3). */
+/** Joins the chunks of a stream into the unary response for a client without `stream`. */
 export class Collector {
   readonly #head: StreamHead
   readonly #choices: Collected[] = []

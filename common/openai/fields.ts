@@ -3,14 +3,14 @@ import { isObject } from '../json.ts'
 import { ownValue } from '../own-keys.ts'
 
 /**
- * Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with
- * the field as `param`.
+ * Checks of single fields. Null counts as absent, as in the OpenAI API. Each throws ServeError
+ * INVALID_ARGUMENT with the field as `param`.
  */
 export class Fields {
   readonly #fields: Readonly<Record<string, unknown>>
   readonly #prefix: string
 
-  /** `prefix` stands before the names in messages: `messages[0].` */
+  /** `prefix` precedes the field name in messages: `messages[0].` */
   constructor(fields: Readonly<Record<string, unknown>>, prefix = '') {
     this.#fields = fields
     this.#prefix = prefix
@@ -47,7 +47,7 @@ export class Fields {
     this.#check(name, required, `must be a list of objects${required ? ' that is not empty' : ''}`, fits)
   }
 
-  /** One text, or some. */
+  /** A string, or an array of strings. */
   texts(name: string, max: number): void {
     const fits = (v: unknown): boolean =>
       typeof v === 'string' ||
@@ -55,7 +55,7 @@ export class Fields {
     this.#check(name, false, `must be a text, or a list of at most ${max}`, fits)
   }
 
-  /** What a message says: a text, or a list of parts. */
+  /** The content of a message: a string, or an array of parts. */
   content(name: string): void {
     const isPart = (part: unknown): boolean =>
       isObject(part) &&
@@ -65,7 +65,7 @@ export class Fields {
     this.#check(name, false, 'must be a text or a list of parts with a type', fits)
   }
 
-  /** A text or token ids, or a list of these; returns how many. */
+  /** A string, an array of token ids, or an array of these. Returns how many inputs they are. */
   prompts(name: string, max: number): number {
     const value = ownValue(this.#fields, name)
     if (typeof value === 'string' || isTokens(value)) return 1

@@ -5,7 +5,7 @@ import type { ChatCompletionRequest, CompletionRequest, EmbeddingsRequest } from
 import { Fields } from './fields.ts'
 import type { Operation } from './operations.ts'
 
-/** Choices of one request: prompts times n. The OpenAI API takes no more. */
+/** Maximum number of choices in one request: prompts times `n`. The OpenAI API allows no more. */
 export const MAX_CHOICES = 128
 const MAX_INPUTS = 2_048
 const MAX_STOPS = 4
@@ -16,9 +16,8 @@ export type OpenAIRequest =
   | { operation: 'embeddings'; body: EmbeddingsRequest }
 
 /**
- * A request with everything that is known of it checked, so that handlers get what the types say; unknown
- * fields stay as they are.
- * @throws ServeError INVALID_ARGUMENT that names the parameter, MALFORMED_BODY
+ * Parses and validates a request, so that handlers get what the types promise. Unknown fields pass unchanged.
+ * @throws ServeError INVALID_ARGUMENT with the parameter, MALFORMED_BODY
  */
 export function readRequest(
   operation: Operation,
@@ -33,9 +32,7 @@ export function readRequest(
   return request
 }
 
-/**
- * The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter
- */
+/** The same for a parsed body. @throws ServeError INVALID_ARGUMENT with the parameter */
 export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
   if (isNestedTooDeep(body))
     throw new ServeError('INVALID_ARGUMENT', `The body is nested deeper than ${MAX_NESTING} levels`)
@@ -104,7 +101,7 @@ function tools(value: unknown): void {
   })
 }
 
-/** A call that is asked for without tools to call would be an answer without one. */
+/** `tool_choice` requires `tools`: without them the model could not make the call. */
 function toolChoice({ tools: given, tool_choice: choice }: Record<string, unknown>, fields: Fields): void {
   if (choice == null || choice === 'none' || choice === 'auto') return
   if (choice !== 'required') fields.object('tool_choice')

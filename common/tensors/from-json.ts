@@ -4,8 +4,9 @@ import { toBrain, toHalf } from './half.ts'
 import { elementCount, invalid, type TensorHead } from './tensor.ts'
 
 /**
- * The `data` of a tensor in JSON, nested or flat, as raw elements. Whole numbers of 64 bits may be texts (exact-json.ts makes
- * them where a number of JavaScript would not hold them); `null` is NaN. @throws ServeError INVALID_TENSOR
+ * Converts the `data` of a JSON tensor, nested or flat, to raw elements. 64-bit integers may be strings,
+ * because exact-json.ts reads integers as strings that a JavaScript number cannot hold. `null` is NaN.
+ * @throws ServeError INVALID_TENSOR
  */
 export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
   const count = elementCount(head)
@@ -81,7 +82,7 @@ function mapped(value: number | undefined, map: (value: number) => number): numb
   return value === undefined ? undefined : map(value)
 }
 
-/** A whole number as text; 400 digits are more than any datatype has. */
+/** An integer as a string. No datatype holds one of 400 digits. */
 function isDigits(leaf: unknown): leaf is string {
   return typeof leaf === 'string' && leaf.length <= 400 && /^-?\d+$/.test(leaf)
 }

@@ -5,17 +5,19 @@ import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
 
 export type Parameters = Readonly<Record<string, unknown>>
 
-/** A tensor on its way: its elements are raw, row-major and little-endian, those of BYTES each behind its length in four bytes. */
+/**
+ * A tensor with raw elements: row-major and little-endian. Each BYTES element follows its length (4 bytes).
+ */
 export interface RawTensor {
   readonly name: string
   readonly datatype: Datatype
-  /** Whole numbers from 0. */
+  /** Integers, 0 or greater. */
   readonly shape: readonly number[]
   readonly parameters?: Parameters
   readonly data: Uint8Array
 }
 
-/** A tensor apart from its elements, as it stands in JSON. */
+/** A tensor without its elements, as in JSON. */
 export interface TensorHead {
   name: string
   datatype: Datatype
@@ -25,7 +27,7 @@ export interface TensorHead {
 
 const MAX_DIMENSIONS = 32
 
-/** Name, datatype, shape and parameters of a tensor. @throws ServeError INVALID_TENSOR */
+/** Validates name, datatype, shape and parameters of a tensor. @throws ServeError INVALID_TENSOR */
 export function checkHead(value: unknown): TensorHead {
   if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'A tensor is no object')
   const { name, datatype, shape, parameters } = value
@@ -38,7 +40,10 @@ export function checkHead(value: unknown): TensorHead {
   return head
 }
 
-/** Parameters of a request, a response or a tensor; null is none. @throws ServeError INVALID_TENSOR */
+/**
+ * Validates the parameters of a request, response or tensor; null counts as absent. @throws ServeError
+ * INVALID_TENSOR
+ */
 export function checkParameters(value: unknown): Parameters | undefined {
   if (value === undefined || value === null) return undefined
   if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'parameters are no object')
@@ -51,7 +56,9 @@ function isShape(shape: unknown): shape is number[] {
   return shape.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
 }
 
-/** How many elements the shape says. @throws ServeError INVALID_TENSOR when nothing could hold them */
+/**
+ * The number of elements that the shape implies. @throws ServeError INVALID_TENSOR when it exceeds 2^32 - 1
+ */
 export function elementCount({ name, shape }: Pick<RawTensor, 'name' | 'shape'>): number {
   let count = 1
   for (const size of shape) count *= size
@@ -59,7 +66,7 @@ export function elementCount({ name, shape }: Pick<RawTensor, 'name' | 'shape'>)
   throw invalid(name, 'its shape says more elements than a tensor can have')
 }
 
-/** That data and shape fit each other. @throws ServeError INVALID_TENSOR */
+/** Checks that data and shape match. @throws ServeError INVALID_TENSOR */
 export function checkSize(tensor: RawTensor): RawTensor {
   const { name, datatype, data } = tensor
   const count = elementCount(tensor)
@@ -72,14 +79,14 @@ export function checkSize(tensor: RawTensor): RawTensor {
   throw invalid(name, `${data.byteLength} bytes are not what shape and datatype say`)
 }
 
-/** Elements of raw BYTES. @throws ServeError INVALID_TENSOR */
+/** Counts the elements of raw BYTES. @throws ServeError INVALID_TENSOR */
 function countElements(name: string, data: Uint8Array): number {
   let count = 0
   for (let at = 0; at < data.byteLength; count += 1) at = elementEnd(name, data, at)
   return count
 }
 
-/** Where the element ends whose length stands at `at`. @throws ServeError INVALID_TENSOR */
+/** The end of the element whose length begins at `at`. @throws ServeError INVALID_TENSOR */
 export function elementEnd(name: string, data: Uint8Array, at: number): number {
   const start = at + 4
   const end =
