@@ -1,5 +1,5 @@
 /**
- * What handler authors import from `torchserve-ts`.
+ * The public API of `torchserve-ts`, for handler authors.
  *
  * @example
  * ```ts

@@ -4,8 +4,9 @@ import { setOwn } from '../common/own-keys.ts'
 import type { HandlerRequest } from './handler.ts'
 
 /**
- * The parts of a request as the handler sees them (spec 1.6): part name -> value. JSON is parsed and text becomes a string; what
- * cannot be decoded stays a Buffer, and `warn` hears why. Of parts with the same name the last one counts.
+ * The parts of a request as the handler gets them: part name -> value. JSON is parsed and text becomes a
+ * string. A part that cannot be decoded stays a Buffer, and `warn` gets the reason. The last part of a
+ * repeated name wins.
  */
 export function decodeRequest(
   parts: InputPart[],

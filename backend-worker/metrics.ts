@@ -7,7 +7,10 @@ const SIZE_UNITS: readonly string[] = ['B', 'kB', 'MB', 'GB']
 
 type Dimensions = Readonly<Record<string, string>>
 
-/** `context.metrics`: values go to the frontend, with the dimensions that TorchServe adds (spec 8.7). */
+/**
+ * `context.metrics`: sends values to the frontend with the dimensions that TorchServe adds
+ * (ts/metrics/metrics_store.py in pytorch/serve).
+ */
 export class ContextMetrics implements HandlerMetrics {
   readonly #cache: MetricCache
   readonly #modelName: string
@@ -29,7 +32,7 @@ export class ContextMetrics implements HandlerMetrics {
   ): void {
     const requestIds =
       requestIndex === undefined ? this.#requestIds.join(',') : (this.#requestIds[requestIndex] ?? '')
-    // The handler's own come first, as in TorchServe.
+    // The handler's dimensions come first, as in TorchServe.
     const all = {
       ...dimensions,
       ModelName: dimensions?.['ModelName'] ?? this.#modelName,

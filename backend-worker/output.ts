@@ -3,8 +3,9 @@ import { ServeError } from '../common/errors.ts'
 const EMPTY = Buffer.alloc(0)
 
 /**
- * One item of an answer as bytes (spec 1.7): bytes as they are, strings as UTF-8, nothing for undefined, all else JSON.
- * @throws ServeError INVALID_OUTPUT when it cannot be written as JSON.
+ * Encodes one item of a response: bytes as they are, strings as UTF-8, undefined as nothing, everything else
+ * as JSON.
+ * @throws ServeError INVALID_OUTPUT when it cannot be encoded as JSON
  */
 export function encodeOutput(item: unknown): Uint8Array {
   if (typeof item === 'string') return Buffer.from(item)
@@ -15,7 +16,7 @@ export function encodeOutput(item: unknown): Uint8Array {
   return Buffer.from(toJson(item))
 }
 
-/** @throws ServeError INVALID_OUTPUT when the answer is not one item per request. */
+/** @throws ServeError INVALID_OUTPUT when the result is not a list with one item per request */
 export function checkAnswer(answer: unknown, batchLength: number): unknown[] {
   if (!Array.isArray(answer)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
   if (answer.length !== batchLength) {

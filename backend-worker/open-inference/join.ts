@@ -3,13 +3,14 @@ import { joinElements, splitElements } from '../../common/tensors/bytes.ts'
 import type { RawTensor } from '../../common/tensors/tensor.ts'
 import type { RawResponse } from './messages.ts'
 
-/** Of the texts of one output together. */
+/** Maximum bytes of one output's joined text. */
 const MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * The responses of a stream as one, for a client that asked for no stream: the only one as it is; of several with the same outputs, each
- * one BYTES element, the texts joined. A stream that cannot be joined, or not any more, is ended at once.
- * @throws ServeError INVALID_OUTPUT when they cannot be joined, RESPONSE_TOO_LARGE
+ * Joins the responses of a stream for a unary client. A single response passes unchanged. Several must have
+ * the same outputs with one BYTES element each, whose texts are joined. A stream that cannot be joined is
+ * ended at once.
+ * @throws ServeError INVALID_OUTPUT when the responses cannot be joined, RESPONSE_TOO_LARGE
  */
 export async function joinResponses(responses: AsyncIterable<RawResponse>): Promise<RawResponse> {
   let first: RawResponse | undefined
