@@ -158,6 +158,6 @@ export class HandlerContext implements Context {
   #stream(index: number): ResponseStream {
     const stream = this.#batch.streams[index]
     if (stream !== undefined) return stream
-    throw new RangeError(`No request ${index} in a batch of ${this.#batch.streams.length}`)
+    throw new RangeError(`The batch of ${this.#batch.streams.length} requests has no index ${index}`)
   }
 }

@@ -39,11 +39,11 @@ export function jsonObject(content: unknown): Readonly<Record<string, unknown>> 
     try {
       value = JSON.parse(value.toString()) as unknown
     } catch (thrown) {
-      throw malformed('The request is no valid JSON', thrown)
+      throw malformed('The request is not valid JSON', thrown)
     }
   }
   if (isObject(value)) return value
-  throw malformed('The request is no JSON object')
+  throw malformed('The request must be a JSON object')
 }
 
 export function malformed(message: string, cause?: unknown): ServeError {
@@ -53,7 +53,7 @@ export function malformed(message: string, cause?: unknown): ServeError {
 function instances(content: unknown): unknown[] {
   const list = jsonObject(content)['instances']
   if (Array.isArray(list)) return list as unknown[]
-  throw malformed('The request has no list "instances"')
+  throw malformed('The request must have a list "instances"')
 }
 
 function withBytes(row: unknown): unknown {

@@ -40,7 +40,7 @@ const DATATYPES: readonly (readonly [new (length: number) => ArrayBufferView, st
  */
 export const kserveV2: Open = (content, context, index) => {
   const { id, inputs } = jsonObject(content)
-  if (!Array.isArray(inputs)) throw malformed('The request has no list "inputs"')
+  if (!Array.isArray(inputs)) throw malformed('The request must have a list "inputs"')
   const rows = inputs.map(readInput)
   return {
     rows,
@@ -54,13 +54,13 @@ export const kserveV2: Open = (content, context, index) => {
 }
 
 function readInput(input: unknown): Input {
-  if (!isObject(input)) throw malformed('An input is no object')
+  if (!isObject(input)) throw malformed('An input must be a JSON object')
   const { name, shape, datatype, data } = input
   if (typeof name !== 'string' || typeof datatype !== 'string' || !isShape(shape) || !Array.isArray(data))
-    throw malformed('An input has no "name", "shape", "datatype" or "data"')
+    throw malformed('An input must have "name", "shape", "datatype" and "data"')
   const flat: unknown[] = data.flat(MAX_DIMENSIONS)
   if (flat.some(Array.isArray) || flat.length !== shape.reduce((size, dimension) => size * dimension, 1))
-    throw malformed(`The data of the input "${name}" is not of its shape`)
+    throw malformed(`The data of the input "${name}" must match its shape`)
   // TorchServe's handlers expect a single string or image without a list around it.
   const single = datatype === 'BYTES' && flat.length === 1
   return { ...input, name, shape, datatype, data: single ? flat[0] : nest(flat, shape) }

@@ -24,7 +24,7 @@ export function inEnvelope(handler: LoadedHandler, name: string): LoadedHandler 
   const open = ENVELOPES.get(name)
   if (open === undefined) {
     const known = [...ENVELOPES.keys()].join(', ')
-    throw new ServeError('INVALID_MODEL', `There is no service_envelope "${name}", only ${known}`)
+    throw new ServeError('INVALID_MODEL', `service_envelope "${name}" is not supported; use one of ${known}`)
   }
   return {
     ...handler,

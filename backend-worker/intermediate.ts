@@ -45,7 +45,7 @@ export function sendIntermediatePredictResponse(
   context: Context,
 ): Promise<void> {
   const send = (context as Context & { [SEND]?: Send })[SEND]
-  if (send === undefined) return refuse('context must be the one that handle was called with')
+  if (send === undefined) return refuse('context must be the context of the current call of handle')
   return send.call(context, ret, requestIds, message, code)
 }
 
@@ -65,8 +65,8 @@ export function sendToBatch(
     const requestId = requestIds[i]
     if (item === undefined || requestId === undefined) continue
     const stream = find(batch, requestId, i)
-    if (stream === undefined) return refuse(`no request "${requestId}" in this batch`)
-    if (stream.complete) return refuse(`request ${requestId} has had its final response already`)
+    if (stream === undefined) return refuse(`the batch has no request "${requestId}"`)
+    if (stream.complete) return refuse(`request ${requestId} has already ended`)
     if (code === 200) pushItem(stream, item)
     else pushWithCode(stream, item, message, code)
     full ||= isFull(stream)

@@ -56,7 +56,7 @@ function exportsOf(namespace: Exports): Exports {
 function namedHandler(path: string, exports: Exports, entry: string): LoadedHandler {
   const handler = asHandler(ownValue(exports, entry), exports)
   if (handler !== undefined) return handler
-  throw invalid(`The handler ${path} exports no class with handle and no function called "${entry}"`)
+  throw invalid(`The handler ${path} must export a class with handle, or a function, called "${entry}"`)
 }
 
 function onlyHandler(path: string, exports: Exports): LoadedHandler {
@@ -68,7 +68,7 @@ function onlyHandler(path: string, exports: Exports): LoadedHandler {
   if (classes.length === 0 && isHandler(hooks)) return loadedHandler(hooks)
   throw invalid(
     classes.length === 0
-      ? `The handler ${path} exports no handler: a class with handle, or a function called handle`
+      ? `The handler ${path} must export a class with handle, or a function called handle`
       : `The handler ${path} exports ${classes.length} classes with handle; make one the default export`,
   )
 }

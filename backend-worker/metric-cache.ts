@@ -63,9 +63,9 @@ export class MetricCache {
   /** An invalid value is logged and ignored: it must not fail a prediction. */
   record({ name, kind, unit, value, dimensions, requestIds }: Sample): void {
     const clipped = clip(name)
-    if (!Number.isFinite(value)) this.refuse(name, `${clip(value)} is no value for it`)
+    if (!Number.isFinite(value)) this.refuse(name, `its value must be a number, not ${clip(value)}`)
     else if (kind === 'counter' && value < 0)
-      this.refuse(name, `a counter takes no negative value (${value})`)
+      this.refuse(name, `a counter must not have a negative value (${value})`)
     else if (this.sender.wants(clipped)) {
       const word = UNITS.get(unit) ?? clip(unit)
       this.sender.series(clipped, kind, word, shorten(dimensions)).add(value, requestIds)
@@ -73,7 +73,7 @@ export class MetricCache {
   }
 
   refuse(name: string, why: string): void {
-    sendLog(this.#outlet, 'warn', `Metric ${clip(name)} left out: ${why}`)
+    sendLog(this.#outlet, 'warn', `Metric ${clip(name)} is ignored: ${why}`)
   }
 }
 
@@ -110,7 +110,7 @@ class CachedMetric implements Metric {
     } else {
       this.#cache.refuse(
         this.name,
-        `it has the dimensions [${names.join(', ')}], not ${dimensionValues.length} values`,
+        `it must have a value for each of its dimensions [${names.join(', ')}], not ${dimensionValues.length} values`,
       )
     }
   }

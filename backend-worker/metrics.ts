@@ -53,7 +53,7 @@ export class ContextMetrics implements HandlerMetrics {
     kind: MetricKind = 'gauge',
     requestIndex?: number,
   ): void {
-    if (!TIME_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a time is ms or s')
+    if (!TIME_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a time must be ms or s')
     else this.addMetric(name, value, unit, dimensions, kind, requestIndex)
   }
 
@@ -65,7 +65,7 @@ export class ContextMetrics implements HandlerMetrics {
     kind: MetricKind = 'gauge',
     requestIndex?: number,
   ): void {
-    if (!SIZE_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a size is B, kB, MB or GB')
+    if (!SIZE_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a size must be B, kB, MB or GB')
     else this.addMetric(name, value, unit, dimensions, kind, requestIndex)
   }
 

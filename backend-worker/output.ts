@@ -21,7 +21,7 @@ export function checkAnswer(answer: unknown, batchLength: number): unknown[] {
   if (!Array.isArray(answer)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
   if (answer.length !== batchLength) {
     throw new ServeError('INVALID_OUTPUT', 'number of batch response mismatched', {
-      detail: `The handler answered with ${answer.length} items to ${batchLength} requests`,
+      detail: `The handler returned ${answer.length} items for ${batchLength} requests`,
     })
   }
   return answer as unknown[]
@@ -36,6 +36,6 @@ function toJson(item: unknown): string {
     cause = thrown
   }
   if (json !== undefined) return json
-  const detail = cause instanceof Error ? cause.message : `A ${typeof item} has no JSON form`
+  const detail = cause instanceof Error ? cause.message : `A ${typeof item} cannot be encoded as JSON`
   throw new ServeError('INVALID_OUTPUT', 'Unsupported model output data type.', { detail, cause })
 }

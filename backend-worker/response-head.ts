@@ -26,7 +26,7 @@ export function setStatus(head: ResponseHead, status: number, reason?: string): 
 /** @throws TypeError when name or value is not valid in an HTTP header */
 export function setHeader(head: ResponseHead, name: string, value: string): void {
   if (!HEADER_NAME.test(name)) {
-    throw new TypeError(`"${name.slice(0, 80)}" cannot be the name of a header`)
+    throw new TypeError(`"${name.slice(0, 80)}" is not a valid header name`)
   }
   if (name.toLowerCase() === 'content-type') {
     setContentType(head, value)
@@ -34,7 +34,7 @@ export function setHeader(head: ResponseHead, name: string, value: string): void
   }
   head.headers ??= {}
   if (Object.keys(head.headers).length >= MAX_HEADERS && !Object.hasOwn(head.headers, name)) {
-    throw new RangeError(`A response cannot have more than ${MAX_HEADERS} headers`)
+    throw new RangeError(`A response must not have more than ${MAX_HEADERS} headers`)
   }
   setOwn(head.headers, name, checkedValue(`header ${name}`, value))
 }
@@ -47,7 +47,9 @@ export function setContentType(head: ResponseHead, contentType: string): void {
 /** Handlers may be plain JavaScript: numbers and other values are converted to strings. */
 function checkedValue(what: string, value: unknown): string {
   const text = String(value)
-  if (text.length > MAX_VALUE_CHARACTERS) throw new RangeError(`The ${what} is too long`)
-  if (!FIELD_VALUE.test(text)) throw new TypeError(`The ${what} has characters that no header can carry`)
+  if (text.length > MAX_VALUE_CHARACTERS)
+    throw new RangeError(`The ${what} must not be longer than ${MAX_VALUE_CHARACTERS} characters`)
+  if (!FIELD_VALUE.test(text))
+    throw new TypeError(`The ${what} has characters that are not valid in a header`)
   return text
 }

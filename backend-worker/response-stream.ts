@@ -172,7 +172,7 @@ export class ResponseStream {
   #keep(body: Uint8Array): void {
     this.#waitingBytes += itemCost(body.byteLength)
     if (this.#waitingBytes > this.#limits.maxUnsentBytes) {
-      const message = `The handler sent ${this.#waitingBytes} bytes more than the reader took; await each send`
+      const message = `The handler sent ${this.#waitingBytes} bytes beyond the window; await each send`
       this.drop(markOwn(new ServeError('SEND_OVERFLOW', message)))
       return
     }

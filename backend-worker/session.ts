@@ -105,7 +105,7 @@ export class WorkerSession {
 
   async #load(message: LoadMessage): Promise<void> {
     if (this.#loading) {
-      this.#channel.close(new ServeError('PROTOCOL', 'A worker loads one model once'))
+      this.#channel.close(new ServeError('PROTOCOL', 'A worker accepts only one load message'))
       return
     }
     this.#loading = true
@@ -123,12 +123,12 @@ export class WorkerSession {
   #predict(message: PredictMessage): void {
     const service = this.#loaded?.service
     if (service === undefined || this.#unloading) {
-      const error = new ServeError('SHUTTING_DOWN', 'The worker serves no model now').toWire()
+      const error = new ServeError('SHUTTING_DOWN', 'The worker has no model').toWire()
       for (const { id } of message.requests) this.#channel.send({ type: 'failure', id, error })
       return
     }
     const known = message.requests.find(({ id }) => service.has(id))
-    if (known !== undefined) throw new ServeError('PROTOCOL', `Request ${known.id} is open already`)
+    if (known !== undefined) throw new ServeError('PROTOCOL', `Request ${known.id} is already open`)
     service.predict(message)
   }
 

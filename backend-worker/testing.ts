@@ -80,7 +80,11 @@ export async function runHandler(
   options: RunOptions = {},
 ): Promise<RunResult> {
   const own = asHandler(handler)
-  if (own === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
+  if (own === undefined)
+    throw new ServeError(
+      'INVALID_MODEL',
+      'handler must be a class, an object or a function with handle or a native method',
+    )
   const made = options.envelope === undefined ? own : inEnvelope(own, options.envelope)
   const run = new TestRun(requests.length, options.onItem)
   const { service } = await startService(made, model(requests.length, options, run), run)

@@ -71,7 +71,7 @@ export class FrameDecoder {
         `A frame of ${length} bytes exceeds the limit of ${this.#maxFrameBytes}`,
       )
     }
-    if (length === 0) throw new ServeError('PROTOCOL', 'An empty frame')
+    if (length === 0) throw new ServeError('PROTOCOL', 'A frame must not be empty')
     return length
   }
 }

@@ -19,7 +19,8 @@ export interface Call {
  */
 export function tensorCall({ parts }: PredictRequest, index: number): Call {
   const [part] = parts
-  if (part === undefined) throw new ServeError('PROTOCOL', 'A request for tensors has no message')
+  if (part === undefined)
+    throw new ServeError('PROTOCOL', 'A tensor request must have one part, the tensor message')
   return { index, request: decodeRequest(part.data), plain: false }
 }
 

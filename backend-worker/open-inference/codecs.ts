@@ -39,7 +39,7 @@ export const DatetimeCodec = {
     bytesOf(input).map((element) => {
       const date = new Date(element.toString())
       if (!Number.isNaN(date.getTime())) return date
-      throw refusal(input, 'holds what is no date')
+      throw refusal(input, 'must contain only ISO 8601 dates')
     }),
   encodeOutput: (name: string, dates: readonly Date[]): OutputTensor =>
     column(
@@ -61,7 +61,7 @@ export const ArrayCodec = {
   contentType: 'np',
   decodeInput: (input: InputTensor): NumberArray => {
     const { datatype, shape, data } = input
-    if (Array.isArray(data)) throw refusal(input, 'holds no numbers')
+    if (Array.isArray(data)) throw refusal(input, 'must contain numbers')
     if (datatype === 'FP16') return { shape, data: halfToFloats(data as Uint16Array) }
     return { shape, data: datatype === 'BF16' ? brainToFloats(data as Uint16Array) : data }
   },
@@ -111,7 +111,7 @@ function column(name: string, data: string[], content_type: string): OutputTenso
 
 function bytesOf(input: InputTensor): Buffer[] {
   if (Array.isArray(input.data)) return input.data as Buffer[]
-  throw refusal(input, 'is no BYTES')
+  throw refusal(input, 'must have the datatype BYTES')
 }
 
 function isBase64(text: string): boolean {
@@ -123,7 +123,7 @@ function datatypeOf(data: ArrayBufferView): Datatype {
     if (name !== 'BOOL' && name !== 'FP16' && name !== 'BF16' && data instanceof array)
       return name as Datatype
   }
-  throw new TypeError(`${data.constructor.name} has no datatype`)
+  throw new TypeError(`${data.constructor.name} is not supported as tensor data`)
 }
 
 function refusal({ name }: InputTensor, why: string): PredictionException {

@@ -24,7 +24,7 @@ export async function joinResponses(responses: AsyncIterable<RawResponse>): Prom
     if (response.outputs.length !== texts.length) throw notOne()
     for (const [i, text] of texts.entries()) text.add(response.outputs[i]!)
   }
-  if (first === undefined) throw new ServeError('INVALID_OUTPUT', 'The handler gave no response')
+  if (first === undefined) throw new ServeError('INVALID_OUTPUT', 'The handler sent no response')
   return texts === undefined ? first : { ...first, outputs: texts.map((text) => text.whole()) }
 }
 
@@ -54,10 +54,10 @@ class JoinedText {
 }
 
 function notOne(): ServeError {
-  return new ServeError('INVALID_OUTPUT', 'The model gives more than one response: ask it for a stream')
+  return new ServeError('INVALID_OUTPUT', 'The model sends several responses; request a stream')
 }
 
 function tooLarge(): ServeError {
-  const message = `The responses of the stream together are larger than ${MAX_BYTES} bytes: ask for a stream`
+  const message = `The joined responses of the stream exceed ${MAX_BYTES} bytes; request a stream`
   return new ServeError('RESPONSE_TOO_LARGE', message)
 }

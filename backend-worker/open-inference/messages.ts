@@ -28,7 +28,7 @@ export function fromHandler(response: unknown, request: InferRequest): RawRespon
   if (!isObject(response) || !Array.isArray(response['outputs'])) {
     throw new ServeError(
       'INVALID_OUTPUT',
-      'The handler answered with no inference response: it has no outputs',
+      'The inference response of the handler is not valid: it must have outputs',
     )
   }
   const answered = response as unknown as InferenceResponse
@@ -45,6 +45,6 @@ function rawOutput(output: unknown): RawTensor {
     return rawOf(checkHead(output), (output as { data?: unknown }).data)
   } catch (thrown) {
     const { message } = ServeError.from(thrown)
-    throw new ServeError('INVALID_OUTPUT', `The handler answered with no inference response: ${message}`)
+    throw new ServeError('INVALID_OUTPUT', `The inference response of the handler is not valid: ${message}`)
   }
 }

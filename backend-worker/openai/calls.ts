@@ -115,6 +115,6 @@ async function collected<T>(
 
 function bodyOf(request: PredictRequest): unknown {
   const part = request.parts[0]
-  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API has no body')
+  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API must have a body')
   return JSON.parse(Buffer.from(part.data).toString()) as unknown
 }

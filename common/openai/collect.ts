@@ -135,7 +135,10 @@ function addCall(calls: ToolCall[], { index: given, id, function: piece }: ToolC
 
 function checkedIndex(index: number): number {
   if (Number.isInteger(index) && index >= 0 && index < MAX_INDEX) return index
-  throw new ServeError('INVALID_OUTPUT', `A choice or tool call cannot have the index ${String(index)}`)
+  throw new ServeError(
+    'INVALID_OUTPUT',
+    `index must be a whole number from 0 to ${MAX_INDEX - 1}, not ${String(index)}`,
+  )
 }
 
 function joinLogprobs(before: CompletionLogprobs | undefined, more: CompletionLogprobs): CompletionLogprobs {

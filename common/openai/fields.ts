@@ -17,7 +17,7 @@ export class Fields {
   }
 
   text(name: string, required = false): void {
-    this.#check(name, required, 'must be a text that is not empty', (v) => typeof v === 'string' && v !== '')
+    this.#check(name, required, 'must be a non-empty string', (v) => typeof v === 'string' && v !== '')
   }
 
   flag(name: string): void {
@@ -44,7 +44,7 @@ export class Fields {
 
   objects(name: string, required = false): void {
     const fits = (v: unknown): boolean => Array.isArray(v) && v.every(isObject) && (!required || v.length > 0)
-    this.#check(name, required, `must be a list of objects${required ? ' that is not empty' : ''}`, fits)
+    this.#check(name, required, `must be a ${required ? 'non-empty ' : ''}list of objects`, fits)
   }
 
   /** A string, or an array of strings. */
@@ -52,7 +52,7 @@ export class Fields {
     const fits = (v: unknown): boolean =>
       typeof v === 'string' ||
       (Array.isArray(v) && v.length <= max && v.every((text) => typeof text === 'string'))
-    this.#check(name, false, `must be a text, or a list of at most ${max}`, fits)
+    this.#check(name, false, `must be a string or a list of at most ${max} strings`, fits)
   }
 
   /** The content of a message: a string, or an array of parts. */
@@ -62,7 +62,7 @@ export class Fields {
       typeof part['type'] === 'string' &&
       (part['type'] !== 'text' || typeof part['text'] === 'string')
     const fits = (v: unknown): boolean => typeof v === 'string' || (Array.isArray(v) && v.every(isPart))
-    this.#check(name, false, 'must be a text or a list of parts with a type', fits)
+    this.#check(name, false, 'must be a string or a list of parts with a type', fits)
   }
 
   /** A string, an array of token ids, or an array of these. Returns how many inputs they are. */
@@ -74,7 +74,7 @@ export class Fields {
       v.length > 0 &&
       v.length <= max &&
       (v.every((text) => typeof text === 'string') || v.every(isTokens))
-    this.#check(name, true, `must be a text, token ids, or a list of at most ${max} of them`, fits)
+    this.#check(name, true, `must be a string, token ids, or a list of at most ${max} of these`, fits)
     return (value as unknown[]).length
   }
 

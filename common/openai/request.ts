@@ -28,14 +28,14 @@ export function readRequest(
   if (pathModel !== undefined && body['model'] === undefined) body['model'] = pathModel
   const request = checkRequest(operation, body)
   if (pathModel !== undefined && body['model'] !== pathModel)
-    new Fields(body).refuse('model', `the path names the model ${pathModel}`)
+    new Fields(body).refuse('model', `it must be ${pathModel}, the model in the path`)
   return request
 }
 
 /** The same for a parsed body. @throws ServeError INVALID_ARGUMENT with the parameter */
 export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
   if (isNestedTooDeep(body))
-    throw new ServeError('INVALID_ARGUMENT', `The body is nested deeper than ${MAX_NESTING} levels`)
+    throw new ServeError('INVALID_ARGUMENT', `The body must not be nested deeper than ${MAX_NESTING} levels`)
   const fields = new Fields(body)
   fields.text('model', true)
   if (operation === 'embeddings') return { operation, body: embeddings(body, fields) }
@@ -82,7 +82,7 @@ function chat(body: Record<string, unknown>, fields: Fields): ChatCompletionRequ
   fields.flag('logprobs')
   fields.integer('top_logprobs', 0, 20)
   if (body['top_logprobs'] != null && body['top_logprobs'] !== 0 && body['logprobs'] !== true)
-    fields.refuse('top_logprobs', 'logprobs must be true for it')
+    fields.refuse('top_logprobs', 'it requires logprobs to be true')
   fields.objects('tools')
   tools(body['tools'])
   toolChoice(body, fields)
@@ -105,8 +105,7 @@ function tools(value: unknown): void {
 function toolChoice({ tools: given, tool_choice: choice }: Record<string, unknown>, fields: Fields): void {
   if (choice == null || choice === 'none' || choice === 'auto') return
   if (choice !== 'required') fields.object('tool_choice')
-  if (given == null || (given as unknown[]).length === 0)
-    fields.refuse('tool_choice', 'the request has no tools')
+  if (given == null || (given as unknown[]).length === 0) fields.refuse('tool_choice', 'it requires tools')
 }
 
 function responseFormat(body: Record<string, unknown>, fields: Fields): void {
@@ -122,7 +121,7 @@ function responseFormat(body: Record<string, unknown>, fields: Fields): void {
 function completion(body: Record<string, unknown>, fields: Fields): CompletionRequest {
   const prompts = fields.prompts('prompt', MAX_CHOICES)
   if (prompts * Number(body['n'] ?? 1) > MAX_CHOICES)
-    fields.refuse('n', `all prompts together may have at most ${MAX_CHOICES} choices`)
+    fields.refuse('n', `prompts times n must not exceed ${MAX_CHOICES} choices`)
   fields.integer('logprobs', 0, 5)
   fields.flag('echo')
   fields.integer('best_of', 1, MAX_CHOICES)

@@ -108,10 +108,13 @@ export function parseObject(json: Uint8Array): Record<string, unknown> {
   try {
     value = parseExactJson(asBuffer(json).toString())
   } catch (cause) {
-    throw new ServeError('MALFORMED_BODY', `The body is no JSON: ${(cause as Error).message.slice(0, 200)}`)
+    throw new ServeError(
+      'MALFORMED_BODY',
+      `The body is not valid JSON: ${(cause as Error).message.slice(0, 200)}`,
+    )
   }
   if (isObject(value)) return value
-  throw new ServeError('INVALID_TENSOR', 'The body is no JSON object')
+  throw new ServeError('INVALID_TENSOR', 'The body must be a JSON object')
 }
 
 function encode(head: object, tensors: readonly RawTensor[]): Buffer {
@@ -129,7 +132,7 @@ export function headOf({ name, datatype, shape, parameters, data }: RawTensor): 
 function split(message: Uint8Array): { head: Buffer; raw: Buffer } {
   const bytes = asBuffer(message)
   const end = bytes.byteLength < LENGTH_BYTES ? Infinity : LENGTH_BYTES + bytes.readUInt32LE(0)
-  if (end > bytes.byteLength) throw new ServeError('MALFORMED_BODY', 'A tensor message is cut off')
+  if (end > bytes.byteLength) throw new ServeError('MALFORMED_BODY', 'The tensor message is incomplete')
   return { head: bytes.subarray(LENGTH_BYTES, end), raw: bytes.subarray(end) }
 }
 
@@ -144,31 +147,31 @@ function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
     }
     const end = at + Number(bytes)
     if (!Number.isSafeInteger(bytes) || end < at || end > raw.byteLength) {
-      throw invalid(head.name, 'binary_data_size is not what follows')
+      throw invalid(head.name, 'binary_data_size does not match the bytes that follow')
     }
     const data = raw.subarray(at, end)
     at = end
     return checkSize({ ...head, parameters: unlessEmpty(parameters), data })
   })
   if (at === raw.byteLength) return read
-  throw new ServeError('INVALID_TENSOR', `${raw.byteLength - at} bytes follow that belong to no tensor`)
+  throw new ServeError('INVALID_TENSOR', `The body has ${raw.byteLength - at} bytes that belong to no tensor`)
 }
 
 function wantedOutput(value: unknown): WantedOutput {
   if (!isObject(value) || typeof value['name'] !== 'string') {
-    throw new ServeError('INVALID_TENSOR', 'A requested output has no name')
+    throw new ServeError('INVALID_TENSOR', 'A requested output must have a name')
   }
   return { name: value['name'], parameters: checkParameters(value['parameters']) }
 }
 
 function list(what: string, value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw new ServeError('INVALID_TENSOR', `${what} is no list`)
+  if (!Array.isArray(value)) throw new ServeError('INVALID_TENSOR', `${what} must be a list`)
   if (value.length <= MAX_TENSORS) return value
-  throw new ServeError('INVALID_TENSOR', `${what} has more than ${MAX_TENSORS} tensors`)
+  throw new ServeError('INVALID_TENSOR', `${what} must not have more than ${MAX_TENSORS} tensors`)
 }
 
 function optionalText(what: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
-  throw new ServeError('INVALID_TENSOR', `${what} is no text`)
+  throw new ServeError('INVALID_TENSOR', `${what} must be a string`)
 }

@@ -29,11 +29,12 @@ const MAX_DIMENSIONS = 32
 
 /** Validates name, datatype, shape and parameters of a tensor. @throws ServeError INVALID_TENSOR */
 export function checkHead(value: unknown): TensorHead {
-  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'A tensor is no object')
+  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'A tensor must be a JSON object')
   const { name, datatype, shape, parameters } = value
-  if (typeof name !== 'string') throw new ServeError('INVALID_TENSOR', 'A tensor has no name')
-  if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is unknown`)
-  if (!isShape(shape)) throw invalid(name, `shape ${brief(shape)} is no list of whole numbers`)
+  if (typeof name !== 'string') throw new ServeError('INVALID_TENSOR', 'A tensor must have a name')
+  if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is not supported`)
+  if (!isShape(shape))
+    throw invalid(name, `shape must be a list of whole numbers from 0, not ${brief(shape)}`)
   const head: TensorHead = { name, datatype, shape }
   const checked = checkParameters(parameters)
   if (checked !== undefined) head.parameters = checked
@@ -46,9 +47,9 @@ export function checkHead(value: unknown): TensorHead {
  */
 export function checkParameters(value: unknown): Parameters | undefined {
   if (value === undefined || value === null) return undefined
-  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'parameters are no object')
+  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'parameters must be a JSON object')
   if (!isNestedTooDeep(value)) return value
-  throw new ServeError('INVALID_TENSOR', `parameters are nested deeper than ${MAX_NESTING} levels`)
+  throw new ServeError('INVALID_TENSOR', `parameters must not be nested deeper than ${MAX_NESTING} levels`)
 }
 
 function isShape(shape: unknown): shape is number[] {
@@ -63,7 +64,7 @@ export function elementCount({ name, shape }: Pick<RawTensor, 'name' | 'shape'>)
   let count = 1
   for (const size of shape) count *= size
   if (count <= 0xffffffff) return count
-  throw invalid(name, 'its shape says more elements than a tensor can have')
+  throw invalid(name, 'shape must not have more than 4294967295 elements')
 }
 
 /** Checks that data and shape match. @throws ServeError INVALID_TENSOR */
@@ -76,7 +77,7 @@ export function checkSize(tensor: RawTensor): RawTensor {
       ? countElements(name, data) === count
       : data.byteLength === count * spec.array.BYTES_PER_ELEMENT
   if (fits) return tensor
-  throw invalid(name, `${data.byteLength} bytes are not what shape and datatype say`)
+  throw invalid(name, `data of ${data.byteLength} bytes does not match shape and datatype`)
 }
 
 /** Counts the elements of raw BYTES. @throws ServeError INVALID_TENSOR */
@@ -94,7 +95,7 @@ export function elementEnd(name: string, data: Uint8Array, at: number): number {
       ? Infinity
       : start + ((data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)) >>> 0)
   if (end <= data.byteLength) return end
-  throw invalid(name, 'its last element is cut off')
+  throw invalid(name, 'the last element of data is incomplete')
 }
 
 export function invalid(name: string, why: string): ServeError {

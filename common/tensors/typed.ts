@@ -42,8 +42,8 @@ export function rawOf(head: TensorHead, data: unknown): RawTensor {
 function elements(head: TensorHead, data: unknown): Uint8Array {
   const { name, datatype } = head
   if (Array.isArray(data)) return isBytesList(datatype, data) ? joinElements(data) : rawFromJson(head, data)
-  if (!ArrayBuffer.isView(data)) throw invalid(name, 'data is neither a typed array nor a list')
-  if (datatype === 'BYTES') throw invalid(name, 'data of BYTES must be a list of texts or bytes')
+  if (!ArrayBuffer.isView(data)) throw invalid(name, 'data must be a typed array or a list')
+  if (datatype === 'BYTES') throw invalid(name, 'data of BYTES must be a list of strings or bytes')
   const isBytes = data instanceof Uint8Array
   if (!isBytes && data.constructor !== NUMERIC.get(datatype)!.array) {
     return rawFromJson(head, Array.from(data as unknown as ArrayLike<unknown>))

@@ -3,5 +3,5 @@ import { openInference } from './open-inference/rest.ts'
 import type { RestDialect } from './rest-dialect.ts'
 import { torchserve } from './torchserve/rest.ts'
 
-/** Every dialect that REST clients can speak, in the order in which a request is offered to them. */
+/** All REST dialects, in the order in which a request is offered to them. */
 export const REST_DIALECTS: readonly RestDialect[] = [openInference, torchserve, openai]

@@ -20,7 +20,7 @@ export class JobIndex {
   /** @throws ServeError INTERNAL when an open job already has this id; the index is unchanged then */
   enter(job: Job): void {
     const { requestId } = job.request
-    if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `A request ${requestId} is open already`)
+    if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
     this.#jobs.set(requestId, job)
   }
 

@@ -218,7 +218,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const sequence = this.#sequences.get(id)
     if (sequence === undefined) return
     sequence.closing = true
-    const error = new ServeError('NO_WORKER', `The sequence ${id} was closed by the handler`)
+    const error = new ServeError('NO_WORKER', `The handler ended the sequence ${id}`)
     this.#failWaiting(sequence, error)
     this.#settle(sequence)
   }

@@ -36,7 +36,7 @@ export function describeExit(exit: Exit): ExitCause {
 }
 
 function words({ exitCode, signal, spawnError, fault }: Exit): string {
-  if (fault?.code === 'PROTOCOL') return `The worker broke the protocol: ${fault.message}`
+  if (fault?.code === 'PROTOCOL') return `The worker violated the protocol: ${fault.message}`
   if (fault !== undefined) return fault.message
   if (spawnError !== undefined) return `The process could not be started: ${spawnError}`
   if (signal !== undefined) return `The process was killed by ${signal}`

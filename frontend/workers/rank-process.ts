@@ -96,7 +96,7 @@ export class RankProcess {
     }
     this.#process.fault = new ServeError(
       'PROTOCOL',
-      `The worker speaks protocol ${version}, not ${PROTOCOL_VERSION}`,
+      `The worker must use protocol version ${PROTOCOL_VERSION}, not ${version}`,
     )
     this.kill('SIGKILL')
   }

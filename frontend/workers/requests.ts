@@ -182,7 +182,10 @@ export class Requests implements InFlightLink {
     run.graceTimer ??= setTimeout(() => {
       run.graceTimer = undefined
       if (this.#harmsOthers()) this.#expectEnd(run, withinMs)
-      else this.#options.onDeaf(`a request that nobody waits for went on for longer than ${withinMs} ms`)
+      else
+        this.#options.onDeaf(
+          `a cancelled request ran for longer than ${withinMs} ms; the worker is restarted`,
+        )
     }, withinMs)
   }
 
@@ -193,7 +196,8 @@ export class Requests implements InFlightLink {
       () => {
         run.silenceTimer = undefined
         if (run.discarded > seen || this.#harmsOthers()) this.#expectSigns(run, limitMs, 0)
-        else this.#options.onDeaf(`a request that nobody waits for gave no sign for ${limitMs} ms`)
+        else
+          this.#options.onDeaf(`a cancelled request sent nothing for ${limitMs} ms; the worker is restarted`)
       },
       Math.max(limitMs - silentMs, FIRST_SIGN_MS),
     )

@@ -80,7 +80,10 @@ export class Cli {
   }
 }
 
-/** Output and status of a process at its end. Its output must close too: a server in the background may not hold it. */
+/**
+ * Output and status of a process at its end. Its output must close too: a background server must not hold it
+ * open.
+ */
 export function finished(child: ChildProcess): Promise<Finished> {
   let out = ''
   let err = ''

@@ -9,7 +9,10 @@ const OTHER_DEFAULT: Readonly<Record<string, string>> = {}
 
 type Row = [key: string, fallback?: string, env?: string | null]
 
-/** Every key of TorchServe's config.properties (spec 5.1) with its default and, where it is not TS_<KEY>, its variable; null: none. */
+/**
+ * Every key of TorchServe's config.properties (ConfigManager.java) with its default and its environment
+ * variable, if that is not TS_<KEY>; null: none.
+ */
 const ROWS: Row[] = [
   ['inference_address', 'http://127.0.0.1:8080'],
   ['management_address', 'http://127.0.0.1:8081'],

@@ -39,8 +39,9 @@ const ROWS: [what: Defect | 'lacks nothing', lacks: string[]][] = [
 type Start = (defect?: Defect) => Promise<DefectiveHttp | DefectiveGrpc>
 
 /**
- * The points that a server lacks, as the report names them. One that lacks nothing is asked for all, the others for those that they lack and one that they keep:
- * what else a defect spoils depends on time, and on how the protocol tells a failure.
+ * The points that a server lacks, as the report names them. A correct server is asked for all points. A
+ * defective one is asked for those that it lacks and one that it keeps, because its other results depend on
+ * timing and dialect.
  */
 async function lacking(start: Start, what: Defect | 'lacks nothing', lacks: string[]): Promise<string[]> {
   const running = await start(what === 'lacks nothing' ? undefined : what)

@@ -45,7 +45,10 @@ export const LIMITS = { first: 2500, gap: 750, total: 4000 }
 const SETTLE_MS = 300
 /** In which a run that nobody reads makes all that it ever will, on a busy machine too. */
 const STALL_MS = 10_000
-/** A slow reader may cost no more than this: what the sockets of both sides take (usually up to 10 MB), and the windows above them. */
+/**
+ * Maximum bytes for a slow reader: what the sockets of both sides take (usually up to 10 MB), and the
+ * windows.
+ */
 const MAX_AHEAD_BYTES = 16 * 1024 * 1024
 const BIG = 64 * 1024
 /** An item that has not come by then was not sent when it was made. */

@@ -45,7 +45,10 @@ test.each(STREAMS)(
   (_name, model, dialect) => inStep(dialect, model),
 )
 
-/** A chat begins with a chunk of its own; what follows it within half a millisecond leaves with the next item (Channel.breather). */
+/**
+ * A chat begins with an extra chunk. What follows within half a millisecond leaves with the next item
+ * (Channel.breather).
+ */
 const COMPUTED = STREAMS.filter(([, model]) => model !== 'chat')
 
 test.each(COMPUTED)(

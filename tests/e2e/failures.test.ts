@@ -173,7 +173,7 @@ describe('a handler deaf to its abort', () => {
       (w) => w.pid !== pid && w.status === 'READY',
     )
     expect(worker.lastExit?.reason).toBe(
-      'Killed: a request that nobody waits for went on for longer than 500 ms',
+      'Killed: a cancelled request ran for longer than 500 ms; the worker is restarted',
     )
     await back()
   })

@@ -9,7 +9,10 @@ import { call, inferenceV2Client, readAll, type Message } from '../support/grpc-
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
-/** Seldon's two runtimes, as their model-settings.json names them, asked with its tensors over every protocol. */
+/**
+ * Seldon's two runtimes, as their model-settings.json names them, called with its tensors over every
+ * protocol.
+ */
 
 const GGUF = join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf')
 const MESSAGES = [{ role: 'user', content: 'Who made the earth?' }]

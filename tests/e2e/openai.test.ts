@@ -109,7 +109,10 @@ describe('a GGUF model', () => {
     expect(chat.choices[0]!.message.content.length).toBeGreaterThan(10)
   })
 
-  /** Four streams that have begun, each with its client; on a busy machine the first may end before the last begins. */
+  /**
+   * Four streams that have begun, with their clients. On a busy machine the first may end before the last
+   * begins.
+   */
   async function fourStreams() {
     const body = { model: 'tiny-llama', messages: MESSAGES, max_tokens: 900, stream: true, temperature: 1 }
     return Promise.all(

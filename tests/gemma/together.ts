@@ -12,8 +12,9 @@ const MAX_TOKENS = 480
 const MAX_RATIO = 0.8
 
 /**
- * Eight chats at once on one loaded model get tokens together; when four of them leave, the others get theirs faster. Machines are shared and their speed changes, so both are
- * measured in turns, on the same streams: eight, four, eight, four, ...
+ * Eight concurrent chats on one model get tokens together; when four of them leave, the others get theirs
+ * faster. Speed varies on shared machines, so both are measured in turns on the same streams: eight, four,
+ * eight, four, ...
  */
 export async function chatsTogether(where: Omit<ChatOptions, 'question' | 'maxTokens'>): Promise<void> {
   const open = (count: number): ChatStream[] =>

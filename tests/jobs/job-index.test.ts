@@ -56,7 +56,7 @@ describe('the index of open jobs', () => {
     )
     const [first, second] = [newJob('a'), newJob('a')]
     opens[0]!.add(first)
-    expect(() => opens[1]!.add(second)).toThrow('A request a is open already')
+    expect(() => opens[1]!.add(second)).toThrow('Request a is already open')
     expect([index.get('a'), index.size, opens[1]!.size, second.onEnd]).toEqual([first, 1, 0, undefined])
     first.cancel()
     opens[1]!.add(second)

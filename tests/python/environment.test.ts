@@ -42,7 +42,7 @@ test.each([
   [
     'there is none',
     () => '/nowhere/python',
-    /No Python was found .*\/nowhere\/python: there is no such command.*python=/,
+    /No Python was found .*\/nowhere\/python: the command was not found.*python=/,
   ],
   ['it does not speak', () => fakePython('I am no Python'), /does not answer as a Python does/],
   ['it fails', () => fakePython('', 3), /No Python was found .*exit code 3/],

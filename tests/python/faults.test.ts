@@ -127,7 +127,9 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
   test('bytes that are no reply: Worker died. at once, and the reason in describe', async () => {
     const { pid } = await server.worker('nonsense')
     expect(errorOf(await predict(server, 'nonsense', { op: 'nonsense' }))).toEqual([500, 'Worker died.'])
-    expect(await back('nonsense', pid)).toMatch(/^The worker broke the protocol: A length of -5/)
+    expect(await back('nonsense', pid)).toMatch(
+      /^The worker violated the protocol: A length in a reply must be from 0 to \d+, not -5/,
+    )
     expect(isAlive(pid)).toBe(false)
   })
 
@@ -166,7 +168,9 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     const [status, message] = errorOf(await predict(server, 'hangs', { op: 'sleep', ms: 60_000 }))
     expect(status).toBe(500)
     expect(message).toContain('no response')
-    expect(await back('hangs', pid)).toBe('Killed: a request that nobody waits for gave no sign for 1000 ms')
+    expect(await back('hangs', pid)).toBe(
+      'Killed: a cancelled request sent nothing for 1000 ms; the worker is restarted',
+    )
   })
 
   test('unregistering does not wait for a handler that works for nobody', async () => {

@@ -88,7 +88,7 @@ await describePython('A .mar archive with a streaming Python handler, unchanged'
     return server.metric('torchserve_ts_discarded_responses_total', { model_name: 'words' })
   }
 
-  /** Runs `leave`, and waits until frames of the handler were thrown away, and until it serves the next request. */
+  /** Runs `leave`, and waits until the handler's frames were dropped and it serves the next request. */
   async function throwsAway(leave: () => Promise<void>): Promise<void> {
     const before = await discarded()
     await leave()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below those that the kernel gives to whoever asks for any port: no other test gets one of them before it is used. */
+/** Below the kernel's ephemeral ports, so that no other test gets one of these before it is used. */
 const LOWEST = 10_000
 const COUNT = 20_000
 

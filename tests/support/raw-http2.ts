@@ -19,8 +19,8 @@ const CALL_HEADERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * One HTTP/2 connection (RFC 9113) that sends exactly the frames that it is told to, however hostile, and stays within the
- * server's flow control, so that the bytes which it could send are those which the server took.
+ * One HTTP/2 connection (RFC 9113) that sends exactly the given frames, however hostile. It respects the
+ * server's flow control, so the bytes that it could send are those that the server accepted.
  */
 export class RawHttp2 {
   readonly socket: Socket

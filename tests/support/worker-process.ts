@@ -28,7 +28,10 @@ export interface WorkerOptions {
   address?: { path: string } | { port: number }
 }
 
-/** A handler module in a folder of its own, from which `torchserve-ts` is the package that the worker runs. */
+/**
+ * A handler module in its own folder, from which `torchserve-ts` resolves to the package that the worker
+ * runs.
+ */
 export function handlerModule(source: string, name = 'handler.mjs'): string {
   const folder = tempDir()
   const modules = join(folder, 'node_modules', 'torchserve-ts')
@@ -151,7 +154,10 @@ export class WorkerConnection {
     this.channel.send(message)
   }
 
-  /** The next unread message of this type; others before it are skipped. Fails when the worker closes first. */
+  /**
+   * The next unread message of this type; earlier ones of other types are skipped. Fails when the worker
+   * closes first.
+   */
   async next<T extends FromWorker['type']>(type: T): Promise<FromWorker & { type: T }> {
     for (;;) {
       while (this.#read < this.received.length) {

@@ -71,7 +71,10 @@ await describePython('the recording of TorchServe’s answers', (python) => {
   })
 })
 
-/** What TorchServe sends to its worker: our frontend's frames are held against it (tests/python/frames.test.ts). */
+/**
+ * Records what TorchServe sends to its worker; tests/python/frames.test.ts compares our frontend's frames
+ * with it.
+ */
 await describePython('the recording of TorchServe’s requests to its worker', () => {
   const recorded = java ? test : test.skip
   recorded('is what it sends', async () => {

@@ -147,7 +147,7 @@ export class PythonSession implements OtfReplyEvents {
     this.#overdrawn.add(request)
     this.#hold()
     if (this.#held || request.overdraft <= this.#options.maxUnsentBytes) return
-    const message = 'The client reads too slowly, and other requests of this worker must not wait for it'
+    const message = 'The client reads too slowly for a worker that it shares with other requests'
     this.#events.onBroken(request.id, new ServeError('SEND_OVERFLOW', message))
   }
 

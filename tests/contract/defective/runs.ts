@@ -39,7 +39,10 @@ export interface Reply {
   readonly left: AbortSignal
 }
 
-/** What a server reads ahead that does not wait: more than the suite allows, and no more than a test should take. */
+/**
+ * Bytes that a server without backpressure reads ahead: more than the suite allows, and little enough for a
+ * test.
+ */
 const MAX_AHEAD = 400
 
 /** A small model server that keeps the stream contract but for one defect. */

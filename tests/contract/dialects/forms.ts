@@ -110,7 +110,7 @@ function chatText({ outputs }: Json): string | undefined {
   return content?.data[0]?.trim()
 }
 
-/** A chat as tensors (spec 4.6), for handlers that answer chats. */
+/** A chat as tensors in Seldon's format (docs/open-inference.md), for handlers that answer chats. */
 export const CHAT_FORMS: readonly HttpForm[] = [
   {
     name: 'V2 infer_stream of a chat',

@@ -182,7 +182,10 @@ describe('the description of one model', () => {
   })
 })
 
-/** Set TORCHSERVE_SOURCE to a checkout of pytorch/serve to compare with its golden files; the words are our own. */
+/**
+ * Set TORCHSERVE_SOURCE to a checkout of pytorch/serve to compare with its golden files, except for
+ * descriptions.
+ */
 const checkout = process.env['TORCHSERVE_SOURCE']
 const golden = checkout === undefined ? describe.skip : describe
 

@@ -4,7 +4,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from '@jest/globals'
 
-/** What the server relies on though Node does not document it. A failure here names the file that must change. */
+/** Node.js internals that the server uses. A failure here names the file that must change. */
 
 let close = (): void => undefined
 afterEach(() => close())

@@ -12,7 +12,7 @@ import {
 
 const BINARY = { '*/*': { schema: { type: 'string', format: 'binary' } } }
 
-/** `/` and `/api-description`, on every listener but that of the metrics. */
+/** `/` and `/api-description`, on every listener except metrics. */
 export const DESCRIPTION_PATHS: Readonly<Record<'/' | '/api-description', PathItem>> = {
   '/': { options: apiDescription('apiDescription') },
   '/api-description': { get: { ...apiDescription('api-description'), deprecated: true } },
@@ -57,7 +57,7 @@ export const METRICS_PATHS: Readonly<Record<string, PathItem>> = {
   },
 }
 
-/** How a client asks one model. */
+/** How to call one model. */
 export function modelPaths(modelName: string): Record<string, PathItem> {
   const post = asking(`the model ${modelName}`, modelName)
   return {
@@ -67,7 +67,7 @@ export function modelPaths(modelName: string): Record<string, PathItem> {
   }
 }
 
-/** How a client asks one workflow. */
+/** How to call one workflow. */
 export function workflowPaths(name: string): Record<string, PathItem> {
   return { [`/wfpredict/${name}`]: { post: asking(`the workflow ${name}`, name) } }
 }

@@ -17,7 +17,7 @@ const MODEL = pathParameter('model_name', 'The model.')
 const VERSION = pathParameter('model_version', 'The version of the model.')
 const NOT_FOUND = { '404': error('There is no such model or version.') }
 const ACCEPTED = { '202': status('The work has begun.') }
-/** TorchServe's description says 210 where both servers send 206 [quirk]. */
+/** TorchServe's description says 210 although the server sends 206; kept for equality. */
 const PARTIAL = { '210': status('Fewer workers than wanted run so far.') }
 const SYNCHRONOUS = 'Whether the answer waits for the workers.'
 const IGNORED = 'Accepted without effect.'
@@ -100,7 +100,7 @@ function registerModel(): Operation {
   }
 }
 
-/** The three operations that a model has with and without a version in the path. */
+/** The three operations of a model, with and without a version in the path. */
 function modelOperations(prefix: string, path: Parameter[], subject: string): PathItem {
   return {
     get: {

@@ -1,6 +1,6 @@
 import { object, type Schema } from '../../openapi.ts'
 
-/** What a describe answers: always a list, and only fields that are really there. */
+/** The response of describe: always a list. Contains only fields that exist. */
 export function modelDescription(): Schema {
   const worker = object({
     id: ['string', 'Its number.'],

@@ -73,7 +73,7 @@ async function installRequirements(
     python === undefined ? ['--upgrade-strategy', 'only-if-needed'] : ['--target', packagesFolder(model)]
   const requirements = inside(model.modelDir, file)
   const message = `Custom pip package installation failed for model ${name}`
-  if (requirements === undefined) throw failed(message, `${file} lies outside the model`)
+  if (requirements === undefined) throw failed(message, `${file} must be inside the model`)
   const problem = await run(
     python ?? venvPython(venvFolder(model)),
     [

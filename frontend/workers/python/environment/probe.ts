@@ -103,7 +103,7 @@ export async function probe(
 }
 
 function whyFailed({ code, exitCode }: { code?: string; exitCode?: number }): string {
-  if (code === 'ENOENT') return 'there is no such command'
+  if (code === 'ENOENT') return 'the command was not found'
   return exitCode === undefined
     ? `it cannot be run (${code ?? 'killed'})`
     : `it ended with exit code ${exitCode}`
@@ -113,7 +113,7 @@ function parse(stdout: string): Probe | ProbeFailure {
   try {
     return JSON.parse(lastLine(stdout) ?? '') as Probe
   } catch {
-    return { failure: 'it does not answer as a Python does' }
+    return { failure: 'it is not a Python interpreter' }
   }
 }
 

@@ -258,5 +258,5 @@ function newAnswer(requestId: string): OtfAnswer {
 }
 
 function badLength(length: number, limit: number): ServeError {
-  return new ServeError('PROTOCOL', `A length of ${length} in a reply is not between 0 and ${limit}`)
+  return new ServeError('PROTOCOL', `A length in a reply must be from 0 to ${limit}, not ${length}`)
 }

@@ -25,7 +25,7 @@ function textOf({ data, body }: HandlerRequest): string {
   return typeof value === 'string' ? value : textIn(value as { inputs?: { data: string[] }[] })
 }
 
-/** A JSON object: the plan itself, or the request with tensors that TorchServe's own V2 over gRPC hands through. */
+/** A JSON object: the plan itself, or the tensor request that TorchServe's own V2 over gRPC passes on. */
 function textIn(value: { inputs?: { data: string[] }[] }): string {
   const element = value.inputs?.[0]?.data[0]
   return element === undefined ? JSON.stringify(value) : Buffer.from(element, 'base64').toString()

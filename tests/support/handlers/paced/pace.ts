@@ -3,7 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { aborted } from '../aborted.ts'
 import { opened } from '../gate.ts'
 
-/** What a run is asked for: a JSON object somewhere in the text of the request, so that it survives every dialect's mapping. */
+/**
+ * The plan of a run: a JSON object anywhere in the text of the request, so that it survives every dialect's
+ * mapping.
+ */
 export interface Plan {
   /** The name under which the run says how it goes on. */
   id: string
@@ -36,8 +39,8 @@ const BUSY_MS = 2
 const BUSY_LIMIT_MS = 5_000
 
 /**
- * The items of a run, each a number and a newline. Its log says when it began, sent the first, stood still because its client did not read, and when its
- * signal aborted.
+ * The items of a run, each a number and a newline. Its log has an entry when it began, sent the first item,
+ * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
   const { id, n = 3, first = 0, gap = 0, gates, busy, pad = 0, fail } = plan
