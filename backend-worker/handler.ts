@@ -136,7 +136,7 @@ export interface ContextProperties {
   readonly device: string
   /** The server's key limit_max_image_pixels: false if a handler may decode images of any size. */
   readonly limitMaxImagePixels: boolean
-  /** Number of this process in its rank group, from 0; only rank 0 sends responses. 0 without a rank group. */
+  /** Number of this process in its rank group, from 0. Rank 0 sends the responses. 0 without a rank group. */
   readonly rank: number
   /** The rank on this machine. */
   readonly localRank: number

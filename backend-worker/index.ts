@@ -3,7 +3,8 @@
  *
  * @example
  * ```ts
- * import { BaseHandler, sendIntermediatePredictResponse, type Context, type HandlerRequest } from 'torchserve-ts'
+ * import { BaseHandler, sendIntermediatePredictResponse } from 'torchserve-ts'
+ * import type { Context, HandlerRequest } from 'torchserve-ts'
  *
  * export default class Countdown extends BaseHandler {
  *   override async handle(requests: HandlerRequest[], context: Context) {

@@ -17,7 +17,7 @@ async function answer(code: string, body?: unknown, more?: RequestOptions): Prom
   return worker.answer(id)
 }
 
-/** A batch whose first request brings the code. */
+/** A batch whose first request contains the handler's code. */
 async function batch(code: string, size: number): Promise<Answer[]> {
   const requests = Array.from({ length: size }, (_, i) => run(id + 1 + i, code, i))
   id += size

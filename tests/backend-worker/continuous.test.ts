@@ -55,7 +55,7 @@ function start(body: unknown, more?: RequestOptions): number {
   return last
 }
 
-/** Lets the step go on that waits. */
+/** Opens the gate of the waiting step. */
 async function openGate(): Promise<void> {
   const id = ++last
   worker.send({ type: 'predict', requests: [request(id, {}, { method: 'describe' })] })

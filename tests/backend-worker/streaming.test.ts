@@ -30,7 +30,7 @@ async function logged(message: string): Promise<void> {
   while ((await worker.next('log')).message !== message);
 }
 
-/** What came for a request so far. */
+/** The messages for a request so far. */
 function soFar(request: number): string[] {
   return worker.received.flatMap((message) =>
     message.type === 'response' && message.id === request ? [Buffer.from(message.body).toString()] : [],

@@ -21,7 +21,7 @@ const TOTAL = '6 the limit on the whole request is its own'
 const HEADERS = '7 never compressed, Cache-Control no-cache, X-Accel-Buffering no'
 const RANKS = '8 of a group of ranks one sends'
 
-/** What each server lacks. */
+/** The points that each server lacks. */
 const ROWS: [what: Defect | 'lacks nothing', lacks: string[]][] = [
   ['lacks nothing', []],
   ['tells of failures only in the stream', [UNKNOWN, BEFORE, FIRST]],
@@ -69,7 +69,7 @@ const SERVERS: [protocol: string, start: Start, rows: typeof ROWS][] = [
   ['REST with whole answers', (defect) => DefectiveHttp.start(defect, 'V2 infer'), WHOLE_ROWS],
 ]
 
-/** All at once: most of the time they wait. */
+/** In parallel, because the tests mostly wait. */
 const reports = new Map<string, string[]>()
 
 beforeAll(async () => {

@@ -4,8 +4,8 @@ import { manifests, schemasOf } from './resources.ts'
 import { problems } from './schema.ts'
 
 /**
- * Seldon's definitions, reduced by hand to the used fields (docs/kubernetes.md). For KServe's: `npm run
- * test:manifests`.
+ * Seldon's definitions, reduced by hand to the used fields (docs/kubernetes.md). For KServe's:
+ * `npm run test:manifests`.
  */
 const schemas = schemasOf(join(import.meta.dirname, 'schemas'))
 

@@ -6,7 +6,7 @@ import { ALL_DIALECTS, ask, CASES, DIALECTS, type PortDialect } from '../support
 import { expectUnbegun, PACED, pacedModels, said } from '../support/paced.ts'
 import { startServer, type Server } from '../support/server.ts'
 
-/** Clients that are cut off at once: a server that is late for some of them is noticed. */
+/** Clients that are cut off at the same time, so that a server that is late for some of them fails. */
 const CLIENTS = 3
 /**
  * Everything that the frontend received before the first of these runs has reached the worker before the last

@@ -7,7 +7,7 @@ import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 const ITEMS = 5
-/** An item that has not come by then was not sent before the next was made. */
+/** Milliseconds; a later item was not sent before the next one was made. */
 const LIMIT_MS = 15_000
 
 let server: Server

@@ -29,7 +29,7 @@ function messageOf({ body }: RawResponse): string {
   return (JSON.parse(body) as { message: string }).message
 }
 
-/** The worker of the faulty model is back and answers. */
+/** Waits until the worker of the faulty model serves requests again. */
 async function back(): Promise<void> {
   await server.ready('faulty')
   expect((await faulty('none')).body).toBe('ok')
@@ -116,7 +116,7 @@ describe('a worker that dies', () => {
   })
 
   test('is started again, once', async () => {
-    // A worker of its own: one that dies again and again is started later and later.
+    // A worker of its own, because a worker that dies repeatedly restarts later each time.
     const alone = await startServer({ models: [FAULTY] })
     await alone.ready('faulty')
     const { pid } = await alone.worker('faulty')

@@ -30,7 +30,7 @@ type Json = Record<string, unknown>
 let server: Server
 let mlserver: ReturnType<typeof inferenceV2Client>
 let triton: ReturnType<typeof inferenceV2Client>
-/** Plays the provider; each test sets what it does. */
+/** A fake provider; each test sets its behaviour. */
 let provide: (body: Json, res: ServerResponse, req: IncomingMessage) => void
 const provider = createServer((req, res) => {
   let body = ''
@@ -124,7 +124,7 @@ interface Whole {
   choices: { message: { content: string }; delta: { content?: string }; finish_reason: string | null }[]
 }
 
-/** Deltas with a chunk each, which say together what a whole answer says. */
+/** Deltas, one per chunk, that together equal a unary response. */
 function expectStream(responses: unknown[], whole: string): void {
   const read = responses.map(texts)
   expect(read.length).toBeGreaterThan(3)

@@ -27,7 +27,7 @@ interface Completion {
 }
 
 let server: Server
-/** Plays the provider; each test sets what it does. */
+/** A fake provider; each test sets its behaviour. */
 let provide: (req: IncomingMessage, body: Record<string, unknown>, res: ServerResponse) => void
 const provider = createServer((req, res) => {
   let body = ''
@@ -49,7 +49,7 @@ async function drain(reader: ReadableStreamDefaultReader): Promise<void> {
   try {
     while (!(await reader.read()).done);
   } catch {
-    // the client has left
+    // the client has disconnected
   }
 }
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { median } from '../../benchmarks/statistics.ts'
 import { ChatStream, type ChatOptions } from './chat-stream.ts'
 
-/** Pieces of every stream with all eight, and then with four, in each round. */
+/** Pieces per stream with all eight, and then with four, in each round. */
 const PIECES = 30
 const ROUNDS = 3
-/** After others came or left, until their end (or their prompt) is behind the runtime. */
+/** Pieces skipped after others joined or left, until the runtime has processed their prompt or end. */
 const SETTLING = 4
-/** What the streams that stay need; the context has room for it and their prompt. */
+/** Tokens for the streams that stay; the context has room for them and their prompt. */
 const MAX_TOKENS = 480
 const MAX_RATIO = 0.8
 

@@ -40,7 +40,7 @@ function tryDag(edges: Edges): Dag | string {
   }
 }
 
-/** Judged without the code under test: by walking every way. */
+/** Computed without the code under test, by walking every path. */
 function oracle(edges: Edges): boolean {
   const next = new Map(edges)
   const nodes = new Set(edges.flatMap(([from, targets]) => [from, ...targets]))

@@ -16,7 +16,7 @@ import { pythonFolder } from '../support/python/python-folder.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { startServer, type Server } from '../support/server.ts'
 
-/** One for each death: a worker that dies again and again is started later and later. */
+/** One model per death, because a worker that dies repeatedly restarts later each time. */
 const MODELS = ['idle', 'killed', 'busy', 'streams', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
 
 await describePython('Python workers that fail', ({ python, realTorch }) => {
@@ -33,7 +33,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     await allReady(server, [...MODELS, 'hangs'])
   }, PYTHON_MS)
 
-  /** A new process serves the model, and says how the last one ended. */
+  /** Waits until a new process serves the model; returns how the last one ended. */
   async function back(model: string, before: number): Promise<string> {
     const { lastExit } = await server.until(
       () => server.worker(model),
@@ -50,7 +50,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(await back('idle', pid)).toBe('The process was killed by SIGKILL')
   })
 
-  // As TorchServe answers it: so the kernel ends a process when memory runs out.
+  // As TorchServe answers: the kernel ends a process like this when memory runs out.
   test('killed from outside in a request: 507 at once', async () => {
     const { pid } = await server.worker('killed')
     const running = predict(server, 'killed', { op: 'sleep', ms: 60_000 })
@@ -92,7 +92,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     const { pid } = await server.worker('exits')
     const response = await predict(server, 'exits', { op: 'leave', code: 3 })
     expect(errorOf(response)).toEqual([500, 'Worker died.'])
-    // Python takes its time to end when it has loaded PyTorch: nobody waits for its exit code then.
+    // With PyTorch loaded, Python takes long to exit, so its exit code is not awaited then.
     const reason = realTorch ? /exited with code 3|closed its connection/ : /^The process exited with code 3$/
     expect(await back('exits', pid)).toMatch(reason)
   })

@@ -37,7 +37,7 @@ function words(got: Message): string {
   return output!.contents.bytes_contents.toString()
 }
 
-/** Made by the real torch-model-archiver; its handler knows nothing but TorchServe. */
+/** Made by the real torch-model-archiver; its handler has only `handle`. */
 await describePython('A .mar archive with a streaming Python handler, unchanged', (environment) => {
   let server: Server
   let mlserver: ReturnType<typeof inferenceV2Client>

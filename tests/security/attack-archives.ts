@@ -1,7 +1,7 @@
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import { crc32, signature, tarHeader } from '../model-archiver/archives-by-hand.ts'
 
-/** Archives that are small on disk and cost whoever reads them naively: one function for each way. */
+/** Archives that are small on disk and expensive for naive readers, one function per kind. */
 
 const MIB = 1024 * 1024
 const END = Buffer.alloc(1024)

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 const LOWEST = 10_000
 const COUNT = 20_000
 
-/** Ports of 127.0.0.1 that were free a moment ago, for what has to be told its ports. */
+/** Ports of 127.0.0.1 that were free a moment ago, for programs that need explicit ports. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>()
   while (ports.size < count) {

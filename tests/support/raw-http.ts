@@ -62,7 +62,7 @@ export class RawRequest {
     await new Promise<void>((resolve, reject) => this.#waiting.push({ count, resolve, reject }))
   }
 
-  /** Leaves without a word, as a killed client does. */
+  /** Disconnects like a killed client. */
   destroy(): void {
     this.socket.destroy()
   }

@@ -9,7 +9,7 @@ const ACK = 1
 const DEFAULT_WINDOW = 65_535
 const MAX_FRAME = 16_384
 
-/** Headers of a gRPC call that nothing else in HTTP/2 needs. */
+/** Headers of a gRPC call, as required by HTTP/2 and gRPC only. */
 const CALL_HEADERS: Readonly<Record<string, string>> = {
   ':method': 'POST',
   ':scheme': 'http',
@@ -54,7 +54,7 @@ export class RawHttp2 {
   }
 
   async ready(): Promise<void> {
-    // A connection that the server resets may never be told as one.
+    // A connection that the server resets may never report an end.
     if (this.socket.connecting) await once(this.socket, 'connect').catch(() => undefined)
   }
 
@@ -195,7 +195,7 @@ export class RawHttp2 {
   }
 }
 
-/** A gRPC message behind its five-byte prefix; `size`: what the prefix says, when that is not the truth. */
+/** A gRPC message with its five-byte prefix; `size`: a false size for the prefix. */
 export function grpcMessage(body: Buffer, { compressed = false, size = body.byteLength } = {}): Buffer {
   const head = Buffer.alloc(5)
   head.writeUInt8(compressed ? 1 : 0, 0)

@@ -11,7 +11,7 @@ import { tempDir } from './temp.ts'
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 export const CLI = join(REPOSITORY, 'dist', 'frontend', 'cli.js')
 
-/** What a management answer that is no description may hold. */
+/** The fields of a management response that is not a description. */
 export interface Answer {
   [key: number]: unknown
   code?: number
@@ -43,7 +43,7 @@ export interface ServerOptions {
   nodeArgs?: string[]
 }
 
-/** With what a look takes. */
+/** Milliseconds between two reads, including the time that a read takes. */
 const LOOK_EVERY_MS = 12.5
 
 /** A server started through the command line, in the foreground, on free ports, in a folder of its own. */

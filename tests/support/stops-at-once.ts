@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals'
 import type { Produced } from './count.ts'
 
-/** Clients that leave one after the other: a server that is late for some of them is noticed. */
+/** Clients that disconnect one after the other, so that a server that is late for some of them fails. */
 const CLIENTS = 6
 /**
  * Everything that the frontend received before the first of these requests has reached the handler before the
@@ -9,7 +9,7 @@ const CLIENTS = 6
  */
 const ROUND_TRIPS = 3
 
-/** How far a run of the count model is. */
+/** The progress of a run of the count model. */
 export type Look = (id: string) => Promise<Produced>
 
 /**

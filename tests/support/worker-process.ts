@@ -215,13 +215,13 @@ export class WorkerConnection {
     }
   }
 
-  /** Resolves after everything that was sent before it was worked on: the pong came. */
+  /** Resolves when all earlier messages were handled: the pong has arrived. */
   async ping(nonce = 1): Promise<void> {
     this.send({ type: 'ping', nonce })
     await this.next('pong')
   }
 
-  /** Closes the connection, as a frontend that is done; the worker then leaves. */
+  /** Closes the connection, after which the worker exits. */
   async close(): Promise<number | NodeJS.Signals> {
     this.channel.close()
     return this.process.exited
@@ -241,7 +241,7 @@ export interface Answer {
   error: FailureMessage['error'] | undefined
 }
 
-/** What a request may have beside its body. */
+/** The fields of a request besides its body. */
 export type RequestOptions = Partial<Omit<PredictRequest, 'headers'>> & { headers?: Record<string, string> }
 
 /** A request with a JSON body. */

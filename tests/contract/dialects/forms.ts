@@ -25,7 +25,10 @@ interface Choice {
   message?: { content?: string }
 }
 
-/** Without space at its ends, which may come with a neighbour: it can be the beginning of a stop. */
+/**
+ * Trimmed text, because a leading or trailing space can come with the neighbouring item: it may begin a stop
+ * text.
+ */
 function choiceText({ choices }: Json): string | undefined {
   const choice = (choices as Choice[] | undefined)?.[0]
   return (choice?.text ?? choice?.delta?.content ?? choice?.message?.content)?.trim()

@@ -52,7 +52,7 @@ const INFERENCE = [
   'post /predictions/{model_name}/{model_version} version_predictions',
   'get /api-description api-description',
 ]
-/** Ours. */
+/** Our descriptions. */
 const OPENAI = [
   'get /v1/models openaiModels',
   'get /v1/models/{model_name} openaiModel',
@@ -215,7 +215,7 @@ golden('TorchServe’s golden files', () => {
     return JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8')) as OpenApi
   }
 
-  /** Without words, and without what we say differently because TorchServe's is wrong. */
+  /** Removes descriptions, and what differs here because TorchServe's is wrong. */
   function comparable(document: OpenApi): unknown {
     const copy = JSON.parse(JSON.stringify(document, withoutWords)) as OpenApi
     for (const operation of OPENAI) Reflect.deleteProperty(copy.paths, operation.split(' ')[1]!)

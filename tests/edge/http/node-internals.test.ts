@@ -65,7 +65,7 @@ test('an https server has one connection listener, which begins TLS (frontend/ed
     () => undefined,
   )
   const [socket] = (await seen) as [NodeJS.Socket & { destroy(): void }]
-  // Called by hand, with the plain bytes of an HTTP request: only TLS finds them wrong.
+  // Calls the listener directly with the plain bytes of an HTTP request, which only TLS rejects.
   const failed = once(server, 'tlsClientError')
   ;(begin as (socket: unknown) => void).call(server, socket)
   expect(String((await failed)[0])).toMatch(/http request|wrong version/i)

@@ -6,7 +6,7 @@ import {
 } from 'torchserve-ts'
 import { pace, planIn } from './pace.ts'
 
-/** Sends items when it is told to (pace.ts): a handler of TorchServe's kind. */
+/** Sends items when told to (pace.ts): a handler with `handle`. */
 export class Paced {
   async handle([request]: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
     const plan = planIn(textOf(request!))

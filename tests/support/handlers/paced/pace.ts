@@ -8,7 +8,7 @@ import { opened } from '../gate.ts'
  * mapping.
  */
 export interface Plan {
-  /** The name under which the run says how it goes on. */
+  /** The name under which the run reports its progress. */
   id: string
   /** Default 3. */
   n?: number
@@ -18,7 +18,7 @@ export interface Plan {
   gap?: number
   /** Item k + 1 waits until there is a file of this path and `.k`. */
   gates?: string
-  /** It computes before each item until there is that file: its process does nothing else. */
+  /** Computes before each item until that file exists, which keeps its process busy. */
   busy?: boolean
   /** Characters of an item, at least. */
   pad?: number
@@ -32,9 +32,9 @@ export function planIn(text: string): Plan {
   return JSON.parse(/\{.*\}/s.exec(text)![0]) as Plan
 }
 
-/** Longer than this nobody takes an item: the run stands still. */
+/** Milliseconds; if no item is taken for longer, the run waits for its client. */
 const STALLED_MS = 300
-/** What a busy run computes at least before an item, and at most. */
+/** Milliseconds that a busy run computes before an item, at least and at most. */
 const BUSY_MS = 2
 const BUSY_LIMIT_MS = 5_000
 
@@ -61,7 +61,7 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
   }
 }
 
-/** At most for some seconds: what keeps the process busy cannot be told to stop. */
+/** At most some seconds, because a busy process cannot be told to stop. */
 function computeUntil(path: string | undefined): void {
   const began = performance.now()
   while (performance.now() < began + BUSY_MS);
