@@ -53,7 +53,7 @@ const INFERENCE = [
   'post /predictions/{model_name}/{model_version} version_predictions',
   'get /api-description api-description',
 ]
-/** Ours. */
+/** Our descriptions. */
 const OPENAI = [
   'get /v1/models openaiModels',
   'get /v1/models/{model_name} openaiModel',
