@@ -66,15 +66,15 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the other jobs of a StreamPredictions2 call go on when its client leaves',
-    file: 'frontend/dialects/torchserve/grpc-sequence-call.ts',
+    file: 'frontend/dialects/torchserve/grpc-stream.ts',
     find: 'for (const reply of this.#open) reply.job!.cancel(reason)',
     replace: 'for (const reply of [...this.#open].slice(0, 1)) reply.job!.cancel(reason)',
     tests: ['tests/dialects/torchserve/grpc-sequence-call.test.ts'],
   },
   {
     name: 'a ModelStreamInfer call goes on when its client leaves',
-    file: 'frontend/dialects/open-inference/grpc-stream-call.ts',
-    find: 'this.#handler?.cancel(reason)',
+    file: 'frontend/dialects/open-inference/grpc-stream.ts',
+    find: 'this.#user?.cancel(reason)',
     replace: '',
     tests: ['tests/e2e/cut-connections.test.ts'],
     title: 'in a silence after its first item: V2 ModelStreamInfer',
