@@ -8,6 +8,7 @@ const BACKOFF = 'frontend/workers/backoff.ts'
 const IN_FLIGHT = 'frontend/workers/in-flight.ts'
 const LIFECYCLE = 'frontend/models/lifecycle.ts'
 const MANAGER = 'frontend/models/manager.ts'
+const OPEN_INFERENCE_GRPC = 'frontend/dialects/open-inference/grpc.ts'
 
 const testOf = (name: string): string[] => [`tests/workers/${name}.test.ts`]
 const MANAGED = ['tests/models/manager.test.ts']
@@ -18,17 +19,18 @@ const TOKENS = ['tests/e2e/token-matrix.test.ts']
 const TOKEN_MUTANTS: Mutant[] = [
   {
     name: 'V2 ModelStreamInfer asks for no token',
-    file: 'frontend/dialects/open-inference/grpc.ts',
-    find: "(MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
-    replace: "(MANAGEMENT_RPCS.has(rpc) ? 'management' : rpc === STREAMED ? undefined : 'inference')",
+    file: OPEN_INFERENCE_GRPC,
+    find: "token: (rpc) => (MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
+    replace:
+      "token: (rpc) => (rpc === 'ModelStreamInfer' ? undefined : MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
     tests: TOKENS,
     title: 'server on each route',
   },
   {
     name: 'a V2 rpc that loads models takes the inference token',
-    file: 'frontend/dialects/open-inference/grpc.ts',
-    find: "(MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
-    replace: "'inference'",
+    file: OPEN_INFERENCE_GRPC,
+    find: "token: (rpc) => (MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference')",
+    replace: "token: () => 'inference'",
     tests: TOKENS,
     title: 'server on each route',
   },

@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts'
 
 const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
+const STREAM_CALL = 'frontend/edge/grpc/stream-call.ts'
 
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
@@ -84,7 +85,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a gRPC stream that is never full',
-    file: 'frontend/edge/grpc/stream-call.ts',
+    file: STREAM_CALL,
     find: 'this.#full = this.#call.writableLength > 0',
     replace: 'this.#full = false',
     tests: ['tests/edge/grpc/backpressure.test.ts'],
@@ -92,8 +93,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a gRPC stream that was full stays so',
-    file: 'frontend/edge/grpc/stream-call.ts',
-    find: 'if (!this.#over) this.user?.drained()',
+    file: 'frontend/dialects/torchserve/grpc-stream.ts',
+    find: '    this.job?.drained()\n',
     replace: '',
     tests: ['tests/edge/grpc/backpressure.test.ts'],
     title: 'a reader that goes on',
@@ -114,7 +115,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'ModelStreamInfer is never full',
-    file: 'frontend/edge/grpc/stream-call.ts',
+    file: STREAM_CALL,
     find: 'this.#full = this.#call.writableLength > 0',
     replace: 'this.#full = false',
     tests: ['tests/e2e/open-inference.test.ts', 'tests/e2e/cut-connections.test.ts'],
