@@ -67,8 +67,8 @@ export const MODEL_KEYS = {
   allowedUrls: key(
     'allowed_urls',
     patternList('i'),
-    'file://.*|http(s)?://.*',
-    'Where models may be loaded from: regular expressions that match the whole URL, in any letter case. The variable has an effect only with use_env_allowed_urls=true.',
+    'http(s)?://.*',
+    'Where clients may register models from, besides the model store: regular expressions that match the whole URL (a local path as file://), in any letter case. The variable has an effect only with use_env_allowed_urls=true.',
   ),
   allowPrivateUrls: optional(
     'allow_private_urls',

@@ -80,7 +80,7 @@ export interface Settings {
   readonly modelSnapshot: ModelSnapshot | undefined
   /** Ours: snapshots that are kept. Key max_snapshots, default 50. */
   readonly maxSnapshots: number
-  /** Regular expressions a model URL must match as a whole. */
+  /** Regular expressions; one must match the whole of a URL that a client registers, unless it is in the model store. */
   readonly allowedUrls: readonly RegExp[]
   /**
    * Ours: whether a registered URL may lead to a loopback or private address. Key allow_private_urls; unset: only when

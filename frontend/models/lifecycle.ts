@@ -72,8 +72,8 @@ export class Lifecycle {
   }
 
   /** Makes a version, and puts it in the place of the one with its name and number as soon as its workers are loaded. */
-  async replace(request: RegisterRequest, graceMs: number): Promise<Model> {
-    const model = await this.create(request, { trusted: false, atStartup: false }, true)
+  async replace(request: RegisterRequest, trusted: boolean, graceMs: number): Promise<Model> {
+    const model = await this.create(request, { trusted, atStartup: false }, true)
     const workers = Math.max(1, model.minWorkers)
     this.#replacing.add(model)
     try {

@@ -9,8 +9,10 @@ import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operat
 /** What the repository needs of the models. */
 export interface RepositoryHost {
   registered(): Model[]
-  /** Registers a version and waits until it can answer, then takes the place of an older one of the same name and number. */
-  replace(request: RegisterRequest): Promise<Model>
+  /**
+   * Registers a version and waits until it can answer, then takes the place of an older one of the same name and number. A `trusted` url is the operator's.
+   */
+  replace(request: RegisterRequest, trusted: boolean): Promise<Model>
   remove(model: Model): Promise<void>
 }
 
@@ -51,9 +53,8 @@ export class Repository implements RepositoryOperations {
     const loaded: Model[] = []
     for (const url of urls) {
       const before = known.find((model) => model.url === url)
-      loaded.push(
-        await this.#host.replace({ url, modelName, handler: before?.handlerOverride, synchronous: true }),
-      )
+      const request = { url, modelName, handler: before?.handlerOverride, synchronous: true }
+      loaded.push(await this.#host.replace(request, before !== undefined && isOperators(before)))
     }
     const versions = new Set(loaded.map(({ version }) => version))
     for (const model of known) {
@@ -85,6 +86,11 @@ export class Repository implements RepositoryOperations {
     if (/^[a-z]+:\/\//i.test(url)) return false
     return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
   }
+}
+
+/** Whether it came from a path that the operator named, in the store or not; an address is checked anew each time. */
+function isOperators({ loadedAtStartup, url }: Model): boolean {
+  return loadedAtStartup && !/^https?:/i.test(url)
 }
 
 function entryOf({ name, version, workers }: Model): IndexEntry {
