@@ -8,6 +8,7 @@ import { ServeError } from '../common/errors.ts'
 import { entryNameProblem } from './entry-names.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { type GetOptions, httpGet } from './http-get.ts'
+import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
 export interface DownloadLimits {
@@ -21,6 +22,8 @@ export interface DownloadLimits {
   readonly allowPrivate?: boolean
   /** Sign the request for S3 with the keys of the environment (spec 1.8). Default false. */
   readonly s3SseKms?: boolean
+  /** Origins beside S3's own that get a signature (key s3_signing_hosts). Default: none. */
+  readonly s3SigningHosts?: readonly string[]
   /** Calls the download off. */
   readonly signal?: AbortSignal
 }
@@ -137,11 +140,13 @@ async function refuseExisting(target: string): Promise<void> {
 }
 
 async function request(url: string, options: DownloadOptions, signal: AbortSignal): Promise<Readable> {
-  const { isAllowed, allowPrivate = false, s3SseKms = false, idleMs = IDLE_MS } = options
+  const { isAllowed, allowPrivate = false, s3SseKms = false, s3SigningHosts = [], idleMs = IDLE_MS } = options
   const first = new URL(url)
+  if (s3SseKms && !maySignFor(first, s3SigningHosts)) throw notSigned(first)
   let at = first
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-    const headers = s3SseKms && isSameService(first, at) ? signed(url, at) : {}
+    const isSigned = s3SseKms && isSameService(first, at) && maySignFor(at, s3SigningHosts)
+    const headers = isSigned ? signed(url, at) : {}
     const response = await get(url, at, { headers, allowPrivate, idleMs, signal })
     const { statusCode = 0, headers: answer } = response
     if (statusCode >= 200 && statusCode <= 299) return checkLength(url, response, options.maxBytes)
@@ -163,8 +168,15 @@ function checkLength(url: string, response: IncomingMessage, maxBytes = MAX_BYTE
 
 /** S3 sends a client on to the region of a bucket; nobody else gets a signature. */
 function isSameService(first: URL, at: URL): boolean {
-  const amazon = /\.amazonaws\.com(\.cn)?$/
-  return at.host === first.host || (amazon.test(at.hostname) && amazon.test(first.hostname))
+  return at.host === first.host || (isS3Host(at.hostname) && isS3Host(first.hostname))
+}
+
+function notSigned({ protocol, host }: URL): ServeError {
+  return new ServeError(
+    'INVALID_ARGUMENT',
+    `s3_sse_kms is supported for https addresses of S3 and for the hosts in s3_signing_hosts, not for ${protocol}//${host.slice(0, 260)}. ` +
+      'Add the host to s3_signing_hosts, or register without s3_sse_kms.',
+  )
 }
 
 function signed(url: string, at: URL): Record<string, string> {

@@ -113,6 +113,16 @@ export function patternList(flags: string): ValueType<readonly RegExp[]> {
   })
 }
 
+/** Origins of a URL: `host[:port]` stands for `https://host[:port]`. */
+export const ORIGIN_LIST = parsed('host list', 'hosts, each host[:port] or http://host[:port]', (text) => {
+  const origins = splitList(text).map((item) => {
+    const url = /^https?:\/\//i.test(item) ? item : `https://${item}`
+    const { origin, href } = URL.canParse(url) ? new URL(url) : { origin: '', href: undefined }
+    return href === `${origin}/` && !item.endsWith('/') ? origin : undefined
+  })
+  return origins.every((each) => each !== undefined) ? origins : undefined
+})
+
 export function listenAddress(httpPort: number, httpsPort: number): ValueType<ListenAddress> {
   const ports = { http: httpPort, https: httpsPort }
   return parsed('address', 'http://host:port, https://host:port or unix:/path', (text) =>

@@ -59,9 +59,7 @@ test.each([
 test('what is in the store can be, by its name, path and URL', async () => {
   const stored = join(modelStore, 'stored')
   for (const url of ['stored', stored, pathToFileURL(stored).href]) {
-    expect((await register(url)).json).toMatchObject({
-      status: expect.stringContaining('registered') as string,
-    })
+    expect((await register(url)).status).toBe(200)
     expect((await server.manage('DELETE', '/models/m')).status).toBe(200)
   }
 })
