@@ -5,7 +5,8 @@ import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ServeError } from '../common/errors.ts'
-import { entryNameProblem } from './entry-names.ts'
+import { isName, NAME_RULE } from '../common/names.ts'
+import { redactUrl } from '../common/redact.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { type GetOptions, httpGet } from './http-get.ts'
 import { isS3Host, maySignFor } from './s3-hosts.ts'
@@ -118,17 +119,29 @@ class TimeLimit {
   }
 }
 
+/**
+ * The name that an archive gets in the store. Only an archive's ending passes: a file of any other kind could be one that a start of the
+ * server reads (settings.json, model-settings.json).
+ */
 function fileNameOf(url: string): string {
   const path = URL.canParse(url) ? new URL(url).pathname : ''
-  let name: string
+  const encoded = path.slice(path.lastIndexOf('/') + 1)
+  const name = decodedName(encoded)
+  if (name !== undefined && isName(name) && DOWNLOADED.test(name)) return name
+  throw new ServeError(
+    'DOWNLOAD_FAILED',
+    `The URL ${redactUrl(url)} must end in the name of an archive (.mar, .model, .tar.gz, .tgz or .war), and that name must ${NAME_RULE}.`,
+  )
+}
+
+const DOWNLOADED = /.\.(mar|model|tar\.gz|tgz|war)$/i
+
+function decodedName(text: string): string | undefined {
   try {
-    name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1))
-  } catch (error) {
-    throw failed(url, 'the file name is malformed', error)
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
   }
-  if (name.startsWith('.') || name.includes('/') || entryNameProblem(name) !== undefined)
-    throw failed(url, 'the URL does not end in a file name')
-  return name
 }
 
 async function refuseExisting(target: string): Promise<void> {
@@ -242,11 +255,14 @@ async function publish(url: string, from: string, target: string): Promise<void>
 
 /** The refusal of a URL that is not allowed (spec 1.3). */
 export function notAllowed(url: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', `Given URL ${url} does not match any allowed URL(s)`)
+  return new ServeError('MODEL_NOT_FOUND', `Given URL ${redactUrl(url)} does not match any allowed URL(s)`)
 }
 
 function failed(url: string, detail: string, cause?: unknown): ServeError {
-  return new ServeError('DOWNLOAD_FAILED', `Failed to download archive from: ${url}`, { detail, cause })
+  return new ServeError('DOWNLOAD_FAILED', `Failed to download archive from: ${redactUrl(url)}`, {
+    detail,
+    cause,
+  })
 }
 
 function tooLarge(url: string, maxBytes: number): ServeError {
@@ -255,7 +271,7 @@ function tooLarge(url: string, maxBytes: number): ServeError {
 
 function notSaved(url: string, cause: unknown): ServeError {
   const detail = (cause as Error).message
-  return new ServeError('INTERNAL', `Failed to save model: ${url}`, { detail, cause })
+  return new ServeError('INTERNAL', `Failed to save model: ${redactUrl(url)}`, { detail, cause })
 }
 
 function alreadyExists(target: string): ServeError {

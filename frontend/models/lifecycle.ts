@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
+import { nameProblem } from '../../common/names.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { locateAndPrepare } from './located-model.ts'
 import type { Model } from './model.ts'
@@ -33,6 +34,7 @@ export class Lifecycle {
    * @throws ServeError like a register request; nothing is left behind then
    */
   async create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
+    if (origin.workflowNode === undefined) checkName(request.modelName)
     const { settings } = this.#options
     const signal = this.#stopping.signal
     const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
@@ -128,4 +130,10 @@ export class Lifecycle {
   #all(): Model[] {
     return [...new Set([...this.#registry.all(), ...this.#replacing])]
   }
+}
+
+/** Of a node the workflow has checked it. @throws ServeError INVALID_ARGUMENT */
+function checkName(modelName: string | undefined): void {
+  const problem = modelName === undefined ? undefined : nameProblem('Model name', modelName)
+  if (problem !== undefined) throw new ServeError('INVALID_ARGUMENT', problem)
 }

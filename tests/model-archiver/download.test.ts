@@ -199,7 +199,7 @@ describe('s3_sse_kms', () => {
       response.end('archive')
     })
     Object.assign(process.env, KEYS)
-    const url = `${origin}/bucket/a%20b/x(1).mar?versionId=3&a=%2F`
+    const url = `${origin}/bucket/a%20b/x(1)/y.mar?versionId=3&a=%2F`
     const store = tempFolder()
     await downloadArchive(url.replace('(1)', '%281%29'), store, {
       isAllowed: () => true,
@@ -208,7 +208,7 @@ describe('s3_sse_kms', () => {
       s3SigningHosts: [origin],
     })
     expect(good).toBe(true)
-    expect(readdirSync(store)).toEqual(['x(1).mar'])
+    expect(readdirSync(store)).toEqual(['y.mar'])
   })
 
   test('needs these keys', async () => {

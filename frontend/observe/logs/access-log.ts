@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { redactSecrets } from '../../../common/redact.ts'
 import { stamp } from './clock.ts'
 import { escapeControls } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
@@ -27,7 +28,7 @@ export class AccessLog {
   rest({ socket, method, url, httpVersion }: IncomingMessage, status: number, startedAt: number): void {
     const last = this.#last
     if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
-      const shown = printable(`${method} ${url} HTTP/${httpVersion}`)
+      const shown = printable(`${method} ${redactSecrets(url!)} HTTP/${httpVersion}`)
       this.#last = { method: method!, url: url!, httpVersion, shown }
     }
     this.#add(peerOf(socket), this.#last.shown, status, startedAt)

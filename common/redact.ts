@@ -1,0 +1,80 @@
+/** The one place that knows which parts of an address are secrets, for everything that shows, logs or keeps one. */
+
+const HIDDEN = '***'
+
+/**
+ * Names of query parameters that carry a password, a key or a signature: those of S3 (X-Amz-Signature, X-Amz-Credential, X-Amz-Security-Token,
+ * AWSAccessKeyId), Google Cloud Storage (X-Goog-Signature, GoogleAccessId), Azure (sig), CloudFront (Signature, Key-Pair-Id, Policy), and what others call theirs.
+ */
+const SECRET_PARAM =
+  /sig|token(?!s)|secret|pass|pwd|credential|auth|key|accessid|policy|jwt|session|cookie|^(code|sas|pw|pin)$/i
+
+/** An address in a parameter of an address in a parameter of a request: no more than that is looked into. */
+const MAX_DEPTH = 3
+
+/**
+ * A text without the secrets of the addresses in it: `user:password@` becomes `***@`, the value of a secret query parameter `***`, also in an address that is
+ * the value of a parameter, percent-encoded or not. What holds no secret stays as it is, letter by letter. Takes time in proportion to the text.
+ */
+export function redactSecrets(text: string, depth = 0): string {
+  if (!MAY_HOLD_SECRETS.test(text)) return text
+  return withoutUserInfo(withoutParams(text, depth))
+}
+
+/**
+ * An address that a client or the operator gave for a model, as it may be shown and kept. Blanks in it are escaped first, as whoever asks for it does; they would end
+ * a secret.
+ */
+export function redactUrl(url: string, depth = 0): string {
+  const escaped = /^https?:/i.test(url) ? url.replace(/[\t\n\r]/g, '').replace(/\s/g, '%20') : url
+  const shown = redactSecrets(escaped, depth)
+  return shown === escaped ? url : shown
+}
+
+/** Plain names and paths, the usual case, are told by one look. */
+const MAY_HOLD_SECRETS = /[=@]|%40|%3d/i
+
+/** Runs between the signs that end an authority (WHATWG URL Standard): user and password end at the last @ of the first run after the scheme. */
+function withoutUserInfo(text: string): string {
+  if (!text.includes('@')) return text
+  return text.replace(/[^/?#\\\n]+/g, (run: string, at: number) => {
+    const end = run.lastIndexOf('@')
+    if (end <= 0) return run
+    if (/[/:\\][/\\]$/.test(text.slice(Math.max(0, at - 2), at))) return HIDDEN + run.slice(end)
+    // Special schemes need no slashes.
+    const scheme = /^(?:.{0,200}[^a-z])?https?:/is.exec(run.slice(0, Math.min(end, 220)))
+    return scheme === null ? run : scheme[0] + HIDDEN + run.slice(end)
+  })
+}
+
+/** `name=value` behind `?`, `&`, `;` or `#`, up to the next of them or a blank. */
+function withoutParams(text: string, depth: number): string {
+  return text.replace(
+    /([?&;#])([^=?&;#\s]{1,200})=([^&;#\s]*)/g,
+    (whole, sign, name: string, value: string) => {
+      if (value === '') return whole
+      const plainName = decoded(name) ?? name
+      if (SECRET_PARAM.test(plainName)) return `${sign as string}${name}=${HIDDEN}`
+      const shown = redactedValue(value, depth)
+      return shown === value ? whole : `${sign as string}${name}=${shown}`
+    },
+  )
+}
+
+function redactedValue(value: string, depth: number): string {
+  if (depth >= MAX_DEPTH) return value
+  const asIs = redactSecrets(value, depth + 1)
+  if (asIs !== value || !value.includes('%')) return asIs
+  const plain = decoded(value)
+  if (plain === undefined || plain === value) return value
+  const shown = redactUrl(plain, depth + 1)
+  return shown === plain ? value : encodeURIComponent(shown).replaceAll('%2A', '*')
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
