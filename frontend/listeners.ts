@@ -55,7 +55,7 @@ export class Listeners {
       await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps))
     }
     const { inference, management, openInference, triton } = await this.#grpc.listen(
-      await grpcCredentials(settings),
+      await grpcCredentials(settings, (message) => this.#deps.log.warn(message)),
     )
     this.listening.push(
       { name: 'Inference gRPC API', address: hostAndPort(inference) },

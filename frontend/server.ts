@@ -143,6 +143,7 @@ class Server implements RunningServer {
     this.#tokens = await createTokenStore({
       enabled: !settings.disableTokenAuthorization,
       expirationMin: settings.tokenExpirationMin,
+      warn: (message) => this.#log.warn(message),
     })
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot)

@@ -1,15 +1,17 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import type { Authorizer, TokenKind } from './authorizer.ts'
+import { FailureLimiter } from './failure-limiter.ts'
 
 export const KEY_FILE_NAME = 'key_file.json'
 
-const KEY_BYTES = 6
-/** Characters of a key: six bytes as URL-safe base64. */
-const KEY_LENGTH = 8
+/** 128 bits; TorchServe's have 48. */
+const KEY_BYTES = 16
+/** Characters of a key: its bytes as URL-safe base64. */
+const KEY_LENGTH = 22
 const MS_PER_MINUTE = 60_000
 
 /** An Authorizer with a life: `close` at the end of the server. */
@@ -29,6 +31,8 @@ export interface TokenStoreOptions {
   folder?: string
   /** Milliseconds since the epoch. Default: the clock. */
   now?: () => number
+  /** One line about something that went on although it was not right. Default: nobody hears it. */
+  warn?: (message: string) => void
 }
 
 /**
@@ -41,6 +45,7 @@ export async function createTokenStore(options: TokenStoreOptions): Promise<Toke
     join(options.folder ?? process.cwd(), KEY_FILE_NAME),
     options.expirationMin * MS_PER_MINUTE,
     options.now ?? Date.now,
+    options.warn ?? (() => undefined),
   )
   await store.writeFirst()
   return store
@@ -70,6 +75,8 @@ class KeyFileTokens implements TokenStore {
   readonly keyFile: string
   readonly #lifeMs: number
   readonly #now: () => number
+  readonly #limiter: FailureLimiter
+  readonly #warn: (message: string) => void
   readonly #api: Key
   #keys: Keys
   /** What the file holds now. */
@@ -80,7 +87,9 @@ class KeyFileTokens implements TokenStore {
   /** Holds the candidate of a comparison, so that a check needs no buffer of its own. */
   readonly #scratch = Buffer.alloc(KEY_LENGTH)
 
-  constructor(keyFile: string, lifeMs: number, now: () => number) {
+  constructor(keyFile: string, lifeMs: number, now: () => number, warn: (message: string) => void) {
+    this.#warn = warn
+    this.#limiter = new FailureLimiter(now)
     this.keyFile = keyFile
     this.#lifeMs = lifeMs
     this.#now = now
@@ -88,19 +97,30 @@ class KeyFileTokens implements TokenStore {
     this.#keys = { management: this.#fresh(), inference: this.#fresh() }
   }
 
-  check(kind: TokenKind, authorization: string | undefined): void {
+  check(kind: TokenKind, authorization: string | undefined, address?: string): void {
     const key = this.#keys[kind]
-    if (this.#matches(key, authorization) && this.#now() < key.expires) return
+    if (this.#passes(address, () => this.#matches(key, authorization) && this.#now() < key.expires)) return
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 
-  async rotate(kind: string | undefined, authorization: string | undefined): Promise<void> {
-    if (!this.#matches(this.#api, authorization) || (kind !== 'management' && kind !== 'inference')) {
+  async rotate(kind: string | undefined, authorization: string | undefined, address?: string): Promise<void> {
+    const isRight = this.#passes(address, () => this.#matches(this.#api, authorization))
+    if (!isRight || (kind !== 'management' && kind !== 'inference')) {
       throw new ServeError('INVALID_API_KEY', failure('Authentication'))
     }
     const rotation = this.#rotations.then(() => this.#replace(kind))
     this.#rotations = rotation.catch(() => undefined)
     await rotation
+  }
+
+  /** Who is refused unseen gets the same answer as for a wrong token. */
+  #passes(address: string | undefined, isRight: () => boolean): boolean {
+    if (address === undefined) return isRight()
+    if (!this.#limiter.admits(address)) return false
+    const passes = isRight()
+    if (passes) this.#limiter.passed(address)
+    else this.#limiter.failed(address)
+    return passes
   }
 
   async writeFirst(): Promise<void> {
@@ -147,6 +167,8 @@ class KeyFileTokens implements TokenStore {
       throw error
     }
     this.#written = text
+    if (((await stat(this.keyFile)).mode & 0o004) !== 0)
+      this.#warn(`${this.keyFile} can be read by every user of this machine: its file system keeps no modes`)
   }
 
   /** On the path of every request: allocates nothing but the slice, and its time does not depend on the key. */
@@ -163,7 +185,7 @@ class KeyFileTokens implements TokenStore {
 
 const BEARER = /^Bearer\s+\S+$/
 
-/** Whether the character before the token's eight is one that `\s` matches; else the token is longer. */
+/** Whether the character before the token is one that `\s` matches; else the token is longer. */
 function isBlank(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }

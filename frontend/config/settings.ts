@@ -87,6 +87,8 @@ export interface Settings {
    * allowed_urls is set, because then somebody decided it. Undefined counts as false.
    */
   readonly allowPrivateUrls: boolean | undefined
+  /** Ours: TLS suites as OpenSSL lists them. Key tls_ciphers, default: AEAD with forward secrecy. */
+  readonly tlsCiphers: string
   /** Ours: origins beside S3’s own that get a signature with s3_sse_kms. Key s3_signing_hosts, default none. */
   readonly s3SigningHosts: readonly string[]
   /** Ours: bytes of a downloaded archive. Key max_download_size, default 20 GiB. */

@@ -113,6 +113,11 @@ export function patternList(flags: string): ValueType<readonly RegExp[]> {
   })
 }
 
+/** Whether OpenSSL knows the suites is told when a listener opens. */
+export const CIPHERS = parsed('cipher list', 'names of OpenSSL, divided by colons', (text) =>
+  /^[A-Za-z0-9_:+!@=.-]{1,4096}$/.test(text) ? text : undefined,
+)
+
 /** Origins of a URL: `host[:port]` stands for `https://host[:port]`. */
 export const ORIGIN_LIST = parsed('host list', 'hosts, each host[:port] or http://host[:port]', (text) => {
   const origins = splitList(text).map((item) => {

@@ -1,15 +1,20 @@
 import { createSecureContext } from 'node:tls'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
-import { readKeyFile, type PemPair } from './key-files.ts'
+import { readKeyFile, warnIfReadable, type PemPair } from './key-files.ts'
 import { readKeystore, type KeystoreSettings } from './keystore.ts'
 import { selfSigned } from './self-signed.ts'
 
 /** What an https listener is given: PEM, or a PKCS12 file with its password. */
-export type TlsCredentials = PemPair | { readonly pfx: Buffer; readonly passphrase: string }
+export type TlsCredentials = (PemPair | { readonly pfx: Buffer; readonly passphrase: string }) & WithCiphers
+
+/** OpenSSL's list of the suites that are offered. */
+interface WithCiphers {
+  readonly ciphers: string
+}
 
 export type TlsSettings = KeystoreSettings &
-  Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'enableGrpcSsl' | 'tempDir'>
+  Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'tlsCiphers' | 'enableGrpcSsl' | 'tempDir'>
 
 /**
  * Key and certificate of the https listeners (spec 5.1): the keystore, else the two PEM files, else a certificate that is made now and
@@ -20,25 +25,34 @@ export async function restCredentials(
   warn: (message: string) => void,
 ): Promise<TlsCredentials> {
   const stored = await readKeystore(settings)
-  if (stored !== undefined) return usable(stored, `keystore ${settings.keystore}`)
-  const files = await pemFiles(settings)
+  if (stored !== undefined) {
+    await warnIfReadable('keystore', settings.keystore!, warn)
+    return usable({ ...stored, ciphers: settings.tlsCiphers }, `keystore ${settings.keystore}`)
+  }
+  const files = await pemFiles(settings, warn)
   if (files !== undefined) return files
   warn('https with a self-signed certificate, made for this start: set certificate_file and private_key_file')
-  return selfSigned(settings.tempDir)
+  return { ...(await selfSigned(settings.tempDir)), ciphers: settings.tlsCiphers }
 }
 
 /**
  * Key and certificate of the gRPC listeners; they never use the keystore (spec 3.4). Undefined: enable_grpc_ssl is off.
  * @throws ServeError CONFIG, one line
  */
-export async function grpcCredentials(settings: TlsSettings): Promise<PemPair | undefined> {
+export async function grpcCredentials(
+  settings: TlsSettings,
+  warn: (message: string) => void,
+): Promise<(PemPair & WithCiphers) | undefined> {
   if (!settings.enableGrpcSsl) return undefined
-  const files = await pemFiles(settings)
+  const files = await pemFiles(settings, warn)
   if (files !== undefined) return files
   throw new ServeError('CONFIG', 'enable_grpc_ssl=true needs certificate_file and private_key_file')
 }
 
-async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promise<PemPair | undefined> {
+async function pemFiles(
+  { certificateFile, privateKeyFile, tlsCiphers: ciphers }: TlsSettings,
+  warn: (message: string) => void,
+): Promise<(PemPair & WithCiphers) | undefined> {
   if (certificateFile === undefined && privateKeyFile === undefined) return undefined
   if (certificateFile === undefined || privateKeyFile === undefined) {
     const [given, missing] =
@@ -49,7 +63,11 @@ async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promi
   }
   const key = await readKeyFile('private_key_file', privateKeyFile)
   const cert = await readKeyFile('certificate_file', certificateFile)
-  return usable({ key, cert }, `certificate_file ${certificateFile} with private_key_file ${privateKeyFile}`)
+  await warnIfReadable('private_key_file', privateKeyFile, warn)
+  return usable(
+    { key, cert, ciphers },
+    `certificate_file ${certificateFile} with private_key_file ${privateKeyFile}`,
+  )
 }
 
 /** OpenSSL's word on it now, not at the first connection. */

@@ -93,7 +93,7 @@ export class CallGate {
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection)
+    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket.remoteAddress)
     if (refusal !== undefined) {
       this.#refuse(stream, path, refusal)
       this.#countRefusal(connection, session)
@@ -108,6 +108,7 @@ export class CallGate {
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
+    address: string | undefined,
   ): CallError | undefined {
     const { limits, authorizer } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
@@ -116,7 +117,7 @@ export class CallGate {
     }
     if (token !== undefined) {
       try {
-        authorizer.check(token, headers.authorization)
+        authorizer.check(token, headers.authorization, address)
       } catch (thrown) {
         return toCallError(ServeError.from(thrown))
       }
