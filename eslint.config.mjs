@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import tseslint from 'typescript-eslint'
 import importX from 'eslint-plugin-import-x'
+import { commentLength, noSectionCitations } from './tools/lint/comments.mjs'
 import { noTextKeys } from './tools/lint/no-text-keys.mjs'
 
 /**
@@ -75,10 +76,21 @@ const rooms = {
   ],
 }
 
-/** Dialects are adapters beside each other: none knows another. TorchServe's own Open Inference package is an adapter of two. */
-const dialects = ['torchserve', 'open-inference', 'openai'].map((name) => `./frontend/dialects/${name}`)
+/**
+ * Which dialect may import which: they are adapters beside each other. TorchServe's own Open Inference package adapts that protocol
+ * to TorchServe's rules, so it knows both.
+ */
+const dialects = {
+  './frontend/dialects/torchserve': [],
+  './frontend/dialects/open-inference': [],
+  './frontend/dialects/openai': [],
+  './frontend/dialects/torchserve-open-inference': [
+    './frontend/dialects/torchserve',
+    './frontend/dialects/open-inference',
+  ],
+}
 
-const named = [...Object.entries(rooms).flat(2), ...dialects]
+const named = [...Object.entries(rooms).flat(2), ...Object.keys(dialects)]
 const absent = named.filter((path) => !existsSync(new URL(path, import.meta.url)))
 if (absent.length > 0)
   throw new Error(`eslint.config.mjs names paths that are not there: ${absent.join(', ')}`)
@@ -94,11 +106,25 @@ const zones = [
         message: `${target} must not import ${from} (docs/architecture.md)`,
       })),
   ),
-  ...dialects.flatMap((target) =>
-    dialects
-      .filter((from) => from !== target)
+  ...Object.entries(dialects).flatMap(([target, allowed]) =>
+    Object.keys(dialects)
+      .filter((from) => from !== target && !allowed.includes(from))
       .map((from) => ({ target, from, message: `${target} must not import ${from} (docs/architecture.md)` })),
   ),
+]
+
+const house = {
+  rules: {
+    'comment-length': commentLength,
+    'no-section-citations': noSectionCitations,
+    'no-text-keys': noTextKeys,
+  },
+}
+
+/** Rooms whose comments do not follow the rules on comments yet. */
+const oldComments = [
+  ...['backend-worker', 'common', 'protocol', 'tests'],
+  ...['edge', 'dialects', 'jobs', 'workers'].map((room) => `frontend/${room}`),
 ]
 
 export default tseslint.config(
@@ -141,8 +167,14 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     ignores: ['tests/**', 'benchmarks/**'],
-    plugins: { house: { rules: { 'no-text-keys': noTextKeys } } },
+    plugins: { house },
     rules: { 'house/no-text-keys': 'error' },
+  },
+  {
+    files: ['**/*.ts'],
+    ignores: oldComments.map((room) => `${room}/**`),
+    plugins: { house },
+    rules: { 'house/comment-length': 'error', 'house/no-section-citations': 'error' },
   },
   {
     files: ['tests/**/*.ts'],
@@ -150,6 +182,24 @@ export default tseslint.config(
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-member-access': 'off',
       '@typescript-eslint/require-await': 'off',
+    },
+  },
+  {
+    files: ['tests/**/*.ts'],
+    // The mutants' command starts nothing but npm, git and jest, in folders of its own.
+    ignores: ['tests/support/tools.ts', 'tests/mutants/**'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: ['child_process', 'node:child_process', 'execa'].map((name) => ({
+            name,
+            allowTypeImports: true,
+            message:
+              'Tests start programs through tests/support/tools.ts, which gives each a TMPDIR of its own.',
+          })),
+        },
+      ],
     },
   },
 )

@@ -3,6 +3,9 @@ export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/tests'],
   testMatch: ['**/*.test.ts'],
+  // Everything that tests leave in TMPDIR lies in a folder of the run.
+  globalSetup: '<rootDir>/tests/support/global-setup.ts',
+  globalTeardown: '<rootDir>/tests/support/global-teardown.ts',
   // They need PyTorch: npm run test:python.
   testPathIgnorePatterns: ['/node_modules/', '/tests/torch/'],
   extensionsToTreatAsEsm: ['.ts'],
@@ -17,6 +20,7 @@ export default {
     '^torchserve-ts/gguf$': '<rootDir>/handlers/gguf/handler.ts',
     '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
   },
+  reporters: ['default', '<rootDir>/tests/support/retries-reporter.mjs'],
   // Only what hangs needs it: on a machine with ten times too much to do, tests of a second take half a minute.
   testTimeout: 120_000,
   maxWorkers: 2,

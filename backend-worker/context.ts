@@ -10,7 +10,7 @@ import type {
 import { SEND, sendToBatch } from './intermediate.ts'
 import { ContextLogger } from './logger.ts'
 import { ContextMetrics } from './metrics.ts'
-import type { Model } from './model.ts'
+import type { LoadedModel } from './model.ts'
 import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
@@ -25,12 +25,12 @@ export interface WithInputs {
 /** What one call of the handler sees: the model, and its batch (none in `initialize`: a batch without requests). */
 export class HandlerContext implements Context {
   stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
-  readonly #model: Model
+  readonly #model: LoadedModel
   readonly #batch: RequestGroup
   #logger: ContextLogger | undefined
   #metrics: ContextMetrics | undefined
 
-  constructor(model: Model, batch: RequestGroup) {
+  constructor(model: LoadedModel, batch: RequestGroup) {
     this.#model = model
     this.#batch = batch
   }
@@ -76,7 +76,7 @@ export class HandlerContext implements Context {
   }
 
   get explain(): boolean {
-    return this.#batch.streams[0]?.explain ?? false
+    return this.#batch.streams[0]?.method === 'explain'
   }
 
   requestSignal(index: number): AbortSignal {

@@ -3,6 +3,7 @@ import { body, json, kserve, type Open, type Opened } from './envelope-formats.t
 import { kserveV2 } from './envelope-v2.ts'
 import type { Context, Handler, HandlerRequest, HandlerResponse } from './handler.ts'
 import { isAsyncIterable } from './iterate.ts'
+import type { LoadedHandler } from './native.ts'
 import { checkAnswer } from './output.ts'
 
 const ENVELOPES: ReadonlyMap<string, Open> = new Map([
@@ -18,19 +19,18 @@ const ENVELOPES: ReadonlyMap<string, Open> = new Map([
  * streams is addressed to requests and goes out as it is. A request that is not in the format fails alone.
  * @throws ServeError INVALID_MODEL when there is no envelope of that name
  */
-export function inEnvelope(handler: Handler, name: string): Handler {
+export function inEnvelope(handler: LoadedHandler, name: string): LoadedHandler {
   const open = ENVELOPES.get(name)
   if (open === undefined) {
     const known = [...ENVELOPES.keys()].join(', ')
     throw new ServeError('INVALID_MODEL', `There is no service_envelope "${name}", only ${known}`)
   }
   return {
-    handle: around(open, handler.handle.bind(handler)),
-    explain: handler.explain && around(open, handler.explain.bind(handler)),
-    initialize: handler.initialize?.bind(handler),
-    describe: handler.describe?.bind(handler),
-    release: handler.release?.bind(handler),
-    shutdown: handler.shutdown?.bind(handler),
+    ...handler,
+    handle: around(open, handler.handle),
+    explain: handler.explain && around(open, handler.explain),
+    native: new Map(),
+    methods: [],
   }
 }
 

@@ -3,16 +3,15 @@ import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import { inEnvelope } from './envelope.ts'
-import type { Handler } from './handler.ts'
 import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
-import { type Model, modelFrom, type Rank } from './model.ts'
-import { tensorDialects } from './open-inference/handler.ts'
+import { type LoadedModel, modelFrom, type Rank } from './model.ts'
+import type { LoadedHandler } from './native.ts'
 import type { Outlet } from './outlet.ts'
 import { Service } from './service.ts'
 
-export interface LoadedModel {
-  readonly handler: Handler
+export interface RunningModel {
+  readonly handler: LoadedHandler
   readonly service: Service
 }
 
@@ -20,11 +19,11 @@ export interface LoadedModel {
  * Loads and initialises the handler.
  * @throws ServeError INVALID_MODEL, OUT_OF_MEMORY or WORKER_START_FAILED, with the cause's message and its stack as detail.
  */
-export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<LoadedModel> {
+export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<RunningModel> {
   try {
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
     // Tensors come in no envelope, also where the server has one for all models.
-    const isPlain = load.envelope === undefined || tensorDialects(loaded).length > 0
+    const isPlain = load.envelope === undefined || loaded.native.has('predict')
     const handler = isPlain ? loaded : inEnvelope(loaded, load.envelope!)
     return await startService(handler, modelFrom(load, rank, outlet), outlet)
   } catch (thrown) {
@@ -33,7 +32,11 @@ export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): 
 }
 
 /** Initialises a handler; the context has no requests then. */
-export async function startService(handler: Handler, model: Model, outlet: Outlet): Promise<LoadedModel> {
+export async function startService(
+  handler: LoadedHandler,
+  model: LoadedModel,
+  outlet: Outlet,
+): Promise<RunningModel> {
   const service = new Service(handler, model, outlet)
   await handler.initialize?.(new HandlerContext(model, new Batch([], service)))
   model.metrics.sender.flush()

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
+import { NATIVE_METHODS } from '../common/handler-methods.ts'
+import { ownValue } from '../common/own-keys.ts'
 import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
-import { ownValue } from '../common/own-keys.ts'
-import { defaultHandle, NATIVE_METHODS } from './native.ts'
+import { type ExportedHandler, hasNativeMethod, type LoadedHandler, loadedHandler } from './native.ts'
 
 type Exports = Readonly<Record<string, unknown>>
 
@@ -13,26 +14,21 @@ type Exports = Readonly<Record<string, unknown>>
  * default export, else the function `handle`, else its only class with a `handle`.
  * @throws ServeError INVALID_MODEL when there is no such handler; whatever the module or the constructor throws.
  */
-export async function loadHandler(path: string, entry?: string): Promise<Handler> {
+export async function loadHandler(path: string, entry?: string): Promise<LoadedHandler> {
   if (!existsSync(path)) throw invalid(`Handler not found: ${path}`)
   const exports = exportsOf(await importModule(path))
   return entry === undefined ? onlyHandler(path, exports) : namedHandler(path, exports, entry)
 }
 
 /** A handler from what a module exports: an object with `handle`, a class, or a function. Undefined: it is none of these. */
-export function asHandler(exported: unknown, exports: Exports = {}): Handler | undefined {
+export function asHandler(exported: unknown, exports: Exports = {}): LoadedHandler | undefined {
   if (typeof exported === 'function') {
-    if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
+    if (!isClass(exported))
+      return loadedHandler({ ...hooksOf(exports), handle: exported as Handler['handle'] })
     const made = new (exported as new () => unknown)()
-    return isHandler(made) ? complete(made) : undefined
+    return isHandler(made) ? loadedHandler(made) : undefined
   }
-  return isHandler(exported) ? complete(exported) : undefined
-}
-
-/** A handler that speaks only other dialects is given a `handle` in terms of them. */
-function complete(handler: Handler): Handler {
-  if (!has(handler, 'handle')) handler.handle = defaultHandle(handler)
-  return handler
+  return isHandler(exported) ? loadedHandler(exported) : undefined
 }
 
 async function importModule(path: string): Promise<Exports> {
@@ -54,18 +50,19 @@ function exportsOf(namespace: Exports): Exports {
   return { ...namespace, default: undefined, ...inner }
 }
 
-function namedHandler(path: string, exports: Exports, entry: string): Handler {
+function namedHandler(path: string, exports: Exports, entry: string): LoadedHandler {
   const handler = asHandler(ownValue(exports, entry), exports)
   if (handler !== undefined) return handler
   throw invalid(`The handler ${path} exports no class with handle and no function called "${entry}"`)
 }
 
-function onlyHandler(path: string, exports: Exports): Handler {
+function onlyHandler(path: string, exports: Exports): LoadedHandler {
   const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
   if (handler !== undefined) return handler
   const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
   if (classes.length === 1) return asHandler(classes[0])!
-  if (classes.length === 0 && isHandler(hooksOf(exports))) return complete(hooksOf(exports) as Handler)
+  const hooks = hooksOf(exports)
+  if (classes.length === 0 && isHandler(hooks)) return loadedHandler(hooks)
   throw invalid(
     classes.length === 0
       ? `The handler ${path} exports no handler: a class with handle, or a function called handle`
@@ -76,17 +73,14 @@ function onlyHandler(path: string, exports: Exports): Handler {
 const HOOKS = ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS] as const
 
 /** What a module with a function handler may export beside it. */
-function hooksOf(exports: Exports): Partial<Handler> {
+function hooksOf(exports: Exports): Partial<ExportedHandler> {
   const found = HOOKS.map((name) => [name, exports[name]] as const)
   return Object.fromEntries(found.filter(([, hook]) => typeof hook === 'function'))
 }
 
-function isHandler(value: unknown): value is Handler {
-  return has(value, 'handle') || NATIVE_METHODS.some((name) => has(value, name))
-}
-
-function has(value: unknown, method: 'handle' | (typeof NATIVE_METHODS)[number]): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as Exports)[method] === 'function'
+function isHandler(value: unknown): value is ExportedHandler {
+  if (typeof value !== 'object' || value === null) return false
+  return typeof (value as Exports)['handle'] === 'function' || hasNativeMethod(value)
 }
 
 function isClass(value: object): boolean {

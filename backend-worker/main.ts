@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net'
 import { parseArguments, rankFrom, type WorkerAddress } from './arguments.ts'
 import { describeThrown } from './handler-error.ts'
 import { isOwn } from './own-errors.ts'
-import { Session } from './session.ts'
+import { WorkerSession } from './session.ts'
 
 /**
  * The worker process: one model, one connection. `node main.js --sock-type unix --sock-name PATH` or `--sock-type tcp --port N`.
@@ -11,7 +11,7 @@ import { Session } from './session.ts'
  * process group must not break the streams that the frontend lets finish. Ctrl-C belongs to the frontend.
  */
 
-let session: Session | undefined
+let session: WorkerSession | undefined
 
 process.on('SIGINT', () => undefined)
 process.on('SIGTERM', () => void finish())
@@ -35,7 +35,7 @@ function start(): void {
   const server = createServer({ noDelay: true }, (socket) => {
     server.close() // one connection is all; this also removes the socket file
     if (session !== undefined) socket.destroy()
-    else session = new Session(socket, rank, maxFrameBytes, { onEnd: ended })
+    else session = new WorkerSession(socket, rank, maxFrameBytes, { onEnd: ended })
   })
   server.on('error', (error) => {
     say(`The worker cannot listen: ${error.message}`)

@@ -12,7 +12,7 @@ export interface Rank {
 }
 
 /** The model that this worker serves, as contexts show it. */
-export interface Model {
+export interface LoadedModel {
   readonly name: string
   readonly version: string
   readonly manifest: Readonly<Record<string, unknown>>
@@ -33,7 +33,7 @@ const SEQUENCE_HEADERS: SequenceHeaders = {
   end: 'ts_request_sequence_end',
 }
 
-export function modelFrom(load: LoadMessage, rank: Rank, outlet: Outlet): Model {
+export function modelFrom(load: LoadMessage, rank: Rank, outlet: Outlet): LoadedModel {
   return {
     name: load.modelName,
     version: load.modelVersion,

@@ -1,30 +1,57 @@
-import type { Dialect } from '../common/dialects.ts'
-import type { Handler } from './handler.ts'
-import type { NativeCalls } from './native-call.ts'
+import { NATIVE_METHODS, type NativeMethod } from '../common/handler-methods.ts'
+import type { PredictRequest } from '../protocol/messages.ts'
+import type { Context, Handler } from './handler.ts'
 import { openaiCalls } from './openai/calls.ts'
 import { handleByOpenAI } from './openai/default-handle.ts'
-import { handleTensors, isInferenceHandler, tensorDialects } from './open-inference/handler.ts'
+import { isInferenceHandler, TensorAdapter } from './open-inference/handler.ts'
+import type { InferenceHandler } from './open-inference/types.ts'
 
-/** What the handler speaks beside TorchServe's. */
-export function nativeCalls(handler: Handler): NativeCalls {
-  return new Map(openaiCalls(handler))
+/** How the worker calls a native method. */
+export interface NativeCall {
+  /** Each request has a call of its own; else those of a batch share one. */
+  readonly alone: boolean
+  /** Answers requests as `handle` does; their parts are as they were sent. */
+  answer(requests: readonly PredictRequest[], context: Context): unknown
 }
 
-/** Any of these makes an object a handler. */
-export const NATIVE_METHODS = [
-  'chatCompletions',
-  'completions',
-  'embeddings',
-  'predict',
-  'predictStream',
-] as const
+export type NativeCalls = ReadonlyMap<NativeMethod, NativeCall>
 
-/** `handle` in terms of what a handler without one speaks. */
-export function defaultHandle(handler: Handler): Handler['handle'] {
-  return isInferenceHandler(handler) ? handleTensors(handler) : handleByOpenAI(handler)
+/** What a module exports: a handler that may have native methods instead of `handle`. */
+export type ExportedHandler = Omit<Handler, 'handle'> & Partial<Pick<Handler, 'handle'>> & InferenceHandler
+
+/** A handler as the worker calls it. */
+export interface LoadedHandler extends Pick<
+  Handler,
+  'handle' | 'explain' | 'describe' | 'initialize' | 'release' | 'shutdown'
+> {
+  readonly native: NativeCalls
+  /** The native methods that it has itself. */
+  readonly methods: readonly NativeMethod[]
 }
 
-/** What the worker announces. The Open Inference Protocol needs no calls of its own: it comes to `handle`, so that it may come in batches. */
-export function dialectsOf(handler: Handler, native: NativeCalls): Dialect[] {
-  return [...tensorDialects(handler), ...native.keys()]
+/**
+ * The calls of a handler. Without a `handle` of its own it is given one in terms of its native methods, so that TorchServe's routes
+ * reach it too. With one, tensors come to it as parts, whatever else the handler has.
+ */
+export function loadedHandler(exported: ExportedHandler): LoadedHandler {
+  const own = exported.handle !== undefined
+  const tensors = own || !isInferenceHandler(exported) ? undefined : new TensorAdapter(exported)
+  const native = new Map([...(tensors?.calls() ?? []), ...openaiCalls(exported)])
+  return {
+    handle: own
+      ? (requests, context) => exported.handle!(requests, context)
+      : (tensors?.handle ?? handleByOpenAI(exported)),
+    explain: exported.explain && ((requests, context) => exported.explain!(requests, context)),
+    describe: exported.describe && ((context) => exported.describe!(context)),
+    initialize: (context) => exported.initialize?.(context),
+    release: exported.release && ((requestId, context) => exported.release!(requestId, context)),
+    shutdown: () => exported.shutdown?.(),
+    native,
+    methods: [...native.keys()].filter((name) => exported[name] !== undefined),
+  }
+}
+
+/** Whether a value has a native method, which makes an object a handler. */
+export function hasNativeMethod(value: object): boolean {
+  return NATIVE_METHODS.some((name) => typeof (value as Record<string, unknown>)[name] === 'function')
 }

@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import type { HandlerMethod } from '../common/handler-methods.ts'
 import { splitHeaders } from '../common/header-lines.ts'
 import {
   type CancelReason,
@@ -7,7 +8,6 @@ import {
   type ResponseMessage,
   type StreamNext,
 } from '../protocol/messages.ts'
-import { isExplain } from './explain.ts'
 import { InputQueue } from './input-queue.ts'
 import { markOwn } from './own-errors.ts'
 import type { Outlet } from './outlet.ts'
@@ -37,6 +37,8 @@ export interface StreamOwner {
 export class ResponseStream {
   readonly id: number
   readonly requestId: string
+  /** The method that the request wants. */
+  readonly method: HandlerMethod
   readonly deadline: number | undefined
   /** Further inputs; undefined: the client sent all at once. */
   readonly inputs: InputQueue | undefined
@@ -61,6 +63,7 @@ export class ResponseStream {
   constructor(request: PredictRequest, outlet: Outlet, limits: StreamLimits, owner: StreamOwner) {
     this.id = request.id
     this.requestId = request.requestId
+    this.method = request.method
     this.#headerLines = request.headers
     this.deadline = request.deadline
     this.#window = request.window
@@ -71,11 +74,6 @@ export class ResponseStream {
       request.moreInputs === true
         ? new InputQueue(() => outlet.send({ type: 'taken', id: request.id, inputs: 1 }))
         : undefined
-  }
-
-  /** Whether the request is to be explained instead of predicted. */
-  get explain(): boolean {
-    return isExplain(this.#headerLines)
   }
 
   get requestHeaders(): Readonly<Record<string, string>> {

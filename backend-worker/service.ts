@@ -1,13 +1,12 @@
-import { type Dialect, dialectOf } from '../common/dialects.ts'
+import { ServeError } from '../common/errors.ts'
+import { byMethod, type HandlerMethod, type NativeMethod } from '../common/handler-methods.ts'
 import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
-import { isExplain } from './explain.ts'
-import type { Handler, HandlerRequest } from './handler.ts'
+import type { HandlerRequest } from './handler.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
-import type { Model } from './model.ts'
-import { dialectsOf, nativeCalls } from './native.ts'
-import type { NativeCall, NativeCalls } from './native-call.ts'
+import type { LoadedModel } from './model.ts'
+import type { LoadedHandler, NativeCall } from './native.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { decodeRequest } from './input.ts'
 import type { ResponseStream } from './response-stream.ts'
@@ -18,18 +17,17 @@ import { type BatchTimes, Timings } from './timings.ts'
 export class Service implements BatchHost {
   readonly outlet: Outlet
   readonly rank: number
-  readonly limits: Model['limits']
-  readonly #handler: Handler
-  readonly #model: Model
+  readonly limits: LoadedModel['limits']
+  readonly #handler: LoadedHandler
+  readonly #model: LoadedModel
   readonly #streams = new Map<number, ResponseStream>()
   readonly #steps: Steps | undefined
-  readonly #native: NativeCalls
   readonly #timings: Timings | undefined
   /** When the handler was called the last time. */
   #called = 0
   #onIdle: (() => void)[] = []
 
-  constructor(handler: Handler, model: Model, outlet: Outlet) {
+  constructor(handler: LoadedHandler, model: LoadedModel, outlet: Outlet) {
     this.#handler = handler
     this.#model = model
     this.outlet = outlet
@@ -37,11 +35,10 @@ export class Service implements BatchHost {
     this.limits = model.limits
     if (model.continuousBatching) this.#steps = new Steps(handler, model, this)
     this.#timings = Timings.for(model)
-    this.#native = nativeCalls(handler)
   }
 
-  get dialects(): Dialect[] {
-    return dialectsOf(this.#handler, this.#native)
+  get nativeMethods(): readonly NativeMethod[] {
+    return this.#handler.methods
   }
 
   /** Whether the number belongs to a request that has not had its end. */
@@ -49,31 +46,19 @@ export class Service implements BatchHost {
     return this.#streams.has(id)
   }
 
-  /**
-   * Takes a batch. Requests to be explained and others do not share a call of the handler: it sees only one kind, first the one,
-   * then the other.
-   */
-  predict(received: PredictMessage): void {
-    const message = this.#native.size === 0 ? received : this.#takeNative(received)
-    const { action, requests } = message
-    if (requests.length === 0) return
-    if (this.#steps !== undefined && action === 'predict') {
-      for (const request of requests) this.#enter(this.#steps, request)
-      return
+  /** Takes a batch. Requests share a call of the handler when they want the same method, and those calls go one after the other. */
+  predict({ requests }: PredictMessage): void {
+    let before = NOTHING
+    for (const group of byMethod(requests)) {
+      const { method } = group[0]!
+      if (this.#isStepped(method)) for (const request of group) this.#enter(request)
+      else if (this.#goesAlone(method))
+        for (const request of group) void this.#run(this.#open([request]), [request])
+      else {
+        const batch = this.#open(group)
+        before = before === NOTHING ? this.#run(batch, group) : before.then(() => this.#run(batch, group))
+      }
     }
-    const explained = requests.filter((request) => isExplain(request.headers))
-    if (explained.length === 0 || explained.length === requests.length) {
-      void this.#run(this.#open(message), message)
-      return
-    }
-    const others = requests.filter((request) => !isExplain(request.headers))
-    const groups = [others, explained].map((group): PredictMessage => ({
-      type: 'predict',
-      action,
-      requests: group,
-    }))
-    const batches = groups.map((group) => this.#open(group))
-    void this.#run(batches[0]!, groups[0]!).then(() => this.#run(batches[1]!, groups[1]!))
   }
 
   cancel(ids: readonly number[], reason: CancelReason): void {
@@ -114,47 +99,36 @@ export class Service implements BatchHost {
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** Requests of a dialect that the handler speaks have a call each; what is left is for `handle`. */
-  #takeNative(message: PredictMessage): PredictMessage {
-    const requests = message.requests.filter((request) => {
-      const dialect = dialectOf(request.headers)
-      const call = dialect === undefined ? undefined : this.#native.get(dialect)
-      if (call !== undefined) this.#runNative(call, { ...message, requests: [request] })
-      return call === undefined
-    })
-    return { ...message, requests }
+  /** Whether requests for it take part in steps. Explaining is one call where the handler has a method for it. */
+  #isStepped(method: HandlerMethod): boolean {
+    if (this.#steps === undefined) return false
+    return method === 'handle' || (method === 'explain' && this.#handler.explain === undefined)
   }
 
-  #runNative(call: NativeCall, message: PredictMessage): void {
-    const batch = this.#open(message)
-    void this.#run(batch, message, () => call(message.requests[0]!, new HandlerContext(this.#model, batch)))
+  #goesAlone(method: HandlerMethod): boolean {
+    return this.#handler.native.get(method as NativeMethod)?.alone === true
   }
 
-  /** Explaining is one call where the handler has a method for it. */
-  #enter(steps: Steps, request: PredictRequest): void {
-    if (this.#handler.explain !== undefined && isExplain(request.headers)) {
-      const message: PredictMessage = { type: 'predict', action: 'predict', requests: [request] }
-      void this.#run(this.#open(message), message)
-      return
-    }
-    const stream = steps.add(request, () => this.#input(request))
+  #enter(request: PredictRequest): void {
+    const stream = this.#steps!.add(request, () => this.#input(request))
     this.#streams.set(stream.id, stream)
   }
 
-  #open(message: PredictMessage): Batch {
-    const batch = new Batch(message.requests, this)
+  #open(requests: readonly PredictRequest[]): Batch {
+    const batch = new Batch(requests, this)
     for (const stream of batch.streams) this.#streams.set(stream.id, stream)
     return batch
   }
 
-  /** Not async itself: what waits for the handler must not keep the message, with its undecoded inputs, in memory. */
-  #run(batch: Batch, message: PredictMessage, native?: () => unknown): Promise<void> {
-    const timed = this.#timings !== undefined && message.action === 'predict'
+  /** Not async itself: what waits for the handler must not keep the requests, with their undecoded inputs, in memory. */
+  #run(batch: Batch, requests: readonly PredictRequest[]): Promise<void> {
+    const timed = this.#timings !== undefined && requests[0]!.method !== 'describe'
     const begun = timed ? performance.now() : 0
+    this.#called = begun
     let answer: unknown
     try {
       if (batch.gone) throw batch.streams[0]!.gone!
-      answer = native === undefined ? this.#call(batch, message) : native()
+      answer = this.#call(batch, requests)
     } catch (thrown) {
       this.#fail(batch, thrown)
       return NOTHING
@@ -179,18 +153,32 @@ export class Service implements BatchHost {
     batch.fail(thrown)
   }
 
-  #call(batch: Batch, message: PredictMessage): unknown {
+  #call(batch: Batch, requests: readonly PredictRequest[]): unknown {
     const handler = this.#handler
     const context = new HandlerContext(this.#model, batch)
-    if (message.action === 'describe') return this.#describe(batch, context)
-    const inputs = this.#inputs(message)
-    if (this.#timings !== undefined) this.#called = performance.now()
-    if (context.explain && handler.explain !== undefined) return handler.explain(inputs, context)
-    return handler.handle(inputs, context)
+    const { method } = requests[0]!
+    switch (method) {
+      case 'handle':
+        return handler.handle(this.#inputs(requests), context)
+      case 'explain':
+        return (handler.explain ?? handler.handle)(this.#inputs(requests), context)
+      case 'describe':
+        return this.#describe(batch, context)
+      default:
+        return this.#nativeCall(method).answer(requests, context)
+    }
   }
 
-  #inputs(message: PredictMessage): HandlerRequest[] {
-    return message.requests.map((request) => this.#input(request))
+  #nativeCall(method: NativeMethod): NativeCall {
+    const call = this.#handler.native.get(method)
+    if (call !== undefined) return call
+    throw new ServeError('PROTOCOL', `The handler has no ${method}`)
+  }
+
+  #inputs(requests: readonly PredictRequest[]): HandlerRequest[] {
+    const inputs = requests.map((request) => this.#input(request))
+    if (this.#timings !== undefined) this.#called = performance.now()
+    return inputs
   }
 
   #input({ parts, requestId }: PredictRequest): HandlerRequest {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Channel, workerChannel } from '../protocol/channel.ts'
-import type { Dialect } from '../common/dialects.ts'
+import type { NativeMethod } from '../common/handler-methods.ts'
 import { ServeError } from '../common/errors.ts'
 import {
   type FromWorker,
@@ -11,12 +11,12 @@ import {
 } from '../protocol/messages.ts'
 import { within } from './deadline.ts'
 import { describeThrown } from './handler-error.ts'
-import { type LoadedModel, loadModel } from './load.ts'
+import { type RunningModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'
 
-/** What a handler of TorchServe's kind need not say. */
-function loadedMessage(dialects: Dialect[]): FromWorker {
-  return dialects.length === 0 ? { type: 'loaded' } : { type: 'loaded', dialects }
+/** A handler of TorchServe's kind has nothing to say. */
+function loadedMessage(methods: readonly NativeMethod[]): FromWorker {
+  return methods.length === 0 ? { type: 'loaded' } : { type: 'loaded', methods }
 }
 
 /** Time for running requests to see their abort, and for the handler's `shutdown`, each. */
@@ -24,24 +24,24 @@ const LEAVE_GRACE_MS = 2500
 /** Time for the frontend to take what was sent and close its side. */
 const CLOSE_GRACE_MS = 2000
 
-export interface SessionEvents {
+export interface WorkerSessionEvents {
   /** Once: the connection is gone and nothing runs any more. `trouble` says why, if it was not a plain end. */
   onEnd(trouble?: string): void
 }
 
 /** The worker's side of its one connection: decides what each message of the frontend means. */
-export class Session {
+export class WorkerSession {
   readonly #channel: Channel<FromWorker>
   readonly #rank: Rank
   #loading = false
-  #loaded: LoadedModel | undefined
+  #loaded: RunningModel | undefined
   #unloading = false
   #unloaded: Promise<void> | undefined
   #left: Promise<void> | undefined
   #trouble: string | undefined
   readonly #closed: Promise<void>
 
-  constructor(socket: Socket, rank: Rank, maxFrameBytes: number, events: SessionEvents) {
+  constructor(socket: Socket, rank: Rank, maxFrameBytes: number, events: WorkerSessionEvents) {
     this.#rank = rank
     this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
     this.#channel = workerChannel(socket, maxFrameBytes, {
@@ -108,7 +108,7 @@ export class Session {
     this.#loading = true
     try {
       this.#loaded = await loadModel(message, this.#rank, this.#channel)
-      this.#channel.send(loadedMessage(this.#loaded.service.dialects))
+      this.#channel.send(loadedMessage(this.#loaded.service.nativeMethods))
     } catch (thrown) {
       const error = ServeError.from(thrown)
       this.#trouble = `The handler did not load: ${error.detail ?? error.message}`

@@ -2,9 +2,10 @@ import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import type { BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
-import type { Handler, HandlerRequest } from './handler.ts'
+import type { HandlerRequest } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
-import type { Model } from './model.ts'
+import type { LoadedModel } from './model.ts'
+import type { LoadedHandler } from './native.ts'
 import { sendLog } from './outlet.ts'
 import { ResponseStream, type StreamOwner } from './response-stream.ts'
 import { Step } from './step.ts'
@@ -25,15 +26,15 @@ interface Running {
  * outside until it has; the others go on. The frontend sends no more requests than may take part.
  */
 export class Steps implements StreamOwner {
-  readonly #handler: Handler
-  readonly #model: Model
+  readonly #handler: LoadedHandler
+  readonly #model: LoadedModel
   readonly #host: BatchHost
   readonly #timings: Timings | undefined
   #running: Running[] = []
   #current: Step | undefined
   #active = false
 
-  constructor(handler: Handler, model: Model, host: BatchHost) {
+  constructor(handler: LoadedHandler, model: LoadedModel, host: BatchHost) {
     this.#handler = handler
     this.#model = model
     this.#host = host
@@ -70,7 +71,7 @@ export class Steps implements StreamOwner {
       this.#leave()
       const members = this.#running.filter(({ stream }) => stream.hasRoom)
       if (members.length === 0) break
-      await this.#step(members)
+      for (const group of sharing(members)) await this.#step(group)
     }
     this.#active = false
   }
@@ -118,6 +119,13 @@ export class Steps implements StreamOwner {
       sendLog(this.#host.outlet, 'error', `The handler threw in release: ${describeThrown(thrown)}`)
     }
   }
+}
+
+/** Those that share a step want the same method: the handler may be asked to explain (`context.explain`). */
+function sharing(members: readonly Running[]): readonly (readonly Running[])[] {
+  const explained = members.filter(({ stream }) => stream.method === 'explain')
+  if (explained.length === 0 || explained.length === members.length) return [members]
+  return [members.filter(({ stream }) => stream.method !== 'explain'), explained]
 }
 
 /** For those that have no end yet; the reason of their cancel takes its place. */

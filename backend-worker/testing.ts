@@ -10,6 +10,7 @@
  * expect(responses[0].items).toEqual(['three', 'two', 'one', 'lift-off'])
  * ```
  */
+import type { HandlerMethod } from '../common/handler-methods.ts'
 import { joinHeaders } from '../common/header-lines.ts'
 import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
@@ -41,8 +42,8 @@ export interface RunOptions {
   /** Default 0; others send nothing. */
   rank?: number
   worldSize?: number
-  /** `describe` runs the handler's `describe`. Default `predict`. */
-  action?: 'predict' | 'describe'
+  /** What the requests want: /explanations asks for `explain`, a customized describe for `describe`, the OpenAI API for its methods. Default `handle`. */
+  method?: Exclude<HandlerMethod, 'predict' | 'predictStream'>
   /** Aborting it cancels all requests, as clients that leave do. */
   signal?: AbortSignal
   /** Calls the handler step by step, as with continuousBatching in model-config.yaml; all requests join at the first. */
@@ -77,8 +78,7 @@ export async function runHandler(
   const cancel = (): void => {
     service.cancelAll('client left')
   }
-  const action = options.action ?? 'predict'
-  service.predict({ type: 'predict', action, requests: requests.map((one, i) => toPredict(one, i, options)) })
+  service.predict({ type: 'predict', requests: requests.map((one, i) => toPredict(one, i, options)) })
   options.signal?.addEventListener('abort', cancel)
   if (options.signal?.aborted === true) cancel()
   await service.idle()
@@ -91,6 +91,7 @@ function toPredict(request: TestRequest, id: number, options: RunOptions): Predi
   const named = typeof request === 'object' && request !== null && 'parts' in request
   const parts = named ? (request as { parts: Record<string, TestInput> }).parts : { body: request }
   return {
+    method: options.method ?? 'handle',
     id,
     requestId: `request-${id}`,
     headers: joinHeaders(named ? ((request as { headers?: Record<string, string> }).headers ?? {}) : {}),

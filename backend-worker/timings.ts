@@ -1,5 +1,5 @@
 import type { MetricSeries } from './metric-sender.ts'
-import type { Model } from './model.ts'
+import type { LoadedModel } from './model.ts'
 
 /** When a batch came, and when its handler was called; performance.now() milliseconds. */
 export interface BatchTimes {
@@ -16,12 +16,12 @@ export class Timings {
   readonly #prediction: MetricSeries | undefined
 
   /** Undefined when nobody wants either: then no clock need be read. */
-  static for(model: Model): Timings | undefined {
+  static for(model: LoadedModel): Timings | undefined {
     const timings = new Timings(model)
     return timings.#handler === undefined && timings.#prediction === undefined ? undefined : timings
   }
 
-  constructor({ name, metrics: { sender } }: Model) {
+  constructor({ name, metrics: { sender } }: LoadedModel) {
     const dimensions = { ModelName: name, Level: 'Model' }
     const series = (metric: string) =>
       sender.wantsTimes(metric) ? sender.series(metric, 'gauge', 'Milliseconds', dimensions) : undefined

@@ -2,7 +2,7 @@ import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import { ECHO_BODY, ECHO } from './ceilings/workload.ts'
 import { PROTO } from './targets/ceilings.ts'
 
-/** The two calls that are measured, as raw HTTP/2: their paths and their request message with its five-byte prefix. */
+/** The two measured calls as raw HTTP/2: path, and request message with its five-byte prefix. */
 
 const SERVICE = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'
 type Methods = Record<'Predictions' | 'StreamPredictions', MethodDefinition<object, object>>

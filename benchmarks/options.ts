@@ -1,11 +1,20 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 
-export const MEASURES = ['rest', 'grpc', 'memory', 'disconnect', 'stalled', 'start', 'python'] as const
+export const MEASURES = [
+  'rest',
+  'grpc',
+  'memory',
+  'disconnect',
+  'items',
+  'stalled',
+  'start',
+  'python',
+] as const
 export type Measure = (typeof MEASURES)[number]
 
 export interface Options {
   only: Measure[]
-  /** Rounds of each comparison. */
+  /** Number of rounds per comparison. */
   rounds: number
   /** Seconds of one burst of load. */
   seconds: number
@@ -14,7 +23,7 @@ export interface Options {
   /** Fresh servers per memory and start figure. */
   repeats: number
   clients: number[]
-  /** Leave torchserve-ts out of the throughput. */
+  /** Whether to leave torchserve-ts out of the throughput benchmark. */
   ceilingsOnly: boolean
   /** Folder of another checkout, built: throughput is compared with it instead of the ceilings. */
   before?: string
@@ -32,7 +41,7 @@ interface Flags {
   atLeast: number
 }
 
-/** Reads the command line; prints help or a mistake and leaves by itself. */
+/** Parses the command line. Prints help or an error and exits the process. */
 export function readOptions(argv: string[]): Options {
   const command = new Command('bench')
     .description('Measures torchserve-ts beside ceilings written for speed. Needs Linux (/proc).')

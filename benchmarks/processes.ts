@@ -4,7 +4,7 @@ import { execa, type ResultPromise } from 'execa'
 
 const running = new Set<Service>()
 
-/** Ends everything that the benchmark started and that still runs. */
+/** Ends all processes of the benchmark. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((service) => service.stop()))
 }
@@ -12,11 +12,11 @@ export async function stopAll(): Promise<void> {
 export interface StartOptions {
   env?: Record<string, string>
   cwd?: string
-  /** Milliseconds until the line must have come, default 30000. */
+  /** Milliseconds until the line must appear, default 30000. */
   timeout?: number
 }
 
-/** A process that says on stdout when it is ready, and runs until it is stopped. */
+/** A process that prints when it is ready and runs until it is stopped. */
 export class Service {
   readonly pid: number
   readonly #child: ResultPromise
@@ -47,7 +47,7 @@ export class Service {
     return [service, await service.#ready(ready, options.timeout ?? 30_000)]
   }
 
-  /** TERM, and KILL after eight seconds; resolves when the process is gone. */
+  /** Sends TERM, then KILL after eight seconds; resolves when the process has ended. */
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM')
     await this.#child
@@ -95,12 +95,12 @@ export function processTree(pid: number): number[] {
   return tree
 }
 
-/** Resident memory of these processes together, in bytes. */
+/** Resident memory of these processes, in bytes. */
 export function residentBytes(pids: readonly number[]): number {
   return sum(pids, (pid) => Number(statFields(pid)?.[21] ?? 0) * 4096)
 }
 
-/** Processor time that these processes have used together, in milliseconds (ticks of 10). */
+/** CPU time of these processes in milliseconds (ticks of 10). */
 export function cpuMilliseconds(pids: readonly number[]): number {
   return sum(pids, (pid) => {
     const fields = statFields(pid)
@@ -112,7 +112,10 @@ function sum(pids: readonly number[], of: (pid: number) => number): number {
   return pids.reduce((total, pid) => total + of(pid), 0)
 }
 
-/** /proc/<pid>/stat from the third field (state) on: [1] parent, [11] user and [12] system ticks, [21] resident pages. */
+/**
+ * /proc/<pid>/stat from the third field (state): [1] parent, [11] user and [12] system ticks, [21] resident
+ * pages.
+ */
 function statFields(pid: number): string[] | undefined {
   try {
     const line = readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -5,7 +5,7 @@ import { build } from 'esbuild'
 const here = fileURLToPath(new URL('.', import.meta.url))
 const outdir = join(here, '../.build/bench')
 
-/** Makes plain JavaScript of the programs that run in processes of their own: no loader stands between them and Node. */
+/** Compiles the programs that run in their own processes, so that no loader slows them down. */
 export async function buildPrograms(): Promise<void> {
   const sources = ['bare-http', 'worker-http', 'worker-grpc', 'worker'].map((name) => `ceilings/${name}.ts`)
   await build({

@@ -11,7 +11,7 @@ export interface Report {
     platform: string
     cpu: string
     cores: number
-    /** Load of the last minute before the run: other work on the machine. */
+    /** Load average of the last minute before the run. */
     loadBefore: number
     restGenerator: string
     grpcGenerator: string
@@ -78,7 +78,7 @@ export function figureOk(figure: Figure): boolean | undefined {
   return figure.atMost === undefined ? undefined : figure.value <= figure.atMost
 }
 
-/** Everything that a requirement was not met by. */
+/** Number of figures that miss their limit. */
 export function shortfalls(report: Report): number {
   const rows = report.throughput.filter((row) => row.ok === false).length
   return rows + report.figures.filter((figure) => figureOk(figure) === false).length

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 let folder: string | undefined
 
-/** A path in a folder of this run, in which sockets, configurations and request bodies lie. */
+/** A path in this run's folder for sockets, configurations and request bodies. */
 export function scratch(name: string): string {
   folder ??= mkdtempSync(join(tmpdir(), 'ts-bench-'))
   return join(folder, name)

@@ -1,9 +1,9 @@
-/** The middle value; the mean of the two middle ones of an even number. NaN of nothing. */
+/** The median; the mean of the two middle values for an even number of them. NaN for none. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
-/** The value below which the share `q` (0 to 1) of all lies, interpolated. NaN of nothing. */
+/** The quantile `q` (0 to 1), interpolated. NaN for no values. */
 export function quantile(values: readonly number[], q: number): number {
   if (values.length === 0) return NaN
   const sorted = [...values].sort((a, b) => a - b)

@@ -3,17 +3,17 @@ import { connect, type Socket } from 'node:net'
 import { CONTENT_TYPE } from './ceilings/workload.ts'
 import type { GrpcCall } from './grpc-calls.ts'
 
-/** Small clients that look at the bytes themselves: what they count was really on the wire. */
+/** Small clients that read raw bytes, so that they count what was really on the wire. */
 
 export interface Answer {
   /** HTTP status, or the gRPC status code. */
   status: number
   body: string
-  /** HTTP chunks or gRPC messages; 1 for an answer with a length. */
+  /** Number of HTTP chunks or gRPC messages; 1 for an answer with a length. */
   pieces: number
 }
 
-/** Opens a connection and posts; the caller reads. */
+/** Opens a connection and posts. The caller reads. */
 export function post(url: string, body: string, close = false): Socket {
   const { hostname, port, pathname } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -29,7 +29,7 @@ export async function postAndRead(url: string, body: string): Promise<Answer> {
   let text = ''
   for await (const part of socket) {
     text += (part as Buffer).toString('latin1')
-    if (isWhole(text)) break // not every server closes when it is asked to
+    if (isWhole(text)) break // not every server closes on request
   }
   const end = text.indexOf('\r\n\r\n')
   const head = text.slice(0, end)
@@ -86,7 +86,7 @@ export async function callAndRead(origin: string, call: GrpcCall): Promise<Answe
   }
 }
 
-/** A PredictionResponse of ours is one field of bytes, shorter than 128: tag, length, bytes; or nothing. */
+/** Our PredictionResponse has at most one field of bytes, shorter than 128: tag, length, bytes. */
 function messages(bytes: Buffer): { body: string; pieces: number } {
   let body = ''
   let pieces = 0

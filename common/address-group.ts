@@ -1,6 +1,9 @@
 import { isIPv6 } from 'node:net'
 
-/** Whoever has an IPv6 address has the 2^64 of its network; IPv4 addresses stand for themselves, mapped ones too. */
+/**
+ * Whoever has an IPv6 address has the 2^64 of its network; IPv4 addresses stand for themselves, mapped ones
+ * too.
+ */
 export function groupOf(address: string): string {
   if (!isIPv6(address)) return address
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice('::ffff:'.length)

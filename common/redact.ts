@@ -1,20 +1,22 @@
-/** The one place that knows which parts of an address are secrets, for everything that shows, logs or keeps one. */
+/** Which parts of an address are secrets, for everything that shows, logs or keeps one. */
 
 const HIDDEN = '***'
 
 /**
- * Names of query parameters that carry a password, a key or a signature: those of S3 (X-Amz-Signature, X-Amz-Credential, X-Amz-Security-Token,
- * AWSAccessKeyId), Google Cloud Storage (X-Goog-Signature, GoogleAccessId), Azure (sig), CloudFront (Signature, Key-Pair-Id, Policy), and what others call theirs.
+ * Names of query parameters that carry a password, a key or a signature: those of S3 (X-Amz-Signature,
+ * X-Amz-Credential, X-Amz-Security-Token, AWSAccessKeyId), Google Cloud Storage (X-Goog-Signature,
+ * GoogleAccessId), Azure (sig), CloudFront (Signature, Key-Pair-Id, Policy), and common names of others.
  */
 const SECRET_PARAM =
   /sig|token(?!s)|secret|pass|pwd|credential|auth|key|accessid|policy|jwt|session|cookie|^(code|sas|pw|pin)$/i
 
-/** An address in a parameter of an address in a parameter of a request: no more than that is looked into. */
+/** Enough for an address in a parameter of an address in a parameter of a request. */
 const MAX_DEPTH = 3
 
 /**
- * A text without the secrets of the addresses in it: `user:password@` becomes `***@`, the value of a secret query parameter `***`, also in an address that is
- * the value of a parameter, percent-encoded or not. What holds no secret stays as it is, letter by letter. Takes time in proportion to the text.
+ * Removes the secrets of the addresses in a text: `user:password@` becomes `***@`, and the value of a secret
+ * query parameter `***`, also in an address that is the value of a parameter, percent-encoded or not. Text
+ * without secrets stays unchanged. Takes time in proportion to the text.
  */
 export function redactSecrets(text: string, depth = 0): string {
   if (!MAY_HOLD_SECRETS.test(text)) return text
@@ -22,8 +24,8 @@ export function redactSecrets(text: string, depth = 0): string {
 }
 
 /**
- * An address that a client or the operator gave for a model, as it may be shown and kept. Blanks in it are escaped first, as whoever asks for it does; they would end
- * a secret.
+ * Returns an address of a model as it may be shown and kept. Escapes its blanks first, as an HTTP client does:
+ * a blank would end a secret.
  */
 export function redactUrl(url: string, depth = 0): string {
   const escaped = /^https?:/i.test(url) ? url.replace(/[\t\n\r]/g, '').replace(/\s/g, '%20') : url
@@ -31,10 +33,13 @@ export function redactUrl(url: string, depth = 0): string {
   return shown === escaped ? url : shown
 }
 
-/** Plain names and paths, the usual case, are told by one look. */
+/** Skips plain names and paths, the usual case, at the cost of one test. */
 const MAY_HOLD_SECRETS = /[=@]|%40|%3d/i
 
-/** Runs between the signs that end an authority (WHATWG URL Standard): user and password end at the last @ of the first run after the scheme. */
+/**
+ * Looks at runs between the signs that end an authority (WHATWG URL Standard): user and password end at the
+ * last @ of the first run after the scheme.
+ */
 function withoutUserInfo(text: string): string {
   if (!text.includes('@')) return text
   return text.replace(/[^/?#\\\n]+/g, (run: string, at: number) => {

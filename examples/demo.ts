@@ -1,6 +1,6 @@
 /**
- * Packs the bundled model's handler, starts a server with the archive and streams one completion over chunked HTTP and over
- * gRPC, token by token: `npm run demo`. Leaves nothing running, also after Ctrl-C or a failure.
+ * `npm run demo`: packs the bundled model's handler, starts a server with the archive and streams one
+ * completion token by token over chunked HTTP and over gRPC. Cleans up, also after Ctrl-C or a failure.
  */
 import { ARCHIVES, packTinyLlama } from './demo/archive.ts'
 import { streamOverHttp } from './demo/chunked-http.ts'
@@ -55,7 +55,7 @@ function show(text: string): void {
 
 const stopped = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  // Not `once`: execa's own listener ends the process when it finds itself alone.
+  // Not `once`: execa's own listener exits the process when it is the only one.
   process.on(name, () => {
     stopped.abort(new Error(`Stopped by ${name}`))
   })

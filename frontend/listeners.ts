@@ -1,14 +1,17 @@
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
 import type { ListenAddress, Settings } from './config/settings.ts'
-import { createGrpcServers, type GrpcServers } from './edge/grpc/server.ts'
+import type { GrpcDialect, GrpcListenerKind } from './dialects/grpc-dialect.ts'
+import { createGrpcServers } from './dialects/grpc-servers.ts'
+import type { GrpcServers } from './edge/grpc/server.ts'
 import {
   createInferenceApp,
   createManagementApp,
   createMetricsApp,
   createSharedApp,
-  type RestApp,
-} from './edge/http/app.ts'
+} from './dialects/rest-apps.ts'
+import type { RestDialect } from './dialects/rest-dialect.ts'
+import type { RestApp } from './edge/http/app.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { Logger } from './observe/logs/logger.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
@@ -25,54 +28,72 @@ export interface ListenerDeps {
   metrics: Metrics
   log: Logger
   accessLog?: AccessLog
+  /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
+  restDialects?: readonly RestDialect[]
+  /** What gRPC clients can speak; absent: every service of dialects/index.ts. */
+  grpcDialects?: readonly GrpcDialect[]
 }
 
-/** Everything that listens for clients. */
+/** What the start says of each gRPC listener. */
+const GRPC_NAMES: Readonly<Record<GrpcListenerKind, string>> = {
+  inference: 'Inference gRPC API',
+  management: 'Management gRPC API',
+  'open-inference': 'Open Inference gRPC API',
+  triton: 'Open Inference gRPC API (Triton)',
+}
+
+/** All listeners of the server. */
 export class Listeners {
-  /** What listens where, in the order to print. */
+  /** Names and addresses, in the order to print. */
   readonly listening: { name: string; address: string }[] = []
   readonly #deps: ListenerDeps
   readonly #rest: Listener[] = []
   readonly #apps: RestApp[] = []
-  readonly #grpc: GrpcServers
+  readonly #grpc: GrpcServers<GrpcListenerKind>
   #restTls: Promise<TlsCredentials> | undefined
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
-    this.#grpc = createGrpcServers(deps)
+    this.#grpc = createGrpcServers(deps, deps.grpcDialects)
   }
 
-  /** @throws ServeError CONFIG when an address cannot be used; what listens already must be destroyed then */
+  /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */
   async open(): Promise<void> {
-    const { settings } = this.#deps
+    const { settings, restDialects } = this.#deps
     if (sameAddress(settings.inferenceAddress, settings.managementAddress)) {
-      await this.#openRest('Inference and Management', settings.inferenceAddress, createSharedApp(this.#deps))
+      await this.#openRest(
+        'Inference and Management',
+        settings.inferenceAddress,
+        createSharedApp(this.#deps, restDialects),
+      )
     } else {
-      await this.#openRest('Inference', settings.inferenceAddress, createInferenceApp(this.#deps))
-      await this.#openRest('Management', settings.managementAddress, createManagementApp(this.#deps))
+      await this.#openRest(
+        'Inference',
+        settings.inferenceAddress,
+        createInferenceApp(this.#deps, restDialects),
+      )
+      await this.#openRest(
+        'Management',
+        settings.managementAddress,
+        createManagementApp(this.#deps, restDialects),
+      )
     }
     if (settings.enableMetricsApi) {
-      await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps))
+      await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps, restDialects))
     }
-    const { inference, management, openInference, triton } = await this.#grpc.listen(
-      await grpcCredentials(settings, (message) => this.#deps.log.warn(message)),
-    )
-    this.listening.push(
-      { name: 'Inference gRPC API', address: hostAndPort(inference) },
-      { name: 'Management gRPC API', address: hostAndPort(management) },
-    )
-    if (openInference !== undefined)
-      this.listening.push({ name: 'Open Inference gRPC API', address: hostAndPort(openInference) })
-    if (triton !== undefined)
-      this.listening.push({ name: 'Open Inference gRPC API (Triton)', address: hostAndPort(triton) })
+    const credentials = await grpcCredentials(settings, (message) => this.#deps.log.warn(message))
+    const bound = await this.#grpc.listen(credentials)
+    for (const [kind, address] of bound) {
+      this.listening.push({ name: GRPC_NAMES[kind], address: hostAndPort(address) })
+    }
   }
 
-  /** New requests are refused from now on; running ones go on. */
+  /** Refuses new requests; running ones continue. */
   beginDrain(): void {
     for (const app of this.#apps) app.beginDrain()
   }
 
-  /** Takes no more connections; resolves when the last has ended. */
+  /** Accepts no more connections; resolves when the last one has ended. */
   async close(): Promise<void> {
     await Promise.all([...this.#rest.map((listener) => listener.close()), this.#grpc.drain()])
   }
@@ -90,7 +111,9 @@ export class Listeners {
     this.listening.push({ name: `${name} REST API`, address: listener.address })
   }
 
-  /** Undefined for http and Unix sockets. All https listeners share one pair. */
+  /**
+   * TLS credentials of an address; undefined for http and Unix sockets. All https listeners share one pair.
+   */
   #tlsFor(address: ListenAddress): Promise<TlsCredentials> | undefined {
     if (address.kind !== 'tcp' || !address.tls) return undefined
     this.#restTls ??= restCredentials(this.#deps.settings, (message) => this.#deps.log.warn(message))

@@ -1,33 +1,39 @@
 import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
+import type { RestDialect } from './dialects/rest-dialect.ts'
+import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 
-/** How the command line starts a server; server.ts provides it as `startServer`. */
+/** Starts a server; implemented by `startServer` in server.ts. */
 export type StartServer = (settings: Settings, options: StartOptions) => Promise<RunningServer>
 
 export interface StartOptions {
   log: Logger
-  /** Where access and metric lines go; absent: nowhere. */
+  /** Files for access log and metrics; absent: neither is written. */
   logFiles?: LogFiles
   /**
-   * What a model of `loadModels` that cannot be registered does: fail the start, or be logged and skipped.
-   * Default: `fail` for a list, `skip` for `all`.
+   * When a model of `loadModels` cannot be registered: fail the start, or log and skip it. Default: `fail`
+   * for a list, `skip` for `all`.
    */
   startupModels?: 'fail' | 'skip'
-  /** Where snapshots go; absent: none are written. */
+  /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
-  /** Aborts when the process is told to stop while it still starts: undo what was done and reject. */
+  /** REST dialects, in the order in which a request is offered to them. Default: all of dialects/index.ts. */
+  restDialects?: readonly RestDialect[]
+  /** gRPC services. Default: all of dialects/index.ts. */
+  grpcDialects?: readonly GrpcDialect[]
+  /** Aborts when the process must stop while it still starts: undo everything and reject. */
   signal?: AbortSignal
 }
 
 export interface RunningServer {
-  /** What listens where, in the order to print: `{ name: 'Inference REST API', address: 'http://127.0.0.1:8080' }`. */
+  /** Listeners in the order to print: `{ name: 'Inference REST API', address: 'http://127.0.0.1:8080' }`. */
   readonly listening: readonly { readonly name: string; readonly address: string }[]
-  /** What the user should know about this start; one line each. */
+  /** Warnings about this start, one line each. */
   readonly warnings: readonly string[]
-  /** Refuses new work, lets running requests finish within the drain timeout, then ends everything. Never rejects. */
+  /** Refuses new requests, gives running ones the drain timeout, then ends everything. Never rejects. */
   close(): Promise<void>
-  /** Ends worker processes and removes files at once, synchronously: the process exits right after it. */
+  /** Kills worker processes and removes files, synchronously, before the process exits. */
   kill(): void
 }

@@ -17,6 +17,7 @@ import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
+import { JobIndex } from './jobs/job-index.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -28,12 +29,13 @@ import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
 import { WorkflowManager } from './workflows/manager.ts'
 
-/** What connections may take to end once their last answer is written. */
+/** Milliseconds that connections get to close after their last answer. */
 const CONNECTION_GRACE_MS = 2000
 
 /**
- * Builds the server and starts it in TorchServe's order: tokens, models, listeners. It does not wait for the workers.
- * @throws ServeError, after everything that was started is stopped again
+ * Builds and starts the server in TorchServe's order: tokens, models, listeners. Does not wait for the
+ * workers.
+ * @throws ServeError, after stopping everything that was started
  */
 export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
   const found = {
@@ -50,7 +52,7 @@ export async function startServer(settings: Settings, options: StartOptions): Pr
   return server
 }
 
-/** A file that cannot be used is said in the log, and no metric of TorchServe is kept, as in TorchServe (spec 8.3). */
+/** An invalid file is logged and the server starts without TorchServe's metrics, as in TorchServe. */
 async function metricsConfig(settings: Settings, log: Logger): Promise<MetricsConfig> {
   try {
     return await readMetricsConfig(settings.metricsConfig)
@@ -60,14 +62,14 @@ async function metricsConfig(settings: Settings, log: Logger): Promise<MetricsCo
   }
 }
 
-/** What was read before the rooms are built. */
+/** Results of reading files, before the rooms are built. */
 interface Found {
   readonly config: MetricsConfig
-  /** What CUDA calls the GPUs. */
+  /** CUDA's identifiers of the GPUs. */
   readonly gpus: readonly string[]
 }
 
-/** All rooms together: the only place that knows each of them. */
+/** Wires the rooms together; the only class that knows all of them. */
 class Server implements RunningServer {
   readonly warnings: string[] = []
   readonly #settings: Settings
@@ -115,6 +117,7 @@ class Server implements RunningServer {
     const common = {
       settings,
       metrics: this.#metrics,
+      jobs: new JobIndex(),
       warn,
       gpuCount: gpus.length,
       gpuUsage: () => gpuUsage(gpus),
@@ -136,7 +139,7 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal }: StartOptions): Promise<void> {
+  async start({ startupModels, signal, restDialects, grpcDialects }: StartOptions): Promise<void> {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -162,6 +165,8 @@ class Server implements RunningServer {
       authorizer: this.#tokens,
       metrics: this.#metrics,
       log: this.#log,
+      restDialects,
+      grpcDialects,
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()
@@ -178,7 +183,7 @@ class Server implements RunningServer {
     this.#models.beginDrain()
     listeners?.beginDrain()
     const closed = listeners?.close()
-    // First: a workflow between two nodes has no job at any model.
+    // Workflows first: between two nodes, a request has no job at any model.
     await this.#workflows.drain(drainTimeout * 1000)
     await this.#models.close(Math.max(0, end - performance.now()), cancelGraceMs)
     await this.#workflows.dispose()
@@ -203,7 +208,7 @@ class Server implements RunningServer {
     this.#tokens?.close()
   }
 
-  /** Removes what servers that were killed could not. */
+  /** Removes files that killed servers left behind. */
   async #sweep(): Promise<void> {
     const { tempDir, modelStore } = this.#settings
     await sweepWorkspaces(tempDir)
@@ -240,7 +245,9 @@ class Server implements RunningServer {
   }
 }
 
-/** Numbers of workers: from initial_worker_port for plain ones, from initial_distribution_port for rank groups (spec 4.5). */
+/**
+ * Worker numbers: from initial_worker_port for plain workers, from initial_distribution_port for rank groups.
+ */
 function workerNumbers(settings: Settings): (ranks: number) => number {
   let plain = settings.initialWorkerPort
   let group = settings.initialDistributionPort

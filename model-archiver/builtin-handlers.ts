@@ -3,9 +3,9 @@ import { packageRoot } from './package-root.ts'
 import { ownValue } from '../common/own-keys.ts'
 
 interface Builtin {
-  /** Below dist. */
+  /** Path below dist. */
   readonly module: string
-  /** What a model-config.yaml would say; the model's own keys win. */
+  /** Defaults for model-config.yaml; the model's own keys override them. */
   readonly config: Readonly<Record<string, unknown>>
 }
 
@@ -14,13 +14,16 @@ const OPENAI: Builtin = {
   config: { asyncCommunication: true },
 }
 
-/** As many requests at once as it has sequences by default. */
+/** Concurrent requests: the handler's default number of sequences. */
 const LLAMA: Builtin = {
   module: 'handlers/gguf/handler.js',
   config: { asyncCommunication: true, maxConcurrency: 4 },
 }
 
-/** Handlers that come with the server: a model names one instead of a file of its own. The second names are those that Seldon's users write. */
+/**
+ * Built-in handlers by name. A model names one instead of a file. The Python-style names are those of
+ * Seldon's runtimes.
+ */
 const BUILTIN: Readonly<Record<string, Builtin>> = {
   'torchserve-ts/openai': OPENAI,
   'mlserver_llm_api.LLMRuntime': OPENAI,
@@ -28,13 +31,13 @@ const BUILTIN: Readonly<Record<string, Builtin>> = {
   'mlserver_llm_local.runtime.Local': LLAMA,
 }
 
-/** The module of a handler that comes with the server; undefined: the name means a file of the model. */
+/** The module of a built-in handler; undefined: the name means a file of the model. */
 export function builtinHandler(name: string | undefined): string | undefined {
   const builtin = find(name)
   return builtin && join(packageRoot(), 'dist', builtin.module)
 }
 
-/** What holds for a model with such a handler if it does not say otherwise. */
+/** Defaults for models with this built-in handler. */
 export function builtinConfig(name: string | undefined): Readonly<Record<string, unknown>> {
   return find(name)?.config ?? {}
 }

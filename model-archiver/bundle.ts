@@ -10,23 +10,23 @@ import { installedPackage, packageNameOf } from './package-names.ts'
 export interface BundleOptions {
   /** Absolute path of the handler, TypeScript or JavaScript. */
   readonly entry: string
-  /** Absolute path of the module to write. Its folder is made if needed. */
+  /** Absolute path of the output module. Its folder is made if needed. */
   readonly outFile: string
-  /** Packages to leave outside, beside the native ones, which are found. */
+  /** Packages to leave outside the bundle, besides the native ones, which are detected. */
   readonly external?: readonly string[]
 }
 
 export interface BundleResult {
-  /** Packages outside the bundle that must be installed where it runs, sorted. torchserve-ts itself is not among them. */
+  /** Packages outside the bundle, sorted; they must be installed where it runs. Excludes torchserve-ts. */
   readonly externals: readonly string[]
   readonly warnings: readonly string[]
 }
 
-/** The server's own package is never bundled: the handler and the worker must share one copy of it. */
+/** Never bundled: the handler and the worker must share one copy of the package. */
 const SELF = 'torchserve-ts'
 const MAX_ATTEMPTS = 10
 
-/** Bundled CommonJS packages ask for `require` and `__dirname`, which ES modules do not have. */
+/** Bundled CommonJS packages need `require` and `__dirname`, which ES modules lack. */
 const COMMONJS_BANNER =
   "import { createRequire as __tsCreateRequire } from 'node:module'; " +
   "import { fileURLToPath as __tsToPath } from 'node:url'; " +
@@ -34,8 +34,8 @@ const COMMONJS_BANNER =
   "const __tsFile = __tsToPath(import.meta.url), __tsFolder = __tsToPath(new URL('.', import.meta.url));"
 
 /**
- * Bundles a handler with everything it imports into one ES module for an archive. Native packages, torchserve-ts and
- * `external` stay imports.
+ * Bundles a handler and everything that it imports into one ES module for an archive. Native packages,
+ * torchserve-ts and `external` stay imports.
  * @throws ServeError INVALID_MODEL when it cannot be bundled
  */
 export async function bundleHandler(options: BundleOptions): Promise<BundleResult> {
@@ -65,8 +65,8 @@ async function bundleOnce(options: BundleOptions, external: readonly string[]): 
 }
 
 /**
- * Makes a handler that stays where it is importable: TypeScript becomes JavaScript and its own files become one module,
- * while every package stays an import. `import.meta.url` and `__dirname` still mean the place of the handler.
+ * Compiles a handler that stays in its folder: TypeScript becomes JavaScript and its own files one module;
+ * every package stays an import. `import.meta.url` and `__dirname` still refer to the handler's folder.
  * @throws ServeError INVALID_MODEL when it cannot be compiled
  */
 export async function compileHandler(entry: string, outFile: string): Promise<void> {
@@ -86,7 +86,7 @@ export async function compileHandler(entry: string, outFile: string): Promise<vo
   })
 }
 
-/** A handler that was bundled here before, as in an archive that is a folder, has the banner already. */
+/** Empty for a handler that was already bundled, as in an unpacked archive: it has the banner. */
 async function bannerFor(entry: string): Promise<{ js?: string }> {
   const source = await readFile(entry, 'utf8').catch(() => '')
   return source.startsWith(COMMONJS_BANNER) ? {} : { js: COMMONJS_BANNER }
@@ -104,7 +104,7 @@ function importedPackages(
   return [...new Set(names)].filter((name) => name !== SELF).sort()
 }
 
-/** Packages whose files the bundler met and could not take in, because they are machine code. */
+/** Packages with files that the bundler cannot include, because they are machine code. */
 function packagesWithAddons(error: unknown): string[] {
   if (!(error instanceof ServeError)) return []
   const names = buildMessages(error).filter(isAddonMessage).map(owner)

@@ -1,4 +1,4 @@
-/** Reads an iterable of chunks by counts of bytes, and no further ahead than the chunk that a read ends in. */
+/** Reads counts of bytes from an iterable of chunks. Reads at most to the end of the chunk that it needs. */
 export class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>
   #rest: Buffer = Buffer.alloc(0)
@@ -7,7 +7,7 @@ export class ByteReader {
     this.#chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** What comes next, at most `bytes` of it (1 or more); undefined at the end. */
+  /** The next bytes, between 1 and `bytes` of them; undefined at the end. */
   async some(bytes: number): Promise<Buffer | undefined> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next()
@@ -19,7 +19,7 @@ export class ByteReader {
     return part
   }
 
-  /** Exactly so many bytes; undefined at the end. @throws Error when it comes before all are there */
+  /** The next `bytes` bytes; undefined at the end. @throws Error at a premature end */
   async exactly(bytes: number): Promise<Buffer | undefined> {
     const first = await this.some(bytes)
     if (first === undefined || first.length === bytes) return first
@@ -28,7 +28,7 @@ export class ByteReader {
     return Buffer.concat(parts)
   }
 
-  /** So many bytes in the pieces that they come in. @throws Error when the end comes before */
+  /** The next `bytes` bytes, in the chunks in which they arrive. @throws Error at a premature end */
   async *each(bytes: number): AsyncGenerator<Buffer, void> {
     for (let left = bytes; left > 0;) {
       const part = await this.some(left)

@@ -1,6 +1,6 @@
 import type { PackResult } from './pack.ts'
 
-/** The items of a flag, divided by commas. */
+/** The items of a comma-separated flag. */
 export function splitList(text: string): string[] {
   return text
     .split(',')
@@ -8,7 +8,7 @@ export function splitList(text: string): string[] {
     .filter((item) => item !== '')
 }
 
-/** Says where the archive is, and what its user should know. */
+/** Prints the archive's path and notes for its user. */
 export function reportPacked({ path, externals, warnings }: PackResult): void {
   for (const warning of warnings) console.error(`warning: ${oneLine(warning)}`)
   console.log(`Wrote ${path}`)
@@ -16,7 +16,7 @@ export function reportPacked({ path, externals, warnings }: PackResult): void {
     console.log(`Not in the archive, to be installed where it is served: ${externals.join(', ')}`)
 }
 
-/** Every mistake is one line on stderr and exit code 1. */
+/** Reports every error as one line on stderr and exit code 1. */
 export async function runCommand(run: () => Promise<void>): Promise<void> {
   try {
     await run()

@@ -5,28 +5,28 @@ import { entryNameProblem, shownName } from './entry-names.ts'
 import { expandGlob, isGlob } from './glob.ts'
 import { DEFAULT_UNPACK_LIMITS } from './unpack-limits.ts'
 
-/** One file of an archive to be written. */
+/** One file of an archive to write. */
 export interface ArchiveFile {
-  /** Name in the archive, with `/` between its parts. */
+  /** Name in the archive, with `/` as separator. */
   readonly name: string
-  /** The file to copy, or the content itself. */
+  /** Path of the file to copy, or its content. */
   readonly source: string | Buffer
   readonly executable: boolean
 }
 
 const MAX_DEPTH = 32
-/** Folders that are never packed, hidden ones apart. */
+/** Folders that are never packed, besides hidden ones. */
 const LEFT_OUT = new Set(['__MACOSX', '__pycache__'])
 
-/** Collects the files of an archive. What it accepts, unpacking accepts: safe names, none twice. */
+/** Collects the files of an archive under the rules for unpacking: safe names, no duplicates. */
 export class ArchiveContents {
-  /** What went on although it may be a mistake. */
+  /** Possible mistakes that did not stop packing. */
   readonly warnings: string[] = []
   readonly #files = new Map<string, ArchiveFile>()
   readonly #folders = new Set<string>()
   readonly #reserved: string
 
-  /** `reserved`: the folder of the manifest. */
+  /** `reserved`: folder of the manifest. */
   constructor(reserved: 'MAR-INF' | 'WAR-INF' = 'MAR-INF') {
     this.#reserved = reserved
   }
@@ -37,9 +37,9 @@ export class ArchiveContents {
   }
 
   /**
-   * Puts a file into the root of the archive.
-   * @param flag names the command line's flag in the message
-   * @param name default: its own
+   * Adds a file to the root of the archive.
+   * @param flag command-line flag to name in errors
+   * @param name default: the file's own name
    * @returns its name in the archive
    */
   async addFile(path: string, flag: string, name = basename(path)): Promise<string> {
@@ -54,8 +54,9 @@ export class ArchiveContents {
   }
 
   /**
-   * Files, patterns and folders; of a folder its content goes into the root, without caches and hidden folders.
-   * @returns the names that this made in the root of the archive, sorted
+   * Adds files, patterns and folders. A folder's content goes into the root, without caches and hidden
+   * folders.
+   * @returns the names that this created in the root of the archive, sorted
    */
   async addExtraFiles(patterns: readonly string[], flag: string): Promise<string[]> {
     const names: string[] = []
@@ -77,7 +78,8 @@ export class ArchiveContents {
   }
 
   async #addFolder(folder: string, prefix: string, flag: string, depth: number): Promise<void> {
-    if (depth > MAX_DEPTH) throw mistake(`${flag}: ${folder} is nested too deeply; does a link lead back?`)
+    if (depth > MAX_DEPTH)
+      throw mistake(`${flag}: ${folder} is nested too deeply, possibly because of a cyclic link`)
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
       const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true
@@ -92,7 +94,7 @@ export class ArchiveContents {
     if (problem !== undefined) throw mistake(`File ${shownName(file.name)} cannot be packed: ${problem}.`)
     const key = foldedName(file.name)
     if (key.split('/')[0] === this.#reserved.toLowerCase())
-      throw mistake(`File ${file.name} cannot be packed: ${this.#reserved} belongs to the archiver.`)
+      throw mistake(`File ${file.name} cannot be packed: ${this.#reserved} is reserved.`)
     const earlier = this.#files.get(key)
     if (earlier !== undefined && earlier.source !== file.source)
       throw mistake(
@@ -103,16 +105,16 @@ export class ArchiveContents {
       this.#folders.add(key.slice(0, at))
     const { maxFiles } = DEFAULT_UNPACK_LIMITS
     if (this.#files.size + this.#folders.size > maxFiles)
-      throw mistake(`The archive would have more than ${maxFiles} files and folders.`)
+      throw mistake(`The archive must have at most ${maxFiles} files and folders.`)
   }
 }
 
-/** The same for names that a disk may take for one. */
+/** Folds names that a case-insensitive disk treats as equal. */
 function foldedName(name: string): string {
   return name.normalize('NFC').toLowerCase()
 }
 
-/** A mistake of whoever packs. */
+/** An error of the archive's author. */
 export function mistake(message: string): ServeError {
   return new ServeError('INVALID_ARGUMENT', message)
 }

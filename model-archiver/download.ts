@@ -13,24 +13,26 @@ import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
 export interface DownloadLimits {
-  /** Default 20 GiB. */
+  /** Maximum size in bytes. Default 20 GiB. */
   readonly maxBytes?: number
-  /** For the whole download, redirects included. Default an hour. */
+  /** Milliseconds for the whole download, redirects included. Default one hour. */
   readonly timeoutMs?: number
-  /** Without a byte, or an answer. Default a minute. */
+  /** Milliseconds without an answer or a byte. Default one minute. */
   readonly idleMs?: number
-  /** Whether loopback and private addresses may be asked. Default false. */
+  /** Whether loopback and private addresses are allowed. Default false. */
   readonly allowPrivate?: boolean
-  /** Sign the request for S3 with the keys of the environment (spec 1.8). Default false. */
+  /**
+   * Whether to sign the request for S3 with the environment's keys (TorchServe's s3_sse_kms). Default false.
+   */
   readonly s3SseKms?: boolean
-  /** Origins beside S3's own that get a signature (key s3_signing_hosts). Default: none. */
+  /** Origins besides those of S3 that get a signature (key s3_signing_hosts). Default: none. */
   readonly s3SigningHosts?: readonly string[]
-  /** Calls the download off. */
+  /** Cancels the download. */
   readonly signal?: AbortSignal
 }
 
 export interface DownloadOptions extends DownloadLimits {
-  /** Asked for the URL and for every redirect on the way. */
+  /** Called for the URL and for every redirect. */
   readonly isAllowed: (url: string) => boolean
 }
 
@@ -39,17 +41,18 @@ const MAX_BYTES = 20 * 1024 ** 3
 const TIMEOUT_MS = 3_600_000
 const IDLE_MS = 60_000
 const PART = /^\.download-[0-9a-f]{16}\.part$/
-/** A download that still goes on was written to more recently. */
+/** An active download writes more often than this, in milliseconds. */
 const STALE_MS = 10 * 60_000
 
-/** Targets of the downloads that go on in this process: of two for one file the second fails at once. */
+/** Targets of active downloads; a second download of the same file fails at once. */
 const underWay = new Set<string>()
 
 /**
- * Streams an archive into the store under the last part of its URL. The file appears there whole or not at all, and never
+ * Streams an archive into the store under the last segment of its URL. Creates the file atomically and never
  * replaces another.
  * @returns its absolute path
- * @throws ServeError MODEL_NOT_FOUND for a URL that is not allowed, DOWNLOAD_FAILED, INTERNAL when the file exists or cannot be saved
+ * @throws ServeError MODEL_NOT_FOUND for a URL that is not allowed, DOWNLOAD_FAILED, INTERNAL when the file
+ *   exists or cannot be saved
  */
 export async function downloadArchive(url: string, store: string, options: DownloadOptions): Promise<string> {
   const target = join(store, fileNameOf(url))
@@ -75,7 +78,7 @@ export async function downloadArchive(url: string, store: string, options: Downl
   }
 }
 
-/** Removes what downloads of a server that was killed left in a store. Never rejects. */
+/** Removes partial downloads of killed servers from a store. Never rejects. */
 export async function sweepDownloads(store: string): Promise<void> {
   for (const name of await readdir(store).catch(() => [])) {
     if (!PART.test(name)) continue
@@ -85,7 +88,7 @@ export async function sweepDownloads(store: string): Promise<void> {
   }
 }
 
-/** Aborts when the time of the download is over, or somebody calls it off. */
+/** Aborts when the download's time is over or its caller cancels it. */
 class TimeLimit {
   readonly #controller = new AbortController()
   readonly #timer: NodeJS.Timeout
@@ -104,7 +107,7 @@ class TimeLimit {
     return this.#controller.signal
   }
 
-  /** Why the download ended, when it was this that ended it. */
+  /** Why it ended the download; undefined if it did not. */
   get reason(): ServeError | undefined {
     return this.signal.aborted ? (this.signal.reason as ServeError) : undefined
   }
@@ -120,8 +123,8 @@ class TimeLimit {
 }
 
 /**
- * The name that an archive gets in the store. Only an archive's ending passes: a file of any other kind could be one that a start of the
- * server reads (settings.json, model-settings.json).
+ * The name that an archive gets in the store. Only an archive's ending passes: any other file could be one
+ * that the server reads when it starts (settings.json, model-settings.json).
  */
 function fileNameOf(url: string): string {
   const path = URL.canParse(url) ? new URL(url).pathname : ''
@@ -179,7 +182,7 @@ function checkLength(url: string, response: IncomingMessage, maxBytes = MAX_BYTE
   throw tooLarge(url, maxBytes)
 }
 
-/** S3 sends a client on to the region of a bucket; nobody else gets a signature. */
+/** S3 redirects to a bucket's region; no other service gets a signature. */
 function isSameService(first: URL, at: URL): boolean {
   return at.host === first.host || (isS3Host(at.hostname) && isS3Host(first.hostname))
 }
@@ -232,7 +235,7 @@ async function save(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    // Opened before anything can go wrong: a stream that still opens its file when it is destroyed makes it after it was removed.
+    // Opened first: a stream destroyed while it opens its file would create the file after its removal.
     const file = await open(path, 'wx')
     try {
       await pipeline(content, file.createWriteStream(), { signal })
@@ -244,7 +247,7 @@ async function save(
   }
 }
 
-/** A hard link, unlike a rename, fails when somebody else was faster. */
+/** A hard link, unlike a rename, fails if the target exists by now. */
 async function publish(url: string, from: string, target: string): Promise<void> {
   try {
     await link(from, target)
@@ -253,7 +256,7 @@ async function publish(url: string, from: string, target: string): Promise<void>
   }
 }
 
-/** The refusal of a URL that is not allowed (spec 1.3). */
+/** The error for a URL that is not allowed. */
 export function notAllowed(url: string): ServeError {
   return new ServeError('MODEL_NOT_FOUND', `Given URL ${redactUrl(url)} does not match any allowed URL(s)`)
 }

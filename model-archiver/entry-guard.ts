@@ -3,12 +3,15 @@ import { entryNameProblem, shownName } from './entry-names.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
 
 /**
- * Decides entry by entry whether an archive may be unpacked: safe names, no file twice (names that differ only by letter
- * case are the same), no more files or bytes than the limits.
+ * Decides for each entry whether it may be unpacked: safe names, no duplicates (ignoring letter case), and no
+ * more files or bytes than the limits.
  */
 export class EntryGuard {
   readonly #budget: UnpackBudget
-  /** Folded path -> how it was spelled, and whether it is a file. Folders that were only implied are here too. */
+  /**
+   * Folded path -> its spelling, and whether it is a file. Includes folders that only appear in names of
+   * entries.
+   */
   readonly #seen = new Map<string, { spelled: string; file: boolean }>()
   #entries = 0
 
@@ -17,9 +20,9 @@ export class EntryGuard {
   }
 
   /**
-   * Lets an entry in.
-   * @param bytes the size that the archive declares for it
-   * @throws ServeError INVALID_ARCHIVE that names the entry, or the limit that was passed
+   * Admits an entry.
+   * @param bytes size that the archive declares for it
+   * @throws ServeError INVALID_ARCHIVE with the entry or the exceeded limit
    */
   admit(name: string, kind: 'file' | 'folder', bytes: number): void {
     const problem = entryNameProblem(name)
@@ -44,7 +47,7 @@ export class EntryGuard {
   }
 }
 
-/** The one shape of refusal: `Archive entry "x" is refused: <problem>.` */
+/** The format of every refusal: `Archive entry "x" is refused: <problem>.` */
 export function refusedEntry(name: string, problem: string): ServeError {
   return new ServeError('INVALID_ARCHIVE', `Archive entry ${shownName(name)} is refused: ${problem}.`)
 }

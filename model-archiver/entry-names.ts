@@ -1,19 +1,19 @@
 /**
- * Which names an archive may use. A name that passes stays inside the folder it is unpacked into, on every platform,
- * and means the same file on a disk that tells letter case apart and on one that does not.
+ * Names allowed in archives. Such a name stays inside the folder it is unpacked into, on every platform, and
+ * means the same file on case-sensitive and case-insensitive disks.
  */
 
 const MAX_NAME_BYTES = 1024
 const MAX_PART_BYTES = 255
 const MAX_DEPTH = 64
 
-/** Names that Windows keeps for devices, with any extension. */
+/** Device names of Windows, with any extension. */
 const DEVICE = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?$/i
 const CONTROL = /[\u0000-\u001f\u007f]/
 
 /**
- * Why an entry of that name is refused, as the end of a sentence, or undefined when the name is safe.
- * @param name as in the archive, with `/` between its parts; a trailing `/` (a folder) is allowed
+ * Why an entry's name is refused, as the end of a sentence; undefined when it is safe.
+ * @param name as in the archive, with `/` as separator; a trailing `/` marks a folder
  */
 export function entryNameProblem(name: string): string | undefined {
   if (name === '') return 'the name is empty'
@@ -44,7 +44,7 @@ function partProblem(part: string): string | undefined {
   return undefined
 }
 
-/** The name as it may stand in a message: quoted, without control characters, not endless. */
+/** A name for messages: quoted, without control characters, of limited length. */
 export function shownName(name: string): string {
   return JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name)
 }

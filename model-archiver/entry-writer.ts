@@ -2,7 +2,10 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { UnpackBudget } from './unpack-budget.ts'
 
-/** Writes admitted entries under one folder. Never follows or overwrites what is there: every file is created anew. */
+/**
+ * Writes admitted entries below one folder. Creates every file anew: never follows or overwrites existing
+ * ones.
+ */
 export class EntryWriter {
   readonly #root: string
   readonly #budget: UnpackBudget
@@ -13,7 +16,7 @@ export class EntryWriter {
     this.#budget = budget
   }
 
-  /** Makes a folder and those above it one by one: `recursive` would make the root again that somebody is removing. */
+  /** Makes missing folders one by one: `recursive` would recreate a root that is being removed. */
   async folder(name: string): Promise<void> {
     const parts = name.replace(/\/$/, '').split('/')
     for (let depth = 1; depth <= parts.length; depth++) {
@@ -25,8 +28,9 @@ export class EntryWriter {
   }
 
   /**
-   * @param mode as in the archive; of it only "may be executed" is kept
-   * @param bytes as the archive declares them; `content` holds no more
+   * Writes a file.
+   * @param mode as in the archive; only its executable bits are kept
+   * @param bytes as the archive declares them; `content` has no more
    */
   async file(name: string, mode: number, bytes: number, content: AsyncIterable<Uint8Array>): Promise<void> {
     const slash = name.lastIndexOf('/')

@@ -6,14 +6,17 @@ import { setOwn } from '../common/own-keys.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Keys of a model-settings.json that variables may stand in for, and those of its `parameters`. */
+/** Keys of model-settings.json that variables can set, and those of its `parameters`. */
 const KEYS = [
   ...['name', 'implementation', 'platform', 'versions', 'inputs', 'outputs'],
   ...['max_batch_size', 'max_batch_time'],
 ]
 const PARAMETERS = ['uri', 'version', 'content_type', 'format', 'extra']
 
-/** What variables MLSERVER_MODEL_<KEY> say (spec 3.6), whatever their case; lists, objects and numbers are JSON. */
+/**
+ * Values of MLSERVER_MODEL_<KEY> variables, in any letter case, as in MLServer's documentation ("Model
+ * settings"). Lists, objects and numbers are JSON.
+ */
 export function modelVariables(env: Environment): {
   file: Record<string, unknown>
   parameters: Record<string, unknown>
@@ -30,8 +33,8 @@ export function modelVariables(env: Environment): {
 }
 
 /**
- * The folder of the model that only variables describe: they name an implementation, and a local URI (a folder, or a file in it) or MLSERVER_MODELS_DIR says where.
- * Undefined: there is no such model.
+ * Folder of the model that only variables describe: they name an implementation, and a local URI (folder, or
+ * file in it) or MLSERVER_MODELS_DIR. Undefined: no such model.
  */
 export function environmentFolder(env: Environment): string | undefined {
   const { file, parameters } = modelVariables(env)

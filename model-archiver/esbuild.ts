@@ -7,8 +7,8 @@ type Result = BuildResult<{ metafile: true }>
 let running = 0
 
 /**
- * Runs esbuild, which is loaded here and only here, and ends its process when nobody uses it any more.
- * @throws ServeError INVALID_MODEL with the first mistake in one line; its cause is the BuildFailure
+ * Runs esbuild, loaded on demand, and stops its process when nobody uses it.
+ * @throws ServeError INVALID_MODEL with the first error in one line; its cause is the BuildFailure
  */
 export async function runEsbuild(entry: string, outFile: string, options: BuildOptions): Promise<Result> {
   running += 1
@@ -36,7 +36,7 @@ function common(entry: string, outFile: string): BuildOptions {
   }
 }
 
-/** The messages of a failed build; empty for any other error. */
+/** Messages of a failed build; empty for other errors. */
 export function buildMessages(error: unknown): readonly Message[] {
   const cause = error instanceof ServeError ? error.cause : error
   return (cause as Partial<BuildFailure> | undefined)?.errors ?? []

@@ -6,9 +6,9 @@ const doomed = new Set<string>()
 let watching = false
 
 /**
- * Sees that a file or folder does not outlive this process, however the process is told to exit. (One that is killed removes nothing:
- * the next start sweeps.)
- * @returns what takes that back, once somebody else has removed it or it shall stay
+ * Removes a file or folder when this process exits for any reason but a kill, after which the next start
+ * removes it.
+ * @returns a function that cancels this, for a path that was removed or must stay
  */
 export function removeAtExit(path: string): () => void {
   if (!watching) process.once('exit', removeAll)
@@ -17,7 +17,7 @@ export function removeAtExit(path: string): () => void {
   return () => void doomed.delete(path)
 }
 
-/** Under another name first: a thread that still writes below the old one finds nothing there any more. */
+/** Renamed first, so that a thread that still writes cannot recreate files below the old name. */
 function removeAll(): void {
   for (const path of doomed) {
     const aside = join(dirname(path), randomBytes(16).toString('hex'))
@@ -25,7 +25,7 @@ function removeAll(): void {
       renameSync(path, aside)
       rmSync(aside, { recursive: true, force: true, maxRetries: 3 })
     } catch {
-      // It is gone, or cannot be removed; nobody is left to be told.
+      // Already removed, or not removable; no way left to report it.
     }
   }
 }

@@ -3,8 +3,8 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * The paths that a pattern of the command line means: `*`, `?` and `[a-z]` within one part of a path, as in Python's glob, which
- * torch-model-archiver uses. A pattern without these, or one that exists as it stands, means itself. Sorted.
+ * Paths that match a pattern of the command line, sorted. `*`, `?` and `[a-z]` match within one path segment,
+ * as in Python's glob, which torch-model-archiver uses. A path that exists matches only itself.
  */
 export async function expandGlob(pattern: string): Promise<string[]> {
   if (!isGlob(pattern) || existsSync(pattern)) return existsSync(pattern) ? [pattern] : []
@@ -27,7 +27,7 @@ async function matches(folder: string, part: string): Promise<string[]> {
     .map((name) => join(folder, name))
 }
 
-/** Whether the text is a pattern and not just a path. */
+/** Whether the text contains pattern characters. */
 export function isGlob(text: string): boolean {
   return /[*?[]/.test(text)
 }

@@ -1,18 +1,18 @@
 import { existsSync, statSync } from 'node:fs'
 import { join, sep } from 'node:path'
 
-/** A handler as the manifest and the archiver's flag name it: `file[.ext][:export]`. */
+/** A handler in a manifest or on the command line: `file[.ext][:export]`. */
 export interface HandlerEntry {
-  /** The file, with or without its ending. */
+  /** The file, with or without its extension. */
   readonly file: string
-  /** What of the module is the handler; absent: the worker looks for it. */
+  /** The export that is the handler; absent: the worker finds it. */
   readonly export?: string
 }
 
-/** Endings of JavaScript and TypeScript modules, in the order in which they are tried. */
+/** Extensions of JavaScript and TypeScript modules, in the order of lookup. */
 const SCRIPT_ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.cjs', '.cts'] as const
 
-/** Splits `handler.ts:Story`. A colon before anything but an identifier (a Windows drive) belongs to the path. */
+/** Splits `handler.ts:Story`. A colon that no identifier follows (a Windows drive) belongs to the path. */
 export function parseHandlerEntry(text: string): HandlerEntry {
   const found = /^(.+):([A-Za-z_$][\w$]*)$/.exec(text)
   return found === null ? { file: text } : { file: found[1]!, export: found[2]! }
@@ -26,7 +26,10 @@ export function isScript(file: string): boolean {
   return /\.[mc]?[tj]s$/.test(file)
 }
 
-/** A file in `folder` by its name, or by its name and one of the script endings. Names that lead out of `folder` find nothing. */
+/**
+ * Finds a file in `folder` by name, with or without a script extension. Ignores names that lead out of
+ * `folder`.
+ */
 export function findScript(folder: string, file: string): string | undefined {
   const path = inside(folder, file)
   if (path === undefined) return undefined
@@ -34,7 +37,7 @@ export function findScript(folder: string, file: string): string | undefined {
   return SCRIPT_ENDINGS.map((ending) => path + ending).find(isFile)
 }
 
-/** `folder/name`, or undefined when the name leads out of the folder. */
+/** `folder/name`; undefined if the name leads out of the folder. */
 export function inside(folder: string, name: string): string | undefined {
   const path = join(folder, name)
   return name !== '' && !name.includes('\0') && path.startsWith(folder + sep) ? path : undefined

@@ -6,24 +6,24 @@ import { isPublicAddress } from './public-address.ts'
 
 export interface GetOptions {
   readonly headers: Readonly<Record<string, string>>
-  /** Whether loopback and private addresses may be asked. */
+  /** Whether loopback and private addresses are allowed. */
   readonly allowPrivate: boolean
-  /** Longest wait for the next byte. */
+  /** Milliseconds without a byte until the request fails. */
   readonly idleMs: number
   readonly signal: AbortSignal
 }
 
 /**
- * One GET; redirects are answers like others. The address is checked where the connection is made, so that a name that changes its
- * address between check and use gains nothing.
- * @throws Error of the network, or that says which address is refused
+ * Sends one GET; redirects are returned. Checks the address when connecting, so that a DNS name cannot change
+ * its address between check and use.
+ * @throws Error of the network, or one that names the refused address
  */
 export function httpGet(
   url: URL,
   { headers, allowPrivate, idleMs, signal }: GetOptions,
 ): Promise<IncomingMessage> {
   const options: RequestOptions = {
-    // A decoded body would not be the file, and its length could not be trusted.
+    // A compressed body would not be the file, and its length would be unknown.
     headers: { 'accept-encoding': 'identity', 'user-agent': 'torchserve-ts', ...headers },
     agent: false,
     timeout: idleMs,
@@ -32,10 +32,10 @@ export function httpGet(
   }
   return new Promise((resolve, reject) => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
-    // A literal address is connected to without a look-up.
+    // Literal addresses skip the DNS lookup, where other addresses are checked.
     if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw refused(host)
     const request = (url.protocol === 'https:' ? getHttps : getHttp)(url, options, resolve)
-    request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} s`)))
+    request.on('timeout', () => request.destroy(new Error(`no data arrived for ${idleMs / 1000} s`)))
     request.on('error', reject)
   })
 }
@@ -52,6 +52,6 @@ const publicLookup: LookupFunction = (host, options, done) => {
 
 function refused(address: string): Error {
   return new Error(
-    `${address} is a loopback or private address; set allowed_urls, or allow_private_urls=true, if it may be asked`,
+    `${address} is a loopback or private address; set allowed_urls or allow_private_urls=true to allow it`,
   )
 }

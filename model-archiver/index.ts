@@ -5,18 +5,23 @@
  * ```ts
  * import { generateModelArchive } from 'torchserve-ts/archiver'
  *
- * await generateModelArchive({ modelName: 'story', version: '1.0', handler: 'handler.ts', exportPath: 'model_store' })
+ * await generateModelArchive({
+ *   modelName: 'story',
+ *   version: '1.0',
+ *   handler: 'handler.ts',
+ *   exportPath: 'model_store',
+ * })
  * ```
  */
 import { createArchive, type ArchiveOptions } from './pack.ts'
 
-/** What torch-model-archiver's flags say, as TorchServe's class of that name. */
+/** Options of torch-model-archiver, as TorchServe's class of that name. */
 export type ModelArchiverConfig = ArchiveOptions
 
 /**
  * Packs a handler and a model's files into an archive.
- * @returns the absolute path of it
- * @throws ServeError INVALID_ARGUMENT for a mistake in the options, INVALID_MODEL for a handler that cannot be bundled
+ * @returns its absolute path
+ * @throws ServeError INVALID_ARGUMENT for invalid options, INVALID_MODEL for a handler that cannot be bundled
  */
 export function generateModelArchive(config: ModelArchiverConfig): Promise<string> {
   return createArchive(config)

@@ -6,30 +6,31 @@ import { redactUrl } from '../common/redact.ts'
 import { downloadArchive, type DownloadLimits, notAllowed } from './download.ts'
 
 export interface LocateOptions {
-  /** Absolute folder of the model store. */
+  /** Absolute path of the model store. */
   readonly modelStore: string | undefined
-  /** Regular expressions; one must match the whole URL. */
+  /** One of these must match the whole URL. */
   readonly allowedUrls: readonly RegExp[]
   readonly download?: DownloadLimits
-  /** The operator wrote it (command line, configuration): any local path is good. Default false. */
+  /** Whether the operator gave the location, so that every local path is allowed. Default false. */
   readonly trusted?: boolean
 }
 
 export interface LocatedModel {
   /** Absolute path of an archive file or of a folder. */
   readonly path: string
-  /** Whether it was downloaded into the store just now. */
+  /** Whether it was just downloaded into the store. */
   readonly downloaded: boolean
 }
 
 const MAX_URL = 8192
 
 /**
- * Finds what the `url` of a register request means (spec 6.2): an http(s) URL is downloaded into the store; a file:// URL or a path is used where it
- * is; a name is a file or folder of the store.
+ * Finds the model at the `url` of a register request: downloads http(s) URLs into the store, uses file://
+ * URLs and paths in place, and looks up names in the store.
  *
- * Unlike TorchServe a local path outside the store is refused unless `allowedUrls` matches it as a file:// URL or it is `trusted`.
- * @throws ServeError with the messages of spec 1.3: MODEL_NOT_FOUND, DOWNLOAD_FAILED, INTERNAL
+ * Unlike TorchServe, refuses a local path outside the store unless `allowedUrls` matches it as a file:// URL
+ * or `trusted` is set.
+ * @throws ServeError with TorchServe's messages: MODEL_NOT_FOUND, DOWNLOAD_FAILED, INTERNAL
  */
 export async function locateModel(url: string, options: LocateOptions): Promise<LocatedModel> {
   if (url === '') throw new ServeError('MODEL_NOT_FOUND', 'empty url')
@@ -59,7 +60,7 @@ async function localFile(url: string, path: string, options: LocateOptions): Pro
   return path
 }
 
-/** As in TorchServe only the last part of a path counts: it is looked for in the store. */
+/** As in TorchServe, looks in the store for the last segment of a path. */
 async function storedModel(url: string, options: LocateOptions): Promise<string> {
   const name = basename(url.replace(/\\/g, '/'))
   const path = join(configuredStore(options), name)

@@ -13,12 +13,12 @@ const modelSchema = z.looseObject(
       .union([z.string().min(1), z.number()], 'Model version is not defined.')
       .transform((version) => String(version))
       .refine(isName, { error: ({ input }) => nameProblem('Model version', String(input)) }),
-    /** `file[.ext][:export]`, or the name of one of TorchServe's own Python handlers. */
+    /** `file[.ext][:export]`, or the name of one of TorchServe's Python handlers. */
     handler: z.string().optional(),
     serializedFile: z.string().optional(),
     modelFile: z.string().optional(),
     requirementsFile: z.string().optional(),
-    /** The model's settings, usually model-config.yaml. */
+    /** File with the model's settings, usually model-config.yaml. */
     configFile: z.string().optional(),
     extraFiles: z.union([z.string(), z.array(z.string())]).optional(),
     extensions: z.record(z.string(), z.unknown()).optional(),
@@ -35,10 +35,10 @@ const manifestSchema = z.looseObject({
   archiverVersion: z.string().optional(),
 })
 
-/** What a model archive says about itself (spec 6.1). Keys that are not known are kept. */
+/** Content of MAR-INF/MANIFEST.json (TorchServe's model-archiver/README.md). Keeps unknown keys. */
 export type Manifest = z.infer<typeof manifestSchema>
 
-/** What must be there; their messages are TorchServe's (spec 1.3) and stand alone. */
+/** Required fields; their messages are TorchServe's and appear alone. */
 const REQUIRED = ['model', 'model.modelName', 'model.modelVersion', 'runtime']
 
 /**
@@ -51,7 +51,9 @@ export function checkManifest(value: unknown): Manifest {
   const { path, message } = result.error.issues[0]!
   const field = path.join('.')
   if (REQUIRED.includes(field)) throw invalid(message)
-  throw invalid(`Manifest file is invalid: ${field === '' ? 'it is no object' : `${field}: ${message}`}.`)
+  throw invalid(
+    `Manifest file is invalid: ${field === '' ? 'it must be an object' : `${field}: ${message}`}.`,
+  )
 }
 
 function invalid(message: string): ServeError {

@@ -5,7 +5,7 @@ import type { Manifest } from './manifest-schema.ts'
 import { modelFolder } from './model-folder.ts'
 import { DEFAULT_UNPACK_LIMITS } from './unpack-limits.ts'
 
-/** Where the manifest stands in an archive. */
+/** Path of the manifest in an archive. */
 export const MANIFEST_PATH = 'MAR-INF/MANIFEST.json'
 
 const MAX_MANIFEST_BYTES = 1024 * 1024
@@ -19,11 +19,11 @@ export async function readManifest(modelDir: string): Promise<Manifest | undefin
 }
 
 /**
- * The manifest of a model in a store, without unpacking it; undefined when it has none, and of a compressed tar, which would have to be read from its
- * beginning.
- * @param path of a folder or of an archive
- * @param maxFiles entries of an archive that is looked into; one that has more counts as one without a manifest
- * @throws ServeError INVALID_MODEL; errors of yauzl and of the file system as they are
+ * The manifest of a model in a store, read without unpacking; undefined when it has none, and for compressed
+ * tar archives, which allow no random access.
+ * @param path of a folder or an archive
+ * @param maxFiles maximum entries of an archive; one with more counts as one without a manifest
+ * @throws ServeError INVALID_MODEL; errors of yauzl and of the file system
  */
 export async function storedManifest(
   path: string,
@@ -37,17 +37,17 @@ export async function storedManifest(
 
 async function manifestOf(text: string | undefined): Promise<Manifest | undefined> {
   if (text === undefined) return undefined
-  // Loaded when the first manifest comes: a server of plain folders starts faster without zod.
+  // Loads zod on demand: a server of plain folders starts faster without it.
   const { checkManifest } = await import('./manifest-schema.ts')
   return checkManifest(parseJson(text))
 }
 
-/** The whole text of a file; undefined when there is no such file. A file over the limit is refused unread. */
+/** The text of a file; undefined when it does not exist. Refuses a larger file without reading it. */
 export async function readSmallFile(path: string, maxBytes: number): Promise<string | undefined> {
   const stats = await stat(path).catch(() => undefined)
   if (stats === undefined) return undefined
-  if (!stats.isFile()) throw invalid(`${basename(path)} is not a file.`)
-  if (stats.size > maxBytes) throw invalid(`${basename(path)} is larger than ${maxBytes} bytes.`)
+  if (!stats.isFile()) throw invalid(`${basename(path)} must be a file.`)
+  if (stats.size > maxBytes) throw invalid(`${basename(path)} must have at most ${maxBytes} bytes.`)
   return readFile(path, 'utf8')
 }
 

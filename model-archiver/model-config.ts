@@ -3,15 +3,15 @@ import { isObject } from '../common/json.ts'
 import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 
-/** The name that is looked for when the manifest names no config file. */
+/** Default name of the config file. */
 const DEFAULT_CONFIG_FILE = 'model-config.yaml'
 
 const MAX_CONFIG_BYTES = 1024 * 1024
 
 /**
- * The model's own settings (spec 5.2) as they stand in its YAML file; `{}` when there is none.
- * @param configFile as the manifest names it; absent: model-config.yaml, which may be missing
- * @throws ServeError INVALID_MODEL when a named file is missing, or the file holds no mapping
+ * The content of a model's YAML file, TorchServe's model-config.yaml; `{}` when there is none.
+ * @param configFile the manifest's name for it; absent: model-config.yaml, which may be missing
+ * @throws ServeError INVALID_MODEL when a named file is missing, or the file is not a mapping
  */
 export async function readModelConfig(
   modelDir: string,
@@ -19,10 +19,10 @@ export async function readModelConfig(
 ): Promise<Record<string, unknown>> {
   const name = configFile ?? DEFAULT_CONFIG_FILE
   const path = inside(modelDir, name)
-  if (path === undefined) throw invalid(name, 'it lies outside the model')
+  if (path === undefined) throw invalid(name, 'it must be inside the model')
   const text = await readSmallFile(path, MAX_CONFIG_BYTES)
   if (text === undefined && configFile === undefined) return {}
-  if (text === undefined) throw invalid(name, 'the manifest names it, but it is missing')
+  if (text === undefined) throw invalid(name, 'the file does not exist')
   return mapping(name, text, (await import('yaml')).parse)
 }
 
@@ -35,7 +35,7 @@ function mapping(name: string, text: string, parse: (text: string) => unknown): 
   }
   if (value === null || value === undefined) return {}
   if (isObject(value)) return value
-  throw invalid(name, 'it is no mapping of keys')
+  throw invalid(name, 'it must be a map')
 }
 
 function invalid(name: string, reason: string): ServeError {

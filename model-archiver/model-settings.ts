@@ -7,27 +7,27 @@ import { findScript } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 import { ARCHIVE_SUFFIX } from './model-name.ts'
 
-/** MLServer's file about a model, in the model's folder (spec 3.6). */
+/** MLServer's model settings (MLServer's documentation, "Model settings"), in the model's folder. */
 export const MODEL_SETTINGS = 'model-settings.json'
 
 const MAX_BYTES = 1024 * 1024
 
-/** What it says, in the terms of this server. */
+/** Its content, translated for this server. */
 export interface ModelSettingsFile {
   /** Absent: the folder's name. */
   readonly name: string | undefined
   /** parameters.version */
   readonly version: string | undefined
-  /** As the file names it: see `implementationHandler`. */
+  /** As in the file; see `implementationHandler`. */
   readonly implementation: string | undefined
-  /** What it means as keys of model-config.yaml, whose own keys win. */
+  /** As keys of model-config.yaml, which itself overrides them. */
   readonly config: Record<string, unknown>
 }
 
 /**
- * Reads the model-settings.json of a folder; undefined: there is none. Variables MLSERVER_MODEL_<KEY> stand in for what the file leaves out, and for the
- * whole file of the one folder that they name themselves (environment-model.ts).
- * @param location as the model was found, if its files lie in another folder
+ * Reads the model-settings.json of a folder; undefined: there is none. MLSERVER_MODEL_<KEY> variables fill in
+ * what the file omits. In the folder that they name themselves they replace the file (environment-model.ts).
+ * @param location path of the model, if its files are in another folder
  * @throws ServeError INVALID_MODEL
  */
 export async function readModelSettings(
@@ -52,20 +52,23 @@ export async function readModelSettings(
   }
 }
 
-/** The name of the model at `location`: the file's own, else the folder's; a folder may be called like its version, then the one above has the name. */
+/**
+ * The name of the model at `location`: the file's `name`, else the folder's. A folder named like the version
+ * takes the name of its parent.
+ */
 export function settingsName(location: string, { name, version }: ModelSettingsFile): string {
   const own = basename(location).replace(ARCHIVE_SUFFIX, '')
   return name ?? (own === version ? basename(dirname(location)) : own)
 }
 
-/** Null and an empty text leave a key out. */
+/** Drops null and empty strings, which count as absent. */
 function said(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ''))
 }
 
 /**
- * The handler that `implementation` names: a file as in a manifest (`model.ts:Story`), or as in Python a module and a class with a dot
- * between them (`model.Story`).
+ * The handler that `implementation` names: a file as in a manifest (`model.ts:Story`), or module and class as
+ * in Python (`model.Story`).
  */
 export function implementationHandler(folder: string, implementation: string): string {
   const dot = implementation.lastIndexOf('.')
@@ -91,20 +94,20 @@ function configOf(
   }
 }
 
-/** Both must be set, or there is no batching. */
+/** Both must be set, as in MLServer. */
 function batching(size: number | undefined, seconds: number | undefined): Record<string, number> {
   if (size === undefined || seconds === undefined || size <= 1 || seconds <= 0) return {}
   return { batchSize: Math.floor(size), maxBatchDelay: Math.max(1, Math.round(seconds * 1000)) }
 }
 
-/** Where the weights are: an absolute path, from one that is relative to the settings file, or a file URL. */
+/** Path of the weights, from an absolute path, a path relative to the folder, or a file URL. */
 function uriPath(folder: string, uri: string | undefined): string {
   if (uri === undefined) return folder
   if (uri.startsWith('file:')) {
     try {
       return fileURLToPath(uri)
     } catch {
-      throw invalid(`parameters.uri is no file URL of this machine: ${uri.slice(0, 200)}`)
+      throw invalid(`parameters.uri must be a file URL of this machine, found ${uri.slice(0, 200)}`)
     }
   }
   return isAbsolute(uri) || /^[a-z][a-z0-9+.-]*:/i.test(uri) ? uri : resolve(folder, uri)
@@ -115,7 +118,7 @@ function parseObject(text: string): Record<string, unknown> {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw invalid(`it is no JSON: ${(error as Error).message}`)
+    throw invalid(`it must be valid JSON: ${(error as Error).message}`)
   }
   return objectOf('it', value)
 }
@@ -123,19 +126,19 @@ function parseObject(text: string): Record<string, unknown> {
 function objectOf(what: string, value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {}
   if (isObject(value)) return value
-  throw invalid(`${what} is no object`)
+  throw invalid(`${what} must be an object`)
 }
 
 function textOf(what: string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value === 'string') return value
-  throw invalid(`${what} is no text`)
+  throw invalid(`${what} must be a string`)
 }
 
 function numberOf(what: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'number' && Number.isFinite(value)) return value
-  throw invalid(`${what} is no number`)
+  throw invalid(`${what} must be a number`)
 }
 
 function invalid(why: string): ServeError {

@@ -19,7 +19,7 @@ const NATIVE_SCRIPT = /node-gyp|node-pre-gyp|prebuild|cmake-js|napi/
 const PLATFORM_NAME =
   /(^|[-/_.])(darwin|mac|macos|linux|linuxmusl|win|win32|windows|android|freebsd|openbsd|netbsd|sunos|aix)[-_](x64|x86_64|x86|ia32|arm|arm64|armv6|armv7|armv7l|aarch64|ppc64|ppc64le|riscv64|s390x|loong64|universal)([-_.]|$)/
 
-/** How far the search for addons goes. A package beyond these is judged by its package.json alone. */
+/** Folder depth of the search for addons. Deeper packages are judged by their package.json alone. */
 const MAX_DEPTH = 8
 const MAX_ENTRIES = 5000
 
@@ -36,8 +36,8 @@ interface PackageJson {
 }
 
 /**
- * Whether a package brings machine code, so that it cannot go into a bundle: it says so in its package.json, has a
- * binding.gyp, has packages per platform as optional dependencies, or holds a *.node file.
+ * Whether a package contains machine code, so that it cannot be bundled: its package.json says so, it has a
+ * binding.gyp, optional dependencies per platform, or a *.node file.
  * @param folder of the package
  */
 export async function isNativePackage(folder: string): Promise<boolean> {

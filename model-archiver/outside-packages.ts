@@ -2,16 +2,19 @@ import type { OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuil
 import { isNativePackage } from './native-packages.ts'
 import { installedPackage, packageNameOf } from './package-names.ts'
 
-/** What the plugin found while it ran. */
+/** Results of the plugin. */
 export interface OutsidePackages {
-  /** Packages that other packages import but that are not installed here. Often optional. */
+  /** Packages imported by other packages but not installed. Often optional. */
   readonly missing: Set<string>
 }
 
-/** Marks a resolution that the plugin itself asked for. */
+/** Marks a resolution that the plugin itself requested. */
 const OWN = Symbol('own resolution')
 
-/** An esbuild plugin that leaves native packages, and packages that only other packages miss, outside the bundle. */
+/**
+ * An esbuild plugin that leaves native packages outside the bundle, and packages that only other packages
+ * lack.
+ */
 export function outsidePackages(found: OutsidePackages): Plugin {
   const native = new Map<string, Promise<boolean>>()
   const isNative = (folder: string): Promise<boolean> => {
@@ -40,7 +43,7 @@ async function resolve(
   if (result.external) return undefined
   const outside = { path: args.path, external: true }
   if (result.errors.length > 0) {
-    // What the handler itself imports must be there; a package may have imports that are never reached.
+    // The handler's own imports must exist; a package may have imports that are never reached.
     if (installedPackage(importer) === undefined) return undefined
     found.missing.add(name)
     return outside

@@ -3,27 +3,30 @@ import { lstat, readdir, readFile, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 
-/** Says which process a temporary folder belongs to, so that what a killed server left can be told from what another uses. */
+/**
+ * Names the process that owns a temporary folder, so that other servers can remove it once that process is
+ * dead.
+ */
 const FILE = 'owner'
 
 interface Owner {
-  /** The set of process numbers that `pid` is one of: a container has its own, and so has every start of a machine. */
+  /** The pid namespace and the boot that `pid` belongs to. */
   readonly place: string
   readonly pid: number
-  /** When the process started, in ticks: numbers are given out again. Empty where that cannot be told. */
+  /** Start time of the process in ticks, because pids are reused. Empty if unknown. */
   readonly started: string
 }
 
-/** Writes who owns a folder: this process. */
+/** Records this process as the owner of a folder. */
 export function claimFolder(folder: string): void {
   const { place, pid, started } = (self ??= describeSelf())
   writeFileSync(join(folder, FILE), `${place}\n${pid}\n${started}\n`, { flag: 'wx', mode: 0o600 })
 }
 
 /**
- * Removes the folders in `parent` whose name fits and whose owner has ended. A folder without an owner's name, of another user, or
- * of a process that cannot be seen from here stays. Never rejects.
- * @returns the names of what was removed
+ * Removes folders in `parent` with a matching name and a dead owner. Keeps folders without an owner file, of
+ * other users, or of processes invisible from here. Never rejects.
+ * @returns the names of the removed folders
  */
 export async function sweepFolders(parent: string, pattern: RegExp): Promise<string[]> {
   const swept: string[] = []
@@ -37,7 +40,7 @@ export async function sweepFolders(parent: string, pattern: RegExp): Promise<str
   return swept
 }
 
-/** A folder that others may write to could be swapped for a link while it is removed. */
+/** In a folder that others can write to, they could swap a subfolder for a link during removal. */
 async function isOurs(folder: string): Promise<boolean> {
   const stats = await lstat(folder).catch(() => undefined)
   if (stats === undefined || !stats.isDirectory()) return false
@@ -77,11 +80,11 @@ function processSpace(): string {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat; undefined for a process that has ended (zombies have), and where there is no /proc. */
+/** Field 22 of /proc/<pid>/stat; undefined for a dead process (zombies included), and without /proc. */
 function startTime(pid: number): string | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program, in brackets, may hold anything.
+    // The program's name, in parentheses, may contain anything.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return fields[0] === 'Z' ? undefined : fields[19]
   } catch {

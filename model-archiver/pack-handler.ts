@@ -5,7 +5,7 @@ import { type ArchiveContents, mistake } from './contents.ts'
 import { findScript, formatHandlerEntry, isScript, parseHandlerEntry } from './handler-entry.ts'
 import type { Runtime } from './runtime.ts'
 
-/** Handlers that come with TorchServe; their names stand in the manifest and no file is packed. */
+/** TorchServe's own handlers: the manifest names them, and no file is packed. */
 const STOCK_HANDLERS = [
   'base_handler',
   'text_classifier',
@@ -22,13 +22,13 @@ export interface PackedHandler extends BundleResult {
   readonly handler: string
 }
 
-/** The runtime that a handler needs, judged by its name. */
+/** The runtime for a handler, by its name. */
 export function handlerRuntime(handler: string): Runtime {
   const { file } = parseHandlerEntry(handler)
   return file.endsWith('.py') || STOCK_HANDLERS.includes(file) ? 'python' : 'node'
 }
 
-/** Adds the handler to the archive: bundled for node, as it is for the other runtimes. */
+/** Adds the handler to the archive: bundled for node, unchanged for other runtimes. */
 export async function packHandler(
   handler: string,
   runtime: Runtime,
@@ -43,7 +43,7 @@ export async function packHandler(
   return { handler: basename(handler), externals: [], warnings: [] }
 }
 
-/** A file that is named without its ending: a module of Python, or a library of C++. */
+/** Adds the extension to a name without one: a Python module, or a C++ library. */
 function withEnding(file: string, runtime: Runtime): string {
   const library = process.platform === 'darwin' ? '.dylib' : '.so'
   const ending = runtime === 'LSP' ? library : '.py'
@@ -60,7 +60,9 @@ async function packScript(
   const entry = parseHandlerEntry(handler)
   const path = resolve(entry.file)
   if (existsSync(path) && extname(path) !== '' && !isScript(path))
-    throw mistake(`--handler: ${entry.file} is no JavaScript or TypeScript; use --runtime python for Python.`)
+    throw mistake(
+      `--handler: ${entry.file} must be JavaScript or TypeScript; use --runtime python for Python.`,
+    )
   const script = findScript(dirname(path), basename(path))
   if (script === undefined) throw mistake(`--handler: file not found: ${entry.file}`)
   const name = `${basename(script, extname(script))}.mjs`

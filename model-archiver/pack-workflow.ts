@@ -12,27 +12,30 @@ import { WORKFLOW_MANIFEST_PATH, type WorkflowManifest } from './workflow-manife
 import { parseWorkflowSpec } from './workflow-spec.ts'
 import { writeArchive } from './write-archive.ts'
 
-/** What torch-workflow-archiver's flags say. Paths may be relative to the current folder. */
+/** Options of torch-workflow-archiver. Paths may be relative to the working directory. */
 export interface WorkflowArchiveOptions {
   readonly workflowName: string
-  /** YAML file with the models and the graph. */
+  /** YAML file with models and graph. */
   readonly specFile: string
-  /** Module with the functions: TypeScript or JavaScript, bundled; or Python. Needed if the graph has functions. */
+  /**
+   * Module with the functions: TypeScript or JavaScript (bundled), or Python. Required if the graph has
+   * functions.
+   */
   readonly handler?: string
-  /** Files, patterns and folders; of a folder its content goes into the root of the archive. */
+  /** Files, patterns and folders; a folder's content goes into the root of the archive. */
   readonly extraFiles?: readonly string[]
-  /** Folder to write to, made if needed. Default: the current one. */
+  /** Output folder, made if needed. Default: the working directory. */
   readonly exportPath?: string
-  /** Replace an archive that is there. Default false. */
+  /** Whether to replace an existing archive. Default false. */
   readonly force?: boolean
-  /** Packages to leave outside the bundle, beside the native ones, which are found. */
+  /** Packages to leave outside the bundle, besides the native ones, which are detected. */
   readonly external?: readonly string[]
 }
 
 /**
  * Packs a workflow into NAME.war.
- * @throws ServeError INVALID_ARGUMENT for a mistake in the options, INVALID_WORKFLOW and INVALID_DAG for one in the
- * specification, INVALID_MODEL for a handler that cannot be bundled
+ * @throws ServeError INVALID_ARGUMENT for invalid options, INVALID_WORKFLOW and INVALID_DAG for an invalid
+ *   specification, INVALID_MODEL for a handler that cannot be bundled
  */
 export async function packWorkflow(options: WorkflowArchiveOptions): Promise<PackResult> {
   if (!MODEL_NAME.test(options.workflowName))
@@ -74,10 +77,10 @@ async function collect(
   return { manifest: { createdOn: createdOn(), workflow, archiverVersion: ownVersion() }, ...bundle }
 }
 
-/** A mistake in the specification should be seen here, not by whoever registers the archive. */
+/** Finds errors in the specification now, instead of when the archive is registered. */
 async function checkSpec(path: string, handler: string | undefined): Promise<void> {
   const { nodes } = await parseWorkflowSpec(await readFile(path, 'utf8'))
   const functions = [...nodes.values()].filter(({ url }) => url === undefined).map(({ name }) => name)
   if (functions.length > 0 && handler === undefined)
-    throw mistake(`--handler is needed: ${functions.join(', ')} must be functions of it.`)
+    throw mistake(`--handler is required: ${functions.join(', ')} must be its functions.`)
 }

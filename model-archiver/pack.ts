@@ -12,35 +12,35 @@ import { handlerRuntime, packHandler } from './pack-handler.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
 import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
 
-/** What torch-model-archiver's flags say. Paths may be relative to the current folder. */
+/** Options of torch-model-archiver. Paths may be relative to the working directory. */
 export interface ArchiveOptions {
   readonly modelName: string
   readonly version: string
-  /** `file[.ext][:export]`, or the name of one of TorchServe's own Python handlers. */
+  /** `file[.ext][:export]`, or the name of one of TorchServe's Python handlers. */
   readonly handler: string
   /** Weights. */
   readonly serializedFile?: string
   /** The model's architecture (Python), or any file of the model. */
   readonly modelFile?: string
-  /** Files, patterns and folders; of a folder its content goes into the root of the archive. */
+  /** Files, patterns and folders; a folder's content goes into the root of the archive. */
   readonly extraFiles?: readonly string[]
   /** Default: node, or python for a Python handler. */
   readonly runtime?: Runtime
-  /** Folder to write to, made if needed. Default: the current one. */
+  /** Output folder, made if needed. Default: the working directory. */
   readonly exportPath?: string
-  /** Default: `default`, a zip called NAME.mar. */
+  /** Default: `default`, a zip named NAME.mar. */
   readonly archiveFormat?: ArchiveFormat
-  /** Replace an archive that is there. Default false. */
+  /** Whether to replace an existing archive. Default false. */
   readonly force?: boolean
   readonly requirementsFile?: string
-  /** The model's settings, usually model-config.yaml. */
+  /** File with the model's settings, usually model-config.yaml. */
   readonly configFile?: string
-  /** Packages to leave outside the bundle, beside the native ones, which are found. */
+  /** Packages to leave outside the bundle, besides the native ones, which are detected. */
   readonly external?: readonly string[]
 }
 
 export interface PackResult {
-  /** Absolute path of what was written. */
+  /** Absolute path of the archive. */
   readonly path: string
   /** Packages that must be installed where the model is served. */
   readonly externals: readonly string[]
@@ -49,14 +49,14 @@ export interface PackResult {
 
 /**
  * Packs a handler and a model's files into an archive.
- * @returns the absolute path of it
- * @throws ServeError INVALID_ARGUMENT for a mistake in the options, INVALID_MODEL for a handler that cannot be bundled
+ * @returns its absolute path
+ * @throws ServeError INVALID_ARGUMENT for invalid options, INVALID_MODEL for a handler that cannot be bundled
  */
 export async function createArchive(options: ArchiveOptions): Promise<string> {
   return (await packModel(options)).path
 }
 
-/** Like {@link createArchive}, and says what stayed outside the archive. */
+/** Like {@link createArchive}, and also returns what stayed outside the archive. */
 export async function packModel(options: ArchiveOptions): Promise<PackResult> {
   checkOptions(options)
   const format = options.archiveFormat ?? 'default'
@@ -83,13 +83,13 @@ function checkOptions(options: ArchiveOptions): void {
     throw mistake(
       `Model name contains special characters. The allowed regular expression is ${MODEL_NAME.source}`,
     )
-  if (version === '') throw mistake('The version of the model is empty.')
+  if (version === '') throw mistake('The version of the model must not be empty.')
   const problem = nameProblem('Model name', modelName) ?? nameProblem('Model version', version)
   if (problem !== undefined) throw mistake(problem)
   if (runtime !== undefined && !RUNTIMES.includes(runtime))
     throw mistake(`Invalid RuntimeType value: ${runtime as string}`)
   if (archiveFormat !== undefined && !ARCHIVE_FORMATS.includes(archiveFormat))
-    throw mistake(`Unknown archive format: ${archiveFormat as string}`)
+    throw mistake(`Archive format ${archiveFormat as string} is not supported`)
 }
 
 interface Collected extends Omit<PackResult, 'path'> {
@@ -113,7 +113,7 @@ async function collect(
       extraFiles === undefined ? undefined : await contents.addExtraFiles(extraFiles, '--extra-files'),
   }
   const runtime = options.runtime ?? handlerRuntime(options.handler)
-  // Last, because bundling takes longest and every other mistake should come first.
+  // Last, because bundling is slow and other errors should appear first.
   const { handler, ...bundle } = await packHandler(options.handler, runtime, contents, buildDir, external)
   const model = { modelName: options.modelName, modelVersion: options.version, handler, ...files }
   return { manifest: { createdOn: createdOn(), runtime, model, archiverVersion: ownVersion() }, ...bundle }

@@ -7,7 +7,7 @@ export function packageNameOf(specifier: string): string | undefined {
   return /^(@[^/]+\/[^/.][^/]*|[^@./#][^/]*)(\/|$)/.exec(specifier)?.[1]
 }
 
-/** The folder and name of the installed package that a file belongs to; undefined for a file outside node_modules. */
+/** Folder and name of the installed package that contains a file; undefined outside node_modules. */
 export function installedPackage(file: string): { name: string; folder: string } | undefined {
   const path = file.replace(/\\/g, '/')
   const start = path.lastIndexOf('/node_modules/') + '/node_modules/'.length

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of the torchserve-ts package that runs: the nearest one upwards from here with a package.json. */
+/** Folder of the running torchserve-ts package: the nearest parent with a package.json. */
 export function packageRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)
@@ -10,10 +10,11 @@ export function packageRoot(): string {
 }
 
 /**
- * The node_modules folder in which the server's neighbours are installed.
+ * The node_modules folder with the server's dependencies.
  *
- * For an installed package it is the one that holds the package (npm) or the project's (pnpm, which keeps packages in
- * node_modules/.pnpm); for a checkout the nearest one upwards that holds the server's own dependencies.
+ * For an installed package it is the folder that contains the package (npm), or the project's (pnpm, which
+ * keeps packages in node_modules/.pnpm); for a checkout the nearest parent's that contains the server's
+ * dependencies.
  */
 export function serverModules(root: string): string | undefined {
   const pnpm = /^(.*?[/\\]node_modules)[/\\]\.pnpm[/\\]/.exec(root)

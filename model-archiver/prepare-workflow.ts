@@ -15,19 +15,19 @@ import { createWorkspace } from './workspace.ts'
 
 const MAX_TEXT_BYTES = 1024 * 1024
 
-/** How the functions of a workflow's handler are run. */
+/** Runtime of a workflow's functions. */
 export type WorkflowFunctions =
-  /** One module that serves them all: see workflow-functions.ts. */
+  /** One module for all functions: see workflow-functions.ts. */
   | { readonly kind: 'module'; readonly file: string; readonly names: readonly string[] }
   /** Python: one model per function, with the handler `file:function`. */
   | { readonly kind: 'python'; readonly file: string; readonly names: readonly string[] }
 
-/** A workflow archive that has been unpacked and read. */
+/** An unpacked workflow archive. */
 export interface PreparedWorkflow {
-  /** As the manifest has it. */
+  /** Name from the manifest. */
   readonly name: string
   readonly spec: WorkflowSpec
-  /** Absolute folder with the files of the archive. */
+  /** Absolute path of the unpacked files. */
   readonly folder: string
   /** Undefined when every node is a model. */
   readonly functions: WorkflowFunctions | undefined
@@ -37,9 +37,9 @@ export interface PreparedWorkflow {
 }
 
 /**
- * Unpacks a workflow archive (.war) and reads it. The same limits and refusals as for models.
+ * Unpacks and reads a workflow archive (.war), with the limits for model archives.
  * @param archive absolute path of the file
- * @throws ServeError INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG, SHUTTING_DOWN; nothing is left behind then
+ * @throws ServeError INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG, SHUTTING_DOWN; cleans up first
  */
 export async function prepareWorkflow(
   archive: string,
@@ -79,8 +79,7 @@ async function prepareFunctions(
 ): Promise<WorkflowFunctions | undefined> {
   const names = [...nodes.values()].filter(({ url }) => url === undefined).map(({ name }) => name)
   if (names.length === 0) return undefined
-  if (!handler)
-    throw invalid(`The workflow has no handler, but ${names.join(', ')} must be functions of one.`)
+  if (!handler) throw invalid(`The workflow must have a handler with the functions ${names.join(', ')}.`)
   const script = findScript(folder, handler)
   if (script !== undefined) {
     return { kind: 'module', file: await writeFunctions(folder, script, names), names }
@@ -91,7 +90,7 @@ async function prepareFunctions(
   throw invalid(`Workflow handler ${handler} is missing in the archive.`)
 }
 
-/** @returns the name of the module, in the folder of the archive: there its packages are found. */
+/** @returns the name of the module, which is in the archive's folder so that it finds the packages there */
 async function writeFunctions(folder: string, script: string, names: readonly string[]): Promise<string> {
   const stem = `.functions-${randomBytes(4).toString('hex')}`
   const ready = /\.[mc]js$/.test(script)

@@ -22,50 +22,53 @@ import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
 
-/** How archives are unpacked is part of it. */
+/** Options for preparing a model, which include those for unpacking. */
 export interface PrepareOptions extends UnpackOptions {
   /** Folder for unpacked models; they go to `<tempDir>/models`. */
   readonly tempDir: string
-  /** Name of a model without a manifest. Default: from the file name. */
+  /** Name of a model without a manifest. Default: derived from the file name. */
   readonly defaultName?: string
-  /** Handler that replaces the manifest's (`handler` of a register request). */
+  /** Overrides the manifest's handler (`handler` of a register request). */
   readonly handlerOverride?: string
   /** Handler for a model that names none (`default_service_handler`). */
   readonly defaultHandler?: string
-  /** Runtime that replaces the manifest's (`runtime` of a register request). */
+  /** Overrides the manifest's runtime (`runtime` of a register request). */
   readonly runtimeOverride?: string
-  /** The torchserve-ts package that handlers shall import. Default: the running one. */
+  /** The torchserve-ts package that handlers import. Default: the running one. */
   readonly packageRoot?: string
 }
 
 /** A model that a worker can load. */
 export interface PreparedModel {
-  /** As in the archive, with what was missing filled in. */
+  /** The archive's manifest, completed with defaults. */
   readonly manifest: Manifest
   readonly name: string
   readonly version: string
   readonly runtime: Runtime
-  /** Absolute folder of the model's files: unpacked, or the user's own folder. */
+  /** Absolute path of the model's files: unpacked, or the user's own folder. */
   readonly modelDir: string
-  /** Absolute path of a JavaScript module ready to import; undefined unless the runtime is node. */
+  /** Absolute path of a JavaScript module ready to import; undefined for other runtimes than node. */
   readonly handlerPath: string | undefined
-  /** Why handlerPath is missing although the runtime is node: no worker can start, but the model may be registered (spec 1.8). */
+  /**
+   * Why a node model has no handlerPath. Its workers cannot start, but it may be registered, as in
+   * TorchServe.
+   */
   readonly handlerProblem: ServeError | undefined
-  /** The export that is the handler; undefined: the worker looks for it. */
+  /** The export that is the handler; undefined: the worker finds it. */
   readonly handlerEntry: string | undefined
   /** The whole model-config.yaml; {} when there is none. */
   readonly modelConfig: Record<string, unknown>
   /** The temporary folder; `dispose` removes it. */
   readonly workDir: string
-  /** Removes what was unpacked; the user's own folder is never touched. */
+  /** Removes the unpacked files, never the user's own folder. */
   dispose(): Promise<void>
 }
 
 /**
- * Makes an archive or a folder ready to load: unpacks, reads manifest and config, finds the handler and compiles it if it is
- * not yet a module that Node can import.
+ * Prepares an archive or a folder for loading: unpacks it, reads manifest and config, finds the handler and
+ * compiles it if Node cannot import it directly.
  * @param location absolute path of an archive file or of a folder
- * @throws ServeError MODEL_NOT_FOUND, INVALID_ARCHIVE, INVALID_MODEL, SHUTTING_DOWN; nothing is left behind then
+ * @throws ServeError MODEL_NOT_FOUND, INVALID_ARCHIVE, INVALID_MODEL, SHUTTING_DOWN; cleans up first
  */
 export async function prepareModel(location: string, options: PrepareOptions): Promise<PreparedModel> {
   const stats = await stat(location).catch(() => undefined)
@@ -98,7 +101,7 @@ async function prepareIn(
   checkName('Model version', modelVersion)
   const node = manifest.runtime === 'node'
   const script = node ? handlerScript(manifest, modelDir) : undefined
-  // While esbuild, a process of its own, compiles, this one loads the YAML parser.
+  // Loads the YAML parser while esbuild, a separate process, compiles.
   const [handlerPath, modelConfig] = await bothEnded(
     script === undefined ? Promise.resolve(undefined) : importable(script, modelDir, unpacked),
     readModelConfig(modelDir, configFile),
@@ -168,17 +171,19 @@ function missingHandler({ model }: Manifest): ServeError {
   return new ServeError('INVALID_MODEL', `Handler ${model.handler} is missing in model ${model.modelName}.`)
 }
 
-/** @param buildDir where a compiled handler goes: from there the packages of the model are found */
+/** @param buildDir folder for a compiled handler, from which Node finds the model's packages */
 async function importable(script: string, modelDir: string, buildDir: string): Promise<string> {
-  if (relative(modelDir, script).startsWith('..')) return script // one of our own
-  // What these two mean does not depend on a package.json nearby, so Node imports them as they are.
+  if (relative(modelDir, script).startsWith('..')) return script // built-in
+  // Node imports these two extensions directly, whatever a package.json nearby says.
   if (buildDir === modelDir && /\.[mc]js$/.test(script)) return script
   const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)
   await compileHandler(script, outFile)
   return outFile
 }
 
-/** Like Promise.all, but a failure waits for the other, so that nothing still writes to a folder that is being removed. */
+/**
+ * Like Promise.all, but a failure waits for the other promise, which may still write to the folder to remove.
+ */
 async function bothEnded<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
   await Promise.allSettled([first, second])
   return Promise.all([first, second])

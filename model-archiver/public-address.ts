@@ -1,6 +1,8 @@
 import { BlockList, isIPv4 } from 'node:net'
 
-/** What is not the public internet: this machine, its networks, and addresses that stand for IPv4 ones. */
+/**
+ * Ranges that are not the public internet: loopback, private networks, and addresses that embed IPv4 ones.
+ */
 const V4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -33,7 +35,7 @@ function blockList(subnets: readonly string[], family: 'ipv4' | 'ipv6'): BlockLi
   return list
 }
 
-/** Whether an IP address may be asked on behalf of a client who chose it. */
+/** Whether the server may connect to an IP address that a client chose. */
 export function isPublicAddress(address: string): boolean {
   const bare = address.replace(/%.*$/, '')
   return isIPv4(bare) ? !hiddenV4.check(bare, 'ipv4') : !hiddenV6.check(bare, 'ipv6')

@@ -1,10 +1,10 @@
 import yauzl from 'yauzl'
 
 /**
- * The text of one file in a zip, read in the thread that asks: a small one of an archive with a bounded directory.
- * @param limits bytes of the file, and entries of the archive
- * @returns undefined when it is not there, or over a limit
- * @throws errors of yauzl and of the file system as they are
+ * The text of one file in a zip. Reads it in this thread, because the limits keep the work small.
+ * @param limits maximum bytes of the file, and maximum entries of the archive
+ * @returns undefined when the file is missing or over a limit
+ * @throws errors of yauzl and of the file system
  */
 export async function readZipEntry(
   file: string,

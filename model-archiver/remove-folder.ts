@@ -2,12 +2,13 @@ import { opendir, rm, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Removes a folder with everything in it, one file after the other: `rm` of ten thousand files, which it removes all at once, holds up the
- * event loop for a third of a second. Links are removed, not followed. What is not there is removed already.
+ * Removes a folder and its content, one file after the other: `rm` removes files concurrently, and ten
+ * thousand of them block the event loop for a third of a second. Does not follow links. A missing folder is
+ * not an error.
  */
 export async function removeFolder(folder: string): Promise<void> {
   await removeInTurn(folder).catch(() => undefined)
-  // What the walk could not remove, with the reason, or what came while it went on.
+  // Removes what appeared meanwhile, or rejects with the reason for what cannot be removed.
   await rm(folder, { recursive: true, force: true, maxRetries: 3 })
 }
 

@@ -4,16 +4,17 @@ import { defaultModelName } from './model-name.ts'
 import { readModelSettings, settingsName } from './model-settings.ts'
 import { listStore } from './store.ts'
 
-/** A model of the store, under the name that it is loaded by. */
+/** A model of the store, with its name for loading. */
 export interface FoundModel {
   readonly name: string
-  /** As a register request names it: a name in the store, or an absolute path in it. */
+  /** `url` for a register request: a name in the store, or an absolute path in it. */
   readonly location: string
 }
 
 /**
- * What a model store holds, for load by name: archives and folders as `listStore` has them. A settings file that cannot be read is left out: loading the folder says why.
- * @param maxFiles entries of an archive that is looked into for its name
+ * The models of a store, for loading by name: the archives and folders of `listStore`. Skips unreadable
+ * settings files; loading the folder reports the error.
+ * @param maxFiles maximum entries of an archive that is opened for its name
  * @throws ServeError CONFIG when the store cannot be read
  */
 export async function findModels(modelStore: string, maxFiles?: number): Promise<FoundModel[]> {
@@ -28,7 +29,7 @@ export async function findModels(modelStore: string, maxFiles?: number): Promise
   return [...(await Promise.all(plain)), ...withSettings]
 }
 
-/** As a start names it: by its manifest; a model that only variables describe may have its name from them. */
+/** Name from the manifest, as at start; a model that only variables describe may have its name from them. */
 async function nameWithoutFile(
   path: string,
   location: string,

@@ -1,6 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 
-/** `node` is ours; the others mean TorchServe's Python (or C++) worker. */
+/** `node` is ours; the others mean TorchServe's Python or C++ worker. */
 export const RUNTIMES = ['node', 'python', 'python3', 'LSP'] as const
 export type Runtime = (typeof RUNTIMES)[number]
 

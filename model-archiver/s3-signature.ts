@@ -10,7 +10,7 @@ export interface S3Credentials {
 
 const EMPTY_BODY = sha256('')
 
-/** @throws Error with TorchServe's text when a variable is missing */
+/** @throws Error with TorchServe's message when a variable is missing */
 export function credentialsFrom(env: NodeJS.ProcessEnv): S3Credentials {
   const accessKeyId = env['AWS_ACCESS_KEY_ID'] ?? ''
   const secretAccessKey = env['AWS_SECRET_ACCESS_KEY'] ?? ''
@@ -23,7 +23,7 @@ export function credentialsFrom(env: NodeJS.ProcessEnv): S3Credentials {
   return { accessKeyId, secretAccessKey, region, sessionToken: env['AWS_SESSION_TOKEN'] }
 }
 
-/** The headers of a GET that is signed for S3 (AWS Signature Version 4). */
+/** Headers of a GET request signed for S3 (AWS Signature Version 4). */
 export function signS3Get(url: URL, credentials: S3Credentials, now: Date): Record<string, string> {
   const time = now.toISOString().replace(/[-:]|\.\d{3}/g, '')
   const headers: Record<string, string> = {
@@ -51,7 +51,7 @@ export function signS3Get(url: URL, credentials: S3Credentials, now: Date): Reco
   return { ...headers, authorization }
 }
 
-/** S3 encodes each part of the path once. */
+/** S3 encodes each path segment once. */
 function canonicalPath(url: URL): string {
   return url.pathname
     .split('/')

@@ -11,32 +11,31 @@ import { MODEL_SETTINGS } from './model-settings.ts'
 export interface StoredModel {
   /** Name of the file or folder in the store. */
   readonly location: string
-  /** Absolute path of it. */
+  /** Its absolute path. */
   readonly path: string
 }
 
 export interface StoreListing {
-  /** What `load_models=all` loads, by name. */
+  /** The models that `load_models=all` loads, by name. */
   readonly models: readonly StoredModel[]
-  /** What stands for a model that is loaded already, each with the reason in one sentence. */
+  /** Skipped entries, each with the reason in one sentence. */
   readonly skipped: readonly { readonly location: string; readonly reason: string }[]
-  /** Absolute paths of the folders with a model-settings.json; several may stand below one of `models`. */
+  /** Absolute paths of folders with a model-settings.json; one of `models` may contain several. */
   readonly withSettings: readonly string[]
-  /** Absolute path of the folder whose model variables describe, in the store or elsewhere; undefined: there is none. */
+  /** Absolute path of the folder of the model that only variables describe; undefined: none. */
   readonly fromVariables: string | undefined
 }
 
 /**
- * What a model store holds: archives (.mar, .model, .tgz, .tar.gz) and folders with a manifest or a handler. Hidden names do
- * not count.
+ * The content of a model store: archives (.mar, .model, .tgz, .tar.gz) and folders with a manifest or a
+ * handler. Ignores hidden names.
  *
- * No model is met twice: of entries that differ only by their ending (`x.mar`, `x.tar.gz`, the folder `x`) the first in that order is the
- * model and the others are skipped, because an archive is what was packed to be served and the folder is its source.
+ * Of entries that differ only by extension (`x.mar`, `x.tar.gz`, the folder `x`) the first in that order is
+ * the model and the others are skipped: the archive was packed to be served, and the folder is its source.
  *
- * A model-settings.json makes a model of its folder down to two levels, so that versions may stand below a folder of their name, and of the store itself;
- * then what else is in the store is that model's.
- *
- * Where no folder has a model-settings.json, a model that variables describe belongs to it (environment-model.ts).
+ * A model-settings.json makes its folder a model, down to two levels, so that a model's folder can contain
+ * its versions. In the store itself it makes the whole store one model. Without such a file, MLSERVER_MODEL_
+ * variables may describe one model (environment-model.ts).
  * @throws ServeError CONFIG when the store cannot be read
  */
 export async function listStore(
@@ -53,7 +52,8 @@ export async function listStore(
     const stem = location.replace(ARCHIVE_SUFFIX, '')
     const first = models.get(stem)
     if (first === undefined) models.set(stem, { location, path })
-    else skipped.push({ location, reason: `${location} is skipped: ${first.location} is the same model.` })
+    else
+      skipped.push({ location, reason: `${location} is skipped: ${first.location} contains the same model.` })
   }
   for (const path of withSettings) {
     const isKnown = [...models.values()].some((model) => `${path}${sep}`.startsWith(`${model.path}${sep}`))
@@ -74,11 +74,14 @@ function hasSettings({ path }: StoredModel): boolean {
   return existsSync(join(path, MODEL_SETTINGS))
 }
 
-/** Folders of versions may stand in a folder of the model's name. */
+/** A model's folder may contain folders of versions. */
 const MAX_DEPTH = 2
 const MAX_FOLDERS = 10_000
 
-/** The store and the folders in it, down to two levels, that have a model-settings.json; what is below another one's is its own matter, but for the store's. */
+/**
+ * The folders with a model-settings.json, down to two levels. Does not search below such a folder, except the
+ * store itself.
+ */
 async function settingsFolders(folder: string, depth = 0): Promise<string[]> {
   const here = existsSync(join(folder, MODEL_SETTINGS)) ? [folder] : []
   if (depth === MAX_DEPTH || (here.length > 0 && depth > 0)) return here

@@ -1,6 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 
-/** Lets so many in at once; the others wait in the order in which they came. */
+/** A semaphore: admits a fixed number at once, the others in order of arrival. */
 export class Turns {
   readonly #waiting: (() => void)[] = []
   #free: number
@@ -9,7 +9,7 @@ export class Turns {
     this.#free = count
   }
 
-  /** Whoever has taken a turn must give it back. @throws ServeError SHUTTING_DOWN when `signal` calls the wait off */
+  /** Waits for a turn, which must be given back. @throws ServeError SHUTTING_DOWN when `signal` aborts */
   async take(signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) throw calledOff()
     if (this.#free > 0) {
@@ -37,7 +37,7 @@ export class Turns {
   }
 }
 
-/** What somebody hears whose wait the end of the server calls off. */
+/** The error of a wait that the server's shutdown cancels. */
 export function calledOff(): ServeError {
   return new ServeError('SHUTTING_DOWN', 'The server is shutting down')
 }

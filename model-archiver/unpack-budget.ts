@@ -1,24 +1,24 @@
 import { ServeError } from '../common/errors.ts'
 import { LIMIT_KEYS, RATIO_FREE_BYTES, type UnpackLimits } from './unpack-limits.ts'
 
-/** How often the disk is looked at while files are written. */
+/** Interval of the checks for disk space while files are written. */
 const LOOK_EVERY_BYTES = 16 * 1024 ** 2
-/** What a file takes of a disk at least. */
+/** Minimum disk space of a file. */
 const BLOCK_BYTES = 4096
 
-/** What one archive has used of its limits. Every refusal is INVALID_ARCHIVE and names the limit and its key. */
+/** Usage of one archive's limits. Every refusal is INVALID_ARCHIVE with the limit and its key. */
 export class UnpackBudget {
   readonly #limits: UnpackLimits
   readonly #maxInflated: number
   readonly #freeBytes: () => Promise<number>
   #declared = 0
   #inflated = 0
-  /** What may be written before the disk is looked at again. */
+  /** Bytes that may be written before the next check of the disk. */
   #looked = 0
 
   /**
-   * @param archiveBytes size of the archive itself
-   * @param freeBytes what is free on the disk now
+   * @param archiveBytes size of the archive
+   * @param freeBytes returns the free bytes of the disk
    */
   constructor(limits: UnpackLimits, archiveBytes: number, freeBytes: () => Promise<number>) {
     this.#limits = limits
@@ -26,14 +26,14 @@ export class UnpackBudget {
     this.#freeBytes = freeBytes
   }
 
-  /** That the archive has so many files and folders. */
+  /** Checks the number of files and folders so far. */
   count(files: number): void {
     const { maxFiles } = this.#limits
     if (files > maxFiles)
       throw over(`The archive has more than ${maxFiles} files and folders`, LIMIT_KEYS.maxFiles)
   }
 
-  /** That a file of so many bytes comes next: refused before anything of it is written. */
+  /** Checks a file's declared size before any of it is written. */
   declare(bytes: number): void {
     const { maxBytes } = this.#limits
     this.#declared += bytes
@@ -42,13 +42,13 @@ export class UnpackBudget {
     this.#checkRatio(this.#declared)
   }
 
-  /** That so many bytes came out, whether of files or of what stands between them. */
+  /** Adds bytes that were decompressed, of files and of what is between them. */
   inflate(bytes: number): void {
     this.#inflated += bytes
     this.#checkRatio(this.#inflated)
   }
 
-  /** Sees that the disk has room for a file. @param bytes of the whole file */
+  /** Checks that the disk has room for a file. @param bytes of the whole file */
   async reserve(bytes: number): Promise<void> {
     const needed = Math.max(bytes, BLOCK_BYTES)
     if (needed > this.#looked) await this.#look(needed)
@@ -60,7 +60,7 @@ export class UnpackBudget {
     const left = (await this.#freeBytes()) - needed
     if (left < minFreeBytes)
       throw over(
-        `The disk would have fewer than ${minFreeBytes} bytes free with what the archive unpacks to; make room`,
+        `The disk must keep ${minFreeBytes} bytes free while the archive is unpacked; free some space`,
         LIMIT_KEYS.minFreeBytes,
         'lower',
       )
@@ -78,7 +78,7 @@ function over(what: string, key: string, change: 'raise' | 'lower' = 'raise'): S
   return new ServeError('INVALID_ARCHIVE', overLimit(what, key, change))
 }
 
-/** The one shape of such a message. */
+/** The format of every such message. */
 export function overLimit(what: string, key: string, change: 'raise' | 'lower' = 'raise'): string {
   return `${what}. If you trust it, ${change} ${key} in the configuration.`
 }

@@ -3,7 +3,7 @@ import { ServeError } from '../common/errors.ts'
 import { UnpackBudget } from './unpack-budget.ts'
 import type { UnpackLimits } from './unpack-limits.ts'
 
-/** Files that are read and written; `limits` without the time, which somebody else watches. */
+/** One archive to unpack. `limits` excludes the timeout, which the caller watches. */
 export interface UnpackTask {
   /** Absolute path. */
   readonly archive: string
@@ -13,8 +13,9 @@ export interface UnpackTask {
 }
 
 /**
- * Unpacks an archive into a folder, in the thread that calls it: one of its own for what others made, see unpack-thread.ts.
- * @throws ServeError INVALID_ARCHIVE for an archive that is broken, unsafe or over the limits; INTERNAL for errors of the disk
+ * Unpacks an archive into a folder, in the calling thread. Untrusted archives need unpack-thread.ts.
+ * @throws ServeError INVALID_ARCHIVE for an archive that is invalid, unsafe or over the limits; INTERNAL for
+ *   errors of the disk
  */
 export async function unpackInto({ archive, folder, limits }: UnpackTask): Promise<void> {
   try {
@@ -38,23 +39,20 @@ async function inspect(archive: string): Promise<{ format: 'zip' | 'tgz'; size: 
   } finally {
     await file.close()
   }
-  throw new ServeError(
-    'INVALID_ARCHIVE',
-    'The archive is neither a zip (.mar) nor a compressed tar (.tar.gz).',
-  )
+  throw new ServeError('INVALID_ARCHIVE', 'The archive must be a zip (.mar) or a compressed tar (.tar.gz).')
 }
 
-/** Without the reserve that only the system's own user may use. */
+/** Excludes the space reserved for root. */
 async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder)
   return bavail * bsize
 }
 
-/** Errors of the disk stay what they are; everything else means that the archive is broken. */
+/** Errors of the disk are kept; all others mean that the archive is invalid. */
 export function asArchiveError(error: unknown): ServeError {
   if (error instanceof ServeError) return error
   const { message, syscall } = error as NodeJS.ErrnoException
-  const text = syscall === undefined ? 'The archive is broken' : 'The archive could not be unpacked'
+  const text = syscall === undefined ? 'The archive is invalid' : 'The archive could not be unpacked'
   return new ServeError(syscall === undefined ? 'INVALID_ARCHIVE' : 'INTERNAL', `${text}: ${message}`, {
     cause: error,
   })

@@ -1,10 +1,10 @@
-/** How much one archive may cost whoever unpacks it. Each limit has a key in the configuration, see LIMIT_KEYS. */
+/** Limits for unpacking one archive. LIMIT_KEYS has their configuration keys. */
 export interface UnpackLimits {
-  /** Files and folders, those included that only stand in the name of another entry. Default 10,000. */
+  /** Maximum files and folders, including folders that only appear in names of entries. Default 10,000. */
   readonly maxFiles: number
-  /** Bytes of all files together. Default 20 GiB. */
+  /** Maximum bytes of all files together. Default 20 GiB. */
   readonly maxBytes: number
-  /** Bytes that come out for each byte of the archive. It does not count up to RATIO_FREE_BYTES. Default 100. */
+  /** Maximum bytes unpacked per byte of the archive; the first RATIO_FREE_BYTES are exempt. Default 100. */
   readonly maxRatio: number
   /** Seconds for the whole archive. Default 600. */
   readonly timeout: number
@@ -20,10 +20,10 @@ export const DEFAULT_UNPACK_LIMITS: UnpackLimits = {
   minFreeBytes: 256 * 1024 ** 2,
 }
 
-/** What a small archive may unpack to whatever its ratio: text and weights of zeros compress well. */
+/** Bytes exempt from the ratio: small text files and weights of zeros compress well. */
 export const RATIO_FREE_BYTES = 16 * 1024 ** 2
 
-/** The configuration's key of each limit, for errors and for whoever reads the configuration. */
+/** Configuration key of each limit, for error messages. */
 export const LIMIT_KEYS = {
   maxFiles: 'max_archive_files',
   maxBytes: 'max_unpacked_size',

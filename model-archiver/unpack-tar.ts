@@ -9,19 +9,19 @@ import { EntryWriter } from './entry-writer.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
 
 const BLOCK = 512
-/** Each costs a turn of zlib's thread and one of the disk's, so large ones are faster. */
+/** Large chunks are faster: each costs a round trip to zlib's thread and one to the disk's. */
 const CHUNK_BYTES = 1024 ** 2
-/** Of one extended header: a name of 1024 bytes and some attributes fit many times. */
+/** Maximum size of an extended header: many times a name of 1024 bytes and some attributes. */
 const MAX_EXTENSION_BYTES = 64 * 1024
-/** Headers that may stand before one entry: pax and GNU's two, each for itself and for all that follow. */
+/** Maximum headers before one entry: pax and GNU's two kinds, each local and global. */
 const MAX_EXTENSIONS = 8
-/** What may follow the end of the archive: packers fill up to the size of a tape's record, 10 KiB by default. */
+/** Maximum padding after the end of the archive: packers fill up a tape record, 10 KiB by default. */
 const MAX_TAIL_BYTES = 1024 ** 2
 
 /**
- * Unpacks a compressed tar into an existing, empty folder. The first part of each name is dropped, as TorchServe does.
- * The form is that of POSIX.1-2001 (pax) with GNU tar's long names; node-tar reads the fields.
- * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of zlib, node-tar and of the file system as they are
+ * Unpacks a compressed tar into an existing, empty folder. Drops the first segment of each name, as
+ * TorchServe does. The format is POSIX.1-2001 (pax) with GNU tar's long names; node-tar parses the headers.
+ * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of zlib, node-tar and of the file system
  */
 export async function unpackTar(file: string, folder: string, budget: UnpackBudget): Promise<void> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
@@ -34,13 +34,13 @@ export async function unpackTar(file: string, folder: string, budget: UnpackBudg
   )
 }
 
-/** One pass over the blocks: what it has read is at most one chunk ahead of what it has written. */
+/** One pass over the blocks, which reads at most one chunk ahead of what it writes. */
 class TarUnpacking {
   readonly #reader: ByteReader
   readonly #guard: EntryGuard
   readonly #writer: EntryWriter
   readonly #budget: UnpackBudget
-  /** What extended headers say of the next entry, and of all that follow. */
+  /** Extended headers of the next entry, and of all later ones. */
   #own: Pax | undefined
   #common: Pax | undefined
   #extensions = 0
@@ -62,13 +62,13 @@ class TarUnpacking {
       zeros = header.nullBlock ? zeros + 1 : 0
       if (zeros === 0) await this.#take(header)
     }
-    if (this.#entries === 0) throw new Error('it holds no entries')
+    if (this.#entries === 0) throw new Error('it has no entries')
     await this.#skipTail()
   }
 
   async #take(header: Header): Promise<void> {
     const { size } = header
-    // node-tar puts the header's prefix before a name that an extended header has given whole.
+    // node-tar prepends the header's prefix even to a complete name from an extended header.
     const path = isExtension(header) ? header.path : (this.#own?.path ?? header.path)
     if (!header.cksumValid) throw new Error('a header has a wrong checksum')
     if (!path) throw new Error('an entry has no name')
@@ -95,7 +95,7 @@ class TarUnpacking {
     const kind = kindOf(header, path)
     const name = withoutFirstPart(path)
     if (name === '') {
-      if (kind === 'file') throw refusedEntry(path, 'it stands outside the leading folder')
+      if (kind === 'file') throw refusedEntry(path, 'it is outside the leading folder')
       return
     }
     this.#guard.admit(name, kind, size)
@@ -122,7 +122,7 @@ class TarUnpacking {
       if (tail > MAX_TAIL_BYTES)
         throw new ServeError(
           'INVALID_ARCHIVE',
-          `The archive goes on for more than ${MAX_TAIL_BYTES} bytes after its end.`,
+          `The archive has more than ${MAX_TAIL_BYTES} bytes after its end.`,
         )
     }
   }
@@ -136,7 +136,10 @@ async function* counted(chunks: AsyncIterable<Buffer>, budget: UnpackBudget): As
 }
 
 function withField(own: Pax | undefined, field: { path: string } | { linkpath: string }): Pax {
-  return Object.assign(own ?? new Pax({}), field)
+  const pax = own ?? new Pax({})
+  if ('path' in field) pax.path = field.path
+  else pax.linkpath = field.linkpath
+  return pax
 }
 
 const EXTENSIONS: ReadonlySet<string> = new Set([
@@ -152,7 +155,7 @@ function isExtension({ type }: Header): boolean {
   return EXTENSIONS.has(type)
 }
 
-/** What is not known is refused instead of left out. */
+/** Unknown kinds are refused, not skipped. */
 function kindOf(header: Header, path: string): 'file' | 'folder' {
   const type: string = header.type
   if (type === 'Directory') return 'folder'
@@ -160,10 +163,10 @@ function kindOf(header: Header, path: string): 'file' | 'folder' {
   if (type === 'Link' || type === 'SymbolicLink') throw refusedEntry(path, 'it is a link')
   if (type === 'CharacterDevice' || type === 'BlockDevice' || type === 'FIFO')
     throw refusedEntry(path, 'it is neither a file nor a folder')
-  throw refusedEntry(path, 'its kind is unknown')
+  throw refusedEntry(path, 'its kind is not supported')
 }
 
-/** `model/a/b` -> `a/b`. Absolute names and a first part of `..` are refused here, before they are hidden. */
+/** `model/a/b` -> `a/b`. Refuses absolute names and a first segment `..`, which dropping it would hide. */
 function withoutFirstPart(path: string): string {
   if (path.startsWith('/')) throw refusedEntry(path, 'the name is absolute')
   if (/^\.\.(\/|$)/.test(path)) throw refusedEntry(path, 'the name leads out of the archive (..)')

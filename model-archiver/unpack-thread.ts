@@ -5,24 +5,24 @@ import type { UnpackTask } from './unpack-into.ts'
 import { LIMIT_KEYS } from './unpack-limits.ts'
 import { calledOff, Turns } from './turns.ts'
 
-/** What the thread says at its end. */
+/** Result message of the thread. */
 export interface UnpackAnswer {
-  /** Undefined: everything is unpacked. */
+  /** Undefined: everything was unpacked. */
   readonly error?: WireError
 }
 
-/** Archives that are unpacked at the same time; others wait. */
+/** Archives that are unpacked in parallel; others wait. */
 const THREADS = 2
 const HEAP_MB = 256
 
 const turns = new Turns(THREADS)
 
 /**
- * Unpacks in a thread of its own, so that nothing in an archive can hold up who waits for it. When this settles the thread has ended and
- * writes nothing any more.
- * @param signal calls it off
- * @throws ServeError INVALID_ARCHIVE, INTERNAL as unpackInto does; INVALID_ARCHIVE after `timeout` seconds (the wait for a turn does not count);
- *   SHUTTING_DOWN when it is called off
+ * Unpacks in a separate thread, so that no archive can block the server. When this settles, the thread has
+ * ended and writes nothing more.
+ * @param signal cancels it
+ * @throws ServeError INVALID_ARCHIVE, INTERNAL as unpackInto does; INVALID_ARCHIVE after `timeout` seconds
+ *   (without the wait for a free thread); SHUTTING_DOWN when cancelled
  */
 export async function unpackInThread(task: UnpackTask, signal?: AbortSignal): Promise<void> {
   await turns.take(signal)
@@ -60,7 +60,7 @@ async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<v
   }
 }
 
-/** From TypeScript sources (tests, tsx) the thread needs a loader. */
+/** In TypeScript sources (tests, tsx) the thread needs a loader. */
 function entry(): URL {
   const file = import.meta.url.endsWith('.ts') ? 'unpack-worker-from-source.mjs' : 'unpack-worker.js'
   return new URL(file, import.meta.url)

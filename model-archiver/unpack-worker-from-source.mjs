@@ -1,5 +1,5 @@
-// Starts unpack-worker.ts where the project runs from its TypeScript sources (tests, tsx): a thread does not inherit their loader.
-// A build does not contain this file.
+// Starts unpack-worker.ts from TypeScript sources (tests, tsx), because a thread does not inherit their
+// loader. Builds do not contain this file.
 import { register } from 'tsx/esm/api'
 
 register()

@@ -1,4 +1,7 @@
-/** The thread that unpacks one archive: it takes an UnpackTask and answers with one UnpackAnswer. See unpack-thread.ts. */
+/**
+ * The thread that unpacks one archive: takes an UnpackTask, answers with one UnpackAnswer. See
+ * unpack-thread.ts.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import { asArchiveError, unpackInto, type UnpackTask } from './unpack-into.ts'
 import type { UnpackAnswer } from './unpack-thread.ts'

@@ -12,9 +12,9 @@ const REGULAR = 0o100000
 const FOLDER = 0o040000
 
 /**
- * Unpacks a zip into an existing, empty folder. All entries are judged by what the archive says of them before the first is written; what comes
- * out of them is held to it.
- * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of yauzl and of the file system as they are
+ * Unpacks a zip into an existing, empty folder. Checks the declared values of all entries before it writes
+ * the first, then holds the content to them.
+ * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of yauzl and of the file system
  */
 export async function unpackZip(file: string, folder: string, budget: UnpackBudget): Promise<void> {
   const handle = await open(file, 'r')
@@ -28,7 +28,7 @@ export async function unpackZip(file: string, folder: string, budget: UnpackBudg
   }
 }
 
-/** From the beginning of its directory. Names are decoded below so that one set of rules, with one wording, judges every archive format. */
+/** Names are decoded below, so that one set of rules covers every archive format. */
 function read(fd: number): Promise<ZipFile> {
   return yauzl.fromFdPromise(fd, { decodeStrings: false, autoClose: false })
 }
@@ -43,7 +43,7 @@ async function judge(zip: ZipFile, budget: UnpackBudget): Promise<void> {
     refuseKind(name, entry, isFolder)
     guard.admit(name, isFolder ? 'folder' : 'file', entry.uncompressedSize)
     if (!isFolder && !entry.canDecodeFileData())
-      throw refusedEntry(name, 'it is encrypted or compressed in an unknown way')
+      throw refusedEntry(name, 'its encryption or compression is not supported')
     const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true })
     places.push({
       name,
@@ -54,14 +54,14 @@ async function judge(zip: ZipFile, budget: UnpackBudget): Promise<void> {
   refuseOverlaps(places)
 }
 
-/** Where an entry stands in the file, its header included. */
+/** Position of an entry in the file, with its header. */
 interface Place {
   readonly name: string
   readonly start: number
   readonly end: number
 }
 
-/** Bytes that are many entries' content make a bomb that no ratio of one entry shows (David Fifield, "A better zip bomb", 2019). */
+/** Overlapping entries make a bomb that no entry's ratio shows (David Fifield, "A better zip bomb", 2019). */
 function refuseOverlaps(places: Place[]): void {
   places.sort((a, b) => a.start - b.start || a.end - b.end)
   places.forEach(({ name, start }, index) => {
@@ -75,7 +75,7 @@ async function write(zip: ZipFile, entry: Entry, writer: EntryWriter, budget: Un
   const name = nameOf(entry)
   if (name.endsWith('/')) return writer.folder(name)
   const content = await zip.openReadStreamPromise(entry)
-  // It flows already: an error may come before somebody reads it, who then gets it all the same.
+  // An error may come before the stream is read; its reader still gets it.
   content.on('error', () => undefined)
   const checked = verified(name, content, entry.crc32, budget)
   await writer.file(name, unixMode(entry), entry.uncompressedSize, checked)
@@ -87,8 +87,8 @@ function nameOf(entry: Entry): string {
 }
 
 /**
- * The content, compared with its checksum where Node can compute one (20.15 and newer). yauzl itself ends it with an error
- * when it has more or fewer bytes than declared.
+ * The content, checked against its checksum where Node can compute one (20.15 and newer). yauzl fails by
+ * itself when the size differs from the declared one.
  */
 async function* verified(
   name: string,
@@ -109,7 +109,7 @@ function unixMode(entry: Entry): number {
   return entry.externalFileAttributes >>> 16
 }
 
-/** Links, devices and sockets are told apart by the Unix mode; archives made elsewhere have none. */
+/** The Unix mode identifies links, devices and sockets; archives from other systems have none. */
 function refuseKind(name: string, entry: Entry, isFolder: boolean): void {
   const type = unixMode(entry) & FILE_TYPE
   if (type === 0 || type === (isFolder ? FOLDER : REGULAR)) return

@@ -6,19 +6,20 @@ import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack-limits.ts'
 import { unpackInThread } from './unpack-thread.ts'
 
 export interface UnpackOptions {
-  /** Those that are missing have their defaults. */
+  /** Missing limits have their defaults. */
   readonly limits?: Partial<UnpackLimits>
-  /** Calls it off. */
+  /** Cancels unpacking. */
   readonly signal?: AbortSignal
-  /** Who does the work. Default: a thread of its own; `unpackInto` does it in this one. */
+  /** Default: a separate thread; `unpackInto` unpacks in the calling one. */
   readonly unpack?: (task: UnpackTask, signal?: AbortSignal) => Promise<void>
 }
 
 /**
- * Unpacks a model archive (.mar: zip; .tar.gz, .tgz: compressed tar; told apart by content, not by name) so that `target` is either
- * there whole or not at all: it unpacks into a folder beside it and renames. A thread of its own does the work.
- * @param target must not exist; the folder above it must
- * @throws ServeError INVALID_ARCHIVE for an archive that is broken, unsafe or over the limits, SHUTTING_DOWN when it is called off
+ * Unpacks a model archive into `target` atomically, in a separate thread. Detects the format by content: zip
+ * (.mar) or compressed tar (.tar.gz, .tgz).
+ * @param target must not exist; its parent folder must
+ * @throws ServeError INVALID_ARCHIVE for an archive that is invalid, unsafe or over the limits, SHUTTING_DOWN
+ *   when cancelled
  */
 export async function unpackArchive(
   archive: string,

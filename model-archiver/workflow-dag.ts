@@ -1,16 +1,16 @@
 import { ServeError } from '../common/errors.ts'
 
-/** Each node may run at once with every other one, so this also bounds the work of one request. */
+/** All nodes may run at the same time, so this also bounds the work of one request. */
 const MAX_NODES = 64
 
 /**
- * The graph of a workflow: which node's output goes to which nodes. It has one start and no cycle; what has no successor is a
- * leaf (spec 6.5).
+ * The graph of a workflow: which node's output goes to which nodes. It has one start and no cycle; nodes
+ * without successors are leaves.
  */
 export class Dag {
-  /** Every node after all nodes that it gets input from. */
+  /** All nodes in topological order. */
   readonly order: readonly string[]
-  /** The nodes whose outputs are the answer. */
+  /** The nodes whose outputs form the answer. */
   readonly leaves: readonly string[]
   readonly #successors: ReadonlyMap<string, readonly string[]>
   readonly #predecessors: ReadonlyMap<string, readonly string[]>
@@ -30,7 +30,7 @@ export class Dag {
     this.leaves = this.order.filter((node) => successors.get(node)!.length === 0)
   }
 
-  /** The node that gets the request. */
+  /** The node that receives the request. */
   get start(): string {
     return this.order[0]!
   }
@@ -55,7 +55,7 @@ function connect(edges: Iterable<readonly [string, readonly string[]]>): {
   const predecessors: Neighbours = new Map()
   const add = (node: string): void => {
     if (successors.has(node)) return
-    if (successors.size === MAX_NODES) throw invalid(`A workflow may have at most ${MAX_NODES} nodes`)
+    if (successors.size === MAX_NODES) throw invalid(`A workflow must have at most ${MAX_NODES} nodes`)
     successors.set(node, [])
     predecessors.set(node, [])
   }
@@ -73,7 +73,7 @@ function connect(edges: Iterable<readonly [string, readonly string[]]>): {
   return { successors, predecessors }
 }
 
-/** All nodes that are not behind a cycle, each after its predecessors. */
+/** Topological order of all nodes that do not depend on a cycle. */
 function sorted(start: string, successors: Neighbours, predecessors: Neighbours): string[] {
   const missing = new Map([...predecessors].map(([node, before]) => [node, before.length]))
   const order = [start]

@@ -1,12 +1,13 @@
-/** Tells the functions of a workflow's handler apart: the request header that names the node. */
+/** Request header with the name of the node whose function to call. */
 export const FUNCTION_HEADER = 'ts_workflow_function'
 
 /**
- * A handler module that serves all functions of a workflow's handler in one worker: it calls the one that the header of the
- * request names. The hooks `initialize` and `shutdown` of the handler run unless they are nodes themselves.
- * @param handler path of the workflow's handler beside this module: JavaScript that Node can import. It is imported at run time, since
- * a bundle must not become a part of another one
- * @param names the functions; that they exist is checked when the worker loads
+ * Source of a handler module that serves all functions of a workflow's handler in one worker: it calls the
+ * function that the request's header names. Runs the handler's hooks `initialize` and `shutdown` unless they
+ * are nodes themselves.
+ * @param handler path of the workflow's handler beside this module: JavaScript that Node can import. Imported
+ *   at run time, because one bundle must not contain another
+ * @param names the functions; the worker checks that they exist when it loads the module
  */
 export function functionsModule(handler: string, names: readonly string[]): string {
   return `const names = ${JSON.stringify(names)}

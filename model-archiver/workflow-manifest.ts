@@ -23,14 +23,14 @@ const manifestSchema = z.looseObject({
   createdOn: text('Workflow archive createdOn is not defined.'),
 })
 
-/** What a workflow archive says about itself (spec 6.5). */
+/** Content of a workflow's manifest (TorchServe's workflow-archiver/README.md). */
 export type WorkflowManifest = z.infer<typeof manifestSchema>
 
-/** Where the manifest stands in an archive. */
+/** Path of the manifest in an archive. */
 export const WORKFLOW_MANIFEST_PATH = 'WAR-INF/MANIFEST.json'
 
 /**
- * Checks the text of a MANIFEST.json; undefined: the archive has none.
+ * Checks the text of a MANIFEST.json; undefined: the archive contains none.
  * @throws ServeError INVALID_WORKFLOW with TorchServe's message
  */
 export function checkWorkflowManifest(content: string | undefined): WorkflowManifest {

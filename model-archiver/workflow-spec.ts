@@ -1,9 +1,9 @@
 import { ServeError } from '../common/errors.ts'
 import { Dag } from './workflow-dag.ts'
 
-/** Settings of a node; the keys of a specification have dashes (spec 6.5). */
+/** Settings of a node. The specification's keys have dashes (docs/workflows.md). */
 export interface NodeSettings {
-  /** Default 1. Only shown: a node starts with maxWorkers, as in TorchServe. */
+  /** Default 1. Only shown by describe: a node starts with maxWorkers, as in TorchServe. */
   readonly minWorkers: number
   /** Default 1. */
   readonly maxWorkers: number
@@ -11,9 +11,9 @@ export interface NodeSettings {
   readonly batchSize: number
   /** Milliseconds, default 50. */
   readonly maxBatchDelay: number
-  /** How often a failed node is tried again. Default 1. */
+  /** Number of retries of a failed node. Default 1. */
   readonly retryAttempts: number
-  /** Milliseconds that one try may take; of a leaf that streams, its first item. Default 10000. */
+  /** Milliseconds per try; for a streaming leaf, until its first item. Default 10000. */
   readonly timeoutMs: number
 }
 
@@ -23,14 +23,14 @@ export interface NodeSpec extends NodeSettings {
   readonly url: string | undefined
 }
 
-/** A workflow specification (spec 6.5). */
+/** A workflow specification (docs/workflows.md). */
 export interface WorkflowSpec {
-  /** What counts for nodes that say nothing else. */
+  /** Settings of nodes that set none themselves. */
   readonly defaults: NodeSettings
-  /** The nodes of the graph by name. */
+  /** The nodes by name. */
   readonly nodes: ReadonlyMap<string, NodeSpec>
   readonly dag: Dag
-  /** The graph as describe shows it: `{pre=[m1], m1=[post]}`. */
+  /** The graph in describe's format: `{pre=[m1], m1=[post]}`. */
   readonly dagText: string
 }
 
@@ -48,7 +48,7 @@ const KEYS = {
   { setting: keyof NodeSettings; fallback: number; min: number; max: number }
 >
 
-/** As for models; a function may also start with an underscore. They become parts of model names. */
+/** Rules of model names, of which node names become parts; functions may also start with an underscore. */
 const NODE_NAME = /^(?!__)\w[\w.-]{0,99}$/
 
 type YamlMap = ReadonlyMap<unknown, unknown>
@@ -88,7 +88,8 @@ function readModels(models: YamlMap): { defaults: NodeSettings; urls: Map<string
     const name = nodeName(key)
     const model = asMap(value, `models: ${name}`)
     const url = model.get('url')
-    if (typeof url !== 'string' || url === '') throw invalid(`models: ${name}: url is missing`)
+    if (typeof url !== 'string' || url === '')
+      throw invalid(`models: ${name}: url must be a non-empty string`)
     urls.set(name, { ...readSettings(model, `models: ${name}`, defaults), name, url })
   }
   return { defaults, urls }
@@ -115,7 +116,7 @@ function readEdges(dag: YamlMap): [string, string[]][] {
   })
 }
 
-/** TorchServe lets a list hold nothing but an empty entry. */
+/** TorchServe accepts lists with only an empty entry. */
 function isBlank(value: unknown): boolean {
   return value === null || (typeof value === 'string' && value.trim() === '')
 }
@@ -123,17 +124,17 @@ function isBlank(value: unknown): boolean {
 function nodeName(value: unknown): string {
   const name = typeof value === 'number' ? String(value) : value
   if (typeof name === 'string' && NODE_NAME.test(name)) return name
-  throw invalid(`${JSON.stringify(value)?.slice(0, 120)} cannot be the name of a node`)
+  throw invalid(`${JSON.stringify(value)?.slice(0, 120)} is not a valid name of a node`)
 }
 
-/** As Java writes a map. */
+/** Java's format of a map. */
 function dagText(edges: readonly (readonly [string, readonly string[]])[]): string {
   return `{${edges.map(([node, targets]) => `${node}=[${targets.join(', ')}]`).join(', ')}}`
 }
 
 function asMap(value: unknown, what: string): YamlMap {
   if (value instanceof Map) return value
-  throw invalid(`${what} must be a mapping`)
+  throw invalid(`${what} must be a map`)
 }
 
 function invalid(problem: string): ServeError {

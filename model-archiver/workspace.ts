@@ -9,8 +9,8 @@ import { serverModules } from './package-root.ts'
 import { removeFolder } from './remove-folder.ts'
 
 /**
- * The temporary folder of one loaded model. It is laid out so that Node's own search for packages, without hooks, finds
- * them in the right order from a module in `place`:
+ * The temporary folder of one loaded model. Its layout makes Node's package lookup find packages in the right
+ * order from a module in `place`, without hooks:
  *
  *     <tempDir>/models/<32 hex>/owner                         which process it belongs to
  *     <tempDir>/models/<32 hex>/node_modules                  -> where the server is installed
@@ -19,15 +19,15 @@ import { removeFolder } from './remove-folder.ts'
  */
 export interface Workspace {
   readonly root: string
-  /** Put models in folders below this one. */
+  /** Parent folder for models. */
   readonly place: string
-  /** Removes the folder; links are removed, not followed. */
+  /** Removes the folder; does not follow links. */
   dispose(): Promise<void>
 }
 
 /**
  * Makes a new workspace.
- * @param modules node_modules folders that come between torchserve-ts and the server's install, nearest first
+ * @param modules node_modules folders between torchserve-ts and the server's install, nearest first
  * @param packageRoot the running torchserve-ts package
  */
 export async function createWorkspace(
@@ -54,7 +54,7 @@ export async function createWorkspace(
   }
 }
 
-/** Removes the workspaces of servers that were killed. Never rejects. */
+/** Removes the workspaces of killed servers. Never rejects. */
 export async function sweepWorkspaces(tempDir: string): Promise<void> {
   await sweepFolders(join(tempDir, 'models'), /^[0-9a-f]{32}$/)
 }
@@ -73,7 +73,7 @@ async function layOut(root: string, packageRoot: string, modules: readonly strin
   return place
 }
 
-/** The node_modules folders that Node would search from a module in `folder`, nearest first. */
+/** The node_modules folders that Node searches from a module in `folder`, nearest first. */
 export function modulesAbove(folder: string): string[] {
   const found: string[] = []
   for (let at = folder; ; at = dirname(at)) {
@@ -82,7 +82,7 @@ export function modulesAbove(folder: string): string[] {
   }
 }
 
-/** Whoever owns the folder could swap a model under the server. */
+/** The owner of the folder could replace a model under the server. */
 async function refuseForeign(folder: string): Promise<void> {
   const stats = await lstat(folder)
   const own = process.getuid === undefined || stats.uid === process.getuid()
@@ -93,7 +93,7 @@ async function refuseForeign(folder: string): Promise<void> {
   )
 }
 
-/** A junction on Windows, which needs no rights; an ordinary link elsewhere. */
+/** A junction on Windows, which needs no privileges; a symbolic link elsewhere. */
 function link(target: string, path: string): Promise<void> {
   return symlink(target, path, 'junction')
 }

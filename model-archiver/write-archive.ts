@@ -13,7 +13,7 @@ import type { ArchiveFile } from './contents.ts'
 export const ARCHIVE_FORMATS = ['default', 'tgz', 'no-archive', 'zip-store'] as const
 export type ArchiveFormat = (typeof ARCHIVE_FORMATS)[number]
 
-/** What stands after the model's name. */
+/** File name extension by format. */
 export const ARCHIVE_ENDINGS: Record<ArchiveFormat, string> = {
   default: '.mar',
   'zip-store': '.mar',
@@ -21,10 +21,15 @@ export const ARCHIVE_ENDINGS: Record<ArchiveFormat, string> = {
   'no-archive': '',
 }
 
-/** Every file has the same time, so that the same input gives the same bytes. Local, since zip has no time zones. */
+/**
+ * Fixed timestamp, so that the same input gives the same bytes. Local time, because zip has no time zones.
+ */
 const FIXED_TIME = new Date(1980, 0, 1)
 
-/** Writes an archive beside `target` and renames it, so that a store never shows half of one. An older one is replaced. */
+/**
+ * Writes an archive beside `target` and renames it, so that a store never shows a partial one. Replaces an
+ * existing one.
+ */
 export async function writeArchive(
   files: readonly ArchiveFile[],
   target: string,
@@ -41,7 +46,7 @@ export async function writeArchive(
   }
 }
 
-/** A folder cannot be renamed over another one, so the old one steps aside first. */
+/** A rename cannot replace a folder, so the old one is moved away first. */
 async function replace(from: string, target: string): Promise<void> {
   const old = await lstat(target).catch(() => undefined)
   if (!old?.isDirectory()) return rename(from, target)
@@ -66,7 +71,7 @@ async function writeZip(files: readonly ArchiveFile[], target: string, compress:
   await pipeline(output, createWriteStream(target, { flags: 'wx' }))
 }
 
-/** TorchServe drops the first part of each name, so all stands below one folder. */
+/** TorchServe drops the first segment of each name, so all files are below one folder. */
 async function writeTar(files: readonly ArchiveFile[], target: string, folder: string): Promise<void> {
   const pack = new Pack({ gzip: true, portable: true })
   const written = writeFile(target, pack as AsyncIterable<Buffer>, { flag: 'wx' })

@@ -1,5 +1,8 @@
-import type { Dialect } from '../common/dialects.ts'
 import type { WireError } from '../common/errors.ts'
+import type { HandlerMethod, NativeMethod } from '../common/handler-methods.ts'
+import type { InputPart } from '../common/input-part.ts'
+
+export type { InputPart }
 
 /**
  * What frontend and worker say to each other: two closed unions, told apart by `type`. Each message travels as one
@@ -8,21 +11,15 @@ import type { WireError } from '../common/errors.ts'
  */
 
 /** Raised whenever a message changes in a way that an older peer cannot read. */
-export const PROTOCOL_VERSION = 4
+export const PROTOCOL_VERSION = 5
 
 /** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
 export type StreamNext = 'true' | 'false'
 
-/** One named value of a request, as the client sent it. */
-export interface InputPart {
-  name: string
-  /** Media type without parameters; absent when the client gave none. */
-  contentType?: string
-  data: Uint8Array
-}
-
 /** One request of a batch. */
 export interface PredictRequest {
+  /** The method of the handler that it wants. Nothing else says so: headers and parts are the client's. */
+  method: HandlerMethod
   /** Correlation number, a uint32, unique among the open requests of its connection. */
   id: number
   /** The id that users see: x-request-id, `context.requestIds`. */
@@ -81,10 +78,9 @@ export interface WantedMetrics {
   others: boolean
 }
 
+/** A batch. Its requests may want different methods: those that want the same one share a call of the handler. */
 export interface PredictMessage {
   type: 'predict'
-  /** `predict` calls the handler; `describe` asks it for customizedMetadata. */
-  action: 'predict' | 'describe'
   requests: PredictRequest[]
 }
 
@@ -138,8 +134,8 @@ export interface LoadedMessage {
   type: 'loaded'
   /** Absent: loaded. Present: why not; the worker leaves after it. */
   error?: WireError
-  /** What the handler speaks beside TorchServe's `handle`. Absent: nothing. */
-  dialects?: Dialect[]
+  /** The methods that the handler has beyond `handle`, `explain` and `describe`. Absent: none. */
+  methods?: readonly NativeMethod[]
 }
 
 /**

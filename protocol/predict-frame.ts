@@ -1,19 +1,22 @@
+import { HANDLER_METHODS, type HandlerMethod } from '../common/handler-methods.ts'
 import { LENGTH_BYTES } from './frame.ts'
 import type { InputPart, PredictMessage, PredictRequest } from './messages.ts'
 import type { Writer } from './wire-pieces.ts'
 import { constant, MARKER, Reader, textRoom } from './wire-pieces.ts'
 
 /**
- * Predict messages, written and read by hand for the same reason as responses (response-frame.ts). Order of keys: type, action,
- * requests; in a request id, requestId, headers, parts, window, deadline?; in a part name, contentType?, data.
+ * Predict messages, written and read by hand for the same reason as responses (response-frame.ts). Order of keys: type, requests;
+ * in a request method, id, requestId, headers, parts, window, deadline?; in a part name, contentType?, data.
  */
 const { map, double, uint32, bin32, array32 } = MARKER
-const head = (action: string): Uint8Array =>
-  constant(map + 3, 'type', 'predict', 'action', action, 'requests', array32)
-const PREDICT = head('predict')
-const DESCRIBE = head('describe')
-const REQUEST = constant(map + 5, 'id', uint32)
-const REQUEST_WITH_DEADLINE = constant(map + 6, 'id', uint32)
+const PREDICT = constant(map + 2, 'type', 'predict', 'requests', array32)
+const REQUEST = constant(map + 6)
+const REQUEST_WITH_DEADLINE = constant(map + 7)
+/** The method, and the key of the id. `handle`, the most frequent one, stands first. */
+const METHODS = new Map(
+  HANDLER_METHODS.map((method) => [method, constant('method', method, 'id', uint32)] as const),
+)
+const HANDLE = METHODS.get('handle')!
 const REQUEST_ID = constant('requestId')
 const HEADERS = constant('headers')
 const PARTS = constant('parts', array32)
@@ -28,7 +31,7 @@ const DATA = constant('data', bin32)
 
 /** What keys, markers and numbers take at most. */
 const MESSAGE_BYTES = 64 + LENGTH_BYTES
-const REQUEST_BYTES = 96
+const REQUEST_BYTES = 128
 const PART_BYTES = 48
 
 const MAX_UINT32 = 0xffffffff
@@ -48,16 +51,17 @@ export function predictRoom(message: PredictMessage): number | undefined {
 
 /** Writes the map (without the frame's length). */
 export function writePredict(writer: Writer, message: PredictMessage): void {
-  writer.constant(message.action === 'predict' ? PREDICT : DESCRIBE)
+  writer.constant(PREDICT)
   writer.uint32(message.requests.length)
   for (const request of message.requests) writeRequest(writer, request)
 }
 
 function writeRequest(
   writer: Writer,
-  { id, requestId, headers, parts, window, deadline }: PredictRequest,
+  { method, id, requestId, headers, parts, window, deadline }: PredictRequest,
 ): void {
   writer.constant(deadline === undefined ? REQUEST : REQUEST_WITH_DEADLINE)
+  writer.constant(METHODS.get(method)!)
   writer.uint32(id)
   writer.constant(REQUEST_ID)
   writer.text(requestId)
@@ -88,17 +92,17 @@ function writePart(writer: Writer, { name, contentType, data }: InputPart): void
 /** Reads such a map; undefined: the frame is something else. */
 export function readPredict(chunk: Buffer, from: number, to: number): PredictMessage | undefined {
   const reader = new Reader(chunk, from, to)
-  const action = reader.tryConstant(PREDICT) ? 'predict' : 'describe'
-  if (action === 'describe' && !reader.tryConstant(DESCRIBE)) return undefined
+  if (!reader.tryConstant(PREDICT)) return undefined
   const count = reader.count()
   const requests: PredictRequest[] = []
   for (let i = 0; i < count && reader.ok; i += 1) requests.push(readRequest(reader))
-  return reader.ok && reader.at === to ? { type: 'predict', action, requests } : undefined
+  return reader.ok && reader.at === to ? { type: 'predict', requests } : undefined
 }
 
 function readRequest(reader: Reader): PredictRequest {
   const limited = reader.tryConstant(REQUEST_WITH_DEADLINE)
   if (!limited) reader.constant(REQUEST)
+  const method = reader.tryConstant(HANDLE) ? 'handle' : readMethod(reader)
   const id = reader.uint32()
   reader.constant(REQUEST_ID)
   const requestId = reader.text()
@@ -110,9 +114,15 @@ function readRequest(reader: Reader): PredictRequest {
   for (let i = 0; i < count && reader.ok; i += 1) parts.push(readPart(reader))
   reader.constant(WINDOW)
   const window = reader.uint32()
-  if (!limited) return { id, requestId, headers, parts, window }
+  if (!limited) return { method, id, requestId, headers, parts, window }
   reader.constant(DEADLINE)
-  return { id, requestId, headers, parts, window, deadline: reader.finite() }
+  return { method, id, requestId, headers, parts, window, deadline: reader.finite() }
+}
+
+function readMethod(reader: Reader): HandlerMethod {
+  for (const [method, bytes] of METHODS) if (reader.tryConstant(bytes)) return method
+  reader.ok = false
+  return 'handle'
 }
 
 function readPart(reader: Reader): InputPart {

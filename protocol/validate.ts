@@ -1,4 +1,4 @@
-import { DIALECTS } from '../common/dialects.ts'
+import { HANDLER_METHODS, NATIVE_METHODS } from '../common/handler-methods.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { ownValue } from '../common/own-keys.ts'
 
@@ -51,6 +51,7 @@ const wireError = shape({
 })
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({
+  method: oneOf(...HANDLER_METHODS),
   id: uint32,
   requestId: text,
   headers: text,
@@ -65,7 +66,7 @@ const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions:
 
 const fromWorker: Record<FromWorker['type'], Check> = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: shape({ error: optional(wireError), dialects: optional(list(oneOf(...DIALECTS))) }),
+  loaded: shape({ error: optional(wireError), methods: optional(list(oneOf(...NATIVE_METHODS))) }),
   response: shape({
     id: uint32,
     body: bytes,
@@ -115,7 +116,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     limitMaxImagePixels: optional(flag),
     envelope: optional(text),
   }),
-  predict: shape({ action: oneOf('predict', 'describe'), requests: list(request) }),
+  predict: shape({ requests: list(request) }),
   input: shape({ id: uint32, data: optional(bytes) }),
   cancel: shape({
     ids: uint32s,

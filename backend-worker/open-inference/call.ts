@@ -1,10 +1,6 @@
-import {
-  decodeRequest,
-  INFER_PART,
-  STREAM_PART,
-  TENSORS_TYPE,
-  type InferRequest,
-} from '../../common/tensors/message.ts'
+import { ServeError } from '../../common/errors.ts'
+import { decodeRequest, TENSORS_TYPE, type InferRequest } from '../../common/tensors/message.ts'
+import type { PredictRequest } from '../../protocol/messages.ts'
 import type { Context, HandlerRequest } from '../handler.ts'
 import { encodeRaw, type RawResponse } from './messages.ts'
 import { fromParts, toPlain } from './plain.ts'
@@ -13,26 +9,29 @@ import { fromParts, toPlain } from './plain.ts'
 export interface Call {
   readonly index: number
   readonly request: InferRequest
-  /** What the client wants: one answer, a stream, or whatever there is (TorchServe's routes). */
-  readonly kind: 'infer' | 'stream' | 'plain'
+  /** It came over one of TorchServe's routes: so do its answers. */
+  readonly plain: boolean
 }
 
-/** @throws ServeError INVALID_TENSOR, MALFORMED_BODY */
-export function callOf(parts: HandlerRequest, index: number): Call {
-  const infer = parts[INFER_PART]
-  if (infer instanceof Uint8Array) return { index, request: decodeRequest(infer), kind: 'infer' }
-  const stream = parts[STREAM_PART]
-  if (stream instanceof Uint8Array) return { index, request: decodeRequest(stream), kind: 'stream' }
-  return { index, request: fromParts(parts), kind: 'plain' }
+/** The call of a request that wants `predict` or `predictStream`: its one part is a tensor message. @throws ServeError INVALID_TENSOR, MALFORMED_BODY */
+export function tensorCall({ parts }: PredictRequest, index: number): Call {
+  const [part] = parts
+  if (part === undefined) throw new ServeError('PROTOCOL', 'A request for tensors has no message')
+  return { index, request: decodeRequest(part.data), plain: false }
+}
+
+/** The call of a request that wants `handle`. @throws ServeError INVALID_TENSOR */
+export function plainCall(parts: HandlerRequest, index: number): Call {
+  return { index, request: fromParts(parts), plain: true }
 }
 
 /** A response as bytes; the content type tells the frontend what they are. */
 export function encodeFor(
-  { kind, index, request }: Call,
+  { plain, index, request }: Call,
   response: RawResponse,
   context: Context,
 ): Uint8Array {
-  if (kind === 'plain') {
+  if (plain) {
     const { body, contentType } = toPlain(response)
     if (contentType !== undefined) context.setResponseContentType(index, contentType)
     return body

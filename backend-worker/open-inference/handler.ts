@@ -1,47 +1,45 @@
-import type { Dialect } from '../../common/dialects.ts'
 import { ServeError } from '../../common/errors.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import { decodeRequest, type InferRequest } from '../../common/tensors/message.ts'
 import { INPUTS, type WithInputs } from '../context.ts'
-import type { Context, Handler, HandlerRequest } from '../handler.ts'
-import { type Call, callOf, encodeFor } from './call.ts'
+import type { Context, Handler, HandlerResponse } from '../handler.ts'
+import type { NativeCall } from '../native.ts'
+import { type Call, encodeFor, plainCall, tensorCall } from './call.ts'
 import { joinResponses } from './join.ts'
 import { formOf, mergeRequests, splitResponse } from './merge.ts'
 import { fromHandler, type RawResponse, toHandler } from './messages.ts'
 import type { InferenceHandler, InferenceRequest, InferenceResponse } from './types.ts'
 
-/** The dialects of handles that were made here. */
-const made = new WeakMap<object, Dialect[]>()
-
-/** `handle` for a handler that has only methods of the Open Inference Protocol. */
-export function handleTensors(handler: InferenceHandler): Handler['handle'] {
-  const adapter = new TensorAdapter(handler)
-  const handle: Handler['handle'] = (requests, context) => adapter.handle(requests, context)
-  const streams = handler.predictStream !== undefined
-  made.set(handle, streams ? ['open-inference', 'open-inference-stream'] : ['open-inference'])
-  return handle
-}
-
-/** What it understands; nothing where `handle` is its own. */
-export function tensorDialects({ handle }: Handler): Dialect[] {
-  return made.get(handle) ?? []
-}
-
-/** Answers batches of requests in terms of `predict` and `predictStream`. */
-class TensorAdapter {
+/** Answers requests in terms of `predict` and `predictStream`. */
+export class TensorAdapter {
   readonly #handler: InferenceHandler
 
   constructor(handler: InferenceHandler) {
     this.#handler = handler
   }
 
-  handle(requests: HandlerRequest[], context: Context): Promise<unknown[]> | AsyncIterable<unknown[]> {
-    if (requests.length === 1) {
-      const call = callOf(requests[0]!, 0)
-      if (call.kind === 'stream' || (call.kind === 'plain' && this.#handler.predictStream !== undefined)) {
-        return this.#stream(call, context)
-      }
+  /** How the worker calls the methods that the handler has. */
+  calls(): [NativeMethod, NativeCall][] {
+    const predict: NativeCall = {
+      alone: false,
+      answer: (requests, context) => this.#answerAll(requests, tensorCall, context),
     }
-    return this.#answerAll(requests, context)
+    const predictStream: NativeCall = {
+      alone: true,
+      answer: ([request], context) => this.#stream(tensorCall(request!, 0), context),
+    }
+    return [
+      ['predict', predict],
+      ['predictStream', predictStream],
+    ]
+  }
+
+  /** `handle`, for TorchServe's routes. A request alone gets whatever there is: a stream if the handler can. */
+  readonly handle: Handler['handle'] = (requests, context) => {
+    if (requests.length === 1 && this.#handler.predictStream !== undefined) {
+      return this.#stream(plainCall(requests[0]!, 0), context)
+    }
+    return this.#answerAll(requests, plainCall, context)
   }
 
   async *#stream(call: Call, context: Context): AsyncGenerator<unknown[], unknown[]> {
@@ -58,12 +56,16 @@ class TensorAdapter {
   }
 
   /** Requests of the same form share a call; each failure is its own request's. */
-  async #answerAll(requests: HandlerRequest[], context: Context): Promise<unknown[]> {
-    const items: unknown[] = requests.map(() => undefined)
+  async #answerAll<T>(
+    requests: readonly T[],
+    callOf: (request: T, index: number) => Call,
+    context: Context,
+  ): Promise<HandlerResponse[]> {
+    const items: HandlerResponse[] = requests.map(() => undefined)
     const groups = new Map<string | number, Call[]>()
-    requests.forEach((parts, index) => {
+    requests.forEach((request, index) => {
       try {
-        const call = callOf(parts, index)
+        const call = callOf(request, index)
         const form = this.#handler.predict === undefined ? undefined : formOf(call.request)
         const group = groups.get(form ?? index)
         if (group === undefined) groups.set(form ?? index, [call])
@@ -76,7 +78,7 @@ class TensorAdapter {
     return items
   }
 
-  async #answerGroup(group: readonly Call[], context: Context, items: unknown[]): Promise<void> {
+  async #answerGroup(group: readonly Call[], context: Context, items: HandlerResponse[]): Promise<void> {
     const responses = group.length === 1 ? undefined : await this.#predictTogether(group, context)
     await Promise.all(
       group.map(async (call, i) => {

@@ -1,5 +1,5 @@
-import { type Dialect } from '../../common/dialects.ts'
 import { ServeError } from '../../common/errors.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
 import { ChatStream, CompletionStream, type StreamHead } from '../../common/openai/chunks.ts'
 import { Collector } from '../../common/openai/collect.ts'
@@ -13,38 +13,46 @@ import type {
 } from '../../common/openai/types.ts'
 import type { Context, Handler } from '../handler.ts'
 import { isAsyncIterable } from '../iterate.ts'
-import type { NativeCall } from '../native-call.ts'
+import type { NativeCall } from '../native.ts'
 import { chatChunks, completionChunks } from './as-chunks.ts'
+
+/** The methods of the API; each may be missing. */
+export type OpenAIHandler = Pick<Handler, 'chatCompletions' | 'completions' | 'embeddings'>
 
 type Answer<T> = AsyncIterable<T> | Completion | Promise<Completion>
 
-/** The OpenAI dialects that a handler speaks, by the methods that it has. */
-export function openaiCalls(handler: Handler): [Dialect, NativeCall][] {
-  const calls: [Dialect, NativeCall][] = []
-  if (handler.chatCompletions !== undefined) calls.push(['openai-chat', chatCall(handler)])
-  if (handler.completions !== undefined) calls.push(['openai-completions', completionCall(handler)])
-  if (handler.embeddings !== undefined) calls.push(['openai-embeddings', embeddingsCall(handler)])
+/** How the worker calls the methods of the OpenAI API that a handler has. */
+export function openaiCalls(handler: OpenAIHandler): [NativeMethod, NativeCall][] {
+  const calls: [NativeMethod, NativeCall][] = []
+  const { chatCompletions, completions, embeddings } = handler
+  if (chatCompletions !== undefined) calls.push(['chatCompletions', alone(handler, answerChat)])
+  if (completions !== undefined) calls.push(['completions', alone(handler, answerCompletion)])
+  if (embeddings !== undefined) calls.push(['embeddings', alone(handler, answerEmbeddings)])
   return calls
 }
 
-function chatCall(handler: Handler): NativeCall {
-  return (request, context) => answerChat(handler, bodyOf(request) as ChatCompletionRequest, context)
-}
-
-function completionCall(handler: Handler): NativeCall {
-  return (request, context) => answerCompletion(handler, bodyOf(request) as CompletionRequest, context)
-}
-
-function embeddingsCall(handler: Handler): NativeCall {
-  return async (request, context) => {
-    const body = bodyOf(request) as EmbeddingsRequest
-    const result = await handler.embeddings!(body, context)
-    return [JSON.stringify(embeddingsAnswer(result, body.model, body.encoding_format ?? 'float'))]
+/** The frontend has checked that the body is what the method takes. */
+function alone(
+  handler: OpenAIHandler,
+  answer: (handler: OpenAIHandler, body: never, context: Context) => unknown,
+): NativeCall {
+  return {
+    alone: true,
+    answer: ([request], context) => answer(handler, bodyOf(request!) as never, context),
   }
 }
 
+async function answerEmbeddings(
+  handler: OpenAIHandler,
+  body: EmbeddingsRequest,
+  context: Context,
+): Promise<string[]> {
+  const result = await handler.embeddings!(body, context)
+  return [JSON.stringify(embeddingsAnswer(result, body.model, body.encoding_format ?? 'float'))]
+}
+
 /** A list with the whole answer, or a stream with one chunk per item. */
-function answerChat(handler: Handler, body: ChatCompletionRequest, context: Context): unknown {
+function answerChat(handler: OpenAIHandler, body: ChatCompletionRequest, context: Context): unknown {
   const answer = handler.chatCompletions!(body, context)
   const head = streamHead('chatcmpl', body, context)
   if (body.stream === true) return streamed(chunksOf(answer, chatChunks), new ChatStream(head))
@@ -57,7 +65,7 @@ function answerChat(handler: Handler, body: ChatCompletionRequest, context: Cont
   )
 }
 
-function answerCompletion(handler: Handler, body: CompletionRequest, context: Context): unknown {
+function answerCompletion(handler: OpenAIHandler, body: CompletionRequest, context: Context): unknown {
   const answer = handler.completions!(body, context)
   const head = streamHead('cmpl', body, context)
   if (body.stream === true) return streamed(chunksOf(answer, completionChunks), new CompletionStream(head))
@@ -105,9 +113,8 @@ async function collected<T>(
   return [JSON.stringify(whole())]
 }
 
-/** The frontend has checked it. */
 function bodyOf(request: PredictRequest): unknown {
   const part = request.parts[0]
-  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI dialect has no body')
+  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API has no body')
   return JSON.parse(Buffer.from(part.data).toString()) as unknown
 }

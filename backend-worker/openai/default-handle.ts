@@ -10,6 +10,7 @@ import type { Context, Handler, HandlerRequest, HandlerResponse } from '../handl
 import { isAsyncIterable } from '../iterate.ts'
 import { sendIntermediatePredictResponse } from '../intermediate.ts'
 import { PredictionException } from '../prediction-exception.ts'
+import type { OpenAIHandler } from './calls.ts'
 
 type Fields = Record<string, unknown>
 
@@ -17,13 +18,13 @@ type Fields = Record<string, unknown>
  * `handle` for a handler that has only methods of the OpenAI API, so that TorchServe's routes reach it too (docs/openai.md): the
  * body is a request of that API, told apart by `messages`, `prompt` or `input`. The texts are the answer, one item each; embeddings are JSON.
  */
-export function handleByOpenAI(handler: Handler): Handler['handle'] {
+export function handleByOpenAI(handler: OpenAIHandler): Handler['handle'] {
   return (requests, context) =>
     Promise.all(requests.map((request, index) => answer(handler, request, index, context)))
 }
 
 async function answer(
-  handler: Handler,
+  handler: OpenAIHandler,
   request: HandlerRequest,
   index: number,
   context: Context,
@@ -38,7 +39,7 @@ async function answer(
 }
 
 async function texts(
-  handler: Handler,
+  handler: OpenAIHandler,
   fields: Fields,
   index: number,
   context: Context,
@@ -56,7 +57,7 @@ async function texts(
   return ''
 }
 
-function call(handler: Handler, fields: Fields, context: Context): unknown {
+function call(handler: OpenAIHandler, fields: Fields, context: Context): unknown {
   if (fields['messages'] !== undefined && handler.chatCompletions !== undefined)
     return handler.chatCompletions(fields as unknown as ChatCompletionRequest, context)
   if (fields['prompt'] !== undefined && handler.completions !== undefined)
@@ -67,7 +68,7 @@ function call(handler: Handler, fields: Fields, context: Context): unknown {
 }
 
 /** Who asks for something else, such as a completion of a handler that only chats, learns what there is. */
-function refusal({ chatCompletions, completions, embeddings }: Handler): PredictionException {
+function refusal({ chatCompletions, completions, embeddings }: OpenAIHandler): PredictionException {
   const fields = [chatCompletions && 'messages', completions && 'prompt', embeddings && 'input']
   return new PredictionException(
     `This model takes a JSON object with ${fields.filter(Boolean).join(' or ')}`,

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What the two HTTP ceilings share: reading a small body, and answering as fast as node:http lets one. */
+/** Shared by both HTTP ceilings: reads a small body and answers as fast as node:http allows. */
 
-/** Starts a server on any free port and says which. */
+/** Starts a server on any free port and prints it. */
 export function serve(
   answer: (request: IncomingMessage, response: ServerResponse, body: Buffer) => void,
 ): void {
@@ -28,7 +28,10 @@ export function whole(response: ServerResponse, body: string): void {
   response.end(body, 'latin1')
 }
 
-/** The head of a chunked answer; frames follow it by `response.socket`, which is corked so that they leave together with it. */
+/**
+ * Sends the head of a chunked answer. Frames follow on `response.socket`, corked so that they leave with the
+ * head.
+ */
 export function openStream(response: ServerResponse): void {
   response.writeHead(200, {
     'content-type': 'text/plain; charset=utf-8',
@@ -38,7 +41,10 @@ export function openStream(response: ServerResponse): void {
   response.flushHeaders()
 }
 
-/** One item as one HTTP chunk. Several joined in one socket write are twice as fast as `response.write` for each. */
+/**
+ * One item as an HTTP chunk. Joining several in one socket write is twice as fast as `response.write` for
+ * each.
+ */
 export function framed(item: string): string {
   return `${item.length.toString(16)}\r\n${item}\r\n`
 }

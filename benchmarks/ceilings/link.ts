@@ -1,21 +1,21 @@
 import { connect, type Socket } from 'node:net'
 
 /**
- * The cheapest way found to ask a worker over a Unix socket. A frame is a length (uint32, of what follows), the request's
- * number (uint32), one kind byte and the body, which is not encoded at all.
+ * The cheapest known protocol to a worker on a Unix socket. A frame is a length (uint32, of the rest), the
+ * request's number (uint32), one kind byte and the body, without encoding.
  */
 export const HEAD_BYTES = 9
 export const KIND = { whole: 0, stream: 1, item: 2, last: 3 } as const
 export type Kind = (typeof KIND)[keyof typeof KIND]
 
-/** Writes the head of a frame whose body of `length` bytes follows it. */
+/** Writes the head of a frame with a body of `length` bytes. */
 export function writeHead(target: Buffer, offset: number, id: number, kind: Kind, length: number): void {
   target.writeUInt32BE(length + HEAD_BYTES - 4, offset)
   target.writeUInt32BE(id, offset + 4)
   target[offset + 8] = kind
 }
 
-/** Calls back for every whole frame in a chunk with the places of its body; returns what is left over. */
+/** Calls back with the body's offsets for every whole frame in a chunk; returns the rest. */
 export function eachFrame(
   chunk: Buffer,
   onFrame: (id: number, kind: number, from: number, to: number) => void,
@@ -30,16 +30,16 @@ export function eachFrame(
   return offset < chunk.length ? chunk.subarray(offset) : undefined
 }
 
-/** Where the answer to one request goes. `chunk` is the memory in which the body lies. */
+/** Receives the answer to one request. `chunk` is the buffer that contains the body. */
 export interface Receiver {
   item(chunk: Buffer, from: number, to: number): void
   /** The whole answer, or the end of a stream (then empty). */
   last(chunk: Buffer, from: number, to: number): void
-  /** All frames that arrived together were handed on. */
+  /** All frames that arrived together were delivered. */
   flush(): void
 }
 
-/** The frontend's end: requests of one turn of the event loop leave in one write. */
+/** The frontend's end: sends the requests of one turn of the event loop in one write. */
 export class Link {
   readonly #socket: Socket
   readonly #waiting = new Map<number, Receiver>()

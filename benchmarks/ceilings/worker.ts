@@ -2,13 +2,15 @@ import { createServer } from 'node:net'
 import { eachFrame, HEAD_BYTES, KIND, writeHead } from './link.ts'
 import { ITEM_BYTES, ITEMS, STREAM_ITEMS } from './workload.ts'
 
-/** The worker of the ceilings: echoes, or sends ITEMS items; all answers to one chunk of requests leave in one write. */
+/**
+ * The worker of the ceilings: echoes, or sends ITEMS items. Answers all requests of one chunk in one write.
+ */
 
 const ITEM_FRAME = HEAD_BYTES + ITEM_BYTES
 const stream = Buffer.alloc(ITEMS * ITEM_FRAME + HEAD_BYTES)
 for (const [i, item] of STREAM_ITEMS.entries()) stream.write(item, i * ITEM_FRAME + HEAD_BYTES, 'latin1')
 
-/** The frames of one whole stream; only the request's number differs from one to the next. */
+/** The frames of a whole stream; streams differ only in the request's number. */
 function streamFrames(id: number): Buffer {
   const frames = Buffer.from(stream)
   for (let i = 0; i < ITEMS; i++) writeHead(frames, i * ITEM_FRAME, id, KIND.item, ITEM_BYTES)

@@ -1,6 +1,4 @@
-/**
- * What every target answers in a benchmark: small requests, so that the servers and not the bytes are measured.
- */
+/** The answers of every target: small, so that the benchmark measures servers and not bandwidth. */
 
 /** Items of one benchmarked stream, each one HTTP chunk or one gRPC message. */
 export const ITEMS = 100
@@ -22,17 +20,17 @@ export function countBody(n: number, size: number, delay: number): string {
   return JSON.stringify({ n, size, delay })
 }
 
-/** A request for the same stream from `count`; `hundred` does not look at it. */
+/** A request for the same stream from `count`; `hundred` ignores it. */
 export const STREAM_BODY = countBody(ITEMS, ITEM_BYTES, 0)
 
 /** Model names, the same for every target. */
 export const ECHO = 'echo'
 export const COUNT = 'count'
-/** benchmarks/handlers/hundred: the stream whose throughput is measured. */
+/** benchmarks/handlers/hundred: the stream of the throughput benchmark. */
 export const HUNDRED = 'hundred'
 
-/** Bodies are sent as bytes: what a server makes of JSON is not measured. */
+/** Bodies are bytes, so that JSON parsing is not measured. */
 export const CONTENT_TYPE = 'application/octet-stream'
 
-/** A stream that sends one item and then nothing for a day. */
+/** A stream that sends one item and then stays idle for a day. */
 export const IDLE_BODY = countBody(2, ITEM_BYTES, 86_400_000)

@@ -14,7 +14,7 @@ interface Printed {
   latency: { p50: number; p99: number }
 }
 
-/** autocannon: REST load where wrk is not installed. It costs more processor time than what it measures. */
+/** autocannon: REST load without wrk. Uses more CPU time than the server it measures. */
 export const autocannon: Generator = { name: 'autocannon', run }
 
 const program = createRequire(import.meta.url).resolve('autocannon/autocannon.js')

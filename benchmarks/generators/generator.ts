@@ -2,26 +2,26 @@
 export interface Load {
   /** Bytes of the request's body; for gRPC one length-prefixed message. */
   body: Buffer
-  /** Whole URL. */
+  /** Full URL. */
   url: string
-  /** Connections, each with one request under way. */
+  /** Number of connections, each with one open request. */
   clients: number
   seconds: number
 }
 
-/** What came of it. */
+/** Result of one burst. */
 export interface LoadResult {
-  /** Requests answered in full. */
+  /** Complete answers. */
   requests: number
-  /** Answers that were no success, and broken connections. */
+  /** Unsuccessful answers and broken connections. */
   errors: number
   seconds: number
-  /** Milliseconds, where the generator says it. */
+  /** Milliseconds, if the generator reports it. */
   p50?: number
   p99?: number
 }
 
-/** A load generator; it always runs in a process of its own. */
+/** A load generator; always runs in its own process. */
 export interface Generator {
   name: string
   run(load: Load): Promise<LoadResult>

@@ -4,7 +4,7 @@ import { scratch } from '../scratch.ts'
 import { quantile } from '../statistics.ts'
 import type { Generator, Load, LoadResult } from './generator.ts'
 
-/** h2load: gRPC load (one call at a time per connection) for the least processor time. */
+/** h2load: gRPC load, one call at a time per connection, for the least CPU time. */
 export const h2load: Generator = { name: 'h2load', run }
 
 async function run(load: Load): Promise<LoadResult> {
@@ -31,7 +31,7 @@ function counts(stdout: string): { requests: number; errors: number } {
   return { requests: succeeded, errors: failed + errored + timeout }
 }
 
-/** A line of the log is: start (microseconds since the epoch), HTTP status, duration (microseconds). */
+/** Fields of a log line: start (microseconds since the epoch), HTTP status, duration (microseconds). */
 function latencies(log: string): { p50: number; p99: number } {
   const lines = readFileSync(log, 'latin1').trimEnd().split('\n')
   const milliseconds = lines.map((line) => Number(line.split('\t')[2]) / 1000)

@@ -4,7 +4,7 @@ import { programPath } from '../programs.ts'
 import { scratch } from '../scratch.ts'
 import type { Generator, Load, LoadResult } from './generator.ts'
 
-/** gRPC load where h2load is not installed: node:http2 with ready-made bytes, much cheaper than a grpc-js client. */
+/** gRPC load without h2load: node:http2 with prepared bytes, much cheaper than a grpc-js client. */
 export const http2Load: Generator = { name: 'node:http2', run }
 
 async function run(load: Load): Promise<LoadResult> {

@@ -4,7 +4,7 @@ import { CONTENT_TYPE } from '../ceilings/workload.ts'
 import { scratch } from '../scratch.ts'
 import type { Generator, Load, LoadResult } from './generator.ts'
 
-/** wrk: REST load for the least processor time. Its Lua script posts the body and prints the figures as JSON. */
+/** wrk: REST load for the least CPU time. Its Lua script posts the body and prints the figures as JSON. */
 export const wrk: Generator = { name: 'wrk', run }
 
 async function run(load: Load): Promise<LoadResult> {

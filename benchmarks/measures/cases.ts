@@ -6,11 +6,11 @@ import { callAndRead, postAndRead, type Answer } from '../wire.ts'
 
 export type Protocol = 'rest' | 'grpc'
 
-/** One kind of request: how to load a target with it, and what a right answer is. */
+/** One kind of request: its load, and its correct answer. */
 export interface Case {
   name: string
   protocol: Protocol
-  /** HTTP chunks or gRPC messages that count for the figures; 0 for unary. */
+  /** Expected HTTP chunks or gRPC messages; 0 for unary answers. */
   items: number
   load(target: Target): Pick<Load, 'url' | 'body'>
   ask(target: Target): Promise<Answer>
@@ -32,7 +32,7 @@ function restCases(): Case[] {
   ]
 }
 
-/** The last item of a Python handler is its return value. TorchServe's gRPC streams need a handler that streams. */
+/** A Python handler's return value is its last item. TorchServe's gRPC streams need a streaming handler. */
 export function pythonCases(): Case[] {
   const stream = { status: 200, body: streamed, pieces: ITEMS }
   return [
@@ -55,7 +55,7 @@ function rest(name: string, items: number, model: string, body: string, expected
   }
 }
 
-/** A gRPC stream ends with one message more than it has items: the empty last response. */
+/** A gRPC stream has one more message than items: the empty last response. */
 function grpcCases(): Case[] {
   const unary = { status: 0, body: ECHO_BODY, pieces: 1 }
   const stream = { status: 0, body: streamed, pieces: ITEMS + 1 }
@@ -76,7 +76,7 @@ function grpc(name: string, items: number, call: ReturnType<typeof unaryCall>, e
   }
 }
 
-/** Asks `times` at once and compares every answer. @throws Error that shows the first wrong one */
+/** Sends `times` requests at once and compares every answer. @throws Error with the first wrong one */
 export async function verify(target: Target, kase: Case, times: number): Promise<void> {
   const answers = await Promise.all(Array.from({ length: times }, () => kase.ask(target)))
   const { status, body, pieces } = kase.expected

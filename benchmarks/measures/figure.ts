@@ -1,15 +1,15 @@
-/** One measured figure that is no throughput, and what the issue asks of it. */
+/** A measured figure other than throughput, with its limit. */
 export interface Figure {
-  /** Which of the measures: memory, disconnect, ... */
+  /** Name of the measure: memory, disconnect, ... */
   measure: string
   name: string
   value: number
   unit: 'ms' | 'KB' | 'MB' | 'x'
-  /** Greatest value that is allowed. */
+  /** Maximum allowed value. */
   atMost?: number
 }
 
-/** Waits. */
+/** Waits for a time in milliseconds. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -13,7 +13,7 @@ import { steadyResidentBytes } from './resident.ts'
 const STREAMS = 1000
 const WARM_UP_REQUESTS = 300
 
-/** Memory of frontend and worker per open idle stream, beside bare node:http's; fresh servers each time. */
+/** Memory of frontend and worker per idle stream, next to bare node:http; fresh servers for each repeat. */
 export async function measureMemory(options: Options): Promise<Figure[]> {
   const bare: number[] = []
   const ours: number[] = []
@@ -31,7 +31,7 @@ export async function measureMemory(options: Options): Promise<Figure[]> {
   ]
 }
 
-/** Kilobytes per stream of a server that has just been started and warmed up. */
+/** Kilobytes per stream, for a server that was just started and warmed up. */
 async function perStream(start: () => Promise<Target>): Promise<number> {
   const target = await start()
   const sockets: Socket[] = []

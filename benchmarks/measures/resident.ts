@@ -4,7 +4,7 @@ import { pause } from './figure.ts'
 
 const STEADY_BYTES = 256 * 1024
 
-/** The memory of a target once it no longer changes (or after ten seconds), in bytes. */
+/** Memory of a target in bytes, once it is stable or after ten seconds. */
 export async function steadyResidentBytes(target: Target): Promise<number> {
   let last = residentBytes(target.pids())
   for (let reading = 0, steady = 0; reading < 50 && steady < 5; reading++) {

@@ -10,7 +10,9 @@ const ITEM = 16 * 1024
 const TOTAL = 200 * 1024 * 1024
 const MEGABYTE = 1024 * 1024
 
-/** A reader that stops after the first bytes of 200 MB: how much is produced, and how much memory that takes. */
+/**
+ * A reader that stops after the first bytes of 200 MB: how many bytes the handler produces, and the memory.
+ */
 export async function measureStalled(target: Target): Promise<Figure[]> {
   return [...(await stalled(target, openHttp, 'HTTP')), ...(await stalled(target, openGrpc, 'gRPC'))]
 }
@@ -34,7 +36,7 @@ async function stalled(target: Target, open: Opener, protocol: string): Promise<
   }
 }
 
-/** Watches until nothing was produced for a second. */
+/** Waits until nothing was produced for a second. */
 async function standstill(target: Target, id: string): Promise<{ bytes: number; peak: number }> {
   let bytes = -1
   let peak = 0

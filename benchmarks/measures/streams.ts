@@ -5,24 +5,26 @@ import { streamCall } from '../grpc-calls.ts'
 import type { Target } from '../targets/target.ts'
 import { post } from '../wire.ts'
 
-/** A stream whose first bytes are here; nothing more is read from it. */
+/** A stream whose first bytes have arrived. */
 export interface OpenStream {
   leave(): void
 }
 
-export type Opener = (target: Target, body: string) => Promise<OpenStream>
+/** Opens a stream. Without `onData`, nothing more is read; it is called for the first and all later bytes. */
+export type Opener = (target: Target, body: string, onData?: () => void) => Promise<OpenStream>
 
-export const openHttp: Opener = async (target, body) => {
+export const openHttp: Opener = async (target, body, onData) => {
   const socket = post(`${target.restOrigin!}/predictions/${COUNT}`, body)
   socket.on('error', () => undefined)
+  if (onData !== undefined) socket.on('data', onData)
   const [first] = (await once(socket, 'data')) as [Buffer]
-  socket.pause()
+  if (onData === undefined) socket.pause()
   if (!first.toString('latin1').startsWith('HTTP/1.1 200')) throw new Error(`No stream: ${first.toString()}`)
   return { leave: () => socket.destroy() }
 }
 
-/** Each stream has a connection of its own; leaving cancels the call as grpc clients do. */
-export const openGrpc: Opener = async (target, body) => {
+/** Each stream has its own connection; cancels like grpc clients do. */
+export const openGrpc: Opener = async (target, body, onData) => {
   const call = streamCall(COUNT, body)
   const session = connect(target.grpcOrigin!)
   session.on('error', () => undefined)
@@ -38,8 +40,9 @@ export const openGrpc: Opener = async (target, body) => {
     session.close()
   })
   stream.end(call.message)
+  if (onData !== undefined) stream.on('data', onData)
   await once(stream, 'data')
-  stream.pause()
+  if (onData === undefined) stream.pause()
   return {
     leave: () => {
       stream.close(constants.NGHTTP2_CANCEL)

@@ -5,12 +5,12 @@ import { median } from '../statistics.ts'
 import type { Target } from '../targets/target.ts'
 import { verify, type Case } from './cases.ts'
 
-/** A target and what its throughput is compared with. */
+/** A target, and the target it is compared with. */
 export interface Contender {
   target: Target
-  /** Place of the ceiling in the list of contenders. */
+  /** Index of the ceiling in the list of contenders. */
   against?: number
-  /** Least share of the ceiling's throughput. */
+  /** Minimum share of the ceiling's throughput. */
   required?: number
 }
 
@@ -24,10 +24,13 @@ export interface ThroughputRow {
   /** Milliseconds. */
   p50?: number
   p99?: number
-  /** Processor time of all the target's processes for one request, in microseconds: steadier than the clock on a busy machine. */
+  /**
+   * CPU time of all the target's processes per request in microseconds; varies less than latency on a busy
+   * machine.
+   */
   cpuMicroseconds: number
   against?: string
-  /** Median, least and greatest of the ratios of each round. */
+  /** Median, minimum and maximum of the rounds' ratios. */
   ratio?: { median: number; min: number; max: number }
   required?: number
   ok?: boolean
@@ -35,7 +38,7 @@ export interface ThroughputRow {
 
 type Burst = LoadResult & { cpuMs: number }
 
-/** Measures one case for all contenders in turn, round after round, so that noise meets them alike. */
+/** Measures one case for all contenders in turns, round after round, so that noise affects them equally. */
 export async function measureThroughput(
   kase: Case,
   contenders: readonly Contender[],

@@ -11,11 +11,11 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const HUNDRED_FOLDER = fileURLToPath(new URL('../handlers/hundred', import.meta.url))
 let starts = 0
 
-/** The command that starts torchserve-ts as a user would, with the ports that it will listen on. */
+/** The command that starts torchserve-ts like a user, with the ports that it will listen on. */
 export interface OursCommand {
   args: string[]
   env: Record<string, string>
-  /** Its working folder: it writes logs there. */
+  /** Working directory; the server writes its logs there. */
   cwd: string
   restOrigin: string
   grpcOrigin: string
@@ -63,7 +63,7 @@ ${config}`,
   }
 }
 
-/** A bundled model, or one that only the benchmark has. */
+/** A bundled model, or one of the benchmark's own. */
 function modelFolder(name: string): string {
   return name === HUNDRED ? HUNDRED_FOLDER : name
 }
@@ -73,14 +73,14 @@ export async function startOurs(): Promise<Target> {
   return startWith(await oursCommand(), [ECHO, COUNT, HUNDRED])
 }
 
-/** The same from another checkout, which must be built. */
+/** Like startOurs(), from another checkout, which must be built. */
 export async function startBefore(checkout: string): Promise<Target> {
   const models = [ECHO, COUNT, HUNDRED]
   const command = await oursCommand(models, '', undefined, resolve(checkout))
   return { ...(await startWith(command, models)), name: 'before' }
 }
 
-/** @param models that must answer */
+/** @param models that must answer before it resolves */
 export async function startWith(command: OursCommand, models: readonly string[]): Promise<Target> {
   const [service] = await Service.start(command.args, /Model server started\./, command)
   await Promise.all(models.map((model) => answers(`${command.restOrigin}/predictions/${model}`)))
@@ -93,7 +93,7 @@ export async function startWith(command: OursCommand, models: readonly string[])
   }
 }
 
-/** Asks until the answer is 200: models may still load when the server has started. */
+/** Polls until the answer is 200: models may still be loading after the start. */
 async function answers(url: string): Promise<void> {
   const deadline = Date.now() + 20_000
   for (;;) {

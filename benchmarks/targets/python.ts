@@ -11,12 +11,13 @@ import { oursCommand, startWith } from './ours.ts'
 import type { Target } from './target.ts'
 
 const HANDLERS = fileURLToPath(new URL('../handlers/python/', import.meta.url))
-/** One worker each, in both servers. */
+/** One worker per model, in both servers. */
 const CONFIG = 'minWorkers: 1\nmaxWorkers: 1\n'
 
 /**
- * TorchServe and torchserve-ts with the same archives and the same Python. The handlers use nothing of PyTorch, so a stand-in does for it.
- * @throws Error where pip or Java is missing
+ * TorchServe and torchserve-ts with the same archives and the same Python. The handlers use nothing of
+ * PyTorch, so a stand-in replaces it.
+ * @throws Error when pip or Java is missing
  */
 export async function startPythonTargets(): Promise<[Target, Target]> {
   const python = await standInPython()

@@ -1,11 +1,11 @@
-/** A server under measurement. */
+/** A server to measure. */
 export interface Target {
   name: string
-  /** `http://host:port`, absent for a gRPC ceiling. */
+  /** `http://host:port`; absent for a gRPC ceiling. */
   restOrigin?: string
-  /** `http://host:port`, absent for an HTTP ceiling. */
+  /** `http://host:port`; absent for an HTTP ceiling. */
   grpcOrigin?: string
-  /** All its processes now: frontend and workers. */
+  /** All current processes: frontend and workers. */
   pids(): number[]
   stop(): Promise<void>
 }

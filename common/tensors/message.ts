@@ -14,10 +14,6 @@ import { checkHead, checkParameters, checkSize, invalid, type Parameters, type R
 /** Content type of an answer whose items are such messages. */
 export const TENSORS_TYPE = 'application/vnd.torchserve-ts.tensors'
 
-/** Names of the one part of a request: what it asks of the handler. */
-export const INFER_PART = 'open-inference/infer'
-export const STREAM_PART = 'open-inference/stream'
-
 /** An output that a client wants. */
 export interface WantedOutput {
   readonly name: string

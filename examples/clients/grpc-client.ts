@@ -1,9 +1,9 @@
 /**
- * Streams an answer over gRPC and shows it as it comes:
+ * Streams an answer over gRPC and prints it as it arrives:
  *
  *     npx tsx examples/clients/grpc-client.ts tiny-llama '{"prompt": "In the beginning", "max_tokens": 60}'
  *
- * ADDRESS says where the server is (default 127.0.0.1:7070), TOKEN is the inference key of its key_file.json.
+ * ADDRESS is the server's address (default 127.0.0.1:7070), TOKEN the inference key of its key_file.json.
  */
 import { credentials, loadPackageDefinition, Metadata, type ClientReadableStream } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'

@@ -7,10 +7,12 @@ import { execa } from 'execa'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const MODEL = join(ROOT, 'model-store/tiny-llama')
 
-/** A store that git ignores; the archive of the bundled model is made anew in it. */
+/** A model store that git ignores; the archive of the bundled model is rebuilt in it. */
 export const ARCHIVES = join(ROOT, '.archives')
 
-/** Packs handler, weights and configuration of the bundled model as a user would. @returns the archive's file name */
+/**
+ * Packs handler, weights and configuration of the bundled model like a user. @returns the archive's file name
+ */
 export async function packTinyLlama(signal: AbortSignal): Promise<string> {
   const weights = join(MODEL, 'model.gguf')
   if (!existsSync(weights)) throw new Error(`The weights of the bundled model are missing: ${weights}`)

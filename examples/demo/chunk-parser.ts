@@ -1,17 +1,17 @@
-/** Told about each piece of an HTTP/1.1 response as it stands on the wire. */
+/** Receives the pieces of an HTTP/1.1 response as they are on the wire. */
 export interface ChunkEvents {
   onHead(status: number, head: string): void
   /** One chunk of the chunked coding, as the server framed it. */
   onChunk(chunk: Buffer): void
-  /** The zero chunk: the answer is whole. */
+  /** The zero chunk: the answer is complete. */
   onEnd(): void
 }
 
 const CRLF = '\r\n'
 
 /**
- * Reads one chunked HTTP response off a socket's bytes. node:http hands on bodies with the framing gone, and may join chunks
- * that arrive together; here every chunk is counted once.
+ * Parses one chunked HTTP response from raw bytes. node:http removes the framing and may join chunks that
+ * arrive together; this counts every chunk once.
  */
 export class ChunkParser {
   readonly #events: ChunkEvents
@@ -28,7 +28,7 @@ export class ChunkParser {
     while (this.#step());
   }
 
-  /** Reads one head or chunk; false when more bytes are needed. */
+  /** Parses one head or chunk; false when more bytes are needed. */
   #step(): boolean {
     if (this.#state === 'done') return false
     return this.#state === 'head' ? this.#readHead() : this.#readChunk()

@@ -10,8 +10,8 @@ export interface HttpRequest {
 }
 
 /**
- * Posts to the server over a bare socket and counts the chunks of the answer as they stand on the wire. The time counts from
- * the sending of the request, the connection being there.
+ * Posts to the server over a raw socket and counts the chunks of the answer on the wire. Time starts when the
+ * request is sent on the open connection.
  */
 export function streamOverHttp(
   request: HttpRequest,
@@ -44,7 +44,7 @@ export function streamOverHttp(
       }
     })
     socket.once('error', reject)
-    // Without effect when the answer was whole.
+    // No effect after a complete answer.
     socket.once('close', () => {
       reject(new Error('The connection broke before the end of the answer'))
     })

@@ -12,20 +12,20 @@ const LAST_LINES = 30
 export interface ServerOptions {
   /** Absolute path. */
   modelStore: string
-  /** As for --models: archives or folders of the store. */
+  /** Values for --models: archives or folders of the store. */
   models: string[]
-  /** Lines for config.properties beyond the addresses. */
+  /** Further lines of config.properties. */
   config?: Record<string, string | number | boolean>
   signal: AbortSignal
 }
 
-/** What describe says about a worker; the part that is used here. */
+/** The fields of describe's workers that are used here. */
 interface WorkerState {
   status: string
   lastExit?: { reason: string }
 }
 
-/** A server of its own in the foreground, on free ports, with its logs and files in a temporary folder. */
+/** A server in the foreground, on free ports, with its logs and files in a temporary folder. */
 export class DemoServer {
   readonly inferencePort: number
   readonly managementPort: number
@@ -42,7 +42,7 @@ export class DemoServer {
     this.#process = process
   }
 
-  /** Resolves when the server says that it has started. @throws Error with its last lines when it does not */
+  /** Resolves when the server has started. @throws Error with its last lines when it fails */
   static async start(options: ServerOptions): Promise<DemoServer> {
     options.signal.throwIfAborted()
     const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-'))
@@ -59,7 +59,7 @@ export class DemoServer {
     }
   }
 
-  /** Resolves when a worker of the model is READY. @throws Error with the reason when its worker has died */
+  /** Resolves when a worker of the model is READY. @throws Error with the reason when its worker died */
   async modelReady(name: string, signal: AbortSignal): Promise<void> {
     const url = `http://127.0.0.1:${this.managementPort}/models/${name}`
     for (;;) {
@@ -80,7 +80,7 @@ export class DemoServer {
     await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** Reads what the server prints, from now to its end. */
+  /** Reads the server's output until it ends. */
   #started(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = (): void => {

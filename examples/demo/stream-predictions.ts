@@ -24,8 +24,8 @@ const CONNECT_MS = 10_000
 const PROTO_DIR = fileURLToPath(new URL('../../proto', import.meta.url))
 
 /**
- * Calls StreamPredictions with a JSON input and counts its messages; the empty last one that ends a stream is not text. The time
- * counts from the call, the connection being there.
+ * Calls StreamPredictions with a JSON input and counts its messages; the empty one at the end of a stream
+ * does not count as text. Time starts with the call on the open connection.
  */
 export async function streamOverGrpc(
   port: number,

@@ -1,4 +1,4 @@
-/** When the parts of one streamed answer came, counted from the moment the request was sent. */
+/** Arrival times of the parts of one streamed answer, from the moment the request was sent. */
 export class Timing {
   parts = 0
   firstMs = 0

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { BaseHandler, sendIntermediatePredictResponse } from 'torchserve-ts'
 import type { Context, HandlerRequest } from 'torchserve-ts'
 
-/** Says the words of a text, one after the other. */
+/** Streams the words of a text one by one. */
 export default class Words extends BaseHandler {
   override async handle(requests: HandlerRequest[], context: Context): Promise<string[]> {
     const text = String(requests[0]?.['data'] ?? requests[0]?.['body'])

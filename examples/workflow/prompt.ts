@@ -1,6 +1,6 @@
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 
-/** Makes the order of the language model from what the client sent: the name of somebody who goes somewhere. */
+/** Builds the language model's request from the client's input, the name of a character. */
 export function prompt(requests: HandlerRequest[]): string[] {
   const name = String(requests[0]?.['data'] ?? requests[0]?.['body']).trim()
   if (!/^[A-Z][a-z]{1,30}$/.test(name)) throw new PredictionException('Send one name, like Moses', 400)

@@ -2,9 +2,12 @@ import { groupOf } from '../../common/address-group.ts'
 
 /** Wrong tokens that an address may send at once. */
 const BURST = 10
-/** After that, one token is looked at in this time. */
+/** After that, one token is checked in this time. */
 const REFILL_MS = 1_000
-/** An address that had a right token is not locked out so long: behind a proxy, one client must not lock out the others. */
+/**
+ * For this time after a right token, an address is not locked out: behind a proxy, one client must not lock
+ * out the others.
+ */
 const TRUST_MS = 3_600_000
 const TRUST_STEP_MS = 60_000
 /** Addresses that are remembered; the one that failed longest ago is forgotten first. */
@@ -17,7 +20,7 @@ interface Failures {
   at: number
 }
 
-/** Slows down who guesses tokens, by address (IPv6: by /64 network). Memory is bounded; time is what `now` says. */
+/** Slows down clients that guess tokens, by address (IPv6: by /64 network). Its memory is bounded. */
 export class FailureLimiter {
   readonly #now: () => number
   readonly #failures = new Map<string, Failures>()
@@ -32,7 +35,7 @@ export class FailureLimiter {
     return this.#failures.size + this.#trusted.size
   }
 
-  /** Whether a token from there is looked at. */
+  /** Whether a token from there is checked. */
   admits(address: string): boolean {
     if (this.#failures.size === 0) return true
     const group = groupOf(address)

@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
-import type { Authorizer, TokenKind } from './authorizer.ts'
+import type { Authorizer, Client, TokenKind } from './authorizer.ts'
 import { FailureLimiter } from './failure-limiter.ts'
 
 export const KEY_FILE_NAME = 'key_file.json'
@@ -14,29 +14,29 @@ const KEY_BYTES = 16
 const KEY_LENGTH = 22
 const MS_PER_MINUTE = 60_000
 
-/** An Authorizer with a life: `close` at the end of the server. */
+/** An Authorizer to close when the server ends. */
 export interface TokenStore extends Authorizer {
   /** Path of the key file; undefined when authorization is off. */
   readonly keyFile: string | undefined
-  /** Removes the key file, if it is still this server's. Synchronous, so that it also works in a process that must end now. */
+  /** Removes the key file if this server wrote it. Synchronous, because it also runs at process exit. */
   close(): void
 }
 
 export interface TokenStoreOptions {
-  /** Off: every check passes and there is no key file. */
+  /** False: every check passes and there is no key file. */
   enabled: boolean
-  /** Life of the inference and management keys, in minutes. */
+  /** Lifetime of the inference and management keys, in minutes. */
   expirationMin: number
   /** Folder of key_file.json. Default: the working directory. */
   folder?: string
-  /** Milliseconds since the epoch. Default: the clock. */
+  /** Returns milliseconds since the epoch. Default: Date.now. */
   now?: () => number
-  /** One line about something that went on although it was not right. Default: nobody hears it. */
+  /** Reports, in one line, a key file that others can read. Default: no report. */
   warn?: (message: string) => void
 }
 
 /**
- * Makes the three keys and writes key_file.json (mode 0600) in place of one that is there.
+ * Makes the three keys and writes key_file.json (mode 0600), replacing an existing one.
  * @throws ServeError CONFIG when the file cannot be written
  */
 export async function createTokenStore(options: TokenStoreOptions): Promise<TokenStore> {
@@ -79,12 +79,12 @@ class KeyFileTokens implements TokenStore {
   readonly #warn: (message: string) => void
   readonly #api: Key
   #keys: Keys
-  /** What the file holds now. */
+  /** Text last written to the file; close() removes the file only if it still holds this. */
   #written = ''
   #closed = false
-  /** Rotations, one after the other. */
+  /** Runs rotations one after the other. */
   #rotations: Promise<void> = Promise.resolve()
-  /** Holds the candidate of a comparison, so that a check needs no buffer of its own. */
+  /** Reused in every comparison, so that a check allocates no buffer. */
   readonly #scratch = Buffer.alloc(KEY_LENGTH)
 
   constructor(keyFile: string, lifeMs: number, now: () => number, warn: (message: string) => void) {
@@ -97,14 +97,14 @@ class KeyFileTokens implements TokenStore {
     this.#keys = { management: this.#fresh(), inference: this.#fresh() }
   }
 
-  check(kind: TokenKind, authorization: string | undefined, address?: string): void {
+  check(kind: TokenKind, authorization: string | undefined, client?: Client): void {
     const key = this.#keys[kind]
-    if (this.#passes(address, () => this.#matches(key, authorization) && this.#now() < key.expires)) return
+    if (this.#passes(client, () => this.#matches(key, authorization) && this.#now() < key.expires)) return
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 
-  async rotate(kind: string | undefined, authorization: string | undefined, address?: string): Promise<void> {
-    const isRight = this.#passes(address, () => this.#matches(this.#api, authorization))
+  async rotate(kind: string | undefined, authorization: string | undefined, client?: Client): Promise<void> {
+    const isRight = this.#passes(client, () => this.#matches(this.#api, authorization))
     if (!isRight || (kind !== 'management' && kind !== 'inference')) {
       throw new ServeError('INVALID_API_KEY', failure('Authentication'))
     }
@@ -113,8 +113,9 @@ class KeyFileTokens implements TokenStore {
     await rotation
   }
 
-  /** Who is refused unseen gets the same answer as for a wrong token. */
-  #passes(address: string | undefined, isRight: () => boolean): boolean {
+  /** A client that is refused unchecked gets the same answer as for a wrong token. */
+  #passes(client: Client | undefined, isRight: () => boolean): boolean {
+    const address = client?.remoteAddress
     if (address === undefined) return isRight()
     if (!this.#limiter.admits(address)) return false
     const passes = isRight()
@@ -128,7 +129,7 @@ class KeyFileTokens implements TokenStore {
       await this.#write(this.#keys)
     } catch (cause) {
       const why = (cause as Error).message
-      const hint = '--disable-token-auth serves without tokens'
+      const hint = 'start with --disable-token-auth to serve without tokens'
       throw new ServeError('CONFIG', `The key file cannot be written: ${why} (${hint})`, { cause })
     }
   }
@@ -142,7 +143,7 @@ class KeyFileTokens implements TokenStore {
     }
   }
 
-  /** The new key counts once it is on the disk, so that a failed write locks nobody out. */
+  /** The new key takes effect only once it is on disk: a failed write must not lock everybody out. */
   async #replace(kind: TokenKind): Promise<void> {
     const keys = { ...this.#keys, [kind]: this.#fresh() }
     if (this.#closed) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -155,7 +156,7 @@ class KeyFileTokens implements TokenStore {
     return newKey(this.#now() + this.#lifeMs)
   }
 
-  /** Written beside and renamed: a reader never sees half a file, and a link at its place is not followed. */
+  /** Writes beside and renames: readers never see half a file, and a symlink at the path is not followed. */
   async #write(keys: Keys): Promise<void> {
     const text = keyFileText(keys, this.#api)
     const beside = `${this.keyFile}.${randomBytes(KEY_BYTES).toString('hex')}`
@@ -171,12 +172,12 @@ class KeyFileTokens implements TokenStore {
       this.#warn(`${this.keyFile} can be read by every user of this machine: its file system keeps no modes`)
   }
 
-  /** On the path of every request: allocates nothing but the slice, and its time does not depend on the key. */
+  /** Runs on every request: allocates only the slice, and compares in constant time. */
   #matches(key: Key, authorization: string | undefined): boolean {
     if (authorization === undefined || !authorization.startsWith('Bearer')) return false
     const start = authorization.length - KEY_LENGTH
     if (!BEARER.test(authorization) || !isBlank(authorization.charCodeAt(start - 1))) return false
-    // Letters beyond ASCII take more bytes, none of which a key has.
+    // Non-ASCII characters take more bytes; no key contains any.
     this.#scratch.fill(0)
     this.#scratch.write(authorization.slice(start), 'utf8')
     return timingSafeEqual(this.#scratch, key.bytes)
@@ -185,7 +186,7 @@ class KeyFileTokens implements TokenStore {
 
 const BEARER = /^Bearer\s+\S+$/
 
-/** Whether the character before the token is one that `\s` matches; else the token is longer. */
+/** Whether `\s` matches the character before the token; otherwise the token is longer. */
 function isBlank(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }

@@ -1,17 +1,17 @@
 import type { Output } from './output.ts'
 
-/** What `--check-archive` has to say. */
+/** The result of `--check-archive`. */
 export class ArchiveReport {
   /** What a server would start. */
   readonly runs: string[] = []
-  /** Where it is not as with TorchServe. */
+  /** Differences from TorchServe. */
   readonly differs: string[] = []
-  /** What it needs and is not on this machine. */
+  /** Requirements that this machine lacks. */
   readonly missing: string[] = []
-  /** Why no server can use it, on any machine. */
+  /** Errors that prevent its use on any machine. */
   readonly broken: string[] = []
 
-  /** 0: it runs here; 1: it will when what is missing is there; 2: it cannot be used. */
+  /** 0: runs here; 1: something is missing here; 2: cannot be used. */
   get status(): 0 | 1 | 2 {
     if (this.broken.length > 0) return 2
     return this.missing.length > 0 ? 1 : 0

@@ -8,18 +8,21 @@ import { alreadyRunning, findRunning, pidFilePath, tempDirOf } from './pid-file.
 import { printFailure } from './reporters.ts'
 import { isStartReport, type StartReport } from './start-report.ts'
 
-/** Marks the process that serves in the background; taken out of its environment before anything else starts. */
+/** Marks the background server's process; removed from its environment before anything else starts. */
 const MARK = 'TORCHSERVE_TS_BACKGROUND'
-/** The server writes it itself. */
+/** Written by the server itself. */
 const LOG_FILE_NAME = 'ts_log.log'
-/** What the process writes beside its log, such as the last words of Node: a file of its own, since the log is rolled. */
+/**
+ * Output of the process beside its log, such as Node's crash messages. A separate file, because the log is
+ * rolled.
+ */
 const CONSOLE_FILE_NAME = 'ts_console.log'
-/** Time for a process to start and read its settings; it says then how much longer it may take. */
+/** Time for the process to start and read its settings; its first report then sets the further limit. */
 const FIRST_REPORT_MS = 60_000
 const LAST_LINES = 15
 const KILL_AFTER_MS = 5_000
 
-/** Whether this process was started to serve in the background. Answers true once. */
+/** Whether this process was started to serve in the background. Returns true only once. */
 export function takeBackgroundMark(env: NodeJS.ProcessEnv): boolean {
   const marked = env[MARK] !== undefined && process.send !== undefined
   Reflect.deleteProperty(env, MARK)
@@ -27,7 +30,8 @@ export function takeBackgroundMark(env: NodeJS.ProcessEnv): boolean {
 }
 
 /**
- * Starts this program again, detached from the terminal, with its output in ts_console.log, and waits until it serves or fails.
+ * Starts this program again, detached from the terminal, with its output in ts_console.log, and waits until
+ * it serves or fails.
  * @returns the exit status
  */
 export async function startInBackground(
@@ -49,7 +53,7 @@ export async function startInBackground(
 interface Logs {
   /** ts_log.log */
   path: string
-  /** Where this start begins in it. */
+  /** Offset of this start's first byte. */
   offset: number
   consolePath: string
   consoleFd: number
@@ -62,7 +66,7 @@ class BackgroundStart {
   readonly #status: Promise<number>
   #finish!: (status: number) => void
   #timer: NodeJS.Timeout | undefined
-  /** Why the start was called off; its end is awaited then. */
+  /** Why the start was aborted; the child's exit is awaited then. */
   #calledOff: string | undefined
 
   constructor(argv: readonly string[], logs: Logs, output: Output, env: NodeJS.ProcessEnv) {
@@ -82,7 +86,7 @@ class BackgroundStart {
   async wait(): Promise<number> {
     this.#child.once('error', (error) => this.#failed(error.message))
     this.#child.once('exit', (code, signal) => {
-      // Its last report may still be on the way.
+      // Its last report may still be in transit.
       if (this.#child.connected) this.#child.once('disconnect', () => this.#died(code, signal))
       else this.#died(code, signal)
     })
@@ -126,7 +130,7 @@ class BackgroundStart {
     }
     const how = signal === null ? `status ${code}` : `signal ${signal}`
     const lines = lastLines(this.#logs)
-    this.#failed(`the server ended while it started (${how})${lines === '' ? '' : ':'}`)
+    this.#failed(`the server ended during its start (${how})${lines === '' ? '' : ':'}`)
     if (lines !== '') this.#output.err(lines)
   }
 
@@ -136,10 +140,10 @@ class BackgroundStart {
   }
 
   readonly #onInterrupt = (): void => {
-    this.#callOff('interrupted: the start was called off')
+    this.#callOff('the start was interrupted')
   }
 
-  /** Ends the child: gently, and with its whole process group if it does not listen. */
+  /** Stops the child with SIGTERM, then kills its process group if that has no effect. */
   #callOff(reason: string): void {
     this.#calledOff ??= reason
     const { pid } = this.#child
@@ -158,7 +162,10 @@ class BackgroundStart {
   }
 }
 
-/** Where the log files go: the settings say the same once they are read, but the child's output must go somewhere before. */
+/**
+ * Folder of the log files. Computed before the settings are read, because the child's output needs a place by
+ * then.
+ */
 async function logFolder(flags: CliFlags, env: NodeJS.ProcessEnv): Promise<string> {
   let location = env['LOG_LOCATION']?.trim()
   if (flags.logConfig !== undefined) {
@@ -177,7 +184,7 @@ function openLogs(folder: string): Logs {
   return { path, offset, consolePath, consoleFd: openSync(consolePath, 'w', 0o640) }
 }
 
-/** What this start left in its logs at last. */
+/** The last lines of this start in its logs. */
 function lastLines({ path, offset, consolePath }: Logs): string {
   const log = existsSync(path) ? readFileSync(path).subarray(offset).toString('utf8') : ''
   const text = log + readFileSync(consolePath, 'utf8')

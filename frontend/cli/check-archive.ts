@@ -18,9 +18,11 @@ import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
 
 /**
- * Says of an archive or a model's folder what a server with these settings would run, what would differ from TorchServe, and what is
- * missing on this machine. It unpacks and reads; it starts, installs and downloads nothing.
- * @returns the exit status: 0 it runs here, 1 something is missing here or the settings cannot be used, 2 the archive cannot be used
+ * Reports what a server with these settings would run for an archive or a model's folder, what would differ
+ * from TorchServe, and what this machine lacks. Only unpacks and reads: starts, installs and downloads
+ * nothing.
+ * @returns the exit status: 0 it runs here, 1 something is missing here or the settings cannot be used, 2 the
+ *   archive cannot be used
  */
 export async function checkArchive(file: string, flags: CliFlags, output: Output): Promise<number> {
   const { tempDir, dispose } = await checkFolder()
@@ -75,7 +77,7 @@ async function checkUnpacked(
   else await checkPython(prepared, settings, report)
 }
 
-/** What the manifest names must be there. */
+/** Every file that the manifest names must exist. */
 function checkFiles({ manifest: { model }, modelDir }: PreparedModel, report: ArchiveReport): void {
   for (const key of ['modelFile', 'serializedFile', 'requirementsFile', 'sourceVocab'] as const) {
     const file = model[key]

@@ -8,9 +8,9 @@ import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 
 /**
- * Says what a start with these flags would do: each setting and where it comes from, and whether the models that would be loaded can
- * be. Starts nothing and downloads nothing.
- * @returns the exit status: 1 when a start would fail, or go on without a model
+ * Reports what a start with these flags would do: each setting with its source, and whether the models to
+ * load can be used. Starts and downloads nothing.
+ * @returns the exit status: 1 when a start would fail or skip a model
  */
 export async function checkConfig(flags: CliFlags, output: Output): Promise<number> {
   const problems: string[] = []
@@ -32,7 +32,7 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
   return problems.length === 0 ? 0 : 1
 }
 
-/** `key = value (where it comes from)` for every key, in the order of docs/configuration.md. */
+/** `key = value (source)` for every key, in the order of docs/configuration.md. */
 function settingLines({ settings, origins, entries }: LoadedSettings): string[] {
   return (Object.keys(KEYS) as (keyof Settings)[]).map((setting) => {
     const { name, fallback } = KEYS[setting]
@@ -41,7 +41,7 @@ function settingLines({ settings, origins, entries }: LoadedSettings): string[] 
   })
 }
 
-/** A value that is its own text. */
+/** The text of a primitive value; undefined for others. */
 function plain(value: Settings[keyof Settings]): string | undefined {
   return typeof value === 'object' || value === undefined ? undefined : String(value)
 }

@@ -11,8 +11,9 @@ import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 
 /**
- * Unpacks and reads, into a temporary folder, each model that a start with these settings would load. URLs are not downloaded.
- * @returns what is wrong, one line each
+ * Unpacks and reads, in a temporary folder, each model that a start with these settings would load. Skips
+ * URLs.
+ * @returns the problems, one line each
  */
 export async function checkModels(settings: Settings, output: Output): Promise<string[]> {
   const { tempDir, dispose } = await checkFolder()
@@ -31,7 +32,7 @@ export async function checkModels(settings: Settings, output: Output): Promise<s
   return problems
 }
 
-/** @throws ServeError when the store cannot be read, or an archive of the snapshot is gone */
+/** @throws ServeError when the store cannot be read or an archive of the snapshot is missing */
 async function startupRequests(settings: Settings): Promise<RegisterRequest[]> {
   const { modelSnapshot, modelStore, loadModels } = settings
   if (modelSnapshot !== undefined) return (await restorable(modelSnapshot, modelStore)).map(restoreRequest)
@@ -52,7 +53,7 @@ interface Check {
 
 async function checkModel(request: RegisterRequest, { settings, gpuCount, output }: Check): Promise<void> {
   if (/^https?:/i.test(request.url)) {
-    output.out(`${shownValue('url', request.url)}: to be downloaded, not checked`)
+    output.out(`${shownValue('url', request.url)}: not checked, because a start downloads it`)
     return
   }
   const { signal } = new AbortController()

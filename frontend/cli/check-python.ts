@@ -6,14 +6,16 @@ import type { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
 import { ownValue } from '../../common/own-keys.ts'
 
-/** What a Python archive needs: an interpreter with TorchServe and PyTorch, its handler, and what that imports. */
+/**
+ * Checks what a Python archive needs: an interpreter with TorchServe and PyTorch, a handler, and its imports.
+ */
 export async function checkPython(
   prepared: PreparedModel,
   settings: Settings,
   report: ArchiveReport,
 ): Promise<void> {
   const { handler, requirementsFile } = prepared.manifest.model
-  if (handler === undefined) report.broken.push('The manifest names no handler.')
+  if (handler === undefined) report.broken.push('The manifest must name a handler.')
   const installs = requirementsFile !== undefined && settings.installPyDepPerModel
   if (installs) report.runs.push(`${requirementsFile} is installed with pip when the model is registered`)
   let environment: PythonEnvironment
@@ -40,20 +42,20 @@ async function checkHandler(
 ): Promise<void> {
   const { file, stock, entry, broken, missing } = await readHandler(environment, modelDir, handler)
   if (file === null)
-    report.broken.push(`Handler ${handler} is neither in the archive nor one of TorchServe’s.`)
+    report.broken.push(`Handler ${handler} must be in the archive or be one of TorchServe’s.`)
   if (stock) report.runs.push(`TorchServe’s handler ${handler}`)
   const name = handler.split(':')[1] ?? 'handle'
-  if (entry === 'none') report.broken.push(`Handler ${handler} has neither a class nor the function ${name}.`)
+  if (entry === 'none') report.broken.push(`Handler ${handler} must have a class or the function ${name}.`)
   if (entry === 'several')
     report.broken.push(
-      `Handler ${handler} has several classes and no function ${name}: it must be one class.`,
+      `Handler ${handler} has several classes and no function ${name}; it must have exactly one class.`,
     )
-  report.missing.push(...broken.map((problem) => `${problem}: no Python for ${environment.version}.`))
+  report.missing.push(...broken.map((problem) => `${problem}: not valid in Python ${environment.version}.`))
   const modules = Object.entries(missing)
   if (modules.length === 0) return
   const names = modules.map(([module, importer]) => `${module} (imported by ${importer})`).join(', ')
   if (installs) {
-    report.runs.push(`It is up to ${manifest.model.requirementsFile} to install ${names}`)
+    report.runs.push(`${manifest.model.requirementsFile} must install ${names}`)
     return
   }
   const packages = modules.map(([module]) => ownValue(PACKAGES, module) ?? module)
@@ -63,7 +65,7 @@ async function checkHandler(
   )
 }
 
-/** Where PyPI's name is not that of the module, for what handlers of TorchServe use. */
+/** PyPI names that differ from the module's, for modules that TorchServe's handlers commonly import. */
 const PACKAGES: Readonly<Record<string, string>> = {
   PIL: 'pillow',
   yaml: 'pyyaml',

@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 
-/** What a user reads about a failed start: one line. An internal error says what is behind it. */
+/** The user's message for a failed start: one line. Internal errors include their cause. */
 export function describeFailure(thrown: unknown): string {
   const root = rootCause(thrown)
   const isInternal = thrown instanceof ServeError && thrown.code === 'INTERNAL' && root !== thrown
@@ -11,7 +11,7 @@ export function describeFailure(thrown: unknown): string {
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
-/** What a developer reads: stacks, and what a worker left behind. */
+/** Details for developers: stack traces, and a worker's last output. */
 export function failureDetail(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined
   const detail = thrown instanceof ServeError ? thrown.detail : undefined

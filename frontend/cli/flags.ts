@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from 'commander'
 import type { ConfigFlags } from '../config/load-settings.ts'
 import type { Output } from './output.ts'
 
-/** What the command line says. */
+/** The parsed command line. */
 export interface CliFlags extends ConfigFlags {
   version?: boolean
   start?: boolean
@@ -14,25 +14,25 @@ export interface CliFlags extends ConfigFlags {
 
 const EXAMPLES = `
 Examples:
-  Serve every archive of a folder, in this terminal, without tokens:
+  Serve every archive of a folder in this terminal, without tokens:
     $ torchserve-ts --start --foreground --model-store model_store --models all --disable-token-auth
-  Serve one model under a name of your own, in the background:
+  Serve one model under another name, in the background:
     $ torchserve-ts --start --model-store model_store --models chat=tiny-llama.mar
-  Stop what runs in the background:
+  Stop the server in the background:
     $ torchserve-ts --stop
-  See what a configuration means, and whether it can be used:
+  Check a configuration:
     $ torchserve-ts --check-config --ts-config config.properties
-  See whether an archive of TorchServe will run:
+  Check whether an archive of TorchServe runs here:
     $ torchserve-ts --check-archive model_store/mnist.mar
-  Let models be registered while the server runs, with a configuration file:
+  Allow clients to register models, with a configuration file:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 
 Without --disable-token-auth the server writes its tokens to key_file.json in the working directory.
 All configuration keys: docs/configuration.md`
 
 /**
- * Reads the command line.
- * @returns the flags, or the exit status when there is nothing more to do (help was printed, or a mistake)
+ * Parses the command line.
+ * @returns the flags, or the exit status when help was printed or a flag is invalid
  */
 export function parseFlags(argv: readonly string[], output: Output): CliFlags | number {
   const program = definition().configureOutput({
@@ -53,7 +53,7 @@ export function parseFlags(argv: readonly string[], output: Output): CliFlags | 
   return 0
 }
 
-/** As with TorchServe, `--start` may be left out where another flag says that something shall be served. */
+/** As in TorchServe, other flags imply `--start`. */
 function startsWithout({ foreground, modelStore, tsConfig, models }: CliFlags): boolean {
   return foreground === true || modelStore !== undefined || tsConfig !== undefined || models !== undefined
 }
@@ -63,34 +63,34 @@ function definition(): Command {
     .description('A streaming model server in TypeScript, in the shape of TorchServe')
     .exitOverride()
     .option('-v, --version', 'print the version')
-    .option('--start', 'start the server; returns when it has started, or failed with its reason')
+    .option('--start', 'start the server in the background; returns when the start has succeeded or failed')
     .addOption(new Option('--stop', 'stop the server that runs in the background').conflicts('start'))
-    .option('--foreground', 'keep the server in this terminal; Ctrl-C lets requests finish and ends it')
+    .option('--foreground', 'run in this terminal; Ctrl-C stops the server after running requests finish')
     .addOption(
       new Option(
         '--check-config',
-        'print the settings and where they come from, check the models; start nothing',
+        'print all settings with their sources and check the models, without a start',
       ).conflicts(['start', 'stop']),
     )
     .addOption(
       new Option(
         '--check-archive <file>',
-        'say of a .mar, .tar.gz or model folder what would run, what differs from TorchServe, and what is missing here; ' +
+        'report what would run for a .mar, .tar.gz or model folder, what differs from TorchServe, and what is missing here; ' +
           'status 0: it runs, 1: something is missing, 2: it cannot be used',
       ).conflicts(['start', 'stop', 'checkConfig']),
     )
-    .option('--ts-config <file>', 'configuration file (default: the last snapshot, else config.properties)')
-    .option('--model-store <folder>', 'where the models are; mandatory here or in the configuration')
+    .option('--ts-config <file>', 'configuration file (default: the newest snapshot, else config.properties)')
+    .option('--model-store <folder>', 'folder of the models; required here or in the configuration')
     .option('--models <models...>', 'models to load at start: all, or [name=]location')
     .option(
       '--log-config <file>',
-      'YAML or JSON with level, location, metricsLocation, format (text, json), files',
+      'YAML or JSON file with level, location, metricsLocation, format (text, json), files',
     )
-    .option('--dt, --disable-token-auth', 'serve without tokens')
-    .option('--enable-model-api', 'let models be registered and unregistered while the server runs')
-    .option('--ncs, --no-config-snapshots', 'neither start from the last snapshot nor write any')
-    .option('--workflow-store <folder>', 'where workflow archives are (default: the model store)')
-    .option('--ppath, --plugins-path <folder>', 'no effect: plugins are Java classes')
-    .option('--cpp-log-config <file>', 'no effect: there are no C++ workers')
+    .option('--dt, --disable-token-auth', 'serve requests without a token')
+    .option('--enable-model-api', 'allow clients to register and unregister models')
+    .option('--ncs, --no-config-snapshots', 'do not start from the newest snapshot, and write none')
+    .option('--workflow-store <folder>', 'folder of the workflow archives (default: the model store)')
+    .option('--ppath, --plugins-path <folder>', 'no effect: Java plugins are not supported')
+    .option('--cpp-log-config <file>', 'no effect: C++ workers are not supported')
     .addHelpText('after', EXAMPLES)
 }

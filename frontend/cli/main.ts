@@ -4,14 +4,15 @@ import { parseFlags, type CliFlags } from './flags.ts'
 import { TERMINAL, type Output } from './output.ts'
 
 export interface CliOptions {
-  /** Loads the server's code. Called only in the process that serves, after the settings were checked. */
+  /** Loads the server's code. Called only in the serving process, after the settings were checked. */
   loadServer: () => Promise<StartServer>
   /** Default: stdout and stderr. */
   output?: Output
 }
 
 /**
- * The command `torchserve-ts`. Modules are loaded when they are needed: a start must not wait for what only other commands use.
+ * The command `torchserve-ts`. Loads modules on demand, so that starting the server does not load those of
+ * other commands.
  * @returns the exit status
  */
 export async function runCli(argv: readonly string[], options: CliOptions): Promise<number> {

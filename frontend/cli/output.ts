@@ -1,4 +1,4 @@
-/** Where the command line writes: whole lines, without their line end. */
+/** Output of the command line: whole lines, without line ends. */
 export interface Output {
   out(line: string): void
   err(line: string): void

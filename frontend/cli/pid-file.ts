@@ -15,7 +15,10 @@ import { join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isServerProcess } from './server-process.ts'
 
-/** Who serves: the pid on the first line, as in TorchServe; on the second the milliseconds that it may take to stop. */
+/**
+ * Content of the pid file: the pid on line 1, as in TorchServe; on line 2 the milliseconds that stopping may
+ * take.
+ */
 export interface PidRecord {
   readonly pid: number
   readonly stopMs: number
@@ -23,20 +26,20 @@ export interface PidRecord {
 
 const DEFAULT_STOP_MS = 60_000
 
-/** Path of the pid file: one server per temporary folder. */
+/** Path of the pid file; one server per temporary folder. */
 export function pidFilePath(tempDir: string): string {
   return join(tempDir, '.model_server.pid')
 }
 
-/** The temporary folder before the settings are read; they agree (keys.ts, tempDir). */
+/** The temporary folder, before the settings are read. Must agree with the key TEMP (keys.ts). */
 export function tempDirOf(env: NodeJS.ProcessEnv): string {
   const temp = env['TEMP']?.trim()
   return temp === undefined || temp === '' ? tmpdir() : resolve(temp)
 }
 
 /**
- * The server that runs. A file that a dead process left behind is removed; that it names our own pid says nothing: in a container
- * every start may get the same one.
+ * The running server. Removes a stale file. Our own pid in the file does not count: in a container every
+ * start may get the same pid.
  */
 export function findRunning(path: string): PidRecord | undefined {
   const record = readRecord(path)
@@ -46,9 +49,9 @@ export function findRunning(path: string): PidRecord | undefined {
 }
 
 /**
- * Writes the pid of this process, in one step that fails when another server was faster.
- * @returns what removes the file again
- * @throws ServeError CONFLICT when a server runs
+ * Writes the pid of this process, atomically, unless another server was faster.
+ * @returns a function that removes the file
+ * @throws ServeError CONFLICT when a server is running
  */
 export function claimPidFile(path: string, stopMs: number): () => void {
   const beside = `${path}.${randomBytes(8).toString('hex')}`
@@ -66,7 +69,7 @@ export function claimPidFile(path: string, stopMs: number): () => void {
   return () => removePidFile(path, process.pid)
 }
 
-/** Removes the file if it is still about this process. */
+/** Removes the file if it still belongs to this process. */
 export function removePidFile(path: string, pid: number): void {
   if (readRecord(path)?.pid === pid) rmSync(path, { force: true })
 }
@@ -89,7 +92,8 @@ function readRecord(path: string): PidRecord | undefined {
 const MAX_BYTES = 100
 
 /**
- * The text of a plain file; undefined for a link, and for what is no file. Another user must not say whom this one signals.
+ * The text of a plain file; undefined for a link, and for what is no file. Another user must not decide which
+ * process this one signals.
  * @throws ServeError CONFIG for a file of another user, unless this is root
  */
 function readOwn(path: string): string | undefined {

@@ -1,7 +1,7 @@
 import type { Output } from './output.ts'
 import type { StartReport, StartReporter } from './start-report.ts'
 
-/** Prints how a start went; the log says the warnings. */
+/** Prints the result of the start. Warnings go to the log. */
 export function terminalReporter(output: Output): StartReporter {
   return {
     tell: (report) => {
@@ -17,7 +17,7 @@ export function printFailure(report: Extract<StartReport, { type: 'failed' }>, o
   if (report.detail !== undefined) output.err(report.detail)
 }
 
-/** Tells the command that waits, then lets go of it. What it says is in the log as well. */
+/** Reports to the waiting command, then disconnects from it. The log has the same messages. */
 export function parentReporter(output: Output): StartReporter {
   const terminal = terminalReporter(output)
   return {
@@ -29,7 +29,7 @@ export function parentReporter(output: Output): StartReporter {
   }
 }
 
-/** A parent that is gone hears nothing: the server goes on without it. */
+/** A parent that has ended is ignored; the server continues. */
 function sendToParent(report: StartReport): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined || !process.connected) resolve()

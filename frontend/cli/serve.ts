@@ -13,13 +13,13 @@ import { PROCESS_TITLE } from './server-process.ts'
 import type { StartReporter } from './start-report.ts'
 import { aborted, watchStopSignals } from './stop-signals.ts'
 
-/** On top of the drain and the cancel grace: time for listeners, workers and files to go. */
+/** Added to the drain timeout and the cancel grace, for closing listeners, workers and files. */
 const STOP_MARGIN_MS = 10_000
-/** On top of the models' start-up timeout: time to unpack archives and open listeners. */
+/** Added to the models' startup timeout, for unpacking archives and opening listeners. */
 const START_MARGIN_MS = 60_000
 
 /**
- * Serves in this process until it is told to stop. The log goes to its files, with `console` to stdout too.
+ * Serves in this process until it is told to stop. Logs to files, with `console` also to stdout.
  * @returns the exit status
  */
 export async function serve(
@@ -64,11 +64,12 @@ class ServingProcess {
     this.#log = createLogger({ level: logLevel, format: logFormat, console })
   }
 
-  /** @throws whatever the start throws */
+  /** @throws errors of the start */
   async run(loadServer: () => Promise<StartServer>): Promise<void> {
     const { settings } = this.#loaded
     process.title = PROCESS_TITLE
-    const stop = watchStopSignals((status) => this.#endNow(status)) // before anybody can read whom to signal
+    // Watched before the pid file tells others whom to signal.
+    const stop = watchStopSignals((status) => this.#endNow(status))
     process.on('uncaughtException', this.#onCrash)
     try {
       this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
@@ -83,11 +84,11 @@ class ServingProcess {
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
-      this.#log.log.info('Stopping: running requests may finish')
+      this.#log.log.info('Stopping after running requests finish')
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {
-      if (!stop.signal.aborted) throw error // else the start was called off
+      if (!stop.signal.aborted) throw error // otherwise a signal aborted the start
     } finally {
       this.#removePidFile()
       process.off('uncaughtException', this.#onCrash)
@@ -97,7 +98,7 @@ class ServingProcess {
     }
   }
 
-  /** Only now that the pid file says that this server is the one. */
+  /** Called after the pid file was claimed: only one server may write the log files. */
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
@@ -116,9 +117,9 @@ class ServingProcess {
     await this.#reporter.tell({ type: 'started', lines, warnings })
   }
 
-  /** Nothing can be trusted any more: leave no process and no file behind, and end. */
+  /** The state is unknown after an uncaught error: kill the processes, remove the files, exit. */
   readonly #onCrash = (error: Error): void => {
-    this.#log.log.fatal({ err: error }, 'A defect of the server ends it')
+    this.#log.log.fatal({ err: error }, 'The server ends because of an internal error')
     this.#endNow(1)
   }
 

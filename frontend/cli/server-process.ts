@@ -1,17 +1,17 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 
-/** What a serving process calls itself, so that it can be told from another that got its pid. */
+/** Process title of a server, which tells it from another process that got the same pid. */
 export const PROCESS_TITLE = 'torchserve-ts'
 
 const HAS_PROC = existsSync('/proc/self/cmdline')
 
-/** Whether a process of this number runs and is a serving torchserve-ts. Zombies have ended. */
+/** Whether this pid is a running torchserve-ts server. Zombies count as ended. */
 export function isServerProcess(pid: number): boolean {
   return commandLine(pid)?.startsWith(PROCESS_TITLE) ?? false
 }
 
-/** How long to wait between two looks at a process that is ending: `ps` costs a process, /proc nothing. */
+/** Poll interval in milliseconds. Longer without /proc, because each `ps` is a process. */
 export const POLL_MS = HAS_PROC ? 20 : 250
 
 function commandLine(pid: number): string | undefined {

@@ -1,13 +1,13 @@
-/** What a background server tells the command that started it. */
+/** Messages from a background server to the command that started it. */
 export type StartReport =
-  /** The settings are read; the rest of the start takes at most this long. */
+  /** The settings are read; `limitMs` bounds the rest of the start. */
   | { type: 'starting'; limitMs: number }
   | { type: 'started'; lines: string[]; warnings: string[] }
   | { type: 'failed'; message: string; detail?: string }
 
-/** Who hears how a start goes: the terminal, or the command that waits for a background server. */
+/** Receives the progress of a start: the terminal, or the command that waits for a background server. */
 export interface StartReporter {
-  /** Resolves when the report is on its way, so that the process may end. */
+  /** Resolves when the report was sent, so that the process may exit. */
   tell(report: StartReport): Promise<void>
 }
 

@@ -4,8 +4,8 @@ const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 type StopSignal = keyof typeof SIGNALS
 
 /**
- * Watches for the signals that end a server: the first one aborts `signal`, so that the server can let requests finish; a second one
- * calls `endNow` with the exit status.
+ * Watches for signals that end a server. The first aborts `signal`, so that running requests finish; the
+ * second calls `endNow` with the exit status.
  */
 export function watchStopSignals(endNow: (status: number) => void): {
   signal: AbortSignal
@@ -23,7 +23,7 @@ export function watchStopSignals(endNow: (status: number) => void): {
   return { signal: controller.signal, unwatch }
 }
 
-/** Resolves when the signal aborts, at once if it has. */
+/** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {

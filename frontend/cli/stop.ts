@@ -4,9 +4,9 @@ import { findRunning, pidFilePath, removePidFile, tempDirOf } from './pid-file.t
 import { POLL_MS, isServerProcess } from './server-process.ts'
 
 /**
- * Stops the server of the temporary folder: SIGTERM, so that running requests finish; SIGKILL when it takes longer than it said it
- * would.
- * @returns the exit status: 0 also when nothing runs, as in TorchServe
+ * Stops the server of the temporary folder: SIGTERM, so that running requests finish, then SIGKILL after the
+ * time that its pid file names.
+ * @returns the exit status: 0 also when no server runs, as in TorchServe
  */
 export async function stopServer(output: Output, env: NodeJS.ProcessEnv): Promise<number> {
   const path = pidFilePath(tempDirOf(env))

@@ -4,7 +4,9 @@ import { SECONDS, integer } from './value-types.ts'
 const OURS: Details = { ours: true }
 const INT_MAX = 2_147_483_647
 
-/** Keys of what one archive (.mar, .tar.gz, .war) may cost; model-archiver/unpack-limits.ts has the same defaults. */
+/**
+ * Keys for the limits of one archive (.mar, .tar.gz, .war). Same defaults as model-archiver/unpack-limits.ts.
+ */
 export const ARCHIVE_KEYS = {
   maxArchiveFiles: key(
     'max_archive_files',

@@ -10,17 +10,17 @@ import { shownValue } from './secrets.ts'
 import type { ListenAddress, Settings } from './settings.ts'
 
 export interface LoadedSettings {
-  /** Checked and frozen with everything in it. */
+  /** Validated and deeply frozen. */
   readonly settings: Settings
-  /** What was accepted and will not do what the user may expect; one line each. */
+  /** Accepted input that may not do what the user expects; one line each. */
   readonly warnings: readonly string[]
-  /** Where each setting came from: `path:line`, a flag, a variable, or `default`. */
+  /** Source of each setting: `path:line`, a flag, a variable, or `default`. */
   readonly origins: Readonly<Record<keyof Settings, string>>
-  /** What somebody set, by key; keys without effect are there too, defaults are not. */
+  /** What the user set, by key. Includes keys without effect; excludes defaults. */
   readonly entries: ReadonlyMap<string, Entry>
 }
 
-/** @throws ServeError CONFIG: one line that names place, key, value and what is expected */
+/** @throws ServeError CONFIG: one line with the place, the key, the value and what it must be */
 export function buildSettings(sources: Sources): LoadedSettings {
   const warnings: string[] = []
   const entries = collectEntries(sources, warnings)
@@ -33,7 +33,7 @@ export function buildSettings(sources: Sources): LoadedSettings {
   }
   if (values['debug'] === true) values['logLevel'] = 'debug'
   values['allowPrivateUrls'] ??= entries.has(KEYS.allowedUrls.name)
-  // KEYS has one spec per setting, each with its setting's type.
+  // KEYS has one spec for each setting, of that setting's type.
   const settings = values as unknown as Settings
   const loaded: LoadedSettings = {
     settings,
@@ -53,11 +53,8 @@ function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
     why = ` (${oneLine(redactSecrets(reason))})`
   })
   if (value !== undefined) return value
-  const problem = `expected ${spec.type.expected}${why}`
-  throw new ServeError(
-    'CONFIG',
-    `${entry?.origin ?? 'default'}: ${spec.name}=${shownValue(spec.name, text)}: ${problem}`,
-  )
+  const problem = `${spec.name} must be ${spec.type.expected}, found ${shownValue(spec.name, text)}${why}`
+  throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${problem}`)
 }
 
 function checkListeners({ settings, origins }: LoadedSettings): void {
@@ -66,13 +63,13 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
     if (sameAddress(settings[setting], settings.metricsAddress)) {
       throw new ServeError(
         'CONFIG',
-        `${origins.metricsAddress}: metrics_address is also ${KEYS[setting].name}: it needs one of its own`,
+        `${origins.metricsAddress}: metrics_address must differ from ${KEYS[setting].name}`,
       )
     }
   }
 }
 
-/** Whether two listeners would be one. Two that take any free port are never. */
+/** Whether two listeners use the same address. Port 0 takes any free port, so it never collides. */
 export function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
   if (a.kind === 'unix') return b.kind === 'unix' && a.path === b.path
   return b.kind === 'tcp' && a.port !== 0 && a.port === b.port && a.host === b.host

@@ -6,9 +6,9 @@ import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry, type Environment } from './properties.ts'
 
-/** Where keys come from, besides the defaults. */
+/** Sources of keys, besides the defaults. */
 export interface Sources {
-  /** What MLServer's settings mean here; all others win. Default: nothing. */
+  /** MLServer's settings as keys of this server; every other source overrides them. Default: none. */
   readonly mlserver?: readonly Entry[]
   readonly file: readonly Entry[]
   readonly flags: readonly Entry[]
@@ -20,10 +20,10 @@ const FILE_KEYS = new Map(SPECS.filter((spec) => spec.from === 'file').map((spec
 const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
 
 /**
- * The entry that counts for each key. Variables that always count (LOG_LOCATION, TEMP) give way to MLServer's settings, these to the file, the file to the flags,
- * the flags to TS_<KEY> variables where `enable_envvars_config` is true. Empty text counts as unset.
- * Keys that do nothing end as warnings.
- * @throws ServeError CONFIG for a key that looks like a slip of the pen
+ * The winning entry of each key. From lowest to highest precedence: LOG_LOCATION, METRICS_LOCATION and TEMP;
+ * MLServer's settings; the file; the flags; TS_<KEY> variables (only with `enable_envvars_config=true`).
+ * Empty text counts as unset. Keys without effect are reported as warnings.
+ * @throws ServeError CONFIG for a key that looks like a misspelling of a known one
  */
 export function collectEntries(sources: Sources, warnings: string[]): Map<string, Entry> {
   const entries = new Map<string, Entry>()

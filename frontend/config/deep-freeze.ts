@@ -1,4 +1,4 @@
-/** Freezes a plain value with everything in it. */
+/** Freezes a plain value and all values inside it. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)

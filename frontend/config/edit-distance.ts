@@ -1,4 +1,4 @@
-/** The smallest number of letters to insert, delete, replace or swap with the next that makes `a` into `b`. */
+/** Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of adjacent letters. */
 export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
@@ -22,7 +22,7 @@ export function editDistance(a: string, b: string): number {
   return previous[b.length]!
 }
 
-/** The candidate that `text` was probably meant to be: at most two slips, and fewer for short words. */
+/** The closest candidate at a distance of at most 2 (less for words under 8 letters). */
 export function closest(text: string, candidates: Iterable<string>): string | undefined {
   let found: string | undefined
   let least = Math.min(2, Math.floor(text.length / 4)) + 1

@@ -1,4 +1,4 @@
-/** One line `key=value` of a Java properties file, escaped as Java's Properties.store writes it (UTF-8). */
+/** One line `key=value` of a Java properties file, escaped as Java's Properties.store does (UTF-8). */
 export function formatProperty(name: string, value: string): string {
   return `${escapeKey(name)}=${escapeValue(value)}`
 }
@@ -7,7 +7,7 @@ function escapeKey(text: string): string {
   return escapeText(text).replaceAll(' ', '\\ ')
 }
 
-/** Of blanks only the leading ones would be lost. */
+/** Only leading blanks need an escape. */
 function escapeValue(text: string): string {
   return escapeText(text).replace(/^ /, '\\ ')
 }

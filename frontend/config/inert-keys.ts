@@ -1,23 +1,23 @@
-/** A key of TorchServe that is accepted here and does nothing. */
+/** A key of TorchServe that this server accepts but does not use. */
 interface InertKey {
   readonly name: string
   /** Completes "<key> has no effect here: ". */
   readonly reason: string
 }
 
-const JAVA = 'it tunes the Java server; Node.js has one event loop'
-const PYTHON = 'Python workers are started without the CPU launcher'
+const JAVA = 'it tunes the Java server'
+const PYTHON = 'the CPU launcher is not supported'
 
 export const INERT_KEYS: readonly InertKey[] = [
   ...inert(JAVA, 'number_of_netty_threads', 'netty_client_threads', 'prefer_direct_buffer'),
   ...inert(JAVA, 'use_native_io', 'io_ratio', 'vmargs', 'async_logging'),
   ...inert(PYTHON, 'cpu_launcher_enable', 'cpu_launcher_args'),
-  ...inert('there are no C++ workers', 'cpp_log_config'),
+  ...inert('C++ workers are not supported', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),
-  ...inert('plugins are Java classes', 'plugins_path'),
+  ...inert('Java plugins are not supported', 'plugins_path'),
 ]
 
-/** Keys that TorchServe takes from the file alone. */
+/** TorchServe reads these keys only from the file. */
 const NOT_BY_ENV: ReadonlySet<string> = new Set([
   'use_native_io',
   'io_ratio',
@@ -27,12 +27,12 @@ const NOT_BY_ENV: ReadonlySet<string> = new Set([
   'metric_time_interval',
 ])
 
-/** The variable that sets an inert key; undefined: none does. */
+/** The variable that sets an inert key; undefined: no variable does. */
 export function inertEnvName(key: string): string | undefined {
   return NOT_BY_ENV.has(key) ? undefined : envNameOf(key)
 }
 
-/** The variable that sets a key: `TS_` before it, unless it starts so itself. */
+/** The variable that sets a key: the key in capitals, prefixed with `TS_` unless it has that prefix. */
 function envNameOf(key: string): string {
   return key.startsWith('ts_') ? key.toUpperCase() : `TS_${key.toUpperCase()}`
 }

@@ -1,25 +1,25 @@
 import type { ValueType } from './value-types.ts'
 
-/** Everything there is to know about one key. */
+/** Declaration of one configuration key. */
 export interface KeySpec<T> {
-  /** Its name in config.properties; for `environment` keys the name of the variable. */
+  /** Name in config.properties; of `environment` keys, the variable's name. */
   readonly name: string
-  /** The variable that sets it; undefined: not settable by the environment. */
+  /** Environment variable that sets the key; undefined: none. */
   readonly env: string | undefined
-  /** `environment`: not a key of the file; the variable always counts. */
+  /** `environment`: the key is not allowed in the file, and its variable always counts. */
   readonly from: 'file' | 'environment'
-  /** Its variable counts without enable_envvars_config, and before file and flags. */
+  /** The variable counts without enable_envvars_config, and overrides file and flags. */
   readonly envAlways: boolean
   readonly type: ValueType<T>
-  /** Text that stands for the key when nobody sets it; undefined: the setting is undefined then. */
+  /** Default, as text; undefined: the setting is undefined unless set. */
   readonly fallback: string | undefined
-  /** A key that TorchServe does not have. */
+  /** Whether the key is this server's own, not TorchServe's. */
   readonly ours: boolean
-  /** One line for the documentation. */
+  /** One line for docs/configuration.md. */
   readonly doc: string
 }
 
-/** Where a key differs from the plain case: in the file, TorchServe's own, variable TS_<KEY>. */
+/** Differences from the usual case: a key of TorchServe, in the file, with the variable TS_<KEY>. */
 export type Details = Partial<Pick<KeySpec<unknown>, 'env' | 'from' | 'envAlways' | 'ours'>>
 
 /** A key with a default. */
@@ -33,7 +33,7 @@ export function key<T>(
   return spec<T>(name, type, fallback, doc, details)
 }
 
-/** A key whose setting is undefined until somebody sets it. */
+/** A key whose setting is undefined unless set. */
 export function optional<T>(name: string, type: ValueType<T>, doc: string, details: Details = {}) {
   return spec<T | undefined>(name, type, undefined, doc, details)
 }

@@ -25,10 +25,7 @@ const OURS: Details = { ours: true }
 const NOT_BY_ENV: Details = { env: undefined }
 const INT_MAX = 2_147_483_647
 
-/**
- * The one table of keys: parsing, messages and docs/configuration.md all come from it. Every setting has exactly one key
- * (the type sees to it).
- */
+/** All keys, one for each setting. Parsing, error messages and docs/configuration.md come from this table. */
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...MODEL_KEYS,

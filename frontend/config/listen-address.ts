@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import type { ListenAddress } from './settings.ts'
 
-/** A socket's path must fit the kernel's sockaddr_un: 108 bytes on Linux, 104 on macOS, a closing zero included. */
+/** The path must fit the kernel's sockaddr_un: 108 bytes on Linux, 104 on macOS, with a final zero. */
 const MAX_UNIX_PATH_BYTES = 103
 const MAX_PORT = 65535
 
@@ -9,8 +9,8 @@ const URL_SHAPE = /^(https?):\/\/(\[[^\]]+\]|[^:/[\]]+)(?::(\d{1,5}))?\/?$/i
 const HOST_NAME = /^[A-Za-z0-9_]([A-Za-z0-9._-]{0,252})$/
 
 /**
- * `http://host[:port]`, `https://host[:port]` or `unix:/path`. An IPv6 host stands in brackets.
- * Undefined: the text is none of these.
+ * Parses `http://host[:port]`, `https://host[:port]` or `unix:/path`; IPv6 hosts stand in brackets.
+ * Returns undefined for any other text.
  */
 export function parseListenAddress(
   text: string,
@@ -26,7 +26,7 @@ export function parseListenAddress(
   return host === undefined || port > MAX_PORT ? undefined : { kind: 'tcp', tls, host, port }
 }
 
-/** A host name, an IPv4 address, or an IPv6 address with or without brackets (they are taken off). */
+/** A host name, an IPv4 address, or an IPv6 address; removes the brackets of the latter. */
 export function parseHost(text: string): string | undefined {
   const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
   if (isIPv6(bare)) return bare
@@ -39,7 +39,7 @@ function unixAddress(text: string): ListenAddress | undefined {
   return Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES ? undefined : { kind: 'unix', path }
 }
 
-/** The address as a user would write it, with the port in force (`port` when the configured one was 0). */
+/** The address as a user writes it. `port` replaces a configured port of 0. */
 export function formatListenAddress(address: ListenAddress, port?: number): string {
   if (address.kind === 'unix') return `unix:${address.path}`
   const host = isIPv6(address.host) ? `[${address.host}]` : address.host

@@ -17,7 +17,7 @@ import {
 const OURS = { ours: true } as const
 const INT_MAX = 2_147_483_647
 
-/** Keys of where and how the server listens. */
+/** Keys for listeners: addresses, ports, TLS. */
 export const LISTENER_KEYS = {
   inferenceAddress: key(
     'inference_address',
@@ -154,7 +154,7 @@ export const LISTENER_KEYS = {
     'grpc_max_decompression_ratio',
     integer(1, INT_MAX),
     '100',
-    'How many times its compressed size a gRPC message may have; 64 KiB always may be.',
+    'How many times its compressed size a gRPC message may have when it is larger than 8 MiB.',
     OURS,
   ),
   grpcMessageTimeout: key(
@@ -167,7 +167,7 @@ export const LISTENER_KEYS = {
   grpcMaxConnectionIdle: key(
     'grpc_max_connection_idle',
     SECONDS_OR_OFF,
-    '300',
+    '3600',
     'Time without calls after which a gRPC connection is closed; 0: never.',
     OURS,
   ),

@@ -11,7 +11,7 @@ import { parseProperties, type Entry, type Environment } from './properties.ts'
 import type { Settings } from './settings.ts'
 import { listSnapshots, snapshotFolder } from './snapshot-store.ts'
 
-/** What the command line says about the settings. */
+/** Command-line flags that set keys. */
 export interface ConfigFlags {
   tsConfig?: string
   modelStore?: string
@@ -28,9 +28,9 @@ export interface ConfigFlags {
 }
 
 /**
- * Reads the configuration. The file is the first of: variable TS_CONFIG_FILE, `--ts-config`, the newest snapshot, `config.properties`
- * in the working directory (only if it is there). Flags override the file; with `enable_envvars_config=true` TS_<KEY> variables
- * override both.
+ * Reads the configuration. The file is the first that exists of: variable TS_CONFIG_FILE, `--ts-config`, the
+ * newest snapshot, `config.properties` in the working directory. Flags override the file. With
+ * `enable_envvars_config=true`, TS_<KEY> variables override both.
  * @throws ServeError CONFIG, always one line
  */
 export async function loadSettings(
@@ -46,14 +46,14 @@ export async function loadSettings(
   warnings.push(...mlserver.warnings)
   const loaded = buildSettings({ ...sources, mlserver: mlserver.entries })
   if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
-    warnings.push(`--models is ignored: ${loaded.origins.modelSnapshot} says which models are loaded`)
+    warnings.push(`--models is ignored: the models come from ${loaded.origins.modelSnapshot}`)
   }
   return { ...loaded, warnings: [...warnings, ...loaded.warnings] }
 }
 
 /**
- * A server needs a model store; a workflow store is one of its own only if it is named.
- * @throws ServeError CONFIG when no model store is named, or one of them is no folder
+ * Checks that the model store, and the workflow store if one is set, are folders.
+ * @throws ServeError CONFIG when the model store is missing or either is not a folder
  */
 export async function checkStores({ modelStore, workflowStore }: Settings): Promise<void> {
   if (modelStore === undefined) {
@@ -85,13 +85,15 @@ async function readConfigFile(
   if (tsConfig !== undefined) return readEntries(tsConfig, '--ts-config', env)
   const snapshot = configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)
   if (snapshot === undefined) return readEntries('config.properties', undefined, env)
-  warnings.push(`The settings and the models are those of ${snapshot}${shadowed()}; --ncs starts without it`)
-  // What looks like a variable there is the text of one.
+  warnings.push(
+    `Settings and models come from the snapshot ${snapshot}${shadowed()}; start with --ncs to ignore it`,
+  )
+  // No `env`: the snapshot holds values whose $$NAME$$ was already replaced.
   return readEntries(snapshot, 'the last snapshot', undefined)
 }
 
 function shadowed(): string {
-  return existsSync('config.properties') ? ', and config.properties is not read' : ''
+  return existsSync('config.properties') ? ', not from config.properties' : ''
 }
 
 async function newestSnapshot(env: Environment, logEntries: readonly Entry[]): Promise<string | undefined> {
@@ -102,7 +104,7 @@ async function newestSnapshot(env: Environment, logEntries: readonly Entry[]): P
   return newest === undefined ? undefined : join(folder, newest)
 }
 
-/** `named`: who asked for the file; undefined: it may be missing. */
+/** `named`: the flag or variable that named the file; undefined: the file is optional. */
 async function readEntries(
   path: string,
   named: string | undefined,

@@ -3,7 +3,7 @@ import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import { oneLine, type Entry } from './properties.ts'
 
-/** Fields of a log config file and the keys that they set. */
+/** Fields of the file, with the keys that they set. */
 const FIELDS: Readonly<Record<string, string>> = {
   level: 'log_level',
   location: 'LOG_LOCATION',
@@ -13,9 +13,9 @@ const FIELDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads the file of `--log-config`: YAML or JSON with `level` (debug, info, warn, error), `location` (folder of the log files),
- * `metricsLocation` (folder of the metric log files), `format` (text, json) and `files` (list of the log files that are written), each
- * optional. A log4j2 file of TorchServe ends as a warning.
+ * Reads the file of `--log-config`: YAML or JSON with the optional fields `level` (debug, info, warn, error),
+ * `location` (folder of the log files), `metricsLocation` (folder of the metric log files), `format` (text,
+ * json) and `files` (list of log files to write). TorchServe's log4j2 XML files only cause a warning.
  * @throws ServeError CONFIG
  */
 export async function readLogConfig(path: string, warnings: string[]): Promise<Entry[]> {
@@ -26,7 +26,10 @@ export async function readLogConfig(path: string, warnings: string[]): Promise<E
   const origin = `${path} (from --log-config)`
   const content: unknown = await parse(await read(path, origin), origin)
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
-    throw new ServeError('CONFIG', `${origin}: expected the fields ${Object.keys(FIELDS).join(', ')}`)
+    throw new ServeError(
+      'CONFIG',
+      `${origin}: the file must be a map with the fields ${Object.keys(FIELDS).join(', ')}`,
+    )
   }
   return Object.entries(content).map(([field, value]) => entry(field, value, origin))
 }
@@ -35,13 +38,16 @@ function entry(field: string, value: unknown, origin: string): Entry {
   const name = ownValue(FIELDS, field)
   const text = field === 'files' ? listText(value) : value
   if (name === undefined || typeof text !== 'string') {
-    const problem = name === undefined ? 'unknown field' : `expected ${field === 'files' ? 'a list' : 'text'}`
-    throw new ServeError('CONFIG', `${origin}: ${oneLine(field)}: ${problem}`)
+    const problem =
+      name === undefined
+        ? 'is not supported'
+        : `must be a ${field === 'files' ? 'list of strings' : 'string'}`
+    throw new ServeError('CONFIG', `${origin}: ${oneLine(field)} ${problem}`)
   }
   return { name, text: text.trim(), origin }
 }
 
-/** The list as the key's text; an empty one means none. */
+/** The list as the text of the key `log_files`; an empty list becomes `none`. */
 function listText(value: unknown): string | undefined {
   if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) return undefined
   return value.length === 0 ? 'none' : value.join(',')
@@ -56,7 +62,7 @@ async function read(path: string, origin: string): Promise<string> {
 }
 
 async function parse(text: string, origin: string): Promise<unknown> {
-  const { parse: parseYaml } = await import('yaml') // late: few starts need it
+  const { parse: parseYaml } = await import('yaml') // on demand: few starts need it
   try {
     return parseYaml(text, { prettyErrors: false })
   } catch (cause) {

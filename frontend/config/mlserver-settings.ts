@@ -5,16 +5,16 @@ import { isObject, parseJson } from '../../common/json.ts'
 import { setOwn } from '../../common/own-keys.ts'
 import type { Entry, Environment } from './properties.ts'
 
-/** MLServer's file about the server, in the model store (spec 3.5). */
+/** MLServer's server settings, in the model store (MLServer's documentation, "Settings"). */
 const FILE = 'settings.json'
 const MAX_BYTES = 1024 * 1024
 
-/** Folder of models where Seldon's agent puts them. */
+/** Seldon Core's agent names the folder of models in this variable. */
 const MODELS_DIR = 'MLSERVER_MODELS_DIR'
 
 type Settings = Readonly<Record<string, unknown>>
 
-/** MLServer's defaults of what would else be this server's. */
+/** MLServer's defaults, which apply instead of this server's. */
 const DEFAULTS: Settings = {
   host: '0.0.0.0',
   http_port: 8080,
@@ -26,16 +26,16 @@ const DEFAULTS: Settings = {
   load_models_at_startup: true,
 }
 
-/** MLServer has no such listener; its gRPC port is this server's management port. */
+/** MLServer has no management listener, and its default gRPC port is this server's management port. */
 const MANAGEMENT_ADDRESS = 'http://127.0.0.1:8083'
 
-/** All others are MLServer's own matter. */
+/** Settings that have an effect here. The others get a warning. */
 const UNDERSTOOD: ReadonlySet<string> = new Set([
   ...Object.keys(DEFAULTS),
   ...['debug', 'cors_settings', 'grpc_max_message_length', 'model_repository_root'],
 ])
 
-/** What MLServer's settings mean in this server's keys; they give way to the configuration file and the flags. */
+/** MLServer's settings as keys of this server; the configuration file and the flags override them. */
 interface MlserverSettings {
   readonly entries: readonly Entry[]
   readonly warnings: readonly string[]
@@ -44,8 +44,8 @@ interface MlserverSettings {
 const NONE: MlserverSettings = { entries: [], warnings: [] }
 
 /**
- * Reads settings.json of the model store. Without a store it is MLSERVER_MODELS_DIR. Where the file or that variable is there, this server starts with the defaults
- * of MLServer, and variables MLSERVER_<KEY> stand in for what the file leaves out.
+ * Reads settings.json of the model store, which defaults to MLSERVER_MODELS_DIR. If the file exists or that
+ * variable is set, MLServer's defaults apply, and MLSERVER_<KEY> variables fill in what the file omits.
  * @throws ServeError CONFIG
  */
 export async function readMlserverSettings(
@@ -63,12 +63,12 @@ export async function readMlserverSettings(
   return { entries, warnings: inert(given).map((what) => `${origin}: ${what} has no effect here`) }
 }
 
-/** What was given in vain. */
+/** Settings that the user gave and that have no effect. */
 function inert(given: Settings): string[] {
   const unknown = Object.keys(given).filter((key) => !UNDERSTOOD.has(key))
   const { metrics_endpoint: endpoint, cors_settings: cors } = given
   if (endpoint !== undefined && endpoint !== null && endpoint !== DEFAULTS['metrics_endpoint'])
-    unknown.push('another metrics_endpoint than /metrics')
+    unknown.push('a metrics_endpoint other than /metrics')
   const origins = (cors as { allow_origins?: unknown } | null | undefined)?.allow_origins
   if (Array.isArray(origins) && origins.length > 1)
     unknown.push('cors_settings.allow_origins after the first')
@@ -78,7 +78,7 @@ function inert(given: Settings): string[] {
 async function readSettings(path: string): Promise<Settings | undefined> {
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isFile() !== true) return undefined
-  if (stats.size > MAX_BYTES) throw new ServeError('CONFIG', `${path} is larger than ${MAX_BYTES} bytes`)
+  if (stats.size > MAX_BYTES) throw new ServeError('CONFIG', `${path} must have at most ${MAX_BYTES} bytes`)
   let value: unknown
   try {
     value = JSON.parse(await readFile(path, 'utf8'))
@@ -86,10 +86,12 @@ async function readSettings(path: string): Promise<Settings | undefined> {
     throw new ServeError('CONFIG', `${path} cannot be read: ${(cause as Error).message}`, { cause })
   }
   if (isObject(value)) return value
-  throw new ServeError('CONFIG', `${path} holds no JSON object`)
+  throw new ServeError('CONFIG', `${path} must be a JSON object`)
 }
 
-/** `MLSERVER_HTTP_PORT` and the like, whatever their case. Texts that are JSON (numbers, true, false, objects) are what they say. */
+/**
+ * Variables MLSERVER_<KEY>, in any letter case. Values that are JSON (numbers, booleans, objects) are parsed.
+ */
 function fromEnvironment(env: Environment): Settings {
   const found: Record<string, unknown> = {}
   for (const [name, text = ''] of Object.entries(env)) {
@@ -100,7 +102,7 @@ function fromEnvironment(env: Environment): Settings {
   return found
 }
 
-/** Variables that stand in for keys of model-settings.json, or say where the models are. */
+/** Variables for model-settings.json, or for the folder of the models. */
 function isOfModels(key: string): boolean {
   return key === 'models_dir' || (key.startsWith('model_') && key !== 'model_repository_root')
 }
@@ -143,7 +145,7 @@ function* corsKeys(cors: unknown): Generator<[name: string, text: string]> {
   if (typeof cors !== 'object' || cors === null) return
   const { allow_origins, allow_methods, allow_headers } = cors as Settings
   const list = (value: unknown): string => (Array.isArray(value) ? value.map(said).join(',') : '')
-  // One header can name one origin, or all.
+  // The header access-control-allow-origin holds one origin or `*`, never a list.
   yield ['cors_allowed_origin', Array.isArray(allow_origins) ? said(allow_origins[0]) : '']
   yield ['cors_allowed_methods', list(allow_methods ?? ['GET'])]
   yield ['cors_allowed_headers', list(allow_headers)]

@@ -7,7 +7,7 @@ import { MODELS_JSON } from './version-settings.ts'
 const OURS: Details = { ours: true }
 const NOT_BY_ENV: Details = { env: undefined }
 
-/** Keys of which models are loaded, from where, and with what. */
+/** Keys for models: which to load, from where, with which defaults. */
 export const MODEL_KEYS = {
   modelStore: optional('model_store', PATH, 'Folder with the model archives. Mandatory here or as a flag.'),
   workflowStore: optional(

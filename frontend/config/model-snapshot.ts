@@ -3,10 +3,10 @@ import type * as Zod from 'zod/mini'
 import type { ModelSnapshot } from './settings.ts'
 import type { ValueType } from './value-types.ts'
 
-/** The `model_snapshot` key: the JSON that TorchServe and this server write into their snapshots (spec 6.4). */
+/** The `model_snapshot` key: the JSON in snapshots of this server and of TorchServe (docs/snapshots.md). */
 export const MODEL_SNAPSHOT: ValueType<ModelSnapshot | undefined> = {
   label: 'JSON',
-  expected: 'JSON as a snapshot holds it: {"models": {"name": {"version": {"marName": "name.mar"}}}}',
+  expected: 'JSON of the form {"models": {"name": {"version": {"marName": "name.mar"}}}}',
   parse: (text, explain) => {
     try {
       const result = schema().safeParse(JSON.parse(text))
@@ -20,7 +20,7 @@ export const MODEL_SNAPSHOT: ValueType<ModelSnapshot | undefined> = {
   },
 }
 
-/** zod is loaded at the first use: most servers start without a snapshot. */
+/** Loads zod on first use: it costs start time, and few servers start from a snapshot. */
 function schema() {
   const z = createRequire(import.meta.url)('zod/mini') as typeof Zod
   const count = z.int().check(z.minimum(0), z.maximum(2_147_483_647))

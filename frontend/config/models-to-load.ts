@@ -5,7 +5,7 @@ import { parsed, splitList, type ValueType } from './value-types.ts'
 /** `all`, or a comma list of `[name=]location`. */
 export const MODELS_TO_LOAD: ValueType<'all' | readonly ModelToLoad[]> = parsed(
   'all | list',
-  'all, or a list of [name=]location',
+  'all, or a comma-separated list of [name=]location',
   (text) => {
     if (text.toLowerCase() === 'all') return 'all'
     const models = splitList(text).map(modelToLoad)

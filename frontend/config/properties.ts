@@ -2,7 +2,7 @@ import { Properties, PropertiesNodeType } from 'properties-file/parser'
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
 
-/** The text that somebody gave to a key, and where. */
+/** The text of one key, with its source. */
 export interface Entry {
   readonly name: string
   readonly text: string
@@ -13,8 +13,8 @@ export interface Entry {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The keys of a Java properties file in its order. `$$NAME$$` in a value becomes the environment variable NAME, unless there is
- * no `env`.
+ * The keys of a Java properties file, in file order. Replaces `$$NAME$$` in values by the environment
+ * variable NAME, unless `env` is undefined.
  * @throws ServeError CONFIG for a malformed \u escape or a variable that is not set
  */
 export function parseProperties(text: string, path: string, env: Environment | undefined): Entry[] {
@@ -29,7 +29,7 @@ export function parseProperties(text: string, path: string, env: Environment | u
   return entries
 }
 
-/** Text of unknown length and content, fit for one line of a message. */
+/** Makes arbitrary text fit one line of a message: escapes control characters, cuts at 120 characters. */
 export function oneLine(text: string): string {
   const visible = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (letter) => JSON.stringify(letter).slice(1, -1))
   const plain = visible.replace(/[\u007f-\u009f\u2028\u2029]/g, '?')

@@ -4,7 +4,7 @@ import { BOOLEAN, COMMAND, integer, PATH } from './value-types.ts'
 const NOT_BY_ENV: Details = { env: undefined }
 const OURS: Details = { ours: true }
 
-/** Keys of what Python models run on. */
+/** Keys for Python models. */
 export const PYTHON_KEYS = {
   python: key(
     'python',

@@ -7,25 +7,28 @@ import { KEYS } from './keys.ts'
 import type { ModelSnapshot } from './settings.ts'
 import { PATH } from './value-types.ts'
 
-/** When a snapshot was written: at the start, after a change, at the end. */
+/** When a snapshot was written: after start, after a change, at shutdown. */
 export type SnapshotKind = 'startup' | 'snapshot' | 'shutdown'
 
 const FILE_NAME =
   /^\d{4}(0[1-9]|1[0-2])([0-2]\d|3[01])([01]\d|2[0-3])([0-5]\d){2}\d{3}-(startup|snapshot|shutdown)\.cfg$/
 
-/** Flags of one start only: a server that starts without them must be as safe as a first start. (TorchServe keeps them.) */
+/**
+ * Flags that count for one start only: a restart without them must be as safe as a first start. TorchServe
+ * keeps them.
+ */
 const NOT_KEPT: ReadonlySet<string> = new Set(['--disable-token-auth', '--enable-model-api', '--models'])
 
 const SPECS: ReadonlyMap<string, KeySpec<unknown>> = new Map(
   Object.values(KEYS).map((spec): [string, KeySpec<unknown>] => [spec.name, spec]),
 )
 
-/** The folder of the snapshots (spec 6.4). */
+/** The folder of the snapshots (docs/snapshots.md). */
 export function snapshotFolder(logLocation: string): string {
   return join(logLocation, 'config')
 }
 
-/** Names of the snapshots in a folder, oldest first; none when there is no such folder. */
+/** Names of the snapshots in a folder, oldest first; empty when the folder does not exist. */
 export async function listSnapshots(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
@@ -34,7 +37,7 @@ export async function listSnapshots(folder: string): Promise<string[]> {
   return names.filter((name) => FILE_NAME.test(name)).sort()
 }
 
-/** Writes snapshots: one after the other, each whole or not at all, and not more of them than the limit. */
+/** Writes snapshots one after the other, each atomically, and removes the oldest beyond the limit. */
 export class SnapshotStore {
   readonly #folder: string
   readonly #settings: string
@@ -48,7 +51,7 @@ export class SnapshotStore {
     this.#max = loaded.settings.maxSnapshots
   }
 
-  /** @throws what the file system throws */
+  /** @throws errors of the file system */
   write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> {
     const written = this.#queue.then(() => this.#write(kind, models))
     this.#queue = written.catch(() => undefined)
@@ -67,7 +70,7 @@ export class SnapshotStore {
     await this.#prune(earlier)
   }
 
-  /** Later than every snapshot before: the newest is found by its name. The clock may have been set back. */
+  /** The newest snapshot is found by name, so names must rise even when the clock was set back. */
   #nextTime(newest: string | undefined): number {
     this.#last = Math.max(Date.now(), this.#last + 1)
     if (newest !== undefined && timeStamp(this.#last) <= newest.slice(0, 17)) {
@@ -93,7 +96,7 @@ function settingLines(entries: LoadedSettings['entries']): string[] {
   return lines.sort()
 }
 
-/** Only its owner may read it: it holds what the configuration holds, passwords included. */
+/** Mode 0600: a snapshot contains the configuration, passwords included. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const beside = `${path}.part`
   try {
@@ -112,7 +115,7 @@ async function writeWhole(path: string, text: string): Promise<void> {
   }
 }
 
-/** yyyyMMddHHmmssSSS in UTC, which no change of clocks turns back. */
+/** yyyyMMddHHmmssSSS in UTC, so that daylight saving cannot turn it back. */
 function timeStamp(time: number): string {
   return new Date(time).toISOString().replace(/\D/g, '')
 }

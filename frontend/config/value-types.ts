@@ -6,13 +6,13 @@ import type { ListenAddress } from './settings.ts'
 export interface ValueType<T> {
   /** For the documentation: `integer`, `seconds`, ... */
   readonly label: string
-  /** For errors: "expected <this>". */
+  /** Completes "must be ". */
   readonly expected: string
-  /** The value, or undefined for text that does not fit. `explain` takes what `expected` does not say. */
+  /** The value; undefined if the text is invalid. `explain` takes details that `expected` does not cover. */
   parse(text: string, explain: (why: string) => void): T | undefined
 }
 
-/** Timers of Node count milliseconds in 31 bits; a longer wait would end at once. */
+/** Node's timers count milliseconds in 31 bits; a longer timer fires at once. */
 export const MAX_TIMER_SECONDS = 2_147_483
 
 export function parsed<T>(
@@ -45,9 +45,9 @@ function numeric(
   })
 }
 
-/** A time limit that must exist. */
+/** A time limit that cannot be switched off. */
 export const SECONDS = decimal('seconds', 0.001, MAX_TIMER_SECONDS)
-/** A time limit that 0 switches off. */
+/** A time limit; 0 disables it. */
 export const SECONDS_OR_OFF = decimal('seconds', 0, MAX_TIMER_SECONDS)
 
 export const BOOLEAN = parsed('boolean', 'true or false', (text) => {
@@ -55,26 +55,26 @@ export const BOOLEAN = parsed('boolean', 'true or false', (text) => {
   return word === 'true' || word === 'false' ? word === 'true' : undefined
 })
 
-/** TorchServe's switch for the Open Inference Protocol: `true` in the file, `oip` in the variable, anything else is off. */
+/** TorchServe's switch for the Open Inference Protocol: `true` or `oip`; any other text disables it. */
 export const OPEN_INFERENCE = parsed('oip | boolean', 'oip, true or false', (text) =>
   ['oip', 'true'].includes(text.toLowerCase()),
 )
 
 export const TEXT = parsed('text', 'text', (text) => text)
 
-/** An HTTP header's value, as the HTTP grammar allows it. */
-export const HEADER_VALUE = parsed('text', 'a value that fits into an HTTP header', (text) =>
+/** A value that the HTTP grammar allows in a header. */
+export const HEADER_VALUE = parsed('text', 'a valid value of an HTTP header', (text) =>
   /^[\t\x20-\x7e]+$/.test(text) ? text : undefined,
 )
 
-export const HEADER_NAME = parsed('header name', 'the name of an HTTP header', (text) =>
+export const HEADER_NAME = parsed('header name', 'a valid name of an HTTP header', (text) =>
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(text) ? text : undefined,
 )
 
-/** Made absolute against the working directory. */
+/** A path, resolved against the working directory. */
 export const PATH = parsed('path', 'a path', (text) => (text.includes('\0') ? undefined : resolve(text)))
 
-/** A command that is looked for on PATH, or, with a slash in it, a path that is made absolute. */
+/** A command to find on PATH, or a path (it contains a slash), resolved against the working directory. */
 export const COMMAND = parsed('command', 'a command or a path', (text) => {
   if (text === '' || text.includes('\0')) return undefined
   return /[\\/]/.test(text) ? resolve(text) : text
@@ -84,7 +84,7 @@ export const HOST = parsed('host', 'a host name or an IP address', parseHost)
 
 export const PORT = integer(0, 65535)
 
-/** One of some words, in any letter case. */
+/** One of the given words, in any letter case. */
 export function word<const T extends string>(...words: T[]): ValueType<T> {
   const label = words.join(' | ')
   return parsed(label, `one of ${words.join(', ')}`, (text) =>
@@ -92,22 +92,22 @@ export function word<const T extends string>(...words: T[]): ValueType<T> {
   )
 }
 
-/** Some of some words, in any letter case, divided by commas; `none` for none of them. */
+/** A comma-separated list of the given words, in any letter case; `none` for an empty list. */
 export function wordList<const T extends string>(...words: T[]): ValueType<readonly T[]> {
-  return parsed('list', `none, or some of ${words.join(', ')}`, (text) => {
+  return parsed('list', `none, or a comma-separated list of ${words.join(', ')}`, (text) => {
     if (text.toLowerCase() === 'none') return []
     const found = splitList(text).map((item) => words.find((each) => each === item.toLowerCase()))
     return found.every((each) => each !== undefined) ? found : undefined
   })
 }
 
-/** Matches whole texts only. */
+/** A regular expression that must match the whole text. */
 export function pattern(flags: string): ValueType<RegExp> {
   return parsed('regex', 'a regular expression', (text) => wholeMatch(text, flags))
 }
 
 export function patternList(flags: string): ValueType<readonly RegExp[]> {
-  return parsed('regex list', 'regular expressions, divided by commas', (text) => {
+  return parsed('regex list', 'a comma-separated list of regular expressions', (text) => {
     const patterns = splitList(text).map((each) => wholeMatch(each, flags))
     return patterns.every((each) => each !== undefined) ? patterns : undefined
   })
@@ -135,7 +135,7 @@ export function listenAddress(httpPort: number, httpsPort: number): ValueType<Li
   )
 }
 
-/** The items of a comma list, without blanks around them and without empty ones. */
+/** The items of a comma-separated list, trimmed, without empty ones. */
 export function splitList(text: string): string[] {
   return text
     .split(',')
@@ -145,7 +145,7 @@ export function splitList(text: string): string[] {
 
 function wholeMatch(text: string, flags: string): RegExp | undefined {
   try {
-    new RegExp(text, flags) // on its own first: "a)|(b" must not become valid by the group around it
+    new RegExp(text, flags) // checked without the group, which would make "a)|(b" valid
     return new RegExp(`^(?:${text})$`, flags)
   } catch {
     return undefined

@@ -33,13 +33,13 @@ function parseJson(text: string, explain: (why: string) => void): unknown {
 
 let cached: Schema | undefined
 
-/** zod is loaded at the first use: most servers have no `models` key, and it would be a tenth of their start. */
+/** Loads zod on first use: it is about a tenth of the start time, and few servers set `models`. */
 function schema(): Schema {
   cached ??= makeSchema(createRequire(import.meta.url)('zod/mini') as typeof Zod)
   return cached
 }
 
-/** Fields that TorchServe writes there and that mean nothing here yet are dropped without a word. */
+/** Silently drops TorchServe's fields that have no meaning here. */
 function makeSchema(z: typeof Zod) {
   const integer = (min: number, max: number) => z.optional(z.int().check(z.minimum(min), z.maximum(max)))
   const seconds = z.optional(z.number().check(z.minimum(0.001), z.maximum(MAX_TIMER_SECONDS)))
@@ -54,7 +54,7 @@ function makeSchema(z: typeof Zod) {
     })
     .check(
       z.refine(({ minWorkers, maxWorkers }) => (minWorkers ?? 0) <= (maxWorkers ?? Infinity), {
-        error: 'minWorkers is more than maxWorkers',
+        error: 'minWorkers must be at most maxWorkers',
       }),
     )
   return z.record(z.string(), z.record(z.string(), version))

@@ -1,17 +1,13 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
+import type { HandlerMethod } from '../../common/handler-methods.ts'
+import type { InputPart } from '../../common/input-part.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
 
-/** One named value of a request, as the client sent it. */
-export interface InputPart {
-  name: string
-  /** Media type without parameters; absent when the client gave none. */
-  contentType?: string
-  data: Uint8Array
-}
+export type { InputPart }
 
 /** What a client asked for, whatever protocol it spoke. */
 export interface InferenceRequest {
@@ -20,16 +16,20 @@ export interface InferenceRequest {
   modelName: string
   /** Absent: the default version. */
   modelVersion?: string
-  /** What the handler sees as request headers, names in the client's letter case; the text of common/header-lines.ts. */
+  /** The method of the handler that the request wants. Beyond `handle`, `explain` and `describe` only one that the handler has. */
+  method: HandlerMethod
+  /** The client's headers, names in its letter case; the text of common/header-lines.ts. They mean nothing to the server. */
   headers: string
+  /** What followed the version in the path: the handler sees it as the header `url_path`, as in TorchServe. Absent: no such header. */
+  urlPath?: string
+  /** The handler sees the header `explain` also when it is not to explain, as TorchServe's paths do that have a counterpart. Default false. */
+  tellsExplain?: boolean
   parts: InputPart[]
-  /** `describe` asks the handler for customizedMetadata. Default `predict`. */
-  action?: 'predict' | 'describe'
   /** Milliseconds since the epoch after which the client no longer waits. */
   deadline?: number
   /** It shares no batch with others. */
   alone?: boolean
-  /** Further inputs follow. Only for handlers that take them (dialect open-inference-stream). */
+  /** Further inputs follow. Only for handlers that take them (`predictStream`). */
   feed?: InputFeed
 }
 

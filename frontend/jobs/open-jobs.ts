@@ -1,17 +1,20 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Job } from './job.ts'
+import type { JobIndex } from './job-index.ts'
 
 const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
 
-/** How many jobs of one model have not ended, so that a stopping server can wait for them and then end them. */
+/** The open jobs of one model or workflow: counted, so that a stopping server can wait for them and then end them, and in the server's index. */
 export class OpenJobs {
+  readonly #index: JobIndex
   readonly #ended: (job: Job) => void
   readonly #jobs: () => Iterable<Job>
   #count = 0
   #onEmpty: (() => void) | undefined
 
   /** `ended` is called once for every job that was added, at its end; `jobs` looks up those that have not ended. */
-  constructor(ended: (job: Job) => void, jobs: () => Iterable<Job>) {
+  constructor(index: JobIndex, ended: (job: Job) => void, jobs: () => Iterable<Job>) {
+    this.#index = index
     this.#ended = ended
     this.#jobs = jobs
   }
@@ -27,13 +30,17 @@ export class OpenJobs {
     return count
   }
 
+  /** Before anything is done with the job. @throws ServeError INTERNAL when an open job has its id */
   add(job: Job): void {
-    if (job.ended) {
-      this.#ended(job)
-      return
-    }
+    this.#index.enter(job)
     this.#count += 1
     job.onEnd = this.#end
+  }
+
+  /** The job was refused: it was never open. */
+  withdraw(job: Job): void {
+    job.onEnd = undefined
+    this.#leave(job)
   }
 
   /** Waits until all have ended, at most `graceMs`; the rest fails with `reason` then. Default: the server is shutting down. */
@@ -51,8 +58,13 @@ export class OpenJobs {
   }
 
   readonly #end = (job: Job): void => {
-    this.#count -= 1
+    this.#leave(job)
     this.#ended(job)
     if (this.#count === 0) this.#onEmpty?.()
+  }
+
+  #leave(job: Job): void {
+    this.#index.leave(job)
+    this.#count -= 1
   }
 }

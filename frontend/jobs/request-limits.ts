@@ -31,8 +31,3 @@ export function checkSize(
 function textBytes(text: string): number {
   return text.length < 64 ? text.length * 3 : Buffer.byteLength(text)
 }
-
-/** Whether only the server may set this request header, given in lower case: it decides which method of the handler runs. */
-export function isReservedHeader(name: string): boolean {
-  return name === 'explain' || name === 'url_path' || name === 'describe' || name === 'ts_dialect'
-}

@@ -58,7 +58,7 @@ export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
 
 /** A describe asks the handler something else than predictions: it belongs to no sequence, and shares no batch. */
 export function isDescribe(job: Job): boolean {
-  return job.request.action === 'describe'
+  return job.request.method === 'describe'
 }
 
 /** Whether the job shares no batch with others. */

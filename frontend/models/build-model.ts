@@ -10,38 +10,43 @@ import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts
 import type { ModelSettings } from './model-settings.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { sequenceHeadersOf } from '../jobs/sequence-headers.ts'
 
 export interface ManagerOptions {
   settings: Settings
   metrics: Metrics
+  /** Where its open jobs are found by their ids. */
+  jobs: JobIndex
   createPool: WorkerPoolFactory
-  /** One line about something that went on although it was not right. */
+  /** Reports a problem that did not stop the operation, as one line. */
   warn: (message: string) => void
-  /** GPUs of this server. Default 0. */
+  /** Number of this server's GPUs. Default 0. */
   gpuCount?: number
-  /** What each GPU does now, for describe; asked only where a model runs on one. */
+  /** Current usage of each GPU, for describe. Called only when a model runs on one. */
   gpuUsage?: () => Promise<ReadonlyMap<number, string>>
   /**
-   * Installs what a model brings along for itself alone, below its temporary folder; ends early when `signal` says so.
+   * Installs a model's own dependencies below its temporary folder; stops early when `signal` aborts.
    * @throws ServeError DEPENDENCIES_FAILED, WORKER_START_FAILED
    */
   installDependencies?: (located: LocatedModel, signal: AbortSignal) => Promise<void>
-  /** Something changed that a snapshot holds. Awaited before the client hears of it. Never rejects. */
+  /**
+   * Called after a change to the content of snapshots, and awaited before the client's answer. Never rejects.
+   */
   onChange?: () => Promise<void>
 }
 
-/** Where a registration comes from. */
+/** Origin of a registration. */
 export interface Origin {
   trusted: boolean
   atStartup: boolean
-  /** As describe shall show it; default: the url of the request. */
+  /** URL that describe shows; default: the url of the request. */
   url?: string
   workflowNode?: WorkflowNodeKind
 }
 
 /**
- * A model from its files, its settings and the number of workers that it shall have at first.
+ * Builds a model from its files, its settings and its initial number of workers.
  * @throws ServeError INVALID_MODEL, NO_DEVICE
  */
 export function buildModel(
@@ -60,6 +65,7 @@ export function buildModel(
       prepared,
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
+      jobs: options.jobs,
       loadedAtStartup: origin.atStartup,
       envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,
@@ -71,7 +77,7 @@ export function buildModel(
 }
 
 /**
- * What will be in force for a model; what it asks for in vain is told to `warn`.
+ * The effective settings of a model. Settings without effect are reported to `warn`.
  * @throws ServeError INVALID_MODEL when it cannot be served here, NO_DEVICE
  */
 export function settingsOf(
@@ -97,8 +103,8 @@ export function settingsOf(
 }
 
 /**
- * When neither call nor model says it: at start as many as GPUs, else CPUs; at register none. default_workers_per_model
- * stands for both.
+ * Number of workers when neither the call nor the model sets it: at start as many as GPUs, else CPUs; at
+ * register none. default_workers_per_model overrides both.
  */
 function firstWorkers(
   request: RegisterRequest,

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { ServeError } from '../../common/errors.ts'
-import { headerLine } from '../../common/header-lines.ts'
 import { isObject, parseJson } from '../../common/json.ts'
 import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
 import type { ReplySink } from '../jobs/reply-sink.ts'
 
-/** Asks a worker of the model for its handler's metadata. Anything but a JSON object counts as `{}` (spec 1.8). */
+/** Asks a worker for its handler's metadata. Anything but a JSON object becomes `{}`, as in TorchServe. */
 export async function customizedMetadata(model: Model): Promise<Record<string, unknown>> {
   const body = await new Promise<Uint8Array>((resolve, reject) => {
     const job = new Job(
@@ -14,9 +13,9 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
         requestId: randomUUID(),
         modelName: model.name,
         modelVersion: model.version,
-        headers: headerLine('describe', 'True'),
+        method: 'describe',
+        headers: '',
         parts: [],
-        action: 'describe',
       },
       new CollectingSink(resolve, reject),
     )
@@ -30,7 +29,7 @@ function objectOrEmpty(body: Uint8Array): Record<string, unknown> {
   return isObject(value) ? value : {}
 }
 
-/** A describe is one answer: whatever comes first is it. */
+/** Takes the first response as the whole answer: describe does not stream. */
 class CollectingSink implements ReplySink {
   readonly #resolve: (body: Uint8Array) => void
   readonly #reject: (error: ServeError) => void
@@ -45,7 +44,7 @@ class CollectingSink implements ReplySink {
   }
 
   open(): void {
-    // The items follow.
+    // The item follows in a later call.
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {

@@ -2,8 +2,8 @@ import { isObject } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
 
 /**
- * Reads single keys of a model-config.yaml. As in TorchServe (spec 5.2), a value of the wrong type is a warning, and the
- * default stays; unknown keys belong to the handler.
+ * Reads single keys of a model-config.yaml. As in TorchServe (its Java class ModelConfig), a value of the
+ * wrong type causes a warning and the default stays. Unknown keys belong to the handler.
  */
 export class ConfigReader {
   readonly warnings: string[] = []
@@ -21,7 +21,7 @@ export class ConfigReader {
     )
   }
 
-  /** Like {@link integer}, but what is less than `min` becomes `min` (spec 5.2). */
+  /** Like {@link integer}, but raises smaller values to `min`, as TorchServe does. */
   raised(key: string, min: number): number | undefined {
     const value = this.#read(key, 'an integer', Number.isSafeInteger)
     return value === undefined ? undefined : Math.max(min, value)
@@ -35,16 +35,16 @@ export class ConfigReader {
     return undefined
   }
 
-  /** A key of TorchServe that means nothing here: one warning when it is there. */
+  /** Warns about a key of TorchServe that has no effect here. */
   inert(key: string, reason: string): void {
     const value = ownValue(this.#config, key)
     if (value !== undefined && value !== null) this.warnings.push(`${key} has no effect here: ${reason}`)
   }
 
-  /** A number that is above a bound, or starts from it. */
+  /** A number greater than `above`, or at least `from`. */
   number(key: string, bound: { above: number } | { from: number }): number | undefined {
     const fits = 'above' in bound ? (v: number) => v > bound.above : (v: number) => v >= bound.from
-    const words = 'above' in bound ? `a number above ${bound.above}` : `a number from ${bound.from}`
+    const words = 'above' in bound ? `a number above ${bound.above}` : `a number of at least ${bound.from}`
     return this.#read(key, words, (value) => Number.isFinite(value) && fits(value))
   }
 
@@ -58,7 +58,7 @@ export class ConfigReader {
   text(key: string): string | undefined {
     const value = ownValue(this.#config, key)
     if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
-    this.#warn(key, 'a text')
+    this.#warn(key, 'a string')
     return undefined
   }
 
@@ -88,7 +88,7 @@ export class ConfigReader {
 
   #warn(key: string, expected: string): void {
     this.warnings.push(
-      `${key}: ${expected} is expected, found ${JSON.stringify(ownValue(this.#config, key))}; the default is used`,
+      `${key} must be ${expected}, found ${JSON.stringify(ownValue(this.#config, key))}; the default is used`,
     )
   }
 }

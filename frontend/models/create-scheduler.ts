@@ -6,8 +6,8 @@ import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
 import { SequenceQueue } from '../jobs/sequence-queue.ts'
 
 /**
- * The scheduler of one model version (spec 7). Continuous batching makes its batches in the worker, step by step, and with job
- * tickets nothing waits: in both, jobs leave one by one.
+ * The scheduler of one model version (docs/batching.md). With continuous batching the worker forms the
+ * batches, and with job tickets nothing waits; in both cases jobs leave one by one.
  */
 export function createScheduler(
   settings: ModelSettings,

@@ -2,7 +2,7 @@ import { customizedMetadata } from './collect.ts'
 import type { Model } from './model.ts'
 import type { ModelDescription, WorkerDescription } from './operations.ts'
 
-/** With `customized` each handler is asked for its metadata; the GPUs are looked at only where a model runs on one. */
+/** `customized` asks each handler for its metadata. GPUs are queried only if a model runs on one. */
 export async function describeModels(
   models: readonly Model[],
   customized: boolean,
@@ -20,7 +20,7 @@ export async function describeModels(
 }
 
 /**
- * What describe says about one version: TorchServe's fields in TorchServe's order (spec 1.8).
+ * One version as describe shows it: TorchServe's fields, in the order of its docs/management_api.md.
  * @param gpuUsage text for each GPU
  */
 function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): ModelDescription {

@@ -5,10 +5,10 @@ import type { ModelSettings } from './model-settings.ts'
 const DEVICE_TYPES = ['cpu', 'gpu'] as const
 const PARALLEL_TYPES = ['pp', 'tp', 'pptp', 'custom'] as const
 
-const ONE_MACHINE = 'the ranks of a group run on this machine, without torchrun'
+const ONE_MACHINE = 'ranks of Node.js models run on this machine, without torchrun'
 const TORCHRUN_ONLY = ['rdzv-backend', 'rdzv-endpoint', 'rdzv-conf', 'monitor-interval', 'node-rank'] as const
 
-/** On which devices the workers of a model run (spec 5.2, 7.6). */
+/** Devices of a model's workers, from its deviceType and deviceIds. */
 export function deviceSettings(
   reader: ConfigReader,
   gpuCount: number,
@@ -18,20 +18,21 @@ export function deviceSettings(
   return { deviceType, deviceIds: deviceIds(reader, gpuCount) }
 }
 
-/** An id that does not exist voids the list. */
+/** One id without a GPU invalidates the whole list, as in TorchServe. */
 function deviceIds(reader: ConfigReader, gpuCount: number): number[] | undefined {
   const ids = reader.integers('deviceIds')
   const missing = ids?.find((id) => id < 0 || id >= gpuCount)
   if (missing !== undefined) {
-    reader.warnings.push(`deviceIds: there is no GPU ${missing}; the list is ignored`)
+    reader.warnings.push(`deviceIds: GPU ${missing} does not exist; the list is ignored`)
     return undefined
   }
   return ids?.length === 0 ? undefined : ids
 }
 
 /**
- * Rank groups (spec 2.4). Of torchrun's parameters those count for our own workers that mean something on one machine.
- * @param node the workers are ours; else torchrun itself gets them
+ * Rank groups, from parallelType, parallelLevel and the section `torchrun`. Node.js workers use only those of
+ * torchrun's parameters that make sense on one machine.
+ * @param node whether the workers run on Node.js; else torchrun itself gets the parameters
  */
 export function parallelism(
   reader: ConfigReader,
@@ -58,8 +59,8 @@ function torchrunWarnings(torchrun: ConfigReader, node: boolean): string[] {
 }
 
 /**
- * Of a rank group only so many fit as there are GPUs for (spec 2.4).
- * @throws ServeError NO_DEVICE when not even one does
+ * How many rank groups the GPUs have room for; Infinity on CPU and for models without rank groups.
+ * @throws ServeError NO_DEVICE when there is no room for one
  */
 export function workersThatFit(settings: ModelSettings, gpuCount: number, model: string): number {
   const { parallelLevel, deviceType, deviceIds: ids } = settings

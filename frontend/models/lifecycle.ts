@@ -8,13 +8,13 @@ import { startFailure } from './operation-rules.ts'
 import type { RegisterRequest } from './operations.ts'
 import type { Registry } from './registry.ts'
 
-/** How versions come and go: made of their files, started, put in the place of others, closed; and their end with the server. */
+/** Life cycle of versions: build, start, replace, close; and the shutdown of all. */
 export class Lifecycle {
   readonly #options: ManagerOptions
   readonly #registry: Registry
-  /** Archives that came into the store with their models, and go with them. */
+  /** Downloaded archives in the store; removed with their models. */
   readonly #downloads = new Map<Model, string>()
-  /** Their workers start; until they have, another model has their name and version. */
+  /** Replacements whose workers still start; the registry holds the old model until they have. */
   readonly #replacing = new Set<Model>()
   readonly #stopping = new AbortController()
   #draining = false
@@ -30,8 +30,9 @@ export class Lifecycle {
   }
 
   /**
-   * Registers a version, which has no workers yet. With `replaces` one of the same name and number stays registered in its place.
-   * @throws ServeError like a register request; nothing is left behind then
+   * Registers a version without workers. With `replaces`, an existing version of the same name and number
+   * stays registered.
+   * @throws ServeError like a register request; cleans up first
    */
   async create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
     if (origin.workflowNode === undefined) checkName(request.modelName)
@@ -56,24 +57,26 @@ export class Lifecycle {
     }
   }
 
-  /** That an archive in the store was downloaded for this model. */
+  /** Records that an archive in the store was downloaded for this model. */
   addDownload(model: Model, archive: string): void {
     this.#downloads.set(model, archive)
   }
 
-  /** Waits until the workers of a new model are loaded. @throws ServeError, after it is gone again */
+  /** Waits until the workers of a new model have loaded it. @throws ServeError, after removing the model */
   async started(model: Model, started: Promise<void>): Promise<void> {
     try {
       await started
     } catch (error) {
       this.#registry.discard(model)
       await this.dispose(model, 0).catch(() => undefined)
-      this.checkOpen() // what ended the start is the shutdown then, not the model
+      this.checkOpen() // during a shutdown, the shutdown ended the start and not the model
       throw startFailure(model, error)
     }
   }
 
-  /** Makes a version, and puts it in the place of the one with its name and number as soon as its workers are loaded. */
+  /**
+   * Builds a version and, once its workers have loaded it, swaps it for the one of the same name and number.
+   */
   async replace(request: RegisterRequest, trusted: boolean, graceMs: number): Promise<Model> {
     const model = await this.create(request, { trusted, atStartup: false }, true)
     const workers = Math.max(1, model.minWorkers)
@@ -88,7 +91,10 @@ export class Lifecycle {
     return model
   }
 
-  /** Ends a version that is registered no more; its running jobs get `graceMs`. @throws ServeError CLEANUP_TIMEOUT */
+  /**
+   * Ends a version that is no longer registered; its running jobs get `graceMs` milliseconds.
+   * @throws ServeError CLEANUP_TIMEOUT
+   */
   async dispose(model: Model, graceMs: number): Promise<void> {
     const reason = new ServeError('NO_WORKER', `Model "${model.name}" was unregistered`)
     const downloaded = this.#downloads.get(model)
@@ -100,18 +106,18 @@ export class Lifecycle {
     }
   }
 
-  /** Calls off what is being downloaded and installed, and lets no model come any more. */
+  /** Cancels downloads and installations, and refuses new models. */
   callOff(): void {
     this.#draining = true
     this.#stopping.abort()
   }
 
-  /** Refuses new jobs from now on. */
+  /** Refuses new jobs. */
   beginDrain(): void {
     this.#draining = true
   }
 
-  /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
+  /** Gives running jobs `graceMs` milliseconds, ends the rest, then stops all workers. */
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
     this.callOff()
     const models = this.#all()
@@ -120,13 +126,13 @@ export class Lifecycle {
     await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
   }
 
-  /** Ends everything at once: the process is about to exit. */
+  /** Kills all processes, synchronously: the server process is about to exit. */
   kill(): void {
     this.#stopping.abort()
     for (const model of this.#all()) model.kill()
   }
 
-  /** With those that wait to take another's place. */
+  /** Includes replacements that are not registered yet. */
   #all(): Model[] {
     return [...new Set([...this.#registry.all(), ...this.#replacing])]
   }

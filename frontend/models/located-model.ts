@@ -6,24 +6,24 @@ import type { UnpackLimits } from '../../model-archiver/unpack-limits.ts'
 import type { Settings } from '../config/settings.ts'
 import type { RegisterRequest } from './operations.ts'
 
-/** A model whose files are ready, under the name that it shall have. */
+/** A model whose files are ready, with its final name. */
 export interface LocatedModel {
   readonly prepared: PreparedModel
   readonly name: string
-  /** The file that was downloaded into the store, to be removed with the model. */
+  /** The file downloaded into the store; removed with the model. */
   readonly downloaded?: string
 }
 
-/** Who asks for a model, and until when. */
+/** Who asks for a model, and for how long. */
 export interface LocateContext {
   readonly settings: Settings
-  /** The operator wrote the location: any local path and any address is good. */
+  /** The operator gave the location, so every local path and every address is allowed. */
   readonly trusted: boolean
-  /** Calls download and unpacking off. */
+  /** Cancels download and unpacking. */
   readonly signal: AbortSignal
 }
 
-/** What the settings allow a download. */
+/** Limits for downloads, from the settings. */
 export function downloadLimits(
   settings: Settings,
   { trusted = false, ...more }: { trusted?: boolean; signal?: AbortSignal; s3SseKms?: boolean },
@@ -37,7 +37,7 @@ export function downloadLimits(
   }
 }
 
-/** What the settings allow an archive. */
+/** Limits for archives, from the settings. */
 export function unpackLimits(settings: Settings): UnpackLimits {
   return {
     maxFiles: settings.maxArchiveFiles,
@@ -48,7 +48,7 @@ export function unpackLimits(settings: Settings): UnpackLimits {
   }
 }
 
-/** Finds, downloads and unpacks what a register request names. Nothing is left behind when it fails. */
+/** Finds, downloads and unpacks the model of a register request. Cleans up when it fails. */
 export async function locateAndPrepare(
   request: RegisterRequest,
   { settings, trusted, signal }: LocateContext,

@@ -23,7 +23,7 @@ import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
 import { type Restorable, restorable, restoreRequest, snapshotModels } from './snapshot-models.ts'
 
-/** All that can be done to models and with them, whatever protocol asked. */
+/** All operations on models, for every protocol. */
 export class ModelManager implements ModelOperations, NodeModels, RepositoryHost {
   readonly repository: Repository
   readonly #options: ManagerOptions
@@ -92,15 +92,16 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return this.#registry.all()
   }
 
-  /** Loads a model at start; its workers come up by themselves. */
+  /** Loads a model at start, without waiting for its workers. */
   async loadAtStartup(location: string, name?: string): Promise<void> {
     const request = { url: location, modelName: name, synchronous: false }
     await this.#startUp(request, { trusted: true, atStartup: true })
   }
 
   /**
-   * Loads what a snapshot holds. A version whose archive is there and cannot be used is logged and left out, as in TorchServe.
-   * @throws ServeError MODEL_NOT_FOUND when an archive is gone: nothing is loaded then
+   * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
+   * TorchServe.
+   * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then
    */
   async restore(snapshot: ModelSnapshot): Promise<void> {
     const { modelStore } = this.#options.settings
@@ -112,7 +113,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     }
   }
 
-  /** What a snapshot must hold to bring the models back. */
+  /** What a snapshot needs to restore the models. */
   snapshot(): ModelSnapshot['models'] {
     return snapshotModels(this.#registry)
   }
@@ -123,7 +124,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
     if (model.version !== version.version) {
       this.#options.warn(
-        `Model ${model.name}: the archive holds version ${model.version} now, not ${version.version}`,
+        `Model ${model.name}: the archive now contains version ${model.version}, not ${version.version}`,
       )
     }
   }
@@ -145,7 +146,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const { min, max } = workerBounds(request)
     const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
-    scaled.catch(() => undefined) // somebody looks at it, but only after the snapshot
+    scaled.catch(() => undefined) // handled below, after the snapshot
     await this.#changed()
     if (!synchronous) {
       scaled.catch((error: unknown) => {
@@ -211,22 +212,22 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       .map((model) => model.name)
   }
 
-  /** Calls off what is being downloaded and installed, and lets no model come any more. */
+  /** Cancels downloads and installations, and refuses new models. */
   callOff(): void {
     this.#lifecycle.callOff()
   }
 
-  /** Refuses new jobs from now on. */
+  /** Refuses new jobs. */
   beginDrain(): void {
     this.#lifecycle.beginDrain()
   }
 
-  /** Lets running jobs finish for `graceMs`, ends the rest, stops every worker. */
+  /** Gives running jobs `graceMs` milliseconds, ends the rest, then stops all workers. */
   close(graceMs: number, workerGraceMs: number): Promise<void> {
     return this.#lifecycle.close(graceMs, workerGraceMs)
   }
 
-  /** Ends everything at once: the process is about to exit. */
+  /** Kills all processes, synchronously: the server process is about to exit. */
   kill(): void {
     this.#lifecycle.kill()
   }

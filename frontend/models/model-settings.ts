@@ -3,7 +3,10 @@ import type { JobTimeouts } from '../jobs/job.ts'
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
 export type DeviceType = 'cpu' | 'gpu'
 
-/** What is in force for one model version. Seconds and milliseconds as TorchServe's keys have them (spec 5.2). */
+/**
+ * The effective settings of one model version, in the units of TorchServe's keys (docs/batching.md,
+ * docs/configuration.md).
+ */
 export interface ModelSettings {
   minWorkers: number
   maxWorkers: number
@@ -15,18 +18,22 @@ export interface ModelSettings {
   clientTimeoutInMills: number
   jobQueueSize: number
   parallelType: ParallelType
-  /** Processes of one worker; 0 when the model is not parallel. */
+  /** Processes per worker; 0 when the model is not parallel. */
   parallelLevel: number
-  /** `gpu` only where the server has one. */
+  /** `gpu` only if the server has one. */
   deviceType: DeviceType
-  /** The GPUs to use; undefined: all. */
+  /** GPUs to use; undefined: all. */
   deviceIds: number[] | undefined
-  /** OMP_NUM_THREADS of the workers; undefined: as the server's. Key torchrun.OMP_NUMBER_THREADS. */
+  /** OMP_NUM_THREADS of the workers; undefined: the server's. Key torchrun.OMP_NUMBER_THREADS. */
   ompThreads: number | undefined
   asyncCommunication: boolean
-  /** Ours: batches that one worker runs at once; 1, or 100 with asyncCommunication. Key maxConcurrency. */
+  /**
+   * Ours: batches that one worker runs at once. Key maxConcurrency, default 1, with asyncCommunication 100.
+   */
   maxConcurrency: number
-  /** The same of a handler of the Open Inference Protocol, which is asynchronous: 100 where the model's config does not speak of it. */
+  /**
+   * Like maxConcurrency, for handlers of the Open Inference Protocol, which are asynchronous: default 100.
+   */
   tensorConcurrency: number
   continuousBatching: boolean
   useJobTicket: boolean
@@ -40,8 +47,11 @@ export interface ModelSettings {
   /** Whether a Python model has a virtual environment of its own. */
   useVenv: boolean
   timeouts: JobTimeouts
-  /** Ours: milliseconds that a cancelled handler may go on; undefined: as long as it gives signs. Key cancelGraceMs. */
+  /**
+   * Ours: milliseconds that a cancelled handler may continue; undefined: as long as it responds. Key
+   * cancelGraceMs.
+   */
   cancelGraceMs: number | undefined
-  /** Ours: bytes of one stream under way. Key streamWindowSize. */
+  /** Ours: maximum bytes of one stream in flight. Key streamWindowSize. */
   streamWindowSize: number
 }

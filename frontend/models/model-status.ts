@@ -1,10 +1,10 @@
 import type { Model } from './model.ts'
 import type { ModelStatus } from './operations.ts'
 
-/** What the dialects beside TorchServe's need to know of a version. */
+/** A version as the dialects beside TorchServe's need it. */
 export function statusOf(model: Model): ModelStatus {
-  const { name, version, registeredAt, dialects } = model
+  const { name, version, registeredAt, methods } = model
   const ready = model.workers.ready > 0
   const { prepared, envelope } = model
-  return { name, version, registeredAt, ready, dialects, config: prepared.modelConfig, envelope }
+  return { name, version, registeredAt, ready, methods, config: prepared.modelConfig, envelope }
 }

@@ -1,42 +1,45 @@
 import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
-import type { Dialect } from '../../common/dialects.ts'
 import { ServeError } from '../../common/errors.ts'
+import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { createScheduler } from './create-scheduler.ts'
 import type { ModelSettings } from './model-settings.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
 import { checkSize } from '../jobs/request-limits.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
 import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
-/** Makes the workers of a model; none is started before `scale`. */
+/** Makes the workers of a model. Starts none before `scale`. */
 export type WorkerPoolFactory = (model: Model) => WorkerPool
 
 export interface ModelOptions {
   name: string
+  /** Index of open jobs by id. */
+  jobs: JobIndex
   /** What was registered: archive name, folder or URL. */
   url: string
-  /** Handler that the register call named. */
+  /** Handler given in the register call. */
   handlerOverride?: string
   prepared: PreparedModel
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
-  /** Of its requests; default: none. */
+  /** Envelope of its requests; default: none. */
   envelope?: string
   workflowNode?: WorkflowNodeKind
-  /** Bytes of one request body: max_request_size. */
+  /** Maximum bytes of a request body: max_request_size. */
   maxRequestBytes: number
   sequenceHeaders: SequenceHeaders
 }
 
-/** A model that belongs to a workflow. One that serves the workflow's functions is not listed, as in TorchServe. */
+/** Role of a model in a workflow. `functions` models are not listed, as in TorchServe. */
 export type WorkflowNodeKind = 'model' | 'functions'
 
-/** One version of a model: its files, its settings, its queue and its workers. */
+/** One version of a model: files, settings, queue and workers. */
 export class Model {
   readonly name: string
   readonly version: string
@@ -47,18 +50,18 @@ export class Model {
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
   readonly envelope: string | undefined
-  /** Undefined: an ordinary model. */
+  /** Undefined: the model does not belong to a workflow. */
   readonly workflowNode: WorkflowNodeKind | undefined
   readonly queue: Scheduler
   readonly sequenceHeaders: SequenceHeaders
   readonly workers: WorkerPool
   readonly #open: OpenJobs
   readonly #maxRequestBytes: number
-  #dialects: readonly Dialect[] | undefined
+  #methods: readonly NativeMethod[] | undefined
   #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
-  /** Wanted bounds of the number of workers, as scale and describe know them. */
+  /** Requested number of workers, as scale sets it and describe shows it. */
   minWorkers: number
   maxWorkers: number
 
@@ -81,6 +84,7 @@ export class Model {
     this.queue = createScheduler(options.settings, options.sequenceHeaders, (job) => this.#noWorker(job))
     this.workers = createPool(this)
     this.#open = new OpenJobs(
+      options.jobs,
       (job) => {
         this.metrics.ended(job)
       },
@@ -94,15 +98,16 @@ export class Model {
     }))
   }
 
-  /** What its handler speaks beside TorchServe's; undefined until a worker has loaded it. */
-  get dialects(): readonly Dialect[] | undefined {
-    return this.#dialects
+  /** Native methods of its handler; undefined until a worker has loaded it. */
+  get methods(): readonly NativeMethod[] | undefined {
+    return this.#methods
   }
 
-  speaks(dialects: readonly Dialect[]): void {
-    this.#dialects = dialects
+  /** Records the native methods of the handler, once a worker has loaded it. */
+  handlerLoaded(methods: readonly NativeMethod[]): void {
+    this.#methods = methods
     const { maxConcurrency, tensorConcurrency } = this.settings
-    this.#slots = dialects.includes('open-inference') ? tensorConcurrency : maxConcurrency
+    this.#slots = hasTensorMethod(methods) ? tensorConcurrency : maxConcurrency
   }
 
   /** Batches that one worker runs at once. */
@@ -117,16 +122,24 @@ export class Model {
     if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
       throw new ServeError('QUEUE_FULL', this.#noWorker(job))
-    this.queue.add(job)
     this.#open.add(job)
+    try {
+      this.queue.add(job)
+    } catch (refusal) {
+      this.#open.withdraw(job)
+      throw refusal
+    }
   }
 
-  /** Waits until no job is open, at most `graceMs`, then ends the rest. */
+  /** Waits up to `graceMs` milliseconds until no job is open, then ends the rest. */
   drain(graceMs: number): Promise<void> {
     return this.#open.drain(graceMs)
   }
 
-  /** @throws ServeError INVALID_MODEL when there is no handler that workers could load, and what WorkerPool.scale throws */
+  /**
+   * Sets the number of workers.
+   * @throws ServeError INVALID_MODEL when the model has no handler to load, and errors of WorkerPool.scale
+   */
   async scale(minWorkers: number, maxWorkers: number): Promise<void> {
     const { handlerProblem } = this.prepared
     if (minWorkers > 0 && handlerProblem !== undefined) throw handlerProblem
@@ -138,7 +151,9 @@ export class Model {
     await scaled
   }
 
-  /** Ends what waits, stops the workers and removes what was unpacked. @throws ServeError CLEANUP_TIMEOUT */
+  /**
+   * Ends waiting jobs, stops the workers and removes the unpacked files. @throws ServeError CLEANUP_TIMEOUT
+   */
   async close(reason: ServeError, graceMs: number): Promise<void> {
     this.queue.failAll(reason)
     this.queue.close()
@@ -150,16 +165,16 @@ export class Model {
     }
   }
 
-  /** Ends its processes and removes what was unpacked, at once. */
+  /** Kills its processes and removes the unpacked files, synchronously. */
   kill(): void {
     this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
   }
 
-  /** TorchServe's sentence, its stray quote included (spec 1.3). */
+  /** TorchServe's sentence, stray quote included. */
   #noWorker(job: Job): string {
-    const { modelVersion, action } = job.request
-    if (action === 'describe') {
+    const { modelVersion, method } = job.request
+    if (method === 'describe') {
       return `Model "${this.name}" has no worker to serve describe request. Please use scale workers API to add workers.`
     }
     const version = modelVersion === undefined ? '' : ` Version ${modelVersion}"`

@@ -2,7 +2,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { Model } from './model.ts'
 import type { OperationResult, ScaleRequest } from './operations.ts'
 
-/** The workers of a model did not start: TorchServe's sentence, with the cause. */
+/** TorchServe's sentence for workers that did not start, with the cause. */
 export function startFailure(model: Model, error: unknown): ServeError {
   const cause = ServeError.from(error)
   const message = `Failed to start workers for model ${model.name} version: ${model.version}. ${cause.message}`
@@ -16,7 +16,10 @@ export function done(message: string): OperationResult {
   return { state: 'done', message }
 }
 
-/** How many workers a scale call wants. @throws ServeError INTERNAL, INVALID_ARGUMENT with TorchServe's sentences */
+/**
+ * The number of workers that a scale call asks for.
+ * @throws ServeError INTERNAL, INVALID_ARGUMENT with TorchServe's sentences
+ */
 export function workerBounds({ minWorker: min = 1, maxWorker: max = min }: ScaleRequest): {
   min: number
   max: number

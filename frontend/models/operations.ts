@@ -1,15 +1,16 @@
-import type { Dialect } from '../../common/dialects.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { Job } from '../jobs/job.ts'
 
 /**
- * What the protocols can ask of the models: one neutral interface, so that REST and gRPC are thin. Every method throws
- * (or rejects with) a ServeError whose message is TorchServe's (spec 1.3).
+ * The operations on models, for all protocols. Every method throws (or rejects with) a ServeError with
+ * TorchServe's message.
  */
 export interface ModelOperations {
   readonly repository: RepositoryOperations
   /**
-   * Takes a job for a model. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, QUEUE_FULL,
-   * SHUTTING_DOWN; the job has then not been touched.
+   * Submits a job to a model.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, QUEUE_FULL, SHUTTING_DOWN; the job is
+   *   untouched then
    */
   submit(job: Job): void
   register(request: RegisterRequest): Promise<OperationResult>
@@ -20,26 +21,31 @@ export interface ModelOperations {
   list(limit?: number, nextPageToken?: number): ModelList
   /** A version, the default version (undefined), or `all`. `customized` asks the handler for its metadata. */
   describe(modelName: string, modelVersion?: string, customized?: boolean): Promise<ModelDescription[]>
-  /** Healthy unless a model's default version has fewer healthy workers than wanted (spec 1.5, /ping). */
+  /**
+   * Unhealthy if a model's default version has fewer healthy workers than requested, as TorchServe's /ping.
+   */
   health(): 'Healthy' | 'Unhealthy'
-  /** What the other dialects need to know of a version (undefined: the default). @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
+  /**
+   * A version as the other dialects need it; undefined: the default version.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
+   */
   status(modelName: string, modelVersion?: string): ModelStatus
-  /** The default version of every model that clients may see, sorted by name. */
+  /** The default version of every model visible to clients, sorted by name. */
   statuses(): ModelStatus[]
-  /** Names of the models that were loaded at start. */
+  /** Names of the models loaded at start. */
   loadedAtStartup(): string[]
 }
 
-/** One version of a model as the dialects beside TorchServe's see it. */
+/** One version of a model, for the dialects beside TorchServe's. */
 export interface ModelStatus {
   name: string
   version: string
   /** Milliseconds since the epoch. */
   registeredAt: number
-  /** Whether a worker has loaded it and can answer. */
+  /** Whether a worker has loaded it. */
   ready: boolean
-  /** What the handler speaks beside TorchServe's; undefined until a worker has loaded it. */
-  dialects: readonly Dialect[] | undefined
+  /** Native methods of the handler; undefined until a worker has loaded it. */
+  methods: readonly NativeMethod[] | undefined
   /** The whole model-config.yaml. */
   config: Readonly<Record<string, unknown>>
   /** The envelope of its requests (docs/envelopes.md); undefined: none. */
@@ -59,11 +65,11 @@ export interface RegisterRequest {
   /** Seconds. */
   startupTimeout?: number
   initialWorkers?: number
-  /** Batches that one worker runs at once; no client can set it. */
+  /** Batches that one worker runs at once; not settable by clients. */
   maxConcurrency?: number
-  /** Upper bound of the workers; default: initialWorkers. Neither protocol can say it, a snapshot can. */
+  /** Maximum number of workers; default: initialWorkers. Set by snapshots only. */
   maxWorkers?: number
-  /** Wait until the workers are loaded. */
+  /** Whether to wait until the workers have loaded the model. */
   synchronous: boolean
   s3SseKms?: boolean
 }
@@ -76,7 +82,7 @@ export interface ScaleRequest {
   synchronous: boolean
 }
 
-/** REST answers done 200, accepted 202, partial 206; gRPC answers OK with the message. */
+/** REST status: done 200, accepted 202, partial 206. gRPC answers OK with the message. */
 export interface OperationResult {
   state: 'done' | 'accepted' | 'partial'
   message: string
@@ -87,7 +93,7 @@ export interface ModelList {
   models: { modelName: string; modelUrl: string }[]
 }
 
-/** Fields and their order are TorchServe's (spec 1.8); what is marked so is ours. */
+/** TorchServe's fields, in the order of its docs/management_api.md; additions are marked "ours". */
 export interface ModelDescription {
   modelName: string
   modelVersion: string
@@ -116,7 +122,7 @@ export interface ModelDescription {
   loadedAtStartup: boolean
   workers: WorkerDescription[]
   jobQueueStatus: { remainingCapacity: number; pendingRequests: number }
-  /** Ours: sequences that live now; only with sequenceBatching. */
+  /** Ours: number of open sequences; only with sequenceBatching. */
   openSequences?: number
   customizedMetadata?: Record<string, unknown>
 }
@@ -125,7 +131,7 @@ export interface WorkerDescription {
   id: string
   /** yyyy-MM-dd'T'HH:mm:ss.SSS'Z' */
   startTime: string
-  /** READY or UNLOADING, as TorchServe says it. */
+  /** TorchServe's status words. */
   status: 'READY' | 'UNLOADING'
   memoryUsage: number
   pid: number
@@ -133,23 +139,24 @@ export interface WorkerDescription {
   gpuUsage: string
   /** Ours: starting, loading, ready, stopping, failed, ... */
   state: string
-  /** Ours: requests that this worker has now. */
+  /** Ours: number of requests at this worker. */
   inFlight: number
   /** Ours: the GPUs of this worker; absent on CPU. */
   deviceIds?: number[]
-  /** Ours: how often it was started again. */
+  /** Ours: number of restarts. */
   restarts: number
-  /** Ours: why its process ended the last time, with the last lines that it wrote to stderr. */
+  /** Ours: why its process last ended, with its last lines on stderr. */
   lastExit?: { at: string; reason: string; stderr: string[] }
 }
 
-/** The model repository of the Open Inference Protocol (spec 1.1, 3.6). */
+/** The model repository extension of the Open Inference Protocol (as in Triton and MLServer). */
 export interface RepositoryOperations {
-  /** Every version that is registered, and what the model store holds beside them. */
+  /** Every registered version, and the unloaded models of the store. */
   index(onlyReady?: boolean): Promise<IndexEntry[]>
   /**
-   * Loads every version that the model store has under this name, or loads again what is registered: the old one goes on until the new one can
-   * answer. Resolves when they are loaded. @throws ServeError MODEL_NOT_FOUND, and what a registration throws
+   * Loads every version of this name in the model store, or reloads the registered ones: the old version
+   * serves until the new one can. Resolves when they are loaded.
+   * @throws ServeError MODEL_NOT_FOUND, and errors of a registration
    */
   load(modelName: string): Promise<void>
   /** Unregisters every version. @throws ServeError MODEL_NOT_FOUND */
@@ -158,9 +165,9 @@ export interface RepositoryOperations {
 
 export interface IndexEntry {
   name: string
-  /** Empty for what is not loaded. */
+  /** Empty for models that are not loaded. */
   version: string
   state: 'READY' | 'LOADING' | 'UNAVAILABLE'
-  /** Why it is not ready; of one that loads: what it failed with before, if it did. Else empty. */
+  /** Why it is not ready; while it loads, its last failure. Otherwise empty. */
   reason: string
 }

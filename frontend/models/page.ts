@@ -1,14 +1,14 @@
 const MAX_ITEMS = 100
 
-/** A part of a list, and where the next one starts if there may be more. */
+/** A part of a list, and the start of the next one if there may be more. */
 export interface Page<T> {
   nextPageToken?: string
   items: T[]
 }
 
 /**
- * One page of a list (spec 1.8). `limit` and `nextPageToken` out of range fall back to 100 and 0. When the last page is full there is
- * a token to an empty one: TorchServe's way.
+ * One page of a list. `limit` and `nextPageToken` out of range fall back to 100 and 0. As in TorchServe, a
+ * full last page has a token, which leads to an empty page.
  */
 export function pageOf<T>(list: readonly T[], limit = MAX_ITEMS, nextPageToken = 0): Page<T> {
   const size = limit < 0 || limit > MAX_ITEMS ? MAX_ITEMS : limit

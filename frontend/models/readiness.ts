@@ -1,10 +1,10 @@
 import type { ModelOperations } from './operations.ts'
 
-/** What readiness asks of the models. */
+/** What readiness needs of the models. */
 export type ReadinessSource = Pick<ModelOperations, 'describe' | 'health' | 'loadedAtStartup'>
 
 /**
- * Whether a model can answer now: one of its workers has loaded it. (TorchServe counts workers that still load: spec 9, row 13.)
+ * Whether one of the model's workers has loaded it. TorchServe also counts workers that are still loading.
  * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
  */
 export async function isModelReady(
@@ -16,7 +16,7 @@ export async function isModelReady(
   return model!.workers.some(({ status }) => status === 'READY')
 }
 
-/** Whether the server can do its work: it is healthy, and every model of the start that should have workers can answer. */
+/** Whether the server is healthy and every model of the start that has workers can answer. */
 export async function isServerReady(models: ReadinessSource): Promise<boolean> {
   if (models.health() !== 'Healthy') return false
   const described = await Promise.all(models.loadedAtStartup().map((name) => models.describe(name)))

@@ -6,10 +6,10 @@ interface Versions {
   readonly byVersion: Map<string, Model>
 }
 
-/** Characters of a name that a client made up which are told back: a body may hold megabytes of it. */
+/** Messages repeat this many characters of a client's model name, which may be megabytes long. */
 const MAX_NAME_TOLD = 200
 
-/** Which models there are: by name and version, one version of each name being its default. */
+/** All models by name and version. One version of each name is its default. */
 export class Registry {
   readonly #models = new Map<string, Versions>()
 
@@ -24,7 +24,7 @@ export class Registry {
     }
   }
 
-  /** Puts a version in the place of the one that has its name and version; returns that one. */
+  /** Replaces the version with the same name and number, and returns the replaced one. */
   put(model: Model): Model | undefined {
     const versions = this.#models.get(model.name)
     const old = versions?.byVersion.get(model.version)
@@ -37,7 +37,7 @@ export class Registry {
     return this.#models.get(name)?.byVersion.has(version) ?? false
   }
 
-  /** @throws ServeError CONFLICT when the version is registered already */
+  /** @throws ServeError CONFLICT when the version is already registered */
   checkFree(name: string, version: string): void {
     if (this.has(name, version)) {
       throw new ServeError('CONFLICT', `Model version ${version} is already registered for model ${name}`)
@@ -62,7 +62,10 @@ export class Registry {
     return [...this.#versions(name).byVersion.values()]
   }
 
-  /** @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND (its message has no colons here, as in TorchServe) */
+  /**
+   * Makes a version the default of its name.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND (its message has no colons here, as in TorchServe)
+   */
   setDefault(name: string, version: string): void {
     const versions = this.#versions(name)
     if (!versions.byVersion.has(version)) {
@@ -74,7 +77,7 @@ export class Registry {
     versions.default = version
   }
 
-  /** Takes a version out. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION */
+  /** Removes a version. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION */
   remove(name: string, version?: string): Model {
     const model = this.get(name, version)
     const versions = this.#versions(name)
@@ -88,7 +91,7 @@ export class Registry {
     return model
   }
 
-  /** Takes exactly this model out, whatever it was to its name; another version becomes the default if need be. */
+  /** Removes exactly this model, even a default version; another version then becomes the default. */
   discard(model: Model): void {
     const versions = this.#models.get(model.name)
     if (versions?.byVersion.get(model.version) !== model) return

@@ -10,7 +10,8 @@ import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operat
 export interface RepositoryHost {
   registered(): Model[]
   /**
-   * Registers a version and waits until it can answer, then takes the place of an older one of the same name and number. A `trusted` url is the operator's.
+   * Registers a version, waits until it can answer, then replaces an older one of the same name and number.
+   * @param trusted whether the operator named the url, so that it may lead out of the model store
    */
   replace(request: RegisterRequest, trusted: boolean): Promise<Model>
   remove(model: Model): Promise<void>
@@ -68,7 +69,7 @@ export class Repository implements RepositoryOperations {
     for (const model of models) await this.#host.remove(model)
   }
 
-  /** Nodes of workflows belong to these. */
+  /** All models but the nodes of workflows. */
   #visible(): Model[] {
     return this.#host.registered().filter(({ workflowNode }) => workflowNode === undefined)
   }
@@ -81,27 +82,31 @@ export class Repository implements RepositoryOperations {
     return this.#modelStore === undefined ? [] : findModels(this.#modelStore, this.#maxArchiveFiles)
   }
 
-  /** Whether the files that it was loaded from are there no more. */
+  /** Whether the files that it was loaded from no longer exist. */
   #isGone({ url }: Model): boolean {
     if (/^[a-z]+:\/\//i.test(url)) return false
     return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
   }
 }
 
-/** Whether it came from a path that the operator named, in the store or not; an address is checked anew each time. */
+/**
+ * Whether it came from a path that the operator named, in the store or not; an address is checked again each
+ * time.
+ */
 function isOperators({ loadedAtStartup, url }: Model): boolean {
   return loadedAtStartup && !/^https?:/i.test(url)
 }
 
 function entryOf({ name, version, workers }: Model): IndexEntry {
   if (workers.ready > 0) return { name, version, state: 'READY', reason: '' }
-  if (workers.wanted === 0) return { name, version, state: 'UNAVAILABLE', reason: 'no workers are wanted' }
+  if (workers.wanted === 0)
+    return { name, version, state: 'UNAVAILABLE', reason: 'the model has no workers; scale it' }
   const failure = lastFailure(workers)
   if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: failure ?? '' }
   return { name, version, state: 'UNAVAILABLE', reason: failure ?? 'the workers died' }
 }
 
-/** Of all its workers; undefined: none has failed. */
+/** The last failure of any of the workers; undefined: none has failed. */
 function lastFailure(workers: Model['workers']): string | undefined {
   const exits = workers.describe().flatMap(({ lastExit }) => lastExit ?? [])
   return exits.sort((a, b) => (a.at < b.at ? -1 : 1)).at(-1)?.reason

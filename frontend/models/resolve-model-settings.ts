@@ -10,8 +10,8 @@ import type { ModelSettings } from './model-settings.ts'
 const MAX_TIMER_SECONDS = 2_147_483
 
 /**
- * Puts together what the register call, model-config.yaml, the `models` key and the defaults say, in this order of
- * precedence. (TorchServe lets the yaml file win over the call, even with values that it does not contain: spec 9, row 18.)
+ * Merges the register call, model-config.yaml, the `models` key and the defaults, in this order of
+ * precedence. In TorchServe the yaml file overrides the call, even for keys that it does not contain.
  */
 export function resolveModelSettings(
   request: Partial<RegisterRequest>,
@@ -72,16 +72,19 @@ function workers(
   const min = reader.raised('minWorkers', 1) ?? configured.minWorkers ?? 0
   const max = reader.integer('maxWorkers', 0) ?? configured.maxWorkers ?? min
   if (max >= min) return { minWorkers: min, maxWorkers: max }
-  reader.warnings.push(`maxWorkers ${max} is less than minWorkers ${min}: both are ${min}`)
+  reader.warnings.push(`maxWorkers must be at least minWorkers, found ${max}; both are ${min}`)
   return { minWorkers: min, maxWorkers: min }
 }
 
-/** Longer timers go off at once in Node, so a limit beyond 24 days is 24 days. */
+/** Node fires longer timers at once, so limits are capped at 24 days. */
 function atMostTimer(seconds: number): number {
   return Math.min(seconds, MAX_TIMER_SECONDS)
 }
 
-/** All in seconds in the file, in milliseconds for jobs. responseTimeout stands for first response and gap. */
+/**
+ * Time limits of jobs in milliseconds; the file has seconds. responseTimeout is the default of both
+ * firstResponseTimeout and gapTimeout.
+ */
 function timeouts(
   reader: ConfigReader,
   responseTimeout: number,

@@ -16,17 +16,18 @@ type SchedulingSettings = Pick<
   | 'maxSequenceJobQueueSize'
 >
 
-/** What sequenceMaxIdleMSec is where sequenceBatching asks for it in vain: TorchServe answers no request then. */
+/** Used when sequenceBatching is set without sequenceMaxIdleMSec; TorchServe answers no request then. */
 const DEFAULT_IDLE_MS = 60_000
-/** Slots of a worker whose handler is asynchronous. */
+/** Concurrent batches of a worker whose handler is asynchronous. */
 const ASYNC_SLOTS = 100
-/** A longer timer of Node goes off at once. */
+/** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /**
- * Which of the modes of spec 7 a model is in.
- * @param parallel ranks of which each chooses its own steps; undefined: the steps of all come from here
- * @param asked batches that one worker runs at once, which then counts, whatever the file says
+ * The scheduling mode of a model (docs/batching.md).
+ * @param parallel rank group whose ranks choose their own steps; undefined: the frontend sends all ranks the
+ *   same steps
+ * @param asked concurrent batches per worker; overrides the file
  * @throws ServeError INVALID_MODEL for modes that exclude each other
  */
 export function schedulingSettings(
@@ -56,7 +57,10 @@ export function schedulingSettings(
   }
 }
 
-/** Requests that share the steps of one worker. Twice as many with sequences, as in TorchServe: room for a word to a running one. */
+/**
+ * Requests that share the steps of one worker. Sequences double it, as in TorchServe, so that a running
+ * request can still get input.
+ */
 function slotsOfSteps(batchSize: number, sequenceBatching: boolean): number {
   return sequenceBatching ? batchSize * 2 : batchSize
 }
@@ -66,7 +70,7 @@ function sequenceSettings(reader: ConfigReader) {
   const idle = Math.min(reader.integer('sequenceMaxIdleMSec', 0) ?? 0, MAX_TIMER_MS)
   if (sequenceBatching && idle === 0) {
     reader.warnings.push(
-      `sequenceBatching: sequenceMaxIdleMSec above 0 is expected; ${DEFAULT_IDLE_MS} is used`,
+      `sequenceMaxIdleMSec must be above 0 with sequenceBatching; ${DEFAULT_IDLE_MS} is used`,
     )
   }
   return {
@@ -78,11 +82,11 @@ function sequenceSettings(reader: ConfigReader) {
   }
 }
 
-/** Every rank would make steps of its own, of other requests than its neighbours. With pp only rank 0 has requests. */
+/** Each rank would form its own batches, and they would differ. With pp only rank 0 gets requests. */
 function checkRanks({ parallelType, parallelLevel }: { parallelType: ParallelType; parallelLevel: number }) {
   if (parallelLevel <= 1 || parallelType === 'pp') return
   throw new ServeError(
     'INVALID_MODEL',
-    `continuousBatching does not work with parallelType ${parallelType}: its ranks would not make the same steps`,
+    `continuousBatching is not supported with parallelType ${parallelType} and several ranks; use parallelType pp`,
   )
 }

@@ -7,7 +7,7 @@ import type { Model } from './model.ts'
 import type { RegisterRequest } from './operations.ts'
 import type { Registry } from './registry.ts'
 
-/** What a snapshot says of the models (spec 6.4): what it takes to load them again as they are now. Nodes of workflows stay out. */
+/** The models as a snapshot stores them (docs/snapshots.md), without the nodes of workflows. */
 export function snapshotModels(registry: Registry): ModelSnapshot['models'] {
   const own = registry.defaults().filter((model) => model.workflowNode === undefined)
   const names = own.map((model) => model.name)
@@ -45,7 +45,7 @@ function archiveName(url: string): string {
   return /%(?![0-9a-f]{2})/i.test(name) ? name : decodeURIComponent(name)
 }
 
-/** One version of a snapshot, and where its files are. */
+/** One version of a snapshot, with the path of its files. */
 export interface Restorable {
   readonly name: string
   readonly version: string
@@ -55,7 +55,7 @@ export interface Restorable {
 
 /**
  * The versions of a snapshot, the default version of each model first.
- * @throws ServeError MODEL_NOT_FOUND with TorchServe's line when an archive is gone
+ * @throws ServeError MODEL_NOT_FOUND with TorchServe's message when an archive is missing
  */
 export async function restorable(
   snapshot: ModelSnapshot,
@@ -70,7 +70,7 @@ export async function restorable(
   return found.sort((a, b) => Number(b.state.defaultVersion) - Number(a.state.defaultVersion))
 }
 
-/** What was a file outside the store is still there; everything else is in the store, downloads too. */
+/** A path outside the store is used as it is; everything else, downloads included, is in the store. */
 async function archivePath(
   name: string,
   version: string,
@@ -94,7 +94,7 @@ function localPath(url: string | undefined): string | undefined {
   return isAbsolute(url) ? url : undefined
 }
 
-/** The register request that brings a version back. */
+/** The register request that restores a version. */
 export function restoreRequest({ name, state, path }: Restorable): RegisterRequest {
   return {
     url: path,

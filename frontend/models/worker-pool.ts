@@ -1,27 +1,28 @@
 import type { Job } from '../jobs/job.ts'
 import type { WorkerDescription } from './operations.ts'
 
-/** The workers of one model version, as the models see them; frontend/workers has the real one. */
+/** The workers of one model version, as seen by the models; implemented in frontend/workers. */
 export interface WorkerPool {
-  /** Workers that are wanted. */
+  /** Requested number of workers. */
   readonly wanted: number
-  /** Workers that have loaded their handler and serve now. */
+  /** Workers that have loaded their handler and serve requests. */
   readonly ready: number
-  /** Workers that are not past their retries (spec 1.5, /ping). */
+  /** Workers that have not used up their retries; /ping counts them. */
   readonly healthy: number
   /**
-   * Starts or stops workers until `count` are wanted. Resolves when the wanted ones are loaded and the others gone.
-   * @throws ServeError WORKER_START_FAILED with the cause of death when one of them fails before it is loaded
+   * Starts or stops workers to reach `count`. Resolves when all of them are loaded and surplus ones have
+   * ended.
+   * @throws ServeError WORKER_START_FAILED with the cause when a worker fails before it is loaded
    */
   scale(count: number): Promise<void>
   /**
-   * Stops all workers, letting running work finish for `graceMs` first.
-   * @throws ServeError CLEANUP_TIMEOUT when they had to be killed
+   * Stops all workers after giving running work `graceMs` milliseconds.
+   * @throws ServeError CLEANUP_TIMEOUT when workers had to be killed
    */
   stop(graceMs: number): Promise<void>
-  /** The jobs that its workers have and that have not ended. */
+  /** Unfinished jobs at its workers. */
   jobs(): Job[]
   describe(): WorkerDescription[]
-  /** Ends every process at once: nothing is waited for. */
+  /** Kills every process, synchronously. */
   kill(): void
 }

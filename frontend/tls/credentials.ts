@@ -5,11 +5,11 @@ import { readKeyFile, warnIfReadable, type PemPair } from './key-files.ts'
 import { readKeystore, type KeystoreSettings } from './keystore.ts'
 import { selfSigned } from './self-signed.ts'
 
-/** What an https listener is given: PEM, or a PKCS12 file with its password. */
+/** Credentials of an https listener: PEM, or a PKCS12 file with its password. */
 export type TlsCredentials = (PemPair | { readonly pfx: Buffer; readonly passphrase: string }) & WithCiphers
 
-/** OpenSSL's list of the suites that are offered. */
 interface WithCiphers {
+  /** The suites that are offered, as OpenSSL lists them. */
   readonly ciphers: string
 }
 
@@ -17,8 +17,9 @@ export type TlsSettings = KeystoreSettings &
   Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'tlsCiphers' | 'enableGrpcSsl' | 'tempDir'>
 
 /**
- * Key and certificate of the https listeners (spec 5.1): the keystore, else the two PEM files, else a certificate that is made now and
- * that nobody trusts; `warn` hears of that. @throws ServeError CONFIG, one line
+ * Key and certificate of the https listeners: the keystore, else the two PEM files, else a new self-signed
+ * certificate, which is reported to `warn`. See docs/tls.md.
+ * @throws ServeError CONFIG, one line
  */
 export async function restCredentials(
   settings: TlsSettings,
@@ -31,12 +32,13 @@ export async function restCredentials(
   }
   const files = await pemFiles(settings, warn)
   if (files !== undefined) return files
-  warn('https with a self-signed certificate, made for this start: set certificate_file and private_key_file')
+  warn('https uses a new self-signed certificate; set certificate_file and private_key_file to use your own')
   return { ...(await selfSigned(settings.tempDir)), ciphers: settings.tlsCiphers }
 }
 
 /**
- * Key and certificate of the gRPC listeners; they never use the keystore (spec 3.4). Undefined: enable_grpc_ssl is off.
+ * Key and certificate of the gRPC listeners; undefined when enable_grpc_ssl is off. The keystore is not used
+ * for gRPC, as in TorchServe.
  * @throws ServeError CONFIG, one line
  */
 export async function grpcCredentials(
@@ -46,7 +48,7 @@ export async function grpcCredentials(
   if (!settings.enableGrpcSsl) return undefined
   const files = await pemFiles(settings, warn)
   if (files !== undefined) return files
-  throw new ServeError('CONFIG', 'enable_grpc_ssl=true needs certificate_file and private_key_file')
+  throw new ServeError('CONFIG', 'enable_grpc_ssl=true requires certificate_file and private_key_file')
 }
 
 async function pemFiles(
@@ -59,7 +61,7 @@ async function pemFiles(
       certificateFile === undefined
         ? ['private_key_file', 'certificate_file']
         : ['certificate_file', 'private_key_file']
-    throw new ServeError('CONFIG', `${given} is set without ${missing}: TLS needs both`)
+    throw new ServeError('CONFIG', `${given} requires ${missing}; set both`)
   }
   const key = await readKeyFile('private_key_file', privateKeyFile)
   const cert = await readKeyFile('certificate_file', certificateFile)
@@ -70,7 +72,7 @@ async function pemFiles(
   )
 }
 
-/** OpenSSL's word on it now, not at the first connection. */
+/** Lets OpenSSL check the credentials at start instead of at the first connection. */
 function usable<T extends TlsCredentials>(credentials: T, what: string): T {
   try {
     createSecureContext(credentials)

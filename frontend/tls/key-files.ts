@@ -18,7 +18,7 @@ export async function warnIfReadable(
     warn(`${configKey} ${path} can be read by every user of this machine: chmod o-r ${path}`)
 }
 
-/** The file that a key of the configuration names. @throws ServeError CONFIG when it cannot be read */
+/** Reads the file that a configuration key names. @throws ServeError CONFIG when it cannot be read */
 export async function readKeyFile(configKey: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path)

@@ -4,10 +4,13 @@ import { readKeyFile } from './key-files.ts'
 
 export type KeystoreSettings = Pick<Settings, 'keystore' | 'keystorePass' | 'keystoreType'>
 
-/** What every JKS file begins with. */
+/** The first four bytes of every JKS file. */
 const JKS_MAGIC = 0xfeedfeed
 
-/** The PKCS12 keystore of the configuration; undefined: there is none. @throws ServeError CONFIG, also for a JKS file */
+/**
+ * Reads the configured PKCS12 keystore; undefined when none is configured.
+ * @throws ServeError CONFIG, also for a JKS file
+ */
 export async function readKeystore({
   keystore,
   keystorePass,
@@ -24,6 +27,6 @@ function jksRefused(keystore: string): ServeError {
   const convert = `keytool -importkeystore -srckeystore ${keystore} -destkeystore ${keystore}.p12 -deststoretype PKCS12`
   return new ServeError(
     'CONFIG',
-    `keystore ${keystore} is of type JKS, which only Java reads. Convert it: ${convert}`,
+    `keystore ${keystore}: JKS is not supported. Convert it to PKCS12: ${convert}`,
   )
 }

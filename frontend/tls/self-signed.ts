@@ -9,9 +9,10 @@ const ALT_NAMES = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
 const LIMIT_MS = 60_000
 
 /**
- * A key and a certificate for localhost that signs itself, as TorchServe makes one when https has neither keystore nor PEM files.
- * Node.js cannot make certificates; the openssl command can. The key's file is gone again when this resolves.
- * @throws ServeError CONFIG when there is no openssl, with the command for somewhere else
+ * Makes a self-signed certificate for localhost, as TorchServe does when https has neither keystore nor PEM
+ * files. Uses the openssl command, because Node.js cannot make certificates. Removes the key file before it
+ * resolves.
+ * @throws ServeError CONFIG when openssl is missing; the message has the command to run elsewhere
  */
 export async function selfSigned(tempDir: string): Promise<PemPair> {
   const folder = await mkdtemp(join(tempDir, 'torchserve-ts-tls-'))
@@ -25,7 +26,7 @@ export async function selfSigned(tempDir: string): Promise<PemPair> {
     const command = ['openssl', ...ARGUMENTS, '-keyout key.pem -out cert.pem'].join(' ')
     throw new ServeError(
       'CONFIG',
-      `https needs certificate_file and private_key_file (no self-signed pair could be made here). Make one with: ${command}`,
+      `https requires certificate_file and private_key_file, because openssl cannot be run here. Make them with: ${command}`,
       { cause },
     )
   } finally {

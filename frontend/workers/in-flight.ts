@@ -11,11 +11,11 @@ export interface InFlightLink {
   credit(id: number, bytes: number): void
   input(entry: InFlight, data: Uint8Array | undefined): void
   /** A response came for a job that has ended. */
-  discarded(batch: Batch): void
+  discarded(run: Run): void
 }
 
 /** Requests that were sent together take one slot of their worker until the last of them has finished. */
-export class Batch {
+export class Run {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
   unfinished: number
@@ -49,7 +49,7 @@ export class Batch {
 export class InFlight implements JobHolder, InputPort {
   readonly id: number
   readonly job: Job
-  readonly batch: Batch
+  readonly run: Run
   /** Ranks that have not finished it. */
   unfinishedRanks: number
   readonly #link: InFlightLink
@@ -57,10 +57,10 @@ export class InFlight implements JobHolder, InputPort {
   #owed = 0
   #blocked = false
 
-  constructor(id: number, job: Job, batch: Batch, ranks: number, link: InFlightLink) {
+  constructor(id: number, job: Job, run: Run, ranks: number, link: InFlightLink) {
     this.id = id
     this.job = job
-    this.batch = batch
+    this.run = run
     this.unfinishedRanks = ranks
     this.#link = link
   }
@@ -68,7 +68,7 @@ export class InFlight implements JobHolder, InputPort {
   /** An answer came. True when it was the last. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
-    if (last && this.job.ended) this.#link.discarded(this.batch)
+    if (last && this.job.ended) this.#link.discarded(this.run)
     const room = this.#answer(message, last)
     if (!last) this.#took(message.body.byteLength, room)
     return last
@@ -84,7 +84,7 @@ export class InFlight implements JobHolder, InputPort {
 
   #took(bytes: number, room: boolean): void {
     if (this.job.ended) {
-      this.#link.discarded(this.batch)
+      this.#link.discarded(this.run)
       return
     }
     this.#owed += itemCost(bytes)
@@ -93,7 +93,7 @@ export class InFlight implements JobHolder, InputPort {
   }
 
   #answer(message: ResponseMessage, last: boolean): boolean {
-    const { watcher } = this.batch
+    const { watcher } = this.run
     const headers = message.headers ?? NO_HEADERS
     return this.job.respond({
       body: message.body,

@@ -6,6 +6,7 @@ import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
+import { createGroup, type StartGroup } from './runtimes.ts'
 import type { WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
@@ -89,7 +90,8 @@ export class Pool implements WorkerPool {
     const id = this.#context.nextWorkerId(settings.parallelLevel)
     const lease = this.#context.devices.assign(settings)
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`
-    const worker = new Worker(id, source, lease.ids, this.#model, this.#context, {
+    const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
+    const worker = new Worker(id, source, lease.ids, this.#model, startGroup, {
       onFree: () => {
         this.#model.queue.hand()
       },

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs'
-import type { Dialect } from '../../common/dialects.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
-import { RankProcess, type RankOptions } from './rank-process.ts'
+import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
 import { withinTime } from './time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
@@ -16,35 +16,39 @@ export interface RankGroupOptions {
   startupTimeoutMs: number
 }
 
+type StartRank = (options: RankOptions, events: RankEvents) => Rank
+
+const startProcess: StartRank = (options, events) => new RankProcess(options, events)
+
 /** A worker of ours: one process for a plain model, N for a parallel one, and a connection to each. */
 export class RankGroup implements WorkerGroup {
   readonly answersPings = true
   readonly hearsCancels = true
   readonly #options: RankGroupOptions
   readonly #events: WorkerGroupEvents
-  readonly #ranks: RankProcess[]
+  readonly #ranks: Rank[]
   readonly #loading: { resolve: () => void; reject: (error: ServeError) => void }[] = []
-  dialects: readonly Dialect[] = []
+  methods: readonly NativeMethod[] = []
   #connected = false
   #dead = false
 
-  constructor(options: RankGroupOptions, events: WorkerGroupEvents) {
+  /** `startRank` starts one process; default: really. */
+  constructor(options: RankGroupOptions, events: WorkerGroupEvents, startRank: StartRank = startProcess) {
     this.#options = options
     this.#events = events
-    this.#ranks = options.ranks.map(
-      (rank) =>
-        new RankProcess(rank, {
-          onMessage: (from, message) => {
-            this.#message(from, message)
-          },
-          onItem: events.onItem,
-          onOutput: (from, stream, line) => {
-            events.onOutput(stream, line, options.ranks.length > 1 ? `[rank ${from}] ` : '')
-          },
-          onExit: (from, cause) => {
-            this.#exit(from, cause)
-          },
-        }),
+    this.#ranks = options.ranks.map((rank) =>
+      startRank(rank, {
+        onMessage: (from, message) => {
+          this.#message(from, message)
+        },
+        onItem: events.onItem,
+        onOutput: (from, stream, line) => {
+          events.onOutput(stream, line, options.ranks.length > 1 ? `[rank ${from}] ` : '')
+        },
+        onExit: (from, cause) => {
+          this.#exit(from, cause)
+        },
+      }),
     )
     void this.exited().then(() => {
       for (const { socketPath } of options.ranks) rmSync(socketPath, { force: true })
@@ -130,7 +134,7 @@ export class RankGroup implements WorkerGroup {
     if (message.type !== 'loaded') {
       this.#events.onMessage(rank, message)
     } else if (message.error === undefined) {
-      if (rank === 0) this.dialects = message.dialects ?? []
+      if (rank === 0) this.methods = message.methods ?? []
       this.#loading[rank]?.resolve()
     } else {
       this.#loading[rank]?.reject(ServeError.fromWire(message.error))

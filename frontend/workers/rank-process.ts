@@ -25,6 +25,9 @@ export interface RankEvents {
 /** The worker prints this when it listens (spec 4.7). */
 const STARTED = 'Torch worker started.'
 
+/** One process of a worker as its group sees it. */
+export type Rank = Pick<RankProcess, 'pid' | 'ready' | 'exited' | 'send' | 'kill'>
+
 /** One process of a worker, and the connection to it. */
 export class RankProcess {
   readonly #options: RankOptions

@@ -2,7 +2,8 @@ import { ServeError } from '../../common/errors.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
-import { Batch, InFlight, type InFlightLink } from './in-flight.ts'
+import { handlerHeaders } from './handler-headers.ts'
+import { Run, InFlight, type InFlightLink } from './in-flight.ts'
 import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 
 /** What the requests of a worker need of it. */
@@ -60,17 +61,17 @@ export class Requests implements InFlightLink {
   }
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
-    const batch = new Batch(jobs, watcher)
+    const run = new Run(jobs, watcher)
     const requests: PredictRequest[] = []
     for (const job of jobs) {
-      const entry = new InFlight(this.#freeId(), job, batch, this.#options.ranks, this)
+      const entry = new InFlight(this.#freeId(), job, run, this.#options.ranks, this)
       this.#entries.set(entry.id, entry)
       requests.push(wireRequest(entry.id, job, this.window))
       job.started(entry)
     }
     this.#batches += 1
     // Encoded here and now, so that nothing of the inputs has to be kept.
-    this.#options.send({ type: 'predict', action: jobs[0]?.request.action ?? 'predict', requests })
+    this.#options.send({ type: 'predict', requests })
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
@@ -121,9 +122,9 @@ export class Requests implements InFlightLink {
     this.#entries.clear()
     this.#batches = 0
     for (const entry of entries) {
-      entry.batch.stopTimers()
+      entry.run.stopTimers()
       entry.job.fail(error)
-      entry.batch.watcher?.released(entry.job)
+      entry.run.watcher?.released(entry.job)
     }
   }
 
@@ -131,15 +132,15 @@ export class Requests implements InFlightLink {
     if (!this.#entries.has(entry.id)) return
     this.#options.send({ type: 'cancel', ids: [entry.id], reason })
     // The handler goes on for the others of the batch; only when it works for nobody has it to stop.
-    if (entry.batch.wanted) return
+    if (entry.run.wanted) return
     const { cancelGraceMs, silenceMs } = this.#options
-    if (cancelGraceMs !== undefined) this.#expectEnd(entry.batch, cancelGraceMs)
+    if (cancelGraceMs !== undefined) this.#expectEnd(entry.run, cancelGraceMs)
     if (silenceMs !== undefined)
-      this.#expectSigns(entry.batch, silenceMs, performance.now() - entry.job.lastSign)
+      this.#expectSigns(entry.run, silenceMs, performance.now() - entry.job.lastSign)
   }
 
-  discarded(batch: Batch): void {
-    batch.discarded += 1
+  discarded(run: Run): void {
+    run.discarded += 1
     this.#options.onDiscarded()
   }
 
@@ -157,7 +158,7 @@ export class Requests implements InFlightLink {
     this.#finishedBy(entry)
     if (entry.unfinishedRanks === 0) return
     if (failed) this.cancel(entry, 'failed')
-    else this.#expectEnd(entry.batch, this.#options.rankLagMs)
+    else this.#expectEnd(entry.run, this.#options.rankLagMs)
   }
 
   /** Jobs with further inputs go alone. */
@@ -174,21 +175,21 @@ export class Requests implements InFlightLink {
   }
 
   /** A step that others wait for may be long; who was cancelled leaves after it. */
-  #expectEnd(batch: Batch, withinMs: number): void {
-    batch.graceTimer ??= setTimeout(() => {
-      batch.graceTimer = undefined
-      if (this.#harmsOthers()) this.#expectEnd(batch, withinMs)
+  #expectEnd(run: Run, withinMs: number): void {
+    run.graceTimer ??= setTimeout(() => {
+      run.graceTimer = undefined
+      if (this.#harmsOthers()) this.#expectEnd(run, withinMs)
       else this.#options.onDeaf(`a request that nobody waits for went on for longer than ${withinMs} ms`)
     }, withinMs)
   }
 
   /** A client that did not read may have kept the responses back: they get a moment to come. */
-  #expectSigns(batch: Batch, limitMs: number, silentMs: number): void {
-    const seen = batch.discarded
-    batch.silenceTimer ??= setTimeout(
+  #expectSigns(run: Run, limitMs: number, silentMs: number): void {
+    const seen = run.discarded
+    run.silenceTimer ??= setTimeout(
       () => {
-        batch.silenceTimer = undefined
-        if (batch.discarded > seen || this.#harmsOthers()) this.#expectSigns(batch, limitMs, 0)
+        run.silenceTimer = undefined
+        if (run.discarded > seen || this.#harmsOthers()) this.#expectSigns(run, limitMs, 0)
         else this.#options.onDeaf(`a request that nobody waits for gave no sign for ${limitMs} ms`)
       },
       Math.max(limitMs - silentMs, FIRST_SIGN_MS),
@@ -202,22 +203,23 @@ export class Requests implements InFlightLink {
   #finishedBy(entry: InFlight): void {
     entry.unfinishedRanks -= 1
     if (entry.unfinishedRanks > 0) return
-    const { batch } = entry
+    const { run } = entry
     this.#entries.delete(entry.id)
-    batch.unfinished -= 1
-    if (batch.unfinished === 0) {
-      batch.stopTimers()
+    run.unfinished -= 1
+    if (run.unfinished === 0) {
+      run.stopTimers()
       this.#batches -= 1
     }
-    batch.watcher?.released(entry.job)
-    if (batch.unfinished === 0) this.#options.onFree()
+    run.watcher?.released(entry.job)
+    if (run.unfinished === 0) this.#options.onFree()
   }
 }
 
 function wireRequest(id: number, job: Job, window: number): PredictRequest {
-  const { requestId, headers, parts, deadline, feed } = job.request
-  if (feed !== undefined) return { id, requestId, headers, parts, window, deadline, moreInputs: true }
+  const { requestId, method, parts, deadline, feed } = job.request
+  const headers = handlerHeaders(job.request)
+  if (feed !== undefined) return { method, id, requestId, headers, parts, window, deadline, moreInputs: true }
   return deadline === undefined
-    ? { id, requestId, headers, parts, window }
-    : { id, requestId, headers, parts, window, deadline }
+    ? { method, id, requestId, headers, parts, window }
+    : { method, id, requestId, headers, parts, window, deadline }
 }

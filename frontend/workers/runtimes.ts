@@ -7,6 +7,9 @@ import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
+/** The processes of one start of a worker. */
+export type StartGroup = (start: Start, events: WorkerGroupEvents) => WorkerGroup
+
 type CreateGroup = (
   model: Model,
   start: Start,

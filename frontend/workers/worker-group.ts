@@ -1,5 +1,5 @@
-import type { Dialect } from '../../common/dialects.ts'
 import type { ServeError } from '../../common/errors.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
@@ -39,8 +39,8 @@ export interface WorkerGroup {
   readonly answersPings: boolean
   /** Whether a handler hears that its request was cancelled. */
   readonly hearsCancels: boolean
-  /** What the handler speaks beside TorchServe's; known once it is loaded. */
-  readonly dialects: readonly Dialect[]
+  /** The native methods of the handler; known once it is loaded. */
+  readonly methods: readonly NativeMethod[]
   /** Connects to every rank and loads the handler in each; once. @throws ServeError, the first failure; kill the group then */
   load(): Promise<void>
   send(message: RankMessage): void

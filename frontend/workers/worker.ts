@@ -8,11 +8,10 @@ import type { JobRunner, RunWatcher } from '../jobs/scheduler.ts'
 import { Backoff } from './backoff.ts'
 import { Deferred } from './deferred.ts'
 import type { ExitCause } from './exit-cause.ts'
-import type { LaunchContext } from './launch.ts'
 import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
 import { Requests } from './requests.ts'
-import { createGroup } from './runtimes.ts'
+import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
 import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-state.ts'
 
@@ -21,7 +20,7 @@ export class Worker implements JobRunner {
   readonly id: number
   readonly #name: string
   readonly #model: Model
-  readonly #context: LaunchContext
+  readonly #startGroup: StartGroup
   readonly #events: WorkerEvents
   readonly #devices: readonly number[]
   readonly #backoff: Backoff
@@ -36,20 +35,20 @@ export class Worker implements JobRunner {
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
-  /** `name` is `W-<id>-<model>_<version>`, `devices` are the ids of its GPUs. */
+  /** `name` is `W-<id>-<model>_<version>`, `devices` are the ids of its GPUs, `startGroup` starts its processes, each time anew. */
   constructor(
     id: number,
     name: string,
     devices: readonly number[],
     model: Model,
-    context: LaunchContext,
+    startGroup: StartGroup,
     events: WorkerEvents,
   ) {
     this.id = id
     this.#name = name
     this.#devices = devices
     this.#model = model
-    this.#context = context
+    this.#startGroup = startGroup
     this.#events = events
     this.#backoff = new Backoff(model.settings.maxRetryTimeoutInSec)
     this.#liveness = new Liveness(model.settings.responseTimeout * 1000, {
@@ -133,7 +132,7 @@ export class Worker implements JobRunner {
     this.#killReason = undefined
     this.#setState('starting')
     const start = { workerId: this.id, serial: `${this.id}-${this.#starts}`, devices: this.#devices }
-    const group = createGroup(this.#model, start, this.#context, {
+    const group = this.#startGroup(start, {
       onConnected: () => {
         if (this.#state === 'starting') this.#setState('loading')
       },
@@ -162,7 +161,7 @@ export class Worker implements JobRunner {
       return
     }
     if (this.#state !== 'loading') return
-    this.#model.speaks(group.dialects)
+    this.#model.handlerLoaded(group.methods)
     this.#backoff.ready(performance.now())
     this.#setState('ready')
     this.#model.metrics.workerLoaded(this.#name, Date.now() - this.#startTime.getTime())

@@ -6,8 +6,8 @@ import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
 
 /**
- * A node whose whole answer is needed, for other nodes or beside other leaves. The items of a stream are joined. An answer with an
- * error status counts as a failure: its body is no input for others.
+ * A node whose complete answer is needed, as input of other nodes or beside other leaves. Joins the items of
+ * a stream. An error status counts as a failure: its body is not valid input.
  */
 export class CollectingRun extends NodeRun {
   readonly #maxBytes: number
@@ -31,7 +31,7 @@ export class CollectingRun extends NodeRun {
   override whole(head: ReplyHead, body: Uint8Array): void {
     if (isError(head)) this.fail(rejected(head))
     else if (body.byteLength > this.#maxBytes) this.fail(this.#tooLarge())
-    else this.#finish(Buffer.from(body)) // a copy: the body is a part of what its socket read
+    else this.#finish(Buffer.from(body)) // a copy: the body is a slice of its socket's buffer
   }
 
   override open(head: ReplyHead): void {
@@ -62,7 +62,7 @@ export class CollectingRun extends NodeRun {
   }
 
   #tooLarge(): ServeError {
-    const message = `The output of node ${this.node.name} is larger than max_response_size (${this.#maxBytes} bytes)`
+    const message = `The output of node ${this.node.name} must have at most ${this.#maxBytes} bytes (max_response_size)`
     return new ServeError('RESPONSE_TOO_LARGE', message)
   }
 }

@@ -7,17 +7,17 @@ import { CAPACITY, type NodeRun, type NodeRunOwner } from './node-run.ts'
 import type { Plan } from './plan.ts'
 
 /**
- * One request on its way through a workflow (spec 6.5). A node starts as soon as all nodes before it have answered. What is
- * kept in memory is at most one output per node, each within max_response_size.
+ * One request running through a workflow. A node starts as soon as all its predecessors have answered. Memory
+ * holds at most one output per node, each within max_response_size.
  */
 export class Execution implements JobHolder, NodeRunOwner {
   readonly #plan: Plan
   readonly #client: Job
   readonly #request: InferenceRequest
   readonly #running = new Set<NodeRun>()
-  /** Inputs of nodes that wait for more of them. */
+  /** Inputs of nodes that wait for more predecessors. */
   readonly #inputs = new Map<string, InputPart[]>()
-  /** Outputs of leaves that wait for the others. */
+  /** Outputs of leaves that wait for other leaves. */
   readonly #outputs = new Map<string, Uint8Array>()
   #streamingLeaf: LeafRun | undefined
 
@@ -27,7 +27,7 @@ export class Execution implements JobHolder, NodeRunOwner {
     this.#request = client.request
   }
 
-  /** `parts`: the client's inputs. */
+  /** `parts`: the client's input. */
   start(parts: InputPart[]): void {
     this.#run(this.#plan.dag.start, parts)
   }
@@ -42,7 +42,7 @@ export class Execution implements JobHolder, NodeRunOwner {
   }
 
   retried(run: NodeRun, error: ServeError): void {
-    this.#plan.warn(`node ${run.node.name} failed at try ${run.tries}, it is tried again: ${error.message}`)
+    this.#plan.warn(`node ${run.node.name} failed at try ${run.tries} and is retried: ${error.message}`)
   }
 
   failed(run: NodeRun, error: ServeError): void {
@@ -52,7 +52,7 @@ export class Execution implements JobHolder, NodeRunOwner {
     this.#fail(nodeFailure(run, error))
   }
 
-  /** The client has left, or waits no longer: every running node stops and no other starts. */
+  /** The client left or timed out: stops every running node and starts no other. */
   abandon(_client: Job, reason: AbandonReason): void {
     for (const run of this.#running) run.cancel(reason)
     this.#running.clear()
@@ -76,7 +76,7 @@ export class Execution implements JobHolder, NodeRunOwner {
     run.start()
   }
 
-  /** One predecessor's output is called `body`; of several each has its node's name. */
+  /** The output of a single predecessor is named `body`; several outputs have their nodes' names. */
   #give(from: string, data: Uint8Array, to: string): void {
     const predecessors = this.#plan.dag.predecessors(to)
     const parts = this.#inputs.get(to) ?? []
@@ -104,7 +104,7 @@ export class Execution implements JobHolder, NodeRunOwner {
   }
 }
 
-/** TorchServe's words; the reason itself goes to the log. */
+/** TorchServe's message; the log has the reason. */
 function nodeFailure({ node }: NodeRun, error: ServeError): ServeError {
   if (CAPACITY.has(error.code)) return error
   return new ServeError('WORKFLOW_NODE_FAILED', `Error executing ${node.name}`, {
@@ -116,6 +116,6 @@ function nodeFailure({ node }: NodeRun, error: ServeError): ServeError {
 function tooLarge(maxBytes: number): ServeError {
   return new ServeError(
     'RESPONSE_TOO_LARGE',
-    `The outputs of all leaves are larger than max_response_size (${maxBytes} bytes)`,
+    `The outputs of all leaves must have at most ${maxBytes} bytes (max_response_size)`,
   )
 }

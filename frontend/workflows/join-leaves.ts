@@ -1,6 +1,6 @@
 /**
- * The answer of a workflow with several leaves: a JSON object with each leaf's output under its name. An output that is no JSON
- * stands there as text (TorchServe fails on anything but a JSON object).
+ * The answer of a workflow with several leaves: a JSON object with each leaf's output under its name. Output
+ * that is not JSON becomes a string. TorchServe accepts only JSON objects.
  */
 export function joinLeaves(leaves: readonly string[], outputs: ReadonlyMap<string, Uint8Array>): Buffer {
   const fields = leaves.map((leaf) => [leaf, jsonOrText(Buffer.from(outputs.get(leaf)!).toString())])

@@ -5,12 +5,12 @@ import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
 
 /**
- * The only leaf of a workflow: its answer is the client's. Each item of a stream goes on at once, and the client's connection slows
- * this node down. After the first one there is no other try.
+ * The only leaf of a workflow: its answer goes straight to the client, item by item, and the client's
+ * connection applies backpressure to the node. After the first item there is no retry.
  */
 export class LeafRun extends NodeRun {
   readonly #client: Job
-  /** Of a stream that has begun, until its first item. */
+  /** The head of a stream, until its first item. */
   #head: ReplyHead | undefined
   #begun = false
 
@@ -29,7 +29,7 @@ export class LeafRun extends NodeRun {
     return !this.#begun
   }
 
-  /** TorchServe calls every answer of a workflow JSON; here only one that says nothing itself. */
+  /** TorchServe labels every answer of a workflow as JSON; here only one without a content type. */
   override whole(head: ReplyHead, body: Uint8Array): void {
     this.limit?.end(this)
     this.#begun = true

@@ -5,14 +5,14 @@ import { ServeError } from '../../common/errors.ts'
 import { redactUrl } from '../../common/redact.ts'
 
 export interface WorkflowStoreOptions {
-  /** Absolute folder; undefined: none is configured. */
+  /** Absolute path; undefined: none is configured. */
   readonly workflowStore: string | undefined
   readonly allowedUrls: readonly RegExp[]
   readonly download: DownloadLimits
 }
 
 /**
- * Finds a workflow archive by the same rules as a model archive; it must be a file.
+ * Finds a workflow archive by the rules for model archives; it must be a file.
  * @throws ServeError WORKFLOW_NOT_FOUND with TorchServe's messages, DOWNLOAD_FAILED, INTERNAL
  */
 export async function locateWorkflow(

@@ -6,6 +6,7 @@ import { redactUrl } from '../../common/redact.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { pageOf } from '../models/page.ts'
@@ -25,15 +26,17 @@ const MAX_NAME_TOLD = 200
 export interface WorkflowManagerOptions {
   settings: Settings
   metrics: Metrics
+  /** Where open jobs are found by their ids. */
+  jobs: JobIndex
   models: NodeModels
   warn: (message: string) => void
 }
 
-/** All that can be done to workflows and with them. */
+/** All operations on workflows. */
 export class WorkflowManager implements WorkflowOperations {
   readonly #options: WorkflowManagerOptions
   readonly #workflows = new Map<string, Workflow>()
-  /** Names whose registration goes on. */
+  /** Names being registered. */
   readonly #registering = new Set<string>()
   readonly #stopping = new AbortController()
   #draining = false
@@ -96,24 +99,24 @@ export class WorkflowManager implements WorkflowOperations {
     return [this.#get(name).describe()]
   }
 
-  /** Refuses new jobs from now on. */
+  /** Refuses new jobs. */
   beginDrain(): void {
     this.#draining = true
   }
 
-  /** Lets running requests finish for `graceMs` and ends the rest; their nodes must still run. */
+  /** Gives running requests `graceMs` milliseconds and ends the rest. Needs the nodes' models alive. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true
     this.#stopping.abort()
     await Promise.all([...this.#workflows.values()].map((workflow) => workflow.drain(graceMs)))
   }
 
-  /** Removes their files; their nodes are the models' business. */
+  /** Removes their files. The models remove their nodes. */
   async dispose(): Promise<void> {
     await Promise.allSettled([...this.#workflows.values()].map((workflow) => workflow.dispose()))
   }
 
-  /** Removes their files at once: the process is about to exit. */
+  /** Removes their files, synchronously: the process is about to exit. */
   kill(): void {
     for (const workflow of this.#workflows.values()) workflow.kill()
   }
@@ -162,10 +165,11 @@ export class WorkflowManager implements WorkflowOperations {
         warn(`Workflow ${name}: ${message}`)
       },
     }
+    const { jobs } = this.#options
     const requestTimeoutMs = settings.defaultRequestTimeout * 1000
-    // The version that nodes without one have in TorchServe.
+    // TorchServe's version for nodes that name none.
     const counted = metrics.model(name, '1.0')
-    return new Workflow({ name, url, prepared, plan, metrics: counted, requestTimeoutMs, downloaded })
+    return new Workflow({ name, url, prepared, plan, metrics: counted, jobs, requestTimeoutMs, downloaded })
   }
 
   /** @throws ServeError WORKFLOW_NOT_FOUND */

@@ -4,17 +4,17 @@ import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
 import type { Limited, TimeLimit } from '../jobs/time-limit.ts'
 import type { WorkflowNode } from './node.ts'
 
-/** Who runs the node. Exactly one of the two is called, unless the run is cancelled. */
+/** Owner of a node run. Exactly one of `finished` and `failed` is called, unless the run is cancelled. */
 export interface NodeRunOwner {
-  /** The node has answered; `output` is undefined when the answer went to the client already. */
+  /** `output` is undefined when the answer already went to the client. */
   finished(run: NodeRun, output: Uint8Array | undefined): void
-  /** The last try has failed, or none can follow. */
+  /** The last try failed, or the failure is not retryable. */
   failed(run: NodeRun, error: ServeError): void
-  /** A try has failed and the next one begins. */
+  /** A try failed and the next one starts. */
   retried(run: NodeRun, error: ServeError): void
 }
 
-/** These say that the server is busy or leaves, not that a node is wrong: the client may come again. */
+/** The server is busy or stopping; the node is not at fault, and the client may retry. */
 export const CAPACITY: ReadonlySet<ErrorCode> = new Set([
   'NO_WORKER',
   'QUEUE_FULL',
@@ -22,14 +22,14 @@ export const CAPACITY: ReadonlySet<ErrorCode> = new Set([
   'SHUTTING_DOWN',
 ])
 
-/** Another try would fail in the same way. */
+/** A retry would fail the same way. */
 const FINAL: ReadonlySet<ErrorCode> = new Set(['PAYLOAD_TOO_LARGE', 'RESPONSE_TOO_LARGE'])
 
 const NO_PARTS: InputPart[] = []
 
 /**
- * One node at work for one request of a workflow: a job for the node's model, and after a failure another one, as often as the
- * node allows. What becomes of the answer is the subclasses' business.
+ * One node executing for one request of a workflow: a job for the node's model, and after a failure another
+ * one, up to the node's retries. Subclasses handle the answer.
  */
 export abstract class NodeRun implements ReplySink, Limited {
   readonly node: WorkflowNode
@@ -43,7 +43,7 @@ export abstract class NodeRun implements ReplySink, Limited {
   #parts: InputPart[]
   #job: Job | undefined
 
-  /** `request`: the client's, whose id, headers and deadline every node gets. */
+  /** `request`: the client's; every node gets its headers and deadline. */
   constructor(node: WorkflowNode, request: InferenceRequest, parts: InputPart[], owner: NodeRunOwner) {
     this.node = node
     this.owner = owner
@@ -57,8 +57,9 @@ export abstract class NodeRun implements ReplySink, Limited {
     this.tries += 1
     this.#job = new Job(
       {
-        requestId,
+        requestId: nodeRequestId(requestId, node.name, this.tries),
         modelName: node.model.name,
+        method: 'handle',
         headers: headers + node.extraHeaders,
         parts: this.#parts,
         deadline,
@@ -73,13 +74,13 @@ export abstract class NodeRun implements ReplySink, Limited {
     }
   }
 
-  /** Nobody waits for the node any more: its job stops, and no other follows. */
+  /** Nobody waits for the node: cancels its job, without retry. */
   cancel(reason: AbandonReason): void {
     this.limit?.end(this)
     this.#job?.cancel(reason)
   }
 
-  /** The client's connection has room again. */
+  /** The client's connection can take more. */
   drained(): void {
     this.#job?.drained()
   }
@@ -89,7 +90,7 @@ export abstract class NodeRun implements ReplySink, Limited {
   abstract write(chunk: Uint8Array, from: number, to: number): boolean
   abstract close(): void
 
-  /** Whether the client has not seen anything of this node. */
+  /** Whether the client has seen nothing of this node's answer. */
   protected abstract get repeatable(): boolean
 
   fail(error: ServeError): void {
@@ -107,18 +108,23 @@ export abstract class NodeRun implements ReplySink, Limited {
     this.fail(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
   }
 
-  /** No other try can follow: the input is let go, for a stream may stay open for long. */
+  /** No retry follows: releases the input, because a stream may stay open for long. */
   protected letGo(): void {
     this.#parts = NO_PARTS
   }
 
-  /** The node's answer cannot be used: its work is stopped. */
+  /** The node's answer is invalid: cancels its work. */
   protected refuse(error: ServeError): void {
     this.#job?.abort(error, 'failed')
   }
 }
 
-/** A handler that rejects a request as the client's mistake rejects it again. */
+/** Unique id of a node's job, which contains the client's id. */
+function nodeRequestId(requestId: string, node: string, tries: number): string {
+  return tries === 1 ? `${requestId}/${node}` : `${requestId}/${node}#${tries}`
+}
+
+/** A request that the handler rejects as the client's mistake would be rejected again. */
 function isFinal({ code, status }: ServeError): boolean {
   if (CAPACITY.has(code) || FINAL.has(code)) return true
   return code === 'HANDLER_REJECTED' && status !== undefined && status < 500

@@ -4,24 +4,24 @@ import { FUNCTION_HEADER } from '../../model-archiver/workflow-functions.ts'
 import type { Model } from '../models/model.ts'
 import { TimeLimit } from '../jobs/time-limit.ts'
 
-/** One node of a workflow: the model that does its work, and the rules for its tries. */
+/** One node of a workflow: its model, and its retries. */
 export class WorkflowNode {
   readonly name: string
   readonly model: Model
-  /** How often a failed try is repeated. */
+  /** Number of retries. */
   readonly retries: number
-  /** What one try may take. One chain of timers for all requests. */
+  /** Time limit of one try; one timer chain serves all requests. */
   readonly limit: TimeLimit
-  /** What the request's headers get, so that the handler's worker finds the function. */
+  /** Added to the request's headers, so that the worker finds the function. */
   readonly extraHeaders: string
 
-  /** `shared`: the model serves several functions and must be told which one is meant. */
+  /** `shared`: the model serves several functions and needs the name of one. */
   constructor(spec: NodeSpec, model: Model, shared: boolean) {
     this.name = spec.name
     this.model = model
     this.retries = spec.retryAttempts
     this.limit = new TimeLimit(spec.timeoutMs, 'RESPONSE_TIMEOUT', 'the node did not answer', 'timeout-ms')
-    // The last value of a header counts, so no client can choose another function.
+    // The last value of a header wins, so clients cannot select another function.
     this.extraHeaders = shared ? headerLine(FUNCTION_HEADER, spec.name) : ''
   }
 }

@@ -1,21 +1,27 @@
 import type { Job } from '../jobs/job.ts'
 
-/** What the protocols can ask of the workflows. Every method throws (or rejects with) a ServeError whose message is TorchServe's. */
+/**
+ * The operations on workflows. Every method throws (or rejects with) a ServeError with TorchServe's message.
+ */
 export interface WorkflowOperations {
   /** Whether a workflow has that name. */
   has(name: string): boolean
   /**
-   * Takes a job for the workflow that its request names as its model. What goes wrong afterwards reaches the job's sink.
-   * @throws ServeError WORKFLOW_NOT_FOUND, SHUTTING_DOWN; the job has then not been touched
+   * Submits a job to the workflow that its request names as model. Later failures go to the job's sink.
+   * @throws ServeError WORKFLOW_NOT_FOUND, SHUTTING_DOWN; the job is untouched then
    */
   submit(job: Job): void
   /**
-   * Registers a workflow and all its nodes, and waits until they are loaded. @returns what to tell the client
-   * @throws ServeError WORKFLOW_NOT_FOUND (no such archive), CONFLICT, INVALID_WORKFLOW, INVALID_DAG, INVALID_ARCHIVE,
-   * DOWNLOAD_FAILED, WORKFLOW_NOT_REGISTERED; nothing is left behind then
+   * Registers a workflow and all its nodes, and waits until they are loaded.
+   * @returns the message for the client
+   * @throws ServeError WORKFLOW_NOT_FOUND (no such archive), CONFLICT, INVALID_WORKFLOW, INVALID_DAG,
+   *   INVALID_ARCHIVE, DOWNLOAD_FAILED, WORKFLOW_NOT_REGISTERED; cleans up first
    */
   register(request: RegisterWorkflowRequest): Promise<string>
-  /** Lets running requests finish within unregister_model_timeout. @throws ServeError WORKFLOW_NOT_FOUND, CLEANUP_TIMEOUT */
+  /**
+   * Gives running requests unregister_model_timeout to finish.
+   * @throws ServeError WORKFLOW_NOT_FOUND, CLEANUP_TIMEOUT
+   */
   unregister(name: string): Promise<string>
   /** `limit` and `nextPageToken` as for models. */
   list(limit?: number, nextPageToken?: number): WorkflowList
@@ -25,7 +31,7 @@ export interface WorkflowOperations {
 
 export interface RegisterWorkflowRequest {
   url: string
-  /** Default: as the manifest has it. */
+  /** Default: the manifest's name. */
   workflowName?: string
   /** Seconds, for each node. */
   responseTimeout?: number
@@ -39,7 +45,7 @@ export interface WorkflowList {
   workflows: { workflowName: string; workflowUrl: string }[]
 }
 
-/** Fields and their order are TorchServe's (spec 1.11). */
+/** TorchServe's fields, in the order of its docs/workflow_management_api.md. */
 export interface WorkflowDescription {
   workflowName: string
   workflowUrl: string

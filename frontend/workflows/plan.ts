@@ -1,12 +1,12 @@
 import type { Dag } from '../../model-archiver/workflow-dag.ts'
 import type { WorkflowNode } from './node.ts'
 
-/** What every request of a workflow needs to know of it. */
+/** What every request of a workflow shares. */
 export interface Plan {
   readonly dag: Dag
   readonly nodes: ReadonlyMap<string, WorkflowNode>
-  /** Bytes of one node's output: max_response_size. */
+  /** Maximum bytes of one node's output: max_response_size. */
   readonly maxOutputBytes: number
-  /** One line for the log. */
+  /** Writes one line to the log. */
   readonly warn: (message: string) => void
 }

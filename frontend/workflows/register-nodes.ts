@@ -8,9 +8,9 @@ import type { RegisterRequest } from '../models/operations.ts'
 import { WorkflowNode } from './node.ts'
 import type { RegisterWorkflowRequest } from './operations.ts'
 
-/** Models that are loaded at the same time, as in TorchServe. */
+/** Models to load in parallel, as in TorchServe. */
 const PARALLEL = 4
-/** Function calls of one workflow that its handler's worker runs at once: one that waits must not hold up the others. */
+/** Function calls that one worker runs at once, so that a call that waits does not block others. */
 const MAX_FUNCTION_CALLS = 100
 
 type Timeouts = Pick<RegisterWorkflowRequest, 'responseTimeout' | 'startupTimeout'>
@@ -23,8 +23,8 @@ interface Registration {
 }
 
 /**
- * Registers the models of all nodes: `<workflow>__<node>` each; the functions of the handler share one.
- * @throws ServeError WORKFLOW_NOT_REGISTERED that names every failure; no node is left then
+ * Registers the models of all nodes, `<workflow>__<node>` each; all functions of the handler share one model.
+ * @throws ServeError WORKFLOW_NOT_REGISTERED with every failure; removes all nodes first
  */
 export async function registerNodes(
   name: string,
@@ -55,7 +55,7 @@ export async function registerNodes(
   )
 }
 
-/** Unregisters the models of nodes, all at once. @throws ServeError CLEANUP_TIMEOUT */
+/** Unregisters the models of nodes, in parallel. @throws ServeError CLEANUP_TIMEOUT */
 export async function removeNodes(
   nodes: Iterable<WorkflowNode>,
   models: NodeModels,
@@ -86,7 +86,7 @@ function registrations(
   const single = { ...common, url: folder, batchSize: 1, maxBatchDelay: 0, initialWorkers: 1 }
   const called = specs.filter(({ url }) => url === undefined)
   if (functions.kind === 'module') {
-    // No node can have this name, so it is nobody's.
+    // No node can have this name, so it collides with none.
     const own = { modelName: `${name}__(functions)`, runtime: 'node', maxConcurrency: MAX_FUNCTION_CALLS }
     const request = { ...single, ...own, handler: functions.file }
     return [...list, { request, kind: 'functions', specs: called }]
@@ -99,7 +99,7 @@ function registrations(
   return [...list, ...python]
 }
 
-/** TorchServe's words: a worker that does not start is named by its model's message alone. */
+/** TorchServe's format: a worker that does not start is reported by its model's message alone. */
 function failureText(model: string, { code, message }: ServeError): string {
   if (code === 'WORKER_START_FAILED' || code === 'OUT_OF_MEMORY') return message
   return `Workflow Node ${model} failed to register. Details: ${message}`

@@ -4,6 +4,7 @@ import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { ServeError } from '../../common/errors.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import { type Job, type JobLimits, jobLimits } from '../jobs/job.ts'
+import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
 import { Execution } from './execution.ts'
 import type { WorkflowDescription } from './operations.ts'
@@ -11,18 +12,20 @@ import type { Plan } from './plan.ts'
 
 export interface WorkflowOptions {
   name: string
-  /** As it was registered. */
+  /** URL as registered. */
   url: string
   prepared: PreparedWorkflow
   plan: Plan
   metrics: ModelMetrics
-  /** Milliseconds for a whole request; 0: no limit. Its nodes have limits of their own. */
+  /** Index of open jobs by id. */
+  jobs: JobIndex
+  /** Milliseconds for the whole request; 0: no limit. Nodes have their own limits. */
   requestTimeoutMs: number
-  /** The archive that was downloaded into the store, to be removed with the workflow. */
+  /** Archive downloaded into the store; removed with the workflow. */
   downloaded: string | undefined
 }
 
-/** A registered workflow and its open requests. */
+/** A registered workflow with its open requests. */
 export class Workflow {
   readonly name: string
   readonly url: string
@@ -39,6 +42,7 @@ export class Workflow {
     this.plan = options.plan
     this.#limits = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: options.requestTimeoutMs })
     this.#open = new OpenJobs(
+      options.jobs,
       (job) => {
         this.#jobs.delete(job)
         options.metrics.ended(job)
@@ -53,15 +57,15 @@ export class Workflow {
     }))
   }
 
-  /** Each request has always a job in the queue or at a worker of a node, which bounds their number. */
+  /** Needs no limit: each request always has a job at a node, and the nodes' queues are bounded. */
   submit(job: Job): void {
     this.#options.metrics.requested(job)
+    this.#open.add(job)
+    this.#jobs.add(job)
     const { parts } = job.request
     const execution = new Execution(this.plan, job)
     job.queued(execution, this.#limits)
     job.started(execution)
-    this.#jobs.add(job)
-    this.#open.add(job)
     execution.start(parts)
   }
 
@@ -78,7 +82,7 @@ export class Workflow {
     }
   }
 
-  /** Waits until no request is open, at most `graceMs`; the rest fails with `reason`. */
+  /** Waits up to `graceMs` milliseconds until no request is open; the rest fails with `reason`. */
   drain(graceMs: number, reason?: ServeError): Promise<void> {
     return this.#open.drain(graceMs, reason)
   }
@@ -91,7 +95,7 @@ export class Workflow {
     if (downloaded !== undefined) await rm(downloaded, { force: true })
   }
 
-  /** Removes what was unpacked, at once. */
+  /** Removes the unpacked files, synchronously. */
   kill(): void {
     rmSync(this.#options.prepared.workDir, { recursive: true, force: true })
   }

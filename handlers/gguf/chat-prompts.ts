@@ -10,28 +10,28 @@ import {
 } from 'torchserve-ts'
 import type { Engine } from './engine.ts'
 
-/** A chat as the model wants to read it. */
+/** A rendered chat, ready for the model. */
 export interface ChatPrompt {
   tokens: Token[]
-  /** Texts that end the answer beside the model's own end tokens. */
+  /** Texts that end the answer, besides the model's own end tokens. */
   stops: readonly string[]
-  /** Whether the template itself told the model about the tools. */
+  /** Whether the template told the model about the tools. */
   toolsTold: boolean
 }
 
-/** Stands for a text of a message while the template is rendered: what a client wrote must not become special tokens. */
+/** Replaces message texts while the template is rendered: a client's text must not become special tokens. */
 const MARK = /\uE000(\d+)\uE001/
 
-/** Turns chats into prompts: by the model's own template, one of the configuration, or the server's default. */
+/** Renders chats as prompts, by the configured template, the model's own, or the server's default. */
 export class ChatPrompts {
   readonly #engine: Engine
   readonly #template: Template | undefined
   readonly #knowsTools: boolean
   readonly #trims: boolean
-  /** For the log. */
+  /** Used in the log. */
   readonly source: 'the configured' | 'the model’s own' | 'the default'
 
-  /** @throws Error when the template cannot be parsed: the model then fails to load */
+  /** @throws Error when the template cannot be parsed; the model then fails to load */
   constructor(engine: Engine, configured: string | undefined) {
     this.#engine = engine
     const own = engine.model.fileInfo.metadata.tokenizer.chat_template
@@ -43,7 +43,7 @@ export class ChatPrompts {
     this.#trims = text !== undefined && /\|\s*trim\b|\.strip\(/.test(text)
   }
 
-  /** @throws OpenAIError 400 when the template refuses the messages, or they cannot fit */
+  /** @throws OpenAIError 400 when the template rejects the messages, or they do not fit into the context */
   render(messages: readonly ChatMessage[], tools: readonly Tool[]): ChatPrompt {
     if (this.#template === undefined) {
       const tokens = this.#engine.promptTokens(defaultChatPrompt(messages))
@@ -79,13 +79,13 @@ export class ChatPrompts {
       })
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      throw new OpenAIError(`The model's chat template refuses these messages: ${why}`, 400, {
+      throw new OpenAIError(`The model's chat template does not support these messages: ${why}`, 400, {
         param: 'messages',
       })
     }
   }
 
-  /** The template's own text may name special tokens, the texts of the client may not. */
+  /** The template's own text may contain special tokens; texts of the client may not. */
   #tokenize(rendered: string, texts: readonly string[]): Token[] {
     const { model } = this.#engine
     const pieces = rendered.split(MARK).map((piece, i) => ({
@@ -103,14 +103,17 @@ export class ChatPrompts {
   }
 }
 
-/** Then it is tokenized by itself; otherwise all is tokenized in one go, as in training. */
+/**
+ * Only then is a client's text tokenized separately; otherwise everything is tokenized together, as in
+ * training.
+ */
 function namesSpecialToken(model: LlamaModel, text: string): boolean {
   const plain = model.tokenize(text)
   const special = model.tokenize(text, true)
   return plain.length !== special.length || plain.some((token, i) => token !== special[i])
 }
 
-/** Templates read the arguments as an object; a client sends them as text. */
+/** Templates need the arguments as an object; clients send them as text. */
 function parsedArguments(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -16,7 +16,7 @@ import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 import { callBeginning, callGrammar, grammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
 
-/** The chunks of a chat completion; its choices are generated at the same time. */
+/** The chunks of a chat completion. Generates its choices concurrently. */
 export async function* chat(
   engine: Engine,
   prompts: ChatPrompts,
@@ -25,7 +25,7 @@ export async function* chat(
   signal: AbortSignal,
 ): AsyncGenerator<ChatChunk> {
   const other = otherThanText(request.messages)
-  if (other !== undefined) throw new OpenAIError('This model reads nothing but text', 400, { param: other })
+  if (other !== undefined) throw new OpenAIError('This model supports only text', 400, { param: other })
   const use = toolUse(request)
   const prompt = promptOf(prompts, request, use)
   const beginning = callBeginning(use)

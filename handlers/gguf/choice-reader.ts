@@ -2,16 +2,16 @@ import type { ChatDelta } from 'torchserve-ts'
 import { looksLikeCall, ToolCallReader } from './tool-calls.ts'
 import type { ToolUse } from './tools.ts'
 
-/** Tells what a chat model says from the tools that it calls. */
+/** Separates the text of a chat model's answer from its tool calls. */
 export class ChoiceReader {
   readonly #calls = new ToolCallReader()
-  /** Undefined: not yet known. */
+  /** Undefined: not known yet. */
   #calling: boolean | undefined
   #beginning: string
-  /** What may still turn out to be text. */
+  /** Held back while it may still be a tool call. */
   #held = ''
 
-  /** @param beginning of the answer, which stands in the prompt already */
+  /** @param beginning start of the answer, already in the prompt */
   constructor({ tools, forced }: ToolUse, beginning: string) {
     if (forced) this.#calling = true
     else if (tools.length === 0) this.#calling = false
@@ -38,7 +38,7 @@ export class ChoiceReader {
     return this.#call(text)
   }
 
-  /** The last piece. What was taken for a call and is none comes out as text. */
+  /** The last piece. Includes held-back text that was not a tool call after all. */
   end(text: string): ChatDelta[] {
     const deltas = this.push(text)
     return this.called || this.#calling === false ? deltas : [...deltas, ...content(this.#held)]

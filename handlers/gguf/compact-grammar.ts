@@ -1,6 +1,6 @@
 /**
- * The runtime's grammars for JSON without the line ends and indentation that they allow: small models go on with them for ever. And
- * without the line ends after the JSON: where nothing may follow, the model ends.
+ * Removes line ends and indentation from the runtime's JSON grammars: small models would generate them
+ * endlessly. Also removes line ends after the JSON, so that the model must stop there.
  */
 export function compactGrammar(grammar: string): string {
   return grammar

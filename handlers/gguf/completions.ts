@@ -13,10 +13,13 @@ import { merge } from './merge.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 
-/** What the API takes when max_tokens is not given. */
+/** The OpenAI API's default of max_tokens. */
 const DEFAULT_TOKENS = 16
 
-/** The chunks of a legacy completion: choice k of prompt i is number i * n + k; all are generated at the same time. */
+/**
+ * The chunks of a legacy completion. Choice k of prompt i is number i * n + k; all are generated
+ * concurrently.
+ */
 export async function* completions(
   engine: Engine,
   defaults: SamplingDefaults,
@@ -24,7 +27,7 @@ export async function* completions(
   signal: AbortSignal,
 ): AsyncGenerator<CompletionChunk> {
   if (request.suffix != null && request.suffix !== '')
-    throw new OpenAIError('This model cannot write what stands before a suffix', 400, { param: 'suffix' })
+    throw new OpenAIError('suffix is not supported', 400, { param: 'suffix' })
   const prompts = promptsOf(request).map((prompt) => tokensOf(engine, prompt))
   for (const prompt of prompts) engine.roomAfter(prompt.length)
   const n = request.n ?? 1
@@ -51,7 +54,7 @@ function promptsOf({ prompt }: CompletionRequest): (string | number[])[] {
   return typeof prompt[0] === 'number' ? [prompt as number[]] : (prompt as string[] | number[][])
 }
 
-/** @throws OpenAIError 400 for an empty prompt and for tokens that the model does not have */
+/** @throws OpenAIError 400 for an empty prompt, and for tokens outside the model's vocabulary */
 export function tokensOf(engine: Engine, prompt: string | number[], param = 'prompt'): Token[] {
   if (typeof prompt === 'string') {
     const tokens = engine.promptTokens(prompt)
@@ -60,7 +63,7 @@ export function tokensOf(engine: Engine, prompt: string | number[], param = 'pro
   }
   const known = engine.vocabularySize
   if (prompt.some((token) => token >= known))
-    throw new OpenAIError(`${param} has a token that the model does not know`, 400, { param })
+    throw new OpenAIError(`${param} must contain only tokens of the model`, 400, { param })
   return prompt as Token[]
 }
 

@@ -11,7 +11,7 @@ export async function embeddings(
   const { dimensions } = request
   const size = engine.model.embeddingVectorSize
   if (dimensions !== undefined && dimensions > size)
-    throw new OpenAIError(`The vectors of this model have ${size} dimensions`, 400, { param: 'dimensions' })
+    throw new OpenAIError(`dimensions must be ${size} for this model`, 400, { param: 'dimensions' })
   const inputs = inputsOf(request).map((input) => tokensOf(engine, input, 'input'))
   const vectors: number[][] = []
   for (const tokens of inputs) {

@@ -17,10 +17,13 @@ import { sampleFirstAlone } from './sampling-order.ts'
 import { Slots } from './slots.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
-/** No token of a known model stands for more characters; longer prompts are refused before they are tokenized. */
+/** Maximum characters per token of known models; longer prompts are rejected before they are tokenized. */
 const MAX_CHARACTERS_PER_TOKEN = 64
 
-/** One loaded GGUF and its context with several sequences, which the runtime computes together; each generation has a sequence of its own. */
+/**
+ * A loaded GGUF model and its context. Each generation has its own sequence; the runtime computes them
+ * together.
+ */
 export class Engine {
   readonly #llama: Llama
   readonly #settings: LlamaSettings
@@ -70,7 +73,10 @@ export class Engine {
     return (this.#vocabularySize ??= [...this.model.iterateAllTokens()].length)
   }
 
-  /** A text as the beginning of a prompt: with the token that begins a text, if the model wants one. @throws OpenAIError 400 for one that cannot fit */
+  /**
+   * Tokenizes the start of a prompt, with the model's begin-of-text token if it has one.
+   * @throws OpenAIError 400 when the text does not fit
+   */
   promptTokens(text: string): Token[] {
     this.checkLength(text.length)
     const { bos, shouldPrependBosToken } = this.model.tokens
@@ -78,13 +84,13 @@ export class Engine {
     return [bos, ...this.model.tokenize(text, false, 'trimLeadingSpace')]
   }
 
-  /** @throws OpenAIError 400 when so many characters cannot fit */
+  /** @throws OpenAIError 400 when a text of this length does not fit */
   checkLength(characters: number): void {
     if (characters > this.contextSize * MAX_CHARACTERS_PER_TOKEN)
       throw tooLong(`${characters} characters`, this.contextSize)
   }
 
-  /** Tokens that fit behind a prompt. @throws OpenAIError 400 when there is no room */
+  /** Number of tokens that fit after a prompt. @throws OpenAIError 400 when none do */
   roomAfter(promptTokens: number): number {
     const room = this.contextSize - promptTokens - 1
     if (room > 0) return room
@@ -92,7 +98,7 @@ export class Engine {
   }
 
   /**
-   * Continues the prompt, which must not be empty. Waits while all sequences are taken.
+   * Continues a non-empty prompt. Waits for a free sequence.
    * @throws OpenAIError 400 for a prompt that does not fit; the signal's reason once it is aborted
    */
   async *generate(prompt: readonly Token[], sampling: Sampling, signal: AbortSignal): AsyncGenerator<Piece> {
@@ -110,7 +116,7 @@ export class Engine {
     }
   }
 
-  /** JSON that fits a schema (none: any object) is all that can be generated under it. */
+  /** Grammar for JSON that matches a schema; without one, for any JSON object. */
   async jsonGrammar(schema?: Record<string, unknown>): Promise<LlamaGrammar> {
     const llama = this.#llama
     const { grammar } =
@@ -120,7 +126,7 @@ export class Engine {
     return llama.createGrammar({ grammar: compactGrammar(grammar) })
   }
 
-  /** The vector of a text, one text at a time; its context is made when it is first asked for. */
+  /** The embedding of a text, one text at a time. Creates the embedding context on first use. */
   async embed(tokens: Token[], signal: AbortSignal): Promise<readonly number[]> {
     if (tokens.length > this.contextSize) throw tooLong(`${tokens.length} tokens`, this.contextSize)
     await this.#oneEmbedding.take(signal)
@@ -141,7 +147,7 @@ export class Engine {
     await this.#llama.dispose()
   }
 
-  /** A first token takes llama.cpp ten times as long as a later one; no client should wait for that. */
+  /** The first token takes llama.cpp ten times as long as later ones; no client should wait for that. */
   async #warmUp(): Promise<void> {
     const sampling = {
       maxTokens: 2,
@@ -159,7 +165,7 @@ export class Engine {
 }
 
 function tooLong(length: string, contextSize: number): OpenAIError {
-  const message = `The prompt of ${length} does not fit the context of ${contextSize} tokens`
+  const message = `The prompt of ${length} must fit into the context of ${contextSize} tokens`
   return new OpenAIError(message, 400, { code: 'context_length_exceeded' })
 }
 

@@ -1,8 +1,8 @@
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 
 /**
- * The named values of a request, whichever way it came: a JSON object or a plain text (the prompt) as body or as part
- * `data`, and any other parts by their names.
+ * The named values of a request: a JSON object or plain text (the prompt) as body or as part `data`, and all
+ * other parts by name.
  * @throws PredictionException 400
  */
 export function readFields(request: HandlerRequest): Record<string, unknown> {
@@ -12,7 +12,7 @@ export function readFields(request: HandlerRequest): Record<string, unknown> {
   if (main === undefined || main === '') return fields
   if (typeof main === 'string') return { ...fields, ...fromText(main) }
   if (typeof main === 'object' && main !== null && !Array.isArray(main)) return { ...fields, ...main }
-  throw new PredictionException('The body must be a JSON object or a text', 400)
+  throw new PredictionException('The body must be a JSON object or a string', 400)
 }
 
 function decoded(value: unknown): unknown {
@@ -20,7 +20,7 @@ function decoded(value: unknown): unknown {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(value)
   } catch {
-    throw new PredictionException('The request is not UTF-8 text', 400)
+    throw new PredictionException('The request must be UTF-8 text', 400)
   }
 }
 
@@ -30,6 +30,6 @@ function fromText(text: string): Record<string, unknown> {
     return JSON.parse(text) as Record<string, unknown>
   } catch {
     const hint = 'for a prompt that begins with { send {"prompt": "..."}'
-    throw new PredictionException(`The body begins with { but is not JSON; ${hint}`, 400)
+    throw new PredictionException(`A body that begins with { must be valid JSON; ${hint}`, 400)
   }
 }

@@ -12,49 +12,49 @@ import type { Interlude } from './interlude.ts'
 import { tokenLogprob, type TokenLogprob } from './logprobs.ts'
 import { TokenText } from './token-text.ts'
 
-/** How a text is to be generated. */
+/** Sampling parameters of one generation. */
 export interface Sampling {
-  /** Tokens, at least 1; the context is a limit too. */
+  /** At least 1; the context limits it too. */
   maxTokens: number
-  /** 0 always takes the likeliest token. */
+  /** 0 always takes the most likely token. */
   temperature: number
   topP: number
   /** 0: all. */
   topK: number
   minP: number
   seed: number
-  /** The text ends before the first of these. */
+  /** The text ends before the first occurrence of any of these. */
   stop: readonly string[]
-  /** Of tokens among the last 64; 1: none. */
+  /** Applies to tokens among the last 64; 1: none. */
   repeatPenalty: number
   frequencyPenalty?: number
   presencePenalty?: number
-  /** What is added to the logit of a token, by its id; -100 or less: never. */
+  /** Added to the logits of tokens, by id; -100 or less excludes a token. */
   logitBias?: ReadonlyMap<number, number>
   grammar?: LlamaGrammar
-  /** Tokens to tell beside the one taken, 0 or more. Undefined: no log probabilities. */
+  /** Number of alternative tokens to report, 0 or more. Undefined: no log probabilities. */
   topLogprobs?: number
 }
 
-/** What one step of a generation brought. */
+/** Result of one generation step. */
 export interface Piece {
-  /** May be empty: while characters are incomplete, or a stop may have begun. */
+  /** Empty while characters are incomplete or a stop text may have begun. */
   text: string
-  /** Tokens so far. */
+  /** Number of tokens so far. */
   tokens: number
   logprob?: TokenLogprob
   /** On the last piece only. */
   finish?: 'stop' | 'length'
 }
 
-/** A prompt is computed in pieces of so many tokens, and between two of them it is looked whether anybody still waits. */
+/** Tokens per step of computing a prompt; cancellation is checked between steps. */
 const PREFILL_TOKENS = 128
 const PENALTY_TOKENS = 64
 const NEVER = -100
 
 /**
- * Continues a prompt token by token in a fresh sequence. The next token is computed when the next piece is asked for, so a slow reader
- * slows only this.
+ * Continues a prompt token by token in a fresh sequence. Computes the next token when the next piece is
+ * requested, so a slow reader slows only its own generation.
  * @throws the signal's reason once it is aborted
  */
 export async function* generate(
@@ -92,7 +92,7 @@ export async function* generate(
   yield { text: filter.push(text.end()) + filter.flush(), tokens: generated.length, finish: 'stop' }
 }
 
-/** Computes the prompt but for its end. */
+/** Computes the prompt except for its last tokens. */
 async function prefill(
   sequence: LlamaContextSequence,
   prompt: readonly Token[],
@@ -128,7 +128,7 @@ function evaluateOptions(
   }
 }
 
-/** A grammar decides by itself what may be repeated. */
+/** Under a grammar there is no repeat penalty: JSON must repeat its punctuation. */
 function penalty(
   model: LlamaModel,
   { repeatPenalty, frequencyPenalty = 0, presencePenalty = 0, grammar }: Sampling,

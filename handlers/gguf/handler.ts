@@ -21,8 +21,8 @@ import { readCompletion } from './parameters.ts'
 import { readSettings, type LlamaSettings } from './settings.ts'
 
 /**
- * Serves any GGUF model: continues a text token by token for TorchServe's clients (parameters.ts), and speaks the OpenAI API. All
- * requests share one loaded model. Configuration: model-config.yaml.
+ * Serves any GGUF model: TorchServe's inference API (see parameters.ts) token by token, and the OpenAI API.
+ * All requests share one loaded model. Configured in model-config.yaml.
  */
 export default class TextCompletion extends BaseHandler {
   #engine!: Engine
@@ -64,7 +64,7 @@ export default class TextCompletion extends BaseHandler {
     await this.#engine?.dispose()
   }
 
-  /** The last item of a stream is empty; an error is the answer of its own request only. */
+  /** A stream ends with an empty item. An error affects only its own request. */
   async #answer(request: HandlerRequest, index: number, context: Context): Promise<HandlerResponse> {
     const signal = context.requestSignal(index)
     try {
@@ -86,7 +86,7 @@ export default class TextCompletion extends BaseHandler {
   }
 }
 
-/** Sends to one request of the batch; the others get nothing this time. */
+/** Sends to one request of the batch; the others get nothing. */
 function send(text: string, index: number, id: Record<number, string>, context: Context): Promise<void> {
   const items: string[] = []
   items[index] = text

@@ -1,13 +1,14 @@
 /**
- * Holds generations back between two tokens while something needs the context to itself. The runtime lets go of the context only when no sequence asks for a token, so what waits
- * for it (freeing a sequence) would wait for as long as any other sequence goes on.
+ * Pauses generations between two tokens while another operation needs the context. The runtime releases the
+ * context only when no sequence requests a token, so without a pause the operation (freeing a sequence) would
+ * wait until all other sequences end.
  */
 export class Interlude {
   #running = 0
   #over: Promise<void> | undefined
   #end: (() => void) | undefined
 
-  /** What a generation waits for before it asks for its next token; undefined: nothing. */
+  /** Awaited by generations before the next token; undefined: no pause. */
   get over(): Promise<void> | undefined {
     return this.#over
   }

@@ -3,7 +3,7 @@ import type { TokenLogprob } from 'torchserve-ts'
 
 export type { TokenLogprob }
 
-/** The token that was taken and the likeliest ones, with the probabilities that it was chosen by: after temperature, top_p and top_k. */
+/** Log probabilities of the chosen token and the most likely ones, after temperature, top_p and top_k. */
 export function tokenLogprob(
   model: LlamaModel,
   token: Token,
@@ -20,7 +20,7 @@ export function tokenLogprob(
 
 function entry(model: LlamaModel, token: Token, probability: number) {
   const text = model.detokenize([token], true)
-  // JSON knows no infinity; -9999 is what the API itself says for "as good as never".
+  // JSON has no infinity; the OpenAI API uses -9999 for tokens that are extremely unlikely.
   const logprob = probability > 0 ? Math.log(probability) : -9999
   return { token: text, logprob, bytes: [...Buffer.from(text)] }
 }

@@ -1,6 +1,6 @@
 /**
- * The items of several iterators as they come. Each is asked for its next item when its last one was taken. When one fails, or nobody
- * wants more, all are ended.
+ * Merges iterators, in the order in which items arrive. Requests an iterator's next item when its last one
+ * was taken. Ends all iterators when one fails or the reader stops.
  */
 export async function* merge<T>(iterators: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
   const ask = async (place: number) => ({ place, result: await iterators[place]!.next() })

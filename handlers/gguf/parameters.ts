@@ -2,24 +2,24 @@ import { randomInt } from 'node:crypto'
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 import { readFields } from './fields.ts'
 
-/** What a request asks for. */
+/** The parameters of a request. */
 export interface Completion {
   prompt: string
-  /** Tokens, at least 1; the context is a limit too. */
+  /** At least 1; the context limits it too. */
   maxTokens: number
-  /** 0 to 2; 0 always takes the likeliest token. */
+  /** 0 to 2; 0 always takes the most likely token. */
   temperature: number
   /** Above 0, up to 1. */
   topP: number
-  /** The same seed gives the same text. Default: another one for each request. */
+  /** The same seed gives the same text. Default: random. */
   seed: number
-  /** The text ends before the first of these. */
+  /** The text ends before the first occurrence of any of these. */
   stop: string[]
-  /** Default true; false: the whole text as one answer. */
+  /** Default true; false: the whole text in one answer. */
   stream: boolean
 }
 
-/** What counts when a request does not say it; from model-config.yaml. */
+/** Defaults for requests, from model-config.yaml. */
 export interface Defaults {
   maxTokens: number
   temperature: number
@@ -53,12 +53,12 @@ function refuseUnknown(fields: Fields): void {
   const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown === undefined) return
   if (unknown.startsWith('{')) throw bad('Send JSON with the header content-type: application/json')
-  throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
+  throw bad(`Parameter ${unknown.slice(0, 40)} is not supported; use ${NAMES.join(', ')}`)
 }
 
 function prompt(value: unknown): string {
   if (typeof value === 'string' && value !== '') return value
-  throw bad('prompt must be a text that is not empty')
+  throw bad('prompt must be a non-empty string')
 }
 
 function topP(fields: Fields, absent: number): number {
@@ -73,7 +73,7 @@ function whole(fields: Fields, name: Name, absent: number | undefined, min: numb
   return value
 }
 
-/** Forms and gRPC inputs carry numbers as text. */
+/** Forms and gRPC inputs contain numbers as text. */
 function number(fields: Fields, name: Name, absent: number, min: number, max: number): number {
   const given = fields[name] ?? absent
   const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
@@ -93,10 +93,10 @@ function stops(value: unknown): string[] {
   const fits = (stop: unknown): stop is string =>
     typeof stop === 'string' && stop !== '' && stop.length <= MAX_STOP_LENGTH
   if (list.length <= MAX_STOPS && list.every(fits)) return list
-  throw bad(`stop must be a text or up to ${MAX_STOPS} texts, each of 1 to ${MAX_STOP_LENGTH} characters`)
+  throw bad(`stop must be a string or up to ${MAX_STOPS} strings, each of 1 to ${MAX_STOP_LENGTH} characters`)
 }
 
-/** A form or gRPC input may hold a JSON list. */
+/** Forms and gRPC inputs may contain a JSON list. */
 function stopList(value: unknown): unknown[] {
   if (value === undefined || value === null) return []
   if (Array.isArray(value)) return value

@@ -1,24 +1,25 @@
-/** What node-llama-cpp calls of a context of llama.cpp, which is not part of its interface. */
+/** Private functions of node-llama-cpp's native context. */
 export interface NativeContext {
   decodeBatch(): Promise<void>
   sampleToken(...args: unknown[]): Promise<unknown>
 }
 
 /**
- * llama.cpp brings the logits of a batch into the order of its sequences when they are read for the first time, and node-llama-cpp before 3.22 samples a
- * batch's sequences in several threads at once, so that with a large vocabulary they got tokens of each other. Here the first of a batch is sampled alone, and the others
- * together after it. A runtime without these functions is a newer one, which sees to it itself.
+ * llama.cpp sorts the logits of a batch by sequence when they are first read. node-llama-cpp before 3.22
+ * samples the sequences of a batch in several threads, so with a large vocabulary sequences got each other's
+ * tokens. This samples the first sequence of a batch alone and the rest after it.
+ * @throws Error when node-llama-cpp lacks the two private functions that this replaces
  */
 export function sampleFirstAlone(context: object): void {
   const native = (context as { _ctx?: Partial<NativeContext> })._ctx
-  if (native?.decodeBatch === undefined || native.sampleToken === undefined) return
-  const { decodeBatch, sampleToken } = native
+  const decodeBatch = required(native, 'decodeBatch')
+  const sampleToken = required(native, 'sampleToken')
   let first: Promise<unknown> | undefined
-  define(native, 'decodeBatch', () => {
+  define(native!, 'decodeBatch', () => {
     first = undefined
     return decodeBatch.call(native)
   })
-  define(native, 'sampleToken', (...args) => {
+  define(native!, 'sampleToken', (...args) => {
     const sample = (): Promise<unknown> => sampleToken.apply(native, args)
     if (first !== undefined) return first.then(sample, sample)
     first = sample()
@@ -26,7 +27,18 @@ export function sampleFirstAlone(context: object): void {
   })
 }
 
-/** The runtime's objects take no plain assignment. */
+function required<K extends keyof NativeContext>(
+  native: Partial<NativeContext> | undefined,
+  name: K,
+): NativeContext[K] {
+  const found = native?.[name]
+  if (typeof found === 'function') return found as NativeContext[K]
+  throw new Error(
+    `node-llama-cpp has no private function LlamaContext._ctx.${name}, which keeps sequences apart; install node-llama-cpp 3.21.1`,
+  )
+}
+
+/** The runtime's objects reject plain assignment. */
 function define<K extends keyof NativeContext>(native: object, name: K, value: NativeContext[K]): void {
   Object.defineProperty(native, name, { value })
 }

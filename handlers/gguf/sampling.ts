@@ -5,7 +5,7 @@ import type { SamplingDefaults } from './settings.ts'
 
 const SEEDS = 2 ** 32 - 1
 
-/** What a request of the OpenAI API asks of one of its choices; `choice` makes their seeds differ. */
+/** Sampling for one choice of an OpenAI request; `choice` makes the seeds differ. */
 export function samplingOf(
   request: ChatCompletionRequest | CompletionRequest,
   defaults: SamplingDefaults,
@@ -16,7 +16,7 @@ export function samplingOf(
     ...defaults,
     maxTokens: request.max_tokens ?? defaults.maxTokens,
     temperature: request.temperature ?? defaults.temperature,
-    // 0 would leave no token; the smallest number leaves the likeliest.
+    // 0 would exclude every token; the smallest number leaves the most likely one.
     topP: Math.max(request.top_p ?? defaults.topP, 1e-6),
     seed: seed == null ? randomInt(SEEDS) : (Math.abs(seed) + choice) % SEEDS,
     stop: stop == null ? [] : typeof stop === 'string' ? [stop] : stop,

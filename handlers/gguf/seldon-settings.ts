@@ -1,12 +1,12 @@
 import { type Fields, record } from './record.ts'
 
-/** What the settings of Seldon's local runtime mean for this handler (docs/openai.md). */
+/** Settings of Seldon's local runtime, translated for this handler (docs/openai.md). */
 export interface SeldonSettings {
-  /** Keys of the part `handler` of model-config.yaml. */
+  /** Keys of the section `handler` of model-config.yaml. */
   config: Fields
-  /** Where the weights are: a folder or a file; undefined: the model's own folder. */
+  /** Folder or file of the weights; undefined: the model's own folder. */
   uri: string | undefined
-  /** What has no meaning here, one line each. */
+  /** Settings without effect, one line each. */
   warnings: string[]
 }
 
@@ -19,7 +19,7 @@ const GPUS: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
   ['auto', 'auto'],
 ])
 
-/** Seldon's names of our keys, in model_settings and in its default_generate_kwargs. */
+/** Seldon's names for the handler's keys, in model_settings and in its default_generate_kwargs. */
 const KEYS: ReadonlyMap<string, string> = new Map([
   ['model', 'model_path'],
   ['max_model_len', 'context_size'],
@@ -35,8 +35,9 @@ const KNOWN_IN_CONFIG = ['model_type', 'model_settings']
 const HANDLED = ['device', 'tensor_parallel_size', 'default_generate_kwargs']
 
 /**
- * Reads `{ backend, config: { model_type, model_settings } }` of a model-settings.json (spec 4.6). Whatever backend it names, this one computes with node-llama-cpp.
- * @throws Error that names the key, for what cannot be done here
+ * Reads `{ backend, config: { model_type, model_settings } }` of a model-settings.json (Seldon's LLM module,
+ * "Local"). Ignores which backend it names.
+ * @throws Error that names the key, for settings that are not supported
  */
 export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   const parameters = record(record(modelConfig['modelSettings'])['parameters'])
@@ -57,12 +58,12 @@ export function seldonSettings(modelConfig: Readonly<Fields>): SeldonSettings {
   const backend = extra['backend']
   const warnings = [...unknown(extra), ...idle].map((key) => `${WHERE}: ${key} has no effect here`)
   if (backend !== undefined)
-    warnings.unshift(`${WHERE}: instead of ${shown(backend)} node-llama-cpp computes`)
+    warnings.unshift(`${WHERE}: backend ${shown(backend)} is replaced by node-llama-cpp`)
   const uri = typeof parameters['uri'] === 'string' ? parameters['uri'] : undefined
   return { config: Object.fromEntries(known), uri, warnings }
 }
 
-/** Keys beside those that have a meaning, as far as they say anything. */
+/** Other keys with a value. */
 function unknown(extra: Fields): string[] {
   const others = (fields: Fields, known: string[]): string[] =>
     Object.entries(fields).flatMap(([key, value]) => (known.includes(key) || value === null ? [] : [key]))
@@ -83,9 +84,8 @@ function refuse(extra: Fields, settings: Fields): void {
   if (prompts !== undefined && prompts !== null)
     throw new Error(`${WHERE}: prompt_utils is not supported; use config.model_settings.chat_template`)
   if (model !== undefined && !/\.gguf$/i.test(shown(model)))
-    throw new Error(`${WHERE}: model must name a .gguf file, not ${shown(model)}`)
-  if (parallel !== undefined && parallel !== 1)
-    throw new Error(`${WHERE}: tensor_parallel_size must be 1: one process computes here`)
+    throw new Error(`${WHERE}: model must name a .gguf file, found ${shown(model)}`)
+  if (parallel !== undefined && parallel !== 1) throw new Error(`${WHERE}: tensor_parallel_size must be 1`)
 }
 
 function gpuOf(device: unknown): unknown {

@@ -4,22 +4,25 @@ import type { Context } from 'torchserve-ts'
 import { record } from './record.ts'
 import { seldonSettings } from './seldon-settings.ts'
 
-/** The part `handler` of model-config.yaml over what a model-settings.json says, checked, and where the weights are. */
+/**
+ * Validated settings: the section `handler` of model-config.yaml over model-settings.json, and the weights'
+ * path.
+ */
 export interface LlamaSettings {
   /** Absolute path of the GGUF file. */
   modelPath: string
-  /** Tokens per sequence; undefined: what the model was trained on, at most 4096. */
+  /** Tokens per sequence; undefined: the model's training context, at most 4096. */
   contextSize: number | undefined
-  /** Requests that are computed together. Default 4. */
+  /** Number of requests computed together. Default 4. */
   sequences: number
   /** Default 1. */
   threads: number
   gpu: false | 'auto' | 'cuda' | 'vulkan' | 'metal'
-  /** What counts for requests that do not say it. */
+  /** Defaults for requests. */
   sampling: SamplingDefaults
-  /** A Jinja template for chats; undefined: the model's own, or the server's default if it has none. */
+  /** Jinja template for chats; undefined: the model's own, or the server's default if it has none. */
   chatTemplate: string | undefined
-  /** What the settings say in vain. */
+  /** Settings without effect. */
   warnings: readonly string[]
 }
 
@@ -34,7 +37,7 @@ export interface SamplingDefaults {
   topK: number
   /** 0 to 1. Default 0. */
   minP: number
-  /** Of tokens among the last 64; 1: none. Default 1. */
+  /** Applies to tokens among the last 64; 1: none. Default 1. */
   repeatPenalty: number
 }
 
@@ -43,7 +46,7 @@ type CountKey = 'context_size' | 'sequences' | 'threads' | 'max_tokens'
 
 const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
 
-/** @throws Error that names the key: the model then fails to load with this reason. */
+/** @throws Error that names the key; the model then fails to load */
 export function readSettings(
   context: Pick<Context, 'manifest' | 'modelConfig' | 'properties'>,
 ): LlamaSettings {
@@ -69,7 +72,7 @@ export function readSettings(
   }
 }
 
-/** The template itself, or a file in the model's folder that holds it. */
+/** The template itself, or a file with it in the model's folder. */
 function chatTemplate(modelDir: string, value: unknown): string | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'string' || value === '')
@@ -91,7 +94,7 @@ function number(
   throw new Error(`handler.${key} in model-config.yaml must be a number from ${min} to ${max}`)
 }
 
-/** @param place a folder, or the file itself */
+/** @param place a folder, or the file */
 function weightsPath(
   context: Pick<Context, 'manifest'>,
   place: string,
@@ -103,9 +106,9 @@ function weightsPath(
   if (isFile) return place
   const found = readdirSync(place).filter((name) => name.endsWith('.gguf'))
   if (found.length === 1) return resolve(place, found[0]!)
-  const what = found.length === 0 ? 'no .gguf file' : `${found.length} .gguf files`
+  const what = found.length === 0 ? 'none' : `${found.length}`
   throw new Error(
-    `The model has ${what}: name one as serialized file or as handler.model_path in model-config.yaml`,
+    `The model must have one .gguf file, found ${what}; name one as serialized file or as handler.model_path in model-config.yaml`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** A fixed number of places; who comes when all are taken waits in line. */
+/** A semaphore: a fixed number of slots, and a queue for those who wait. */
 export class Slots {
   #free: number
   readonly #line = new Set<() => void>()

@@ -1,12 +1,12 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 
 const INCOMPLETE = '\uFFFD'
-/** No character of UTF-8 has more bytes, and no token less than one. */
+/** A UTF-8 character has at most 4 bytes, and a token at least one. */
 const MAX_PENDING = 4
-/** What came before decides whether a token begins with a space. */
+/** Preceding tokens, which decide whether a token starts with a space. */
 const CONTEXT_TOKENS = 16
 
-/** Tokens as text, in whole characters: a token may be a part of one. */
+/** Decodes tokens into whole characters; a token may hold part of one. */
 export class TokenText {
   readonly #model: LlamaModel
   #before: Token[] = []
@@ -22,7 +22,7 @@ export class TokenText {
     return text.endsWith(INCOMPLETE) && this.#pending.length < MAX_PENDING ? '' : this.#take(text)
   }
 
-  /** What is left; it may be no whole character. */
+  /** The rest, possibly an incomplete character. */
   end(): string {
     return this.#pending.length === 0 ? '' : this.#take(this.#text())
   }

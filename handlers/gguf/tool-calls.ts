@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ToolCallDelta } from 'torchserve-ts'
 
-/** How models begin to call a tool. What looks like one of these is no text for the reader. */
+/** Ways in which models start a tool call. Such text is held back from the reader. */
 const OPENINGS = [
   '<tool_call>',
   '[TOOL_CALLS]',
@@ -14,7 +14,7 @@ const OPENINGS = [
 const HEAD = /^\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)/
 const MAX_CALLS = 128
 
-/** Whether a text is, is not, or may become a call of a tool. */
+/** Whether a text is a tool call; undefined: it may become one. */
 export function looksLikeCall(text: string): boolean | undefined {
   const begun = text.trimStart()
   if (OPENINGS.some((opening) => begun.startsWith(opening))) return true
@@ -22,19 +22,19 @@ export function looksLikeCall(text: string): boolean | undefined {
 }
 
 /**
- * Reads `{"name": ..., "arguments": {...}}`, once or several times with anything between them, as it is generated: the name of a call as soon
- * as it is known, then its arguments piece by piece, exactly as they were written.
+ * Parses `{"name": ..., "arguments": {...}}`, one or several, with any text between, while it is generated:
+ * emits a call's name as soon as it is complete, then its arguments piece by piece, verbatim.
  */
 export class ToolCallReader {
   #rest = ''
   #calls = 0
-  /** Inside the arguments of a call: how many braces are open, and whether inside a string. */
+  /** Number of open braces inside a call's arguments. */
   #depth = 0
   #started = false
   #quoted = false
   #escaped = false
 
-  /** Calls that have begun. */
+  /** Number of calls started. */
   get calls(): number {
     return this.#calls
   }
@@ -82,7 +82,7 @@ export class ToolCallReader {
     return values
   }
 
-  /** The first brace is the one that #depth counts already. */
+  /** #depth already counts the first brace. */
   #see(character: string): void {
     if (this.#escaped) this.#escaped = false
     else if (this.#quoted && character === '\\') this.#escaped = true

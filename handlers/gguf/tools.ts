@@ -10,14 +10,14 @@ import type { Engine } from './engine.ts'
 
 const NO_ARGUMENTS = { type: 'object', properties: {} }
 
-/** What a request wants of the tools. */
+/** How a request uses tools. */
 export interface ToolUse {
   tools: readonly Tool[]
-  /** The answer must be a call of one of them. */
+  /** Whether the answer must be a tool call. */
   forced: boolean
 }
 
-/** @throws OpenAIError 400 when the chosen tool is none of the request's */
+/** @throws OpenAIError 400 when the request does not contain the chosen tool */
 export function toolUse({ tools, tool_choice: choice }: ChatCompletionRequest): ToolUse {
   const given = tools ?? []
   if (choice === 'none' || given.length === 0) return { tools: [], forced: false }
@@ -26,11 +26,13 @@ export function toolUse({ tools, tool_choice: choice }: ChatCompletionRequest): 
   const name = choice.function?.name
   const chosen = given.filter((tool) => tool.function.name === name)
   if (chosen.length === 0)
-    throw new OpenAIError(`tool_choice names no tool of the request: ${name}`, 400, { param: 'tool_choice' })
+    throw new OpenAIError(`tool_choice must name a tool of the request, found ${name}`, 400, {
+      param: 'tool_choice',
+    })
   return { tools: chosen, forced: true }
 }
 
-/** The messages with the tools in the system message, for templates that know nothing of tools (docs/openai.md). */
+/** Adds the tools to the system message, for templates without tool support (docs/openai.md). */
 export function withToolsTold(messages: readonly ChatMessage[], tools: readonly Tool[]): ChatMessage[] {
   const how = 'To call a function, answer only {"name": ..., "arguments": {...}}. Functions:'
   const told = [how, ...tools.map(({ function: tool }) => JSON.stringify(tool))].join('\n')
@@ -40,13 +42,16 @@ export function withToolsTold(messages: readonly ChatMessage[], tools: readonly 
   return [{ ...first, content: `${messageText(first)}\n\n${told}` }, ...others]
 }
 
-/** How the answer begins when there is only one tool that it can call: the model writes nothing but the arguments. */
+/** Start of the answer when only one tool can be called: the model then generates only the arguments. */
 export function callBeginning({ tools, forced }: ToolUse): string {
   const name = tools[0]?.function.name
   return forced && tools.length === 1 ? `{"name": ${JSON.stringify(name)}, "arguments": ` : ''
 }
 
-/** Only a call of one of the tools (of a single one: its arguments) can be generated under it. @throws OpenAIError 400 for a schema that the runtime does not know */
+/**
+ * Grammar for a call of one of the tools; for a single tool, for its arguments.
+ * @throws OpenAIError 400 for a schema that the runtime does not support
+ */
 export function callGrammar(engine: Engine, tools: readonly Tool[]): Promise<LlamaGrammar> {
   if (tools.length === 1) return grammar(engine, tools[0]!.function.parameters ?? NO_ARGUMENTS, 'tools')
   const calls = tools.map(({ function: { name, parameters } }) => ({
@@ -66,6 +71,6 @@ export async function grammar(
     return await engine.jsonGrammar(schema)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new OpenAIError(`The runtime cannot follow this JSON schema: ${why}`, 400, { param })
+    throw new OpenAIError(`This JSON schema is not supported: ${why}`, 400, { param })
   }
 }

@@ -1,11 +1,11 @@
-/** Where requests go, and how they prove whose they are. */
+/** URL and credentials of a provider. */
 export interface ProviderAddress {
-  /** Without a slash at its end: `https://api.openai.com/v1`. */
+  /** Without a trailing slash: `https://api.openai.com/v1`. */
   baseUrl: string
-  /** What stands behind every path; with its question mark. */
+  /** Query string for every path, with its question mark. */
   query: string
-  /** Undefined: nothing is sent. */
+  /** Undefined: no key is sent. */
   key: string | undefined
-  /** Header of the key: `Authorization: Bearer` or Azure's own. */
+  /** Header for the key: `Authorization: Bearer`, or Azure's own. */
   keyHeader: 'authorization' | 'api-key'
 }

@@ -2,7 +2,8 @@ import type { ProviderAddress } from './address.ts'
 import { baseUrl, type Fields, key, text } from './fields.ts'
 
 /**
- * OpenAI's models at Azure (spec 4.6): a deployment stands in the path and the version of the API behind it; `azure` sends a key, `azure_ad` a token of Entra ID.
+ * OpenAI's models at Azure: the path contains a deployment, the query the API version. `azure` sends a key,
+ * `azure_ad` an Entra ID token. See Azure OpenAI's REST API reference.
  * @throws Error that names the key
  */
 export function azureAddress(
@@ -27,5 +28,5 @@ export function azureAddress(
 }
 
 function missing(name: string): never {
-  throw new Error(`${name} is needed with Azure`)
+  throw new Error(`${name} is required with Azure`)
 }

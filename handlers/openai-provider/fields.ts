@@ -1,7 +1,7 @@
 import { isObject } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
 
-/** Checked values of the runtime's settings; all throw an Error that names the key. */
+/** Readers for the runtime's settings; all throw an Error that names the key. */
 
 export type Fields = Record<string, unknown>
 
@@ -9,7 +9,7 @@ export function text(config: Fields, name: string): string | undefined {
   const value = ownValue(config, name)
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string' && value !== '') return value
-  throw new Error(`${name} must be a text that is not empty`)
+  throw new Error(`${name} must be a non-empty string`)
 }
 
 export function whole(config: Fields, name: string, absent: number, max: number): number {
@@ -18,7 +18,7 @@ export function whole(config: Fields, name: string, absent: number, max: number)
   throw new Error(`${name} must be a whole number up to ${max}`)
 }
 
-/** Without slashes at its end. */
+/** A URL without trailing slashes. */
 export function baseUrl(config: Fields, name: string): string | undefined {
   const given = text(config, name)
   if (given === undefined) return undefined
@@ -28,12 +28,15 @@ export function baseUrl(config: Fields, name: string): string | undefined {
   return given.replace(/\/+$/, '')
 }
 
-/** From the variable that api_key_variable names, which must be there; the usual one may be missing, since many servers want no key. */
+/**
+ * The key in the variable that api_key_variable names. Only the default variable may be unset, for servers
+ * without keys.
+ */
 export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): string | undefined {
   const variable = text(config, 'api_key_variable')
   const value = ownValue(env, variable ?? usual)
   if (variable !== undefined && !value)
-    throw new Error(`api_key_variable: ${variable} is not set in the environment`)
+    throw new Error(`api_key_variable must name a variable that is set, found ${variable}`)
   return value?.trim() || undefined
 }
 

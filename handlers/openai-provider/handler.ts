@@ -14,8 +14,9 @@ import { readProvider } from './settings.ts'
 type Json = Record<string, unknown>
 
 /**
- * The OpenAI runtime: a model that is served by somebody else who speaks the OpenAI API (docs/openai.md). Requests are passed on as they
- * are but for the model's name, and answers as they come; a client that leaves ends the request there too.
+ * The OpenAI runtime: a model served by a provider with the OpenAI API (docs/openai.md). Forwards requests
+ * unchanged except for the model's name, and forwards answers as they arrive. A client that leaves cancels
+ * the provider's request too.
  */
 export class OpenAIRuntime {
   #provider!: Provider

@@ -13,8 +13,8 @@ const MAX_MESSAGE_CHARACTERS = 2_048
 type Json = Record<string, unknown>
 
 /**
- * The client of a provider that speaks the OpenAI API. What fails before the first byte of an answer is tried again where that may
- * help; what was begun never is. The key stands in no error and no log line.
+ * Client of a provider with the OpenAI API. Retries failures before the first byte of an answer if a retry
+ * may help, never later ones. No error and no log line contains the key.
  */
 export class Provider {
   readonly #settings: ProviderSettings
@@ -34,7 +34,7 @@ export class Provider {
     }
   }
 
-  /** The chunks of a stream as the provider made them. @throws OpenAIError; the signal's reason once it is aborted */
+  /** The chunks of a stream, unchanged. @throws OpenAIError; the signal's reason once it is aborted */
   async *stream(path: string, body: Json, signal: AbortSignal): AsyncGenerator<Json> {
     const response = await this.#send(path, body, signal)
     const ended = { well: false }
@@ -54,7 +54,7 @@ export class Provider {
     const chunk = JSON.parse(data) as Json
     if (chunk['error'] != null) throw this.#refusal(502, chunk)
     const choices = Array.isArray(chunk['choices']) ? (chunk['choices'] as { finish_reason?: unknown }[]) : []
-    // Not every server ends with [DONE]; a choice that says why it has ended is as good.
+    // Not every server sends [DONE]; a choice with a finish reason also counts as the end.
     if (choices.some((choice) => choice.finish_reason != null)) ended.well = true
     return { ...chunk, choices }
   }
@@ -89,7 +89,7 @@ export class Provider {
         },
         body: JSON.stringify(model === undefined ? body : { ...body, model }),
         signal: AbortSignal.any([signal, patience.signal]),
-        // Another address must not get the key.
+        // A redirect must not send the key to another address.
         redirect: 'error',
       })
     } finally {
@@ -102,17 +102,17 @@ export class Provider {
     return this.#refusal(response.status, parsed(text) ?? { error: { message: text } })
   }
 
-  /** A refused key is this server's affair: its clients could do nothing about a 401. */
+  /** A rejected key is a configuration error of this server; a 401 would blame its client. */
   #refusal(status: number, answer: Json): OpenAIError {
     const given = answer['error']
     const error = (typeof given === 'object' && given !== null ? given : { message: given }) as Json
     if (status === 401 || status === 403)
-      return new OpenAIError('The provider does not accept the key of this server', 502, {
+      return new OpenAIError('The provider rejects the key of this server', 502, {
         code: 'provider_refused',
       })
     const said =
       typeof error['message'] === 'string' && error['message'] !== '' ? error['message'] : `status ${status}`
-    return new OpenAIError(this.#withoutKey(`The provider answers: ${said}`), status < 400 ? 502 : status, {
+    return new OpenAIError(this.#withoutKey(`The provider answered: ${said}`), status < 400 ? 502 : status, {
       code: typeof error['code'] === 'string' ? error['code'] : undefined,
       param: typeof error['param'] === 'string' ? error['param'] : undefined,
     })
@@ -125,7 +125,7 @@ export class Provider {
   }
 
   #broken(error: unknown): OpenAIError {
-    return new OpenAIError(this.#withoutKey(`The provider's answer broke off: ${causeOf(error)}`), 502, {
+    return new OpenAIError(this.#withoutKey(`The provider's answer is incomplete: ${causeOf(error)}`), 502, {
       code: 'provider_broken',
     })
   }

@@ -3,15 +3,18 @@ import type { ProviderAddress } from './address.ts'
 import { azureAddress } from './azure.ts'
 import { baseUrl, type Fields, key, record, text, whole } from './fields.ts'
 
-/** How a provider is reached: from model-settings.json (`parameters.extra`) or the part `handler` of model-config.yaml. */
+/**
+ * Settings of a provider, from model-settings.json (`parameters.extra`) or section `handler` of
+ * model-config.yaml.
+ */
 export interface ProviderSettings extends ProviderAddress {
-  /** What the provider calls the model; undefined: what the client wrote. */
+  /** Model name at the provider; undefined: the name that the client sent. */
   model: string | undefined
-  /** Further tries after a failure that another try may help against, all before the first byte of an answer. */
+  /** Number of retries after retryable failures, all before the first byte of an answer. */
   retries: number
-  /** Milliseconds to the head of an answer. */
+  /** Milliseconds until the head of an answer. */
   timeoutMs: number
-  /** What the settings say in vain, one line each. */
+  /** Settings without effect, one line each. */
   warnings: string[]
 }
 
@@ -34,14 +37,14 @@ const KNOWN = [
 
 type ApiType = 'open_ai' | 'azure' | 'azure_ad'
 
-/** What only the others of these read. */
+/** Keys that have no effect with each API type. */
 const UNUSED: Readonly<Record<ApiType, readonly string[]>> = {
   open_ai: ['azure_deployment', 'api_version', 'azure_ad_token'],
   azure: ['azure_ad_token'],
   azure_ad: [],
 }
 
-/** @throws Error that names the key: the model then fails to load with this reason */
+/** @throws Error that names the key; the model then fails to load */
 export function readProvider(
   { modelConfig }: Pick<Context, 'modelConfig'>,
   env: NodeJS.ProcessEnv = process.env,
@@ -61,7 +64,7 @@ export function readProvider(
 function apiType(config: Fields): ApiType {
   const type = text(config, 'api_type') ?? 'open_ai'
   if (type === 'open_ai' || type === 'azure' || type === 'azure_ad') return type
-  throw new Error(`api_type must be open_ai, azure or azure_ad, not ${type}`)
+  throw new Error(`api_type must be open_ai, azure or azure_ad, found ${type}`)
 }
 
 function idle(config: Fields, type: ApiType): string[] {
@@ -76,7 +79,7 @@ function idle(config: Fields, type: ApiType): string[] {
   ]
 }
 
-/** As Seldon's LLM module has it (spec 4.6): `{ provider_id, config: { model_id, ... } }`. */
+/** Settings in the form of Seldon's LLM module: `{ provider_id, config: { model_id, ... } }`. */
 function extraOf(modelConfig: Readonly<Fields>): Fields {
   const parameters = record(record(modelConfig['modelSettings'])['parameters'])
   const extra = record(parameters['extra'])
@@ -87,17 +90,19 @@ function refuse(config: Fields, type: ApiType): void {
   const provider = text(config, 'provider_id') ?? text(config, 'provider') ?? 'openai'
   if (provider !== 'openai')
     throw new Error(
-      `provider ${provider} is not known; one that speaks the OpenAI API is provider openai with its base_url`,
+      `provider ${provider} is not supported; for a server with the OpenAI API set provider openai and base_url`,
     )
   const asked = text(config, 'model_type')
   if (asked !== undefined && !MODEL_TYPES.includes(asked))
-    throw new Error(`model_type must be one of ${MODEL_TYPES.join(', ')}, not ${asked}`)
-  // Whoever names an address does not want the requests, and the key, to go to another one.
+    throw new Error(`model_type must be one of ${MODEL_TYPES.join(', ')}, found ${asked}`)
+  // Ignoring the other type's address would send requests and the key to the default address.
   const address = type === 'open_ai' ? 'azure_endpoint' : 'base_url'
-  if (config[address] != null) throw new Error(`${address} cannot be used with api_type ${type}`)
+  if (config[address] != null) throw new Error(`${address} is not supported with api_type ${type}`)
   if (config['prompt_utils'] != null) throw new Error('prompt_utils is not supported')
   if (config['api_key'] != null)
-    throw new Error('api_key must not stand in a file; name its api_key_variable')
+    throw new Error(
+      'api_key is not supported in a file; set api_key_variable to the name of an environment variable',
+    )
 }
 
 function addressOf(config: Fields, type: ApiType, env: NodeJS.ProcessEnv): ProviderAddress {

@@ -1,7 +1,10 @@
-/** No event of a chat is larger; one that is would be kept until it ends. */
+/** Limit of one event in characters; larger than any event of a chat. */
 const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
 
-/** The data of each event of a stream of Server-Sent Events; comments and other fields are left out. @throws Error for an event without end */
+/**
+ * The data of each Server-Sent Event, without comments and other fields.
+ * @throws Error for an event over the limit
+ */
 export async function* sseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
@@ -9,7 +12,8 @@ export async function* sseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<
   for await (const bytes of body) {
     const lines = (rest + decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop()!
-    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('The provider sent an event that is too large')
+    if (rest.length > MAX_EVENT_CHARACTERS)
+      throw new Error(`An event of the provider must have at most ${MAX_EVENT_CHARACTERS} characters`)
     for (const line of lines) {
       if (line.startsWith('data:')) data.push(line.slice(line.startsWith('data: ') ? 6 : 5))
       if (line !== '' || data.length === 0) continue

@@ -1,8 +1,8 @@
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 
 /**
- * The named values of a request: a JSON object as body or as part `data` (bytes, text or decoded), and any other parts
- * (form fields, gRPC inputs) by their names. `parameters` is what the server adds for language models.
+ * The named values of a request: a JSON object as body or as part `data` (bytes, text or decoded), and any
+ * other parts (form fields, gRPC inputs) by name. The server adds `parameters` for language models.
  * @throws PredictionException 400
  */
 export function readFields(request: HandlerRequest): Record<string, unknown> {
@@ -22,7 +22,7 @@ function parsed(main: unknown): object | undefined {
   throw new PredictionException('The body must be a JSON object', 400)
 }
 
-/** In a chat by the server's default template (docs/openai.md): what the user said last. */
+/** The user's last message, in a chat rendered by the server's default template (docs/openai.md). */
 function lastSaid(text: string): string {
   return /(?:^|\n)User: ([^\n]*)\nAssistant:$/.exec(text)?.[1] ?? text
 }
@@ -31,6 +31,6 @@ function json(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    throw new PredictionException('The body is not JSON', 400)
+    throw new PredictionException('The body must be valid JSON', 400)
   }
 }

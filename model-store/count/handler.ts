@@ -12,8 +12,8 @@ import { Runs } from './runs.ts'
 import { StreamSink, WholeSink } from './sinks.ts'
 
 /**
- * Streams `n` items of `size` bytes, one every `delay` milliseconds, and says in another request how many it has
- * produced: made to watch cancellation and backpressure at work.
+ * Streams `n` items of `size` bytes, one every `delay` milliseconds or on request, and reports in another
+ * request how many it has produced. Made for tests of cancellation and backpressure.
  */
 export default class Count implements Handler {
   readonly #runs = new Runs()
@@ -28,15 +28,16 @@ export default class Count implements Handler {
       const wanted = readParameters(request)
       if (!('query' in wanted)) return this.#run(wanted, index, context)
       context.setResponseContentType(index, 'application/json')
+      if (wanted.query === 'next') this.#runs.want(wanted.id)
       return Promise.resolve(this.#runs.produced(wanted.id))
     } catch (error) {
       return Promise.resolve(error)
     }
   }
 
-  /** All in one function, because a thousand idle runs are a thousand of its frames. */
+  /** One function, because a thousand idle runs keep a thousand of its frames. */
   async #run(
-    { id, n, size, delay, stream, fail }: RunRequest,
+    { id, n, size, delay, gated, stream, fail }: RunRequest,
     index: number,
     context: Context,
   ): Promise<HandlerResponse> {
@@ -46,7 +47,8 @@ export default class Count implements Handler {
     context.setResponseContentType(index, 'text/plain; charset=utf-8')
     try {
       for (let k = 1; k <= n; k += 1) {
-        if (k > 1 && delay > 0) await Pause.for(delay, signal)
+        if (k > 1 && gated) await run.wanted(signal)
+        else if (k > 1 && delay > 0) await Pause.for(delay, signal)
         if (signal.aborted) break
         if (fail === k - 1) throw new PredictionException(`Failed after ${fail} items, as asked`, 500)
         const item = makeItem(k, size)
@@ -62,7 +64,7 @@ export default class Count implements Handler {
   }
 }
 
-/** A signal also aborts when an item could not be sent; then it is no AbortError. */
+/** The signal also aborts when an item could not be sent; its reason is then not an AbortError. */
 function whyAborted(signal: AbortSignal): 'cancelled' | 'failed' {
   return signal.reason instanceof Error && signal.reason.name === 'AbortError' ? 'cancelled' : 'failed'
 }

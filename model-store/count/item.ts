@@ -1,10 +1,10 @@
 const NEWLINE = 0x0a
 const SPACE = 0x20
 
-/** An item of the latest size without its number: runs make many of the same size. */
+/** The last item without its number; runs make many items of the same size. */
 let blank: Buffer = Buffer.alloc(0)
 
-/** Item k: its number, padded with spaces to `size` bytes, newline last. Longer than `size` if the number needs it. */
+/** Item k: its number, padded with spaces to `size` bytes, newline last. Longer if the number needs it. */
 export function makeItem(k: number, size: number): Buffer {
   const digits = String(k)
   const length = Math.max(size, digits.length + 1)

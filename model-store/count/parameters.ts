@@ -1,34 +1,36 @@
 import { PredictionException, type HandlerRequest } from 'torchserve-ts'
 import { readFields } from './fields.ts'
 
-/** Asks for a run. */
+/** Starts a run. */
 export interface RunRequest {
-  /** The name to ask for it by; absent: nobody will ask. */
+  /** Name for queries; absent: the run cannot be queried. */
   id: string | undefined
-  /** Items, default 10. */
+  /** Number of items, default 10. */
   n: number
-  /** Bytes of an item, default 0: just its number and a newline. */
+  /** Bytes of an item, default 0: its number and a newline. */
   size: number
   /** Milliseconds from one item to the next, default 100. */
   delay: number
-  /** Default true; false: all items as one answer at the end. */
+  /** Makes items after the first on a {@link RunQuery} `next` instead of after `delay`. Default false. */
+  gated: boolean
+  /** Default true; false: all items in one answer. */
   stream: boolean
-  /** Items after which the run fails; absent: it does not. */
+  /** Number of items after which the run fails; absent: never. */
   fail: number | undefined
 }
 
-/** Asks how far the run of that name is. */
-export interface ProducedQuery {
-  query: 'produced'
+/** Queries the progress of the named run; `next` first makes a gated run's next item. */
+export interface RunQuery {
+  query: 'produced' | 'next'
   id: string
 }
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['id', 'n', 'size', 'delay', 'stream', 'fail', 'query'] as const
+const NAMES = ['id', 'n', 'size', 'delay', 'gated', 'stream', 'fail', 'query'] as const
 type Name = (typeof NAMES)[number]
 const MAX_ITEMS = 1_000_000_000
-/** 64 MiB; the server's own limit on a response comes first unless it was raised. */
+/** 64 MiB; the server's default response limit is lower. */
 const MAX_SIZE = 64 * 1024 * 1024
 /** One day. */
 const MAX_DELAY = 86_400_000
@@ -36,11 +38,11 @@ const MAX_ID_LENGTH = 200
 const MAX_WHOLE_BYTES = 1024 * 1024
 
 /** @throws PredictionException 400 that names the parameter */
-export function readParameters(request: HandlerRequest): RunRequest | ProducedQuery {
+export function readParameters(request: HandlerRequest): RunRequest | RunQuery {
   const fields = readFields(request)
   const unknown = Object.keys(fields).find((name) => !(NAMES as readonly string[]).includes(name))
   if (unknown !== undefined) {
-    throw bad(`Unknown parameter ${unknown.slice(0, 40)}; known are ${NAMES.join(', ')}`)
+    throw bad(`Parameter ${unknown.slice(0, 40)} is not supported; use ${NAMES.join(', ')}`)
   }
   const id = identifier(fields['id'])
   return fields['query'] === undefined ? run(fields, id) : query(fields['query'], id)
@@ -50,28 +52,29 @@ function run(fields: Fields, id: string | undefined): RunRequest {
   const n = whole(fields, 'n', 10, MAX_ITEMS)
   const size = whole(fields, 'size', 0, MAX_SIZE)
   const delay = whole(fields, 'delay', 100, MAX_DELAY)
-  const stream = flag(fields['stream'] ?? true)
+  const gated = flag('gated', fields['gated'] ?? false)
+  const stream = flag('stream', fields['stream'] ?? true)
   if (!stream && n * Math.max(size, 11) > MAX_WHOLE_BYTES) {
-    throw bad(`Without stream all items together are at most ${MAX_WHOLE_BYTES} bytes`)
+    throw bad(`Without stream, all items together must have at most ${MAX_WHOLE_BYTES} bytes`)
   }
   const fail = fields['fail'] === undefined ? undefined : whole(fields, 'fail', 0, MAX_ITEMS)
-  return { id, n, size, delay, stream, fail }
+  return { id, n, size, delay, gated, stream, fail }
 }
 
-function query(asked: unknown, id: string | undefined): ProducedQuery {
-  if (asked !== 'produced') throw bad('query must be "produced"')
-  if (id === undefined) throw bad('query needs the id of a run')
-  return { query: 'produced', id }
+function query(asked: unknown, id: string | undefined): RunQuery {
+  if (asked !== 'produced' && asked !== 'next') throw bad('query must be "produced" or "next"')
+  if (id === undefined) throw bad('query requires the id of a run')
+  return { query: asked, id }
 }
 
 function identifier(value: unknown): string | undefined {
   if (value === undefined) return undefined
   const id = typeof value === 'number' ? String(value) : value
   if (typeof id === 'string' && id !== '' && id.length <= MAX_ID_LENGTH) return id
-  throw bad(`id must be a text of 1 to ${MAX_ID_LENGTH} characters`)
+  throw bad(`id must be a string of 1 to ${MAX_ID_LENGTH} characters`)
 }
 
-/** Forms and gRPC inputs carry numbers as text. */
+/** Forms and gRPC inputs contain numbers as text. */
 function whole(fields: Fields, name: Name, absent: number, max: number): number {
   const given = fields[name] ?? absent
   const value = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
@@ -79,10 +82,10 @@ function whole(fields: Fields, name: Name, absent: number, max: number): number 
   throw bad(`${name} must be a whole number from 0 to ${max}`)
 }
 
-function flag(value: unknown): boolean {
+function flag(name: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === 'false') return value === 'true'
-  throw bad('stream must be true or false')
+  throw bad(`${name} must be true or false`)
 }
 
 function bad(message: string): PredictionException {

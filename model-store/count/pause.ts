@@ -1,6 +1,6 @@
 /**
- * Waits, at most until the signal aborts. One object is timer, listener and promise at once, since a thousand
- * idle streams are a thousand of these.
+ * Waits for a time or until the signal aborts. One object is timer, listener and promise, because a thousand
+ * idle streams keep a thousand of them.
  */
 export class Pause {
   readonly #signal: AbortSignal

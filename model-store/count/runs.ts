@@ -1,4 +1,4 @@
-/** How one run is going. */
+/** Progress of one run. */
 export interface Produced {
   id: string
   state: 'unknown' | 'running' | 'finished' | 'cancelled' | 'failed'
@@ -13,22 +13,25 @@ export interface Produced {
   endedMsAgo?: number
 }
 
-/** Milliseconds since the epoch, with fractions and never going back. */
+/** Milliseconds since the epoch, with fractions, monotonic. */
 function now(): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** One run: what it has handed to the server so far. */
+/** One run, with what it has produced so far. */
 export class Run {
-  /** The name that its client gave it. */
+  /** Name from its client. */
   readonly id: string | undefined
   state: Exclude<Produced['state'], 'unknown'> = 'running'
   items = 0
   bytes = 0
   readonly startedAt = now()
   endedAt: number | undefined
-  /** On the clock of performance.now(), which is all that can be spared for an item. */
+  /** In performance.now() milliseconds, the cheapest clock. */
   #lastItem: number | undefined
+  /** Items that were asked for and not made yet. */
+  #wanted = 0
+  #wake: (() => void) | undefined
 
   constructor(id: string | undefined) {
     this.id = id
@@ -38,6 +41,23 @@ export class Run {
     this.items += 1
     this.bytes += bytes
     this.#lastItem = performance.now()
+  }
+
+  /** Asks for one item more. */
+  want(): void {
+    this.#wanted += 1
+    this.#wake?.()
+  }
+
+  /** Waits until an item is asked for, at most until the signal aborts. */
+  async wanted(signal: AbortSignal): Promise<void> {
+    if (this.#wanted === 0 && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    }
+    this.#wanted -= 1
   }
 
   /** Milliseconds since the epoch, with fractions. */
@@ -51,7 +71,7 @@ export class Run {
   }
 }
 
-/** The runs that a client gave a name: all that go on, and the last thousand that have ended. */
+/** The named runs: all that are active, and the last thousand that ended. */
 export class Runs {
   readonly #maxEnded: number
   readonly #running = new Map<string, Run>()
@@ -61,7 +81,7 @@ export class Runs {
     this.#maxEnded = maxEnded
   }
 
-  /** A second run of the same name takes the place of the first. */
+  /** Replaces an earlier run of the same name. */
   start(id: string | undefined): Run {
     const run = new Run(id)
     if (id !== undefined) this.#running.set(id, run)
@@ -78,6 +98,11 @@ export class Runs {
     if (this.#ended.size <= this.#maxEnded) return
     const [oldest] = this.#ended.keys()
     this.#ended.delete(oldest!)
+  }
+
+  /** Asks a gated run for one item more; no other run minds. */
+  want(id: string): void {
+    this.#running.get(id)?.want()
   }
 
   produced(id: string): Produced {

@@ -1,14 +1,14 @@
 import { sendIntermediatePredictResponse, type Context, type RequestIds } from 'torchserve-ts'
 
-/** Where the items of a run go. */
+/** Destination of a run's items. */
 export interface Sink {
-  /** The promise, if there is one, is kept when there is room for another item. */
+  /** A returned promise resolves when there is room for another item. */
   take(item: Buffer): Promise<void> | undefined
-  /** What is left to answer at the end. */
+  /** The rest of the answer, at the end. */
   last(): Buffer
 }
 
-/** Sends each item at once to its request of the batch; the others get nothing then. */
+/** Sends each item at once to its request of the batch; the others get nothing. */
 export class StreamSink implements Sink {
   readonly #index: number
   readonly #context: Context
@@ -31,7 +31,7 @@ export class StreamSink implements Sink {
   }
 }
 
-/** Keeps all items for one answer. */
+/** Collects all items for one answer. */
 export class WholeSink implements Sink {
   readonly #items: Buffer[] = []
 

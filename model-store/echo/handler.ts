@@ -1,8 +1,8 @@
 import type { Context, HandlerRequest, HandlerResponse } from 'torchserve-ts'
 
 /**
- * Returns its input: the part `data`, else `body`, else the first part. Bytes stay bytes; text and JSON keep their
- * content type.
+ * Returns its input: the part `data`, else `body`, else the first part. Bytes stay bytes; text and JSON keep
+ * their content type.
  */
 export function handle(requests: HandlerRequest[], context: Context): HandlerResponse[] {
   return requests.map((request, index) => answer(input(request), index, context))

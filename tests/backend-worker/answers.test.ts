@@ -317,14 +317,14 @@ describe('context', () => {
 
 describe('describe and explain', () => {
   test('describe answers with the metadata as JSON', async () => {
-    worker.send({ type: 'predict', action: 'describe', requests: [request(++id)] })
+    worker.send({ type: 'predict', requests: [request(++id, {}, { method: 'describe' })] })
     const { responses, items } = await worker.answer(id)
     expect(responses[0]!.contentType).toBe('application/json')
     expect(JSON.parse(items[0]!)).toEqual({ model: 'm', explain: false })
   })
 
   test('a request to be explained goes to handle when the handler has no explain', async () => {
-    const { items } = await answer('return [context.explain]', {}, { headers: { explain: 'True' } })
+    const { items } = await answer('return [context.explain]', {}, { method: 'explain' })
     expect(items).toEqual(['true'])
   })
 })

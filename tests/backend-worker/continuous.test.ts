@@ -57,7 +57,7 @@ function start(body: unknown, more?: RequestOptions): number {
 /** Lets the step go on that waits. */
 async function openGate(): Promise<void> {
   const id = ++last
-  worker.send({ type: 'predict', action: 'describe', requests: [request(id)] })
+  worker.send({ type: 'predict', requests: [request(id, {}, { method: 'describe' })] })
   await worker.answer(id)
 }
 
@@ -106,7 +106,7 @@ describe('a request in steps', () => {
   })
 
   test('is explained in one call of its own', async () => {
-    const id = start({ n: 3 }, { headers: { explain: 'True' } })
+    const id = start({ n: 3 }, { method: 'explain' })
     expect((await worker.answer(id)).items).toEqual(['because'])
   })
 })

@@ -9,6 +9,7 @@ import {
 } from '../../backend-worker/testing.ts'
 import { ServeError } from '../../common/errors.ts'
 import { inEnvelope } from '../../backend-worker/envelope.ts'
+import { loadedHandler } from '../../backend-worker/native.ts'
 
 type Rows = unknown[]
 
@@ -19,8 +20,9 @@ async function run(
   envelope: NonNullable<RunOptions['envelope']>,
   requests: readonly TestRequest[],
   handler = echo,
+  method?: 'explain',
 ): Promise<unknown[]> {
-  const { responses } = await runHandler(handler, requests, { envelope })
+  const { responses } = await runHandler(handler, requests, { envelope, method })
   return responses.map(({ body, error }) => error?.code ?? parsed(body.toString()))
 }
 
@@ -70,9 +72,9 @@ test('kserve: predictions, or explanations by the method for it', async () => {
     { predictions: ['a', 'b'] },
     { predictions: ['c'] },
   ])
-  const explained = { parts: { body: { instances: [1] } }, headers: { explain: 'True' } }
-  expect(await run('kserve', [explained], handler)).toEqual([{ explanations: ['why'] }])
-  expect(await run('kserve', [explained])).toEqual([{ explanations: [1] }])
+  const explained = { instances: [1] }
+  expect(await run('kserve', [explained], handler, 'explain')).toEqual([{ explanations: ['why'] }])
+  expect(await run('kserve', [explained], echo, 'explain')).toEqual([{ explanations: [1] }])
 })
 
 test('kservev2: tensors in their shape, flat outputs under the names of the inputs', async () => {
@@ -207,5 +209,5 @@ test('hooks keep their handler, and an unknown envelope is refused', async () =>
     }
   }
   expect(await run('body', ['x'], new Counting())).toEqual([11])
-  expect(() => inEnvelope(echo, 'toString')).toThrow(ServeError)
+  expect(() => inEnvelope(loadedHandler(echo), 'toString')).toThrow(ServeError)
 })

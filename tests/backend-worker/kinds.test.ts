@@ -180,11 +180,11 @@ test('initialize sees a context without requests, whose signal does not abort', 
 test('a handler without describe answers an empty object', async () => {
   const worker = await startWorker(`export const handle = () => ['']`)
   open.push(worker)
-  worker.send({ type: 'predict', action: 'describe', requests: [request(1)] })
+  worker.send({ type: 'predict', requests: [request(1, {}, { method: 'describe' })] })
   expect((await worker.answer(1)).items).toEqual(['{}'])
 })
 
-test('explain gets its own requests when the batch has both kinds, one call after the other', async () => {
+test('requests share a call only with those that want the same method, and a header of the client means nothing', async () => {
   const worker = await startWorker(`
     let running = 0
     const run = async (what, requests) => {
@@ -195,14 +195,22 @@ test('explain gets its own requests when the batch has both kinds, one call afte
     }
     export default { handle: (r) => run('handled ', r), explain: (r, c) => run('explained ' + c.explain + ' ', r) }`)
   open.push(worker)
+  const explain = { method: 'explain' } as const
   const headers = { explain: 'True' }
-  worker.predict(request(1, 1), request(2, 2, { headers }), request(3, 3), request(4, 4, { headers }))
-  const answers = await Promise.all([1, 2, 3, 4].map((id) => worker.answer(id)))
+  worker.predict(
+    request(1, 1),
+    request(2, 2, explain),
+    request(3, 3, { headers }),
+    request(4, 4, explain),
+    request(5, 5, { method: 'describe' }),
+  )
+  const answers = await Promise.all([1, 2, 3, 4, 5].map((id) => worker.answer(id)))
   expect(answers.map(({ items }) => items[0])).toEqual([
     'handled 1',
     'explained true 2',
     'handled 3',
     'explained true 4',
+    '{}',
   ])
 })
 

@@ -42,7 +42,7 @@ test('the cancel reaches it: the signal aborts and a loop of awaited sends stops
 })
 
 test('describe and answers of any shape finish without an answer', async () => {
-  worker.send({ type: 'predict', action: 'describe', requests: [request(5)] })
+  worker.send({ type: 'predict', requests: [request(5, {}, { method: 'describe' })] })
   expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [5] })
   worker.predict(run(6, 'return undefined'))
   expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [6] })

@@ -100,7 +100,7 @@ test('an aborted run is a cancelled one', async () => {
 
 test('describe, ranks and what is no handler', async () => {
   const handler = { handle: () => ['x'], describe: () => ({ a: 1 }) }
-  const described = await runHandler(handler, [null], { action: 'describe' })
+  const described = await runHandler(handler, [null], { method: 'describe' })
   expect(JSON.parse(described.responses[0]!.body.toString())).toEqual({ a: 1 })
   const silent = await runHandler(Countdown, [null], { rank: 1, worldSize: 2 })
   expect(silent.responses[0]).toMatchObject({ status: undefined, items: [], error: undefined })

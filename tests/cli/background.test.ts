@@ -61,13 +61,13 @@ test('a bad configuration is one line and status 1', async () => {
   writeFileSync(join(cli.folder, 'config.properties'), 'job_queue_size=x')
   const { status, out, err } = await cli.start()
   expect([status, out]).toEqual([1, ''])
-  expect(err).toMatch(/^torchserve-ts: config.properties:1: job_queue_size=x: expected a whole number.*\n$/)
+  expect(err).toMatch(/^torchserve-ts: config.properties:1: job_queue_size must be a whole number.*\n$/)
 })
 
 test('of a server that dies while it starts, its last words are shown', async () => {
   const { status, err } = await new Cli().start({ TRY: 'die' })
   expect(status).toBe(1)
-  expect(err).toBe('torchserve-ts: the server ended while it started (status 3):\nlast words\n')
+  expect(err).toBe('torchserve-ts: the server ended during its start (status 3):\nlast words\n')
 })
 
 test('Ctrl-C calls a start off and leaves no process', async () => {
@@ -78,7 +78,7 @@ test('Ctrl-C calls a start off and leaves no process', async () => {
   const pid = cli.pid!
   child.kill('SIGINT')
   const { status, err } = await end
-  expect([status, err]).toEqual([1, 'torchserve-ts: interrupted: the start was called off\n'])
+  expect([status, err]).toEqual([1, 'torchserve-ts: the start was interrupted\n'])
   expect(isServerProcess(pid)).toBe(false)
   expect(readdirSync(join(cli.folder, 'tmp'))).not.toContain('.model_server.pid')
 })
@@ -101,7 +101,7 @@ test('a second signal ends a server that takes its time', async () => {
   const end = finished(child)
   await wrote(child, 'Model server started.')
   child.kill('SIGINT')
-  await wrote(child, 'running requests may finish')
+  await wrote(child, 'Stopping after running requests finish')
   child.kill('SIGINT')
   const { status, out } = await end
   expect(status).toBe(130)
@@ -125,7 +125,9 @@ test('a defect ends the server with status 1 and a stack in the log', async () =
   const cli = new Cli()
   const { status, out } = await cli.start({ TRY: 'crash later' }, '--foreground')
   expect(status).toBe(1)
-  expect(out).toMatch(/\[FATAL\] main torchserve - A defect of the server ends it\nError: a defect\n {4}at /)
+  expect(out).toMatch(
+    /\[FATAL\] main torchserve - The server ends because of an internal error\nError: a defect\n {4}at /,
+  )
   expect(out).toContain('killed')
   expect(existsSync(cli.pidFile)).toBe(false)
 })

@@ -52,7 +52,7 @@ test('--check-config prints each setting with its origin, and checks the models'
   )
   expect(err.join('\n')).toContain('Warning: config.properties:4: vmargs has no effect here')
   expect(err.join('\n')).toContain(
-    'Warning: model-config of good: batchSize: an integer is expected, found "many"',
+    'Warning: model-config of good: batchSize must be an integer, found "many"',
   )
   expect(status).toBe(0)
   // It starts nothing and leaves nothing.
@@ -73,7 +73,7 @@ test.each<[string, Record<string, string>, string[], string]>([
     'a bad value',
     { 'config.properties': 'job_queue_size=many' },
     [],
-    'config.properties:1: job_queue_size=many',
+    'config.properties:1: job_queue_size must be a whole number',
   ],
   [
     'a variable that is not set',
@@ -83,7 +83,7 @@ test.each<[string, Record<string, string>, string[], string]>([
   ],
   ['a store that is not there', {}, ['--model-store', 'nowhere'], '--model-store directory not found'],
   ['a model that is not there', {}, ['--models', 'gone.mar'], 'gone.mar: Model not found at: gone.mar'],
-  ['a broken archive', { 'store/x.mar': 'junk' }, ['--models', 'all'], 'x.mar: The archive is neither a zip'],
+  ['a broken archive', { 'store/x.mar': 'junk' }, ['--models', 'all'], 'x.mar: The archive must be a zip'],
   [
     'a model config that cannot be read',
     { 'store/x/handler.mjs': HANDLER, 'store/x/model-config.yaml': 'minWorkers: [' },

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { afterEach } from '@jest/globals'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
 import { tempDir } from '../support/temp.ts'
+import { spawn } from '../support/tools.ts'
 
 const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 const ENTRY = join(import.meta.dirname, 'entry.ts')

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { BUILD } from './places.ts'
+import { execa } from '../support/tools.ts'
 
 const CLIENTS = ['tritonclient[http,grpc]==2.73.0', 'kserve==0.21.0', 'httpx==0.28.1', 'httpx-sse==0.4.3']
 const OPENAI_PYTHON = 'openai==3.54.0'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { MLSERVER_FOLDER, NODE_FOLDER, PYTHON } from './install.ts'
 import { PROGRAMS } from './places.ts'
+import { execa } from '../support/tools.ts'
 
 const LIMIT_MS = 240_000
 

@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { isExplain } from '../../backend-worker/explain.ts'
 import { joinHeaders, splitHeaders } from '../../common/header-lines.ts'
 
 const name = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/).filter((text) => text !== '__proto__')
@@ -19,11 +18,4 @@ test('a line feed in a value, as a decoded path may have, makes no header of its
     url_path: 'a explain True ',
     b: 'c',
   })
-})
-
-test('only the header itself asks for an explanation, not a text that looks like it', () => {
-  expect(isExplain(joinHeaders({ host: 'x', explain: 'True' }))).toBe(true)
-  expect(isExplain(joinHeaders({ explain: 'False' }))).toBe(false)
-  expect(isExplain(joinHeaders({ x: 'explain', True: 'y' }))).toBe(false)
-  expect(isExplain(joinHeaders({ 'not-explain': 'True' }))).toBe(false)
 })

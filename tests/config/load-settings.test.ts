@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { checkStores, loadSettings } from '../../frontend/config/load-settings.ts'
+import { checkStores, loadSettings, type ConfigFlags } from '../../frontend/config/load-settings.ts'
 import { tempDir } from '../support/temp.ts'
 
 const home = process.cwd()
@@ -26,6 +26,24 @@ test('TS_CONFIG_FILE comes before --ts-config, before ./config.properties, befor
   expect(await queueSize()).toBe(3)
   expect(await queueSize(byFlag)).toBe(2)
   expect(await queueSize(byFlag, { TS_CONFIG_FILE: byVariable })).toBe(1)
+})
+
+test('the newest snapshot comes before ./config.properties and after a named file; --ncs reads none', async () => {
+  const logs = tempDir()
+  mkdirSync(join(logs, 'config'))
+  const snapshot = (name: string, size: number): void =>
+    writeFileSync(join(logs, 'config', name), `job_queue_size=${size}`)
+  snapshot('20260101000000001-startup.cfg', 11)
+  snapshot('20260101000000003-shutdown.cfg', 13)
+  snapshot('20260101000000002-snapshot.cfg', 12)
+  writeFileSync('config.properties', 'job_queue_size=3')
+  const env = { LOG_LOCATION: logs }
+  const size = async (flags: ConfigFlags, more = {}): Promise<number> =>
+    (await loadSettings(flags, { ...env, ...more })).settings.jobQueueSize
+  expect(await size({})).toBe(13)
+  expect(await size({ configSnapshots: false })).toBe(3)
+  expect(await size({ tsConfig: byFlag })).toBe(2)
+  expect(await size({}, { TS_CONFIG_FILE: byVariable })).toBe(1)
 })
 
 test('a file that was named must be there', async () => {
@@ -91,11 +109,11 @@ test('a log4j2 file ends as a warning', async () => {
 })
 
 test.each([
-  ['level: loud', 'log_level=loud: expected one of debug, info, warn, error'],
-  ['colour: red', 'colour: unknown field'],
-  ['__proto__: red', '__proto__: unknown field'],
-  ['level: 3', 'level: expected text'],
-  ['- a', 'expected the fields level, location, metricsLocation, format, files'],
+  ['level: loud', 'log_level must be one of debug, info, warn, error, found loud'],
+  ['colour: red', 'colour is not supported'],
+  ['__proto__: red', '__proto__ is not supported'],
+  ['level: 3', 'level must be a string'],
+  ['- a', 'the file must be a map with the fields level, location, metricsLocation, format, files'],
   ['a: [', 'bad.yaml (from --log-config): '],
 ])('a log config that says %j is one clear line', async (text, message) => {
   writeFileSync('bad.yaml', text)

@@ -96,7 +96,7 @@ test('what it says in vain is a warning, from variables too', async () => {
     [
       'htp_port',
       'kafka_enabled',
-      'another metrics_endpoint than /metrics',
+      'a metrics_endpoint other than /metrics',
       'cors_settings.allow_origins after the first',
     ]
       .map(of)

@@ -126,31 +126,28 @@ describe('values', () => {
   })
 })
 
-describe('a mistake is one line that names place, key, value and what is expected', () => {
+describe('a mistake is one line that names place, key, value and what it must be', () => {
   test.each([
-    ['job_queue_size=many', 'job_queue_size=many: expected a whole number from 1 to 2147483647'],
-    ['job_queue_size=0', 'job_queue_size=0: expected a whole number from 1 to 2147483647'],
-    ['job_queue_size=1.5', 'job_queue_size=1.5: expected a whole number from 1 to 2147483647'],
-    ['grpc_inference_port=65536', 'grpc_inference_port=65536: expected a whole number from 0 to 65535'],
-    ['default_response_timeout=0', 'default_response_timeout=0: expected a number of seconds'],
-    ['default_queue_timeout=9999999', 'default_queue_timeout=9999999: expected a number of seconds'],
-    ['enable_model_api=yes', 'enable_model_api=yes: expected true or false'],
-    ['log_files=mylog', 'log_files=mylog: expected none, or some of access_log, ts_log'],
-    ['metrics_mode=csv', 'metrics_mode=csv: expected one of log, prometheus, legacy'],
-    [
-      'inference_address=8080',
-      'inference_address=8080: expected http://host:port, https://host:port or unix:/path',
-    ],
-    ['grpc_inference_address=a b', 'grpc_inference_address=a b: expected a host name or an IP address'],
-    ['allowed_urls=http://(', 'allowed_urls=http://(: expected regular expressions'],
-    ['blacklist_env_vars=a)|(b', 'blacklist_env_vars=a)|(b: expected a regular expression'],
-    ['load_models=a=', 'load_models=a=: expected all, or a list of [name=]location'],
-    ['models={"a":', 'models={"a":: expected JSON of the form'],
+    ['job_queue_size=many', 'job_queue_size must be a whole number from 1 to 2147483647, found many'],
+    ['job_queue_size=0', 'job_queue_size must be a whole number from 1 to 2147483647'],
+    ['job_queue_size=1.5', 'job_queue_size must be a whole number from 1 to 2147483647'],
+    ['grpc_inference_port=65536', 'grpc_inference_port must be a whole number from 0 to 65535'],
+    ['default_response_timeout=0', 'default_response_timeout must be a number of seconds'],
+    ['default_queue_timeout=9999999', 'default_queue_timeout must be a number of seconds'],
+    ['enable_model_api=yes', 'enable_model_api must be true or false, found yes'],
+    ['log_files=mylog', 'log_files must be none, or a comma-separated list of access_log, ts_log'],
+    ['metrics_mode=csv', 'metrics_mode must be one of log, prometheus, legacy'],
+    ['inference_address=8080', 'inference_address must be http://host:port, https://host:port or unix:/path'],
+    ['grpc_inference_address=a b', 'grpc_inference_address must be a host name or an IP address'],
+    ['allowed_urls=http://(', 'allowed_urls must be a comma-separated list of regular expressions'],
+    ['blacklist_env_vars=a)|(b', 'blacklist_env_vars must be a regular expression'],
+    ['load_models=a=', 'load_models must be all, or a comma-separated list of [name=]location'],
+    ['models={"a":', 'models must be JSON of the form'],
     ['models={"a":{"1":{"batchSize":"2"}}}', '(see a/1/batchSize)'],
-    ['models={"a":{"1":{"minWorkers":2,"maxWorkers":1}}}', '(a/1: minWorkers is more than maxWorkers)'],
-    ['cors_allowed_origin=a\\nb', 'cors_allowed_origin=a\\nb: expected a value that fits'],
-    ['metrics_address=http://127.0.0.1:8080', 'metrics_address is also inference_address'],
-    ['enable_grpc_ssl=maybe', 'enable_grpc_ssl=maybe: expected true or false'],
+    ['models={"a":{"1":{"minWorkers":2,"maxWorkers":1}}}', '(a/1: minWorkers must be at most maxWorkers)'],
+    ['cors_allowed_origin=a\\nb', 'cors_allowed_origin must be a valid value of an HTTP header'],
+    ['metrics_address=http://127.0.0.1:8080', 'metrics_address must differ from inference_address'],
+    ['enable_grpc_ssl=maybe', 'enable_grpc_ssl must be true or false'],
     ['job_queue_sise=5', 'unknown key job_queue_sise: did you mean job_queue_size?'],
     ['JOB_QUEUE_SIZE=5', 'unknown key JOB_QUEUE_SIZE: did you mean job_queue_size?'],
     ['model=x', 'unknown key model: did you mean models?'],
@@ -165,10 +162,10 @@ describe('a mistake is one line that names place, key, value and what is expecte
 
   test('of a flag or a variable, its name is given', () => {
     const flags = [{ name: 'load_models', text: '=', origin: '--models' }]
-    expect(configError(() => settingsOf({ flags }))).toMatch(/^--models: load_models==: /)
+    expect(configError(() => settingsOf({ flags }))).toMatch(/^--models: load_models must be .*, found =$/)
     const env = { TS_JOB_QUEUE_SIZE: 'x' }
     expect(configError(() => settingsOf({ file: 'enable_envvars_config=true', env }))).toMatch(
-      /^environment variable TS_JOB_QUEUE_SIZE: job_queue_size=x: /,
+      /^environment variable TS_JOB_QUEUE_SIZE: job_queue_size must be .*, found x$/,
     )
   })
 

@@ -14,6 +14,8 @@ export interface AskOptions {
   leaveAfterMs?: number
   /** Read nothing more once the answer has begun, until this aborts; then leave. */
   stallUntil?: AbortSignal
+  /** Called with the number of items so far when one has come. */
+  onItem?: (count: number) => void
 }
 
 export interface Asked {

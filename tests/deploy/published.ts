@@ -5,9 +5,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { manifests, schemasOf } from './resources.ts'
 import { problems } from './schema.ts'
+import { execa } from '../support/tools.ts'
 
 const MODULE = 'github.com/kserve/kserve@v0.15.2'
 const LIMIT_MS = 300_000

@@ -6,6 +6,8 @@ import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 const MB = 1024 * 1024
+/** Much more than the sockets take. */
+const WINDOW = 32 * MB
 const STREAM = { n: 3200, size: 64 * 1024, delay: 0 } // 200 MB
 
 let server: Server
@@ -24,16 +26,12 @@ beforeAll(async () => {
 })
 
 /** The run makes no more: two looks with other work between them agree. */
-async function standsStill(id: string): Promise<Produced> {
+async function standsStill(id: string, of = server): Promise<Produced> {
   let last = -1
-  return server.until(
+  return of.until(
     async () => {
-      await rawRequest(
-        server.ports.inference,
-        '/predictions/count',
-        countBody({ id: 'tick', n: 20, delay: 10 }),
-      )
-      return produced(server, id)
+      await rawRequest(of.ports.inference, '/predictions/count', countBody({ id: 'tick', n: 20, delay: 10 }))
+      return produced(of, id)
     },
     ({ items }) => {
       const still = items === last
@@ -94,6 +92,21 @@ describe('a reader that stops in a stream of 200 MB', () => {
     stream.cancel()
     expect((await ended(server, 'grpc-stalled')).state).toBe('cancelled')
     client.close()
+  })
+
+  test('may have a window under way, beside what the sockets take', async () => {
+    const wide = await startServer({ models: [COUNT], config: { stream_window_size: WINDOW } })
+    await wide.ready('count')
+    const run = countBody({ id: 'wide', ...STREAM })
+    const request = new RawRequest(wide.ports.inference, '/predictions/count', run)
+    await request.gotChunks(1)
+    request.socket.pause()
+    const { state, bytes } = await standsStill('wide', wide)
+    expect(state).toBe('running')
+    expect(bytes).toBeGreaterThanOrEqual(WINDOW)
+    expect(bytes).toBeLessThan(WINDOW + 16 * MB)
+    request.destroy()
+    await wide.stop()
   })
 
   test('that half-closes while it does not read is noticed too', async () => {

@@ -3,12 +3,8 @@ import { Gate } from '../support/gate.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { inOneTry } from '../support/tries.ts'
 
-const BATCH_MS = 200
 const MAX_BATCH_DELAY = 200
-/** What two busy cores may add. */
-const SLACK_MS = 200
 
 let server: Server
 
@@ -17,18 +13,14 @@ beforeAll(async () => {
   const two = { minWorkers: 2, maxWorkers: 2 }
   server = await startServer({
     models: [
-      modelFolder('batches', 'batches', {
-        ...two,
-        batchSize: 8,
-        maxBatchDelay: MAX_BATCH_DELAY,
-        handler: { batchMs: BATCH_MS },
-      }),
+      modelFolder('batches', 'batches', { ...one, batchSize: 8, maxBatchDelay: MAX_BATCH_DELAY }),
+      modelFolder('full', 'batches', { ...two, batchSize: 8, maxBatchDelay: 600_000 }),
       modelFolder('impatient', 'batches', { ...one, clientTimeoutInMills: 300, cancelGraceMs: 60_000 }),
       modelFolder('narrow', 'batches', { ...one, jobQueueSize: 2 }),
       modelFolder('tickets', 'batches', { ...two, batchSize: 4, maxBatchDelay: 60_000, useJobTicket: true }),
     ],
   })
-  await Promise.all(['batches', 'impatient', 'narrow', 'tickets'].map((model) => server.ready(model)))
+  await Promise.all(['batches', 'full', 'impatient', 'narrow', 'tickets'].map((model) => server.ready(model)))
 })
 
 function predict(model: string, body: Record<string, unknown> = {}): Promise<RawResponse> {
@@ -71,52 +63,40 @@ function running(model: string, count: number): Promise<unknown> {
   )
 }
 
+/** Waits until so many requests of a model wait. */
+function waiting(model: string, count: number): Promise<unknown> {
+  return server.until(
+    () => server.describe(model),
+    ([version]) => version!.jobQueueStatus.pendingRequests === count,
+  )
+}
+
 describe('batching', () => {
-  test('32 clients, batches of 8, 2 workers: both work, batches fill, nobody waits longer than maxBatchDelay and one batch', () =>
-    inOneTry(async () => {
-      const client = async (): Promise<Told[]> => {
-        const told: Told[] = []
-        for (let i = 0; i < 6; i += 1) told.push(await timed())
-        return told
-      }
-      const all = (await Promise.all(Array.from({ length: 32 }, client))).flat()
-      expect(all).toHaveLength(32 * 6)
-      const batches = new Map(all.map((told) => [`${told.pid}/${told.batch}`, told]))
-      const sizes = [...batches.values()].map(({ size }) => size)
-      expect(Math.max(...sizes)).toBeLessThanOrEqual(8)
-      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(all.length)
-      const byWorker = Object.values(groupByPid(all)).map(({ length }) => length)
-      expect(byWorker).toHaveLength(2)
-      const mean = all.length / batches.size
-      const longest = Math.max(...all.map(({ waited }) => waited))
-      const held =
-        Math.max(...sizes) === 8 &&
-        mean > 4 &&
-        Math.min(...byWorker) > all.length / 4 &&
-        longest < MAX_BATCH_DELAY + BATCH_MS + SLACK_MS
-      return held ? undefined : { sizes, byWorker, mean, longest }
-    }))
+  test('full batches begin without a delay, on every free worker; while all work, the next ones fill', async () => {
+    const gate = new Gate()
+    const first = Array.from({ length: 16 }, () => predict('full', { until: gate.path }))
+    await running('full', 16)
+    const next = Array.from({ length: 16 }, () => predict('full'))
+    await waiting('full', 16)
+    gate.open()
+    const told = (await Promise.all([...first, ...next])).map(({ body }) => JSON.parse(body) as Told)
+    expect(told.map(({ size }) => size)).toEqual(Array(32).fill(8))
+    expect(new Set(told.map(({ pid, batch }) => `${pid}/${batch}`)).size).toBe(4)
+    expect(Object.keys(groupByPid(told.slice(0, 16)))).toHaveLength(2)
+  })
 
-  test('a batch that does not fill begins after maxBatchDelay', () =>
-    inOneTry(async () => {
-      const [a, b] = await Promise.all([timed(), timed()])
-      expect(Math.max(a.waited, b.waited)).toBeGreaterThan(MAX_BATCH_DELAY - 50)
-      if (a.size === 1) return a // the other one came when its time was over
-      expect([a.size, a.batch, a.pid]).toEqual([2, b.batch, b.pid])
-    }))
+  test('a batch that does not fill begins after maxBatchDelay', async () => {
+    const { size, waited } = await timed()
+    expect(size).toBe(1)
+    expect(waited).toBeGreaterThan(MAX_BATCH_DELAY - 50)
+  })
 
-  test('a request that fails does not fail its batch', () =>
-    inOneTry(async () => {
-      const answers = await Promise.all([
-        predict('batches'),
-        predict('batches', { fail: true }),
-        predict('batches'),
-      ])
-      expect(answers.map(({ status }) => status)).toEqual([200, 503, 200])
-      expect(JSON.parse(answers[1].body)).toMatchObject({ message: 'Prediction failed' })
-      const { size } = JSON.parse(answers[0].body) as Told
-      return size === 3 ? undefined : size
-    }))
+  test('a request that fails does not fail its batch', async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, k) => predict('full', { fail: k === 3 })))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 503, 200, 200, 200, 200])
+    expect(JSON.parse(answers[3]!.body)).toMatchObject({ message: 'Prediction failed' })
+    expect((JSON.parse(answers[0]!.body) as Told).size).toBe(8)
+  })
 
   test('a request that waits longer than clientTimeoutInMills gets an answer, and never runs', async () => {
     const gate = new Gate()
@@ -140,11 +120,8 @@ describe('batching', () => {
     const gate = new Gate()
     const blocker = predict('narrow', { until: gate.path })
     await running('narrow', 1)
-    const waiting = [predict('narrow'), predict('narrow')]
-    await server.until(
-      () => server.describe('narrow'),
-      ([version]) => version!.jobQueueStatus.pendingRequests === 2,
-    )
+    const queued = [predict('narrow'), predict('narrow')]
+    await waiting('narrow', 2)
     expect((await server.describe('narrow'))[0]!.jobQueueStatus.remainingCapacity).toBe(0)
     const refused = await predict('narrow')
     expect(refused.status).toBe(503)
@@ -153,7 +130,7 @@ describe('batching', () => {
       message: expect.stringContaining('Model "narrow" has no worker to serve inference request.'),
     })
     gate.open()
-    for (const answer of [blocker, ...waiting]) expect((await answer).status).toBe(200)
+    for (const answer of [blocker, ...queued]) expect((await answer).status).toBe(200)
   })
 })
 

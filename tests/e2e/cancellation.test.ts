@@ -1,11 +1,12 @@
-import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { COUNT, countBody, countInput, now, produced } from '../support/count.ts'
-import { inferenceClient, readAll } from '../support/grpc-clients.ts'
+import { COUNT, countBody, countInput, produced } from '../support/count.ts'
+import { call, inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
-import { stopsInTime as inTime } from '../support/stops-in-time.ts'
+import { allStopAtOnce, stopsAtOnce, type Look } from '../support/stops-at-once.ts'
+import { spawn } from '../support/tools.ts'
 
 let server: Server
 
@@ -17,112 +18,101 @@ beforeAll(async () => {
   await Promise.all([server.ready('count'), server.ready('single')])
 })
 
-const stopsInTime = (leave: (id: string, patience: number) => Promise<number>): Promise<void> =>
-  inTime(server, (id) => produced(server, id), leave)
-
-/** It left before it had seen anything, which is no try. */
-const TOO_SOON = -Infinity
+const look: Look = (id) => produced(server, id)
+const stops = (leave: (id: string) => Promise<void>): Promise<void> => stopsAtOnce(look, leave)
 
 const STREAM = { n: 10_000, delay: 10 }
+/** Long enough that its run has begun on any machine. */
+const DEADLINE_MS = 3_000
 
-describe('the handler stops within 100 ms when', () => {
+function begin(id: string, run: object = {}): RawRequest {
+  return new RawRequest(server.ports.inference, '/predictions/count', countBody({ id, ...STREAM, ...run }))
+}
+
+describe('the handler stops at once when', () => {
   test('an HTTP client cuts its connection in mid-stream', () =>
-    stopsInTime(async (id) => {
-      const request = new RawRequest(
-        server.ports.inference,
-        '/predictions/count',
-        countBody({ id, ...STREAM }),
-      )
+    stops(async (id) => {
+      const request = begin(id)
       await request.gotChunks(3)
       request.destroy()
-      return now()
     }))
 
-  test('curl --max-time ends', () =>
-    stopsInTime(async (id, patience) => {
-      const lines = await curl(String(0.5 * patience), JSON.stringify({ id, ...STREAM }))
-      return /^1\n2\n3\n/.test(lines) ? now() : TOO_SOON
+  test('curl is ended', () =>
+    stops(async (id) => {
+      const url = `http://127.0.0.1:${server.ports.inference}/predictions/count`
+      const data = JSON.stringify({ id, ...STREAM })
+      const curl = spawn('curl', ['-sN', '-H', 'content-type: application/json', '-d', data, url])
+      let lines = ''
+      for await (const piece of curl.stdout) if ((lines += String(piece)).startsWith('1\n2\n3\n')) break
+      curl.kill()
+      if (curl.exitCode === null && curl.signalCode === null) await once(curl, 'exit')
     }))
 
   test('a unary client leaves', () =>
-    stopsInTime(async (id) => {
-      const run = { id, ...STREAM, stream: false }
-      const request = new RawRequest(server.ports.inference, '/predictions/count', countBody(run))
+    stops(async (id) => {
+      const request = begin(id, { stream: false })
       await someItems(id)
       request.destroy()
-      return now()
     }))
 
   test('a client half-closes', () =>
-    stopsInTime(async (id) => {
-      const request = new RawRequest(
-        server.ports.inference,
-        '/predictions/count',
-        countBody({ id, ...STREAM }),
-      )
+    stops(async (id) => {
+      const request = begin(id)
       await request.gotChunks(2)
-      request.socket.end()
-      return now()
+      await new Promise<void>((resolve) => request.socket.end(resolve))
     }))
 
   test('a gRPC call is cancelled', () =>
-    stopsInTime(async (id) => {
-      const client = inferenceClient(server.ports.grpcInference)
-      const stream = client.StreamPredictions(countInput({ id, ...STREAM }))
-      const result = readAll(stream)
-      await new Promise<void>((resolve) => stream.once('data', () => resolve()))
-      const left = now()
-      stream.cancel()
-      expect((await result).error?.code).toBe(1)
-      client.close()
-      return left
-    }))
+    withClient((client) =>
+      stops(async (id) => {
+        const stream = client.StreamPredictions(countInput({ id, ...STREAM }))
+        const result = readAll(stream)
+        await new Promise<void>((resolve) => stream.once('data', () => resolve()))
+        stream.cancel()
+        expect((await result).error?.code).toBe(1)
+        await call(client, client.Ping, {})
+      }),
+    ))
 
   test('a gRPC deadline passes', () =>
-    stopsInTime(async (id, patience) => {
-      const client = inferenceClient(server.ports.grpcInference)
-      const deadline = Date.now() + 1000 * patience
-      const { error, messages } = await readAll(
-        client.StreamPredictions(countInput({ id, ...STREAM }), { deadline }),
-      )
-      expect(error?.code).toBe(4)
-      client.close()
-      return messages.length > 2 ? deadline : TOO_SOON
-    }))
+    withClient((client) =>
+      allStopAtOnce(look, async (ids) => {
+        const deadline = Date.now() + DEADLINE_MS
+        const runs = ids.map((id) =>
+          readAll(client.StreamPredictions(countInput({ id, ...STREAM }), { deadline })),
+        )
+        for (const { error, messages } of await Promise.all(runs))
+          expect([error?.code, messages.length > 2]).toEqual([4, true])
+        await call(client, client.Ping, {})
+      }),
+    ))
 
   test('a gRPC unary call is cancelled', () =>
-    stopsInTime(async (id) => {
-      const client = inferenceClient(server.ports.grpcInference)
-      const code = new Promise<number | undefined>((resolve) => {
-        const unary = client.Predictions(countInput({ id, ...STREAM, stream: false }), (error) => {
-          resolve(error?.code)
+    withClient((client) =>
+      stops(async (id) => {
+        let unary: { cancel(): void } | undefined
+        const code = new Promise<number | undefined>((resolve) => {
+          const input = countInput({ id, ...STREAM, stream: false })
+          unary = client.Predictions(input, (error) => resolve(error?.code))
         })
-        void someItems(id).then(() => {
-          unary.cancel()
-        })
-      })
-      expect(await code).toBe(1)
-      const left = now()
-      client.close()
-      return left
-    }))
+        await someItems(id)
+        unary!.cancel()
+        expect(await code).toBe(1)
+        await call(client, client.Ping, {})
+      }),
+    ))
 })
+
+async function withClient(use: (client: ReturnType<typeof inferenceClient>) => Promise<void>): Promise<void> {
+  const client = inferenceClient(server.ports.grpcInference)
+  await use(client).finally(() => client.close())
+}
 
 function someItems(id: string): Promise<unknown> {
   return server.until(
     () => produced(server, id),
     ({ items }) => items > 2,
   )
-}
-
-function curl(maxTime: string, body: string): Promise<string> {
-  const url = `http://127.0.0.1:${server.ports.inference}/predictions/count`
-  const args = ['-sN', '--max-time', maxTime, '-H', 'content-type: application/json', '-d', body, url]
-  return new Promise((resolve) => {
-    execFile('curl', args, (_error, stdout) => {
-      resolve(stdout)
-    })
-  })
 }
 
 describe('a queued request whose client leaves', () => {

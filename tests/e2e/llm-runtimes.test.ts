@@ -202,12 +202,12 @@ describe('a GGUF of the local runtime', () => {
     const response = await post('/v2/models/near/infer_stream', { inputs: long })
     expect([response.status, await response.json()]).toEqual([
       422,
-      { error: expect.stringContaining('does not fit the context of 512 tokens') },
+      { error: expect.stringContaining('must fit into the context of 512 tokens') },
     ])
   })
 
   test('says in its log what it does not follow', () => {
-    expect(server.output.join('\n')).toContain('instead of transformers node-llama-cpp computes')
+    expect(server.output.join('\n')).toContain('backend transformers is replaced by node-llama-cpp')
   })
 })
 

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { defaultChatPrompt } from '../../common/openai/default-chat.ts'
 import { withMetadata } from '../support/gguf.ts'
+import { retried } from '../support/retries.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-import { inOneTry } from '../support/tries.ts'
 
 const TINY = join(REPOSITORY, 'model-store', 'tiny-llama')
 const KEY = 'sk-a-secret-of-the-server'
@@ -130,7 +130,7 @@ describe('a GGUF model', () => {
     )
 
   test('has as many requests at once as sequences, and is free again when their clients leave', async () => {
-    await inOneTry(async () => {
+    await retried(async () => {
       const streams = await fourStreams()
       const { inFlight } = await server.worker('tiny-llama')
       for (const { client } of streams) client.abort()
@@ -143,7 +143,7 @@ describe('a GGUF model', () => {
   })
 
   test('is free for others as soon as a client leaves, while streams beside it go on', () =>
-    inOneTry(async () => {
+    retried(async () => {
       const streams = await fourStreams()
       const ended: number[] = []
       for (const place of [2, 3]) void drain(streams[place]!.reader).finally(() => ended.push(place))
@@ -222,7 +222,7 @@ describe('a model at a provider', () => {
     expect(tries).toBe(3)
     expect(text).toContain(said('one'))
     expect(text).toMatch(
-      /data: \{"error":\{"message":"The provider's answer broke off.*\n\ndata: \[DONE\]\n\n$/,
+      /data: \{"error":\{"message":"The provider's answer is incomplete.*\n\ndata: \[DONE\]\n\n$/,
     )
   })
 

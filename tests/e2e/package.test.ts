@@ -1,14 +1,12 @@
-import { execFile, spawn } from 'node:child_process'
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { readLines } from '../../frontend/workers/read-lines.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execa, spawn } from '../support/tools.ts'
 
-const run = promisify(execFile)
 const LIMIT_BYTES = 65_000_000
 
 /** What a handler author writes, with the types that the package must give. */
@@ -45,7 +43,7 @@ beforeAll(async () => {
   folder = tempDir()
   // Other test files use dist at the same time, which prepack would delete and build again.
   const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder]
-  const { stdout } = await run('npm', pack, { cwd: REPOSITORY, env })
+  const { stdout } = await execa('npm', pack, { cwd: REPOSITORY, env })
   writeFileSync(join(folder, 'package.json'), '{"name":"somebody","private":true,"type":"module"}')
   writeFileSync(join(folder, 'handler.ts'), HANDLER)
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
@@ -57,7 +55,7 @@ beforeAll(async () => {
     '--omit=dev',
     `./${stdout.trim()}`,
   ]
-  await run('npm', install, { cwd: folder, env })
+  await execa('npm', install, { cwd: folder, env })
 }, 180_000)
 
 const packageFolder = (): string => join(folder, 'node_modules', 'torchserve-ts')
@@ -77,7 +75,7 @@ describe('the packed package, installed in an empty folder', () => {
 
   test('brings its licence and the documentation that --help names', async () => {
     expect(installed()).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md']))
-    const { stdout } = await run(bin('torchserve-ts'), ['--help'], { cwd: folder, env })
+    const { stdout } = await execa(bin('torchserve-ts'), ['--help'], { cwd: folder, env })
     const named = stdout.match(/docs\/[\w-]+\.md/g) ?? []
     expect(named).toContain('docs/configuration.md')
     expect(readdirSync(join(packageFolder(), 'docs'))).toEqual(
@@ -86,7 +84,7 @@ describe('the packed package, installed in an empty folder', () => {
   })
 
   test('has types for handler authors', async () => {
-    await run(
+    await execa(
       process.execPath,
       [join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', folder],
       { env },
@@ -104,7 +102,7 @@ describe('the packed package, installed in an empty folder', () => {
       '--export-path',
       'store',
     ]
-    await run(bin('torch-model-archiver-ts'), flags, { cwd: folder, env })
+    await execa(bin('torch-model-archiver-ts'), flags, { cwd: folder, env })
     expect(readdirSync(join(folder, 'store'))).toEqual(['shout.mar'])
     writeFileSync(
       join(folder, 'config.properties'),
@@ -157,8 +155,8 @@ describe('the packed package, installed in an empty folder', () => {
   })
 
   test('says its version', async () => {
-    const { stdout } = await run(bin('torchserve-ts'), ['--version'], { cwd: folder, env })
-    expect(stdout).toMatch(/^TorchServe-TS Version is \d+\.\d+\.\d+\n$/)
+    const { stdout } = await execa(bin('torchserve-ts'), ['--version'], { cwd: folder, env })
+    expect(stdout).toMatch(/^TorchServe-TS Version is \d+\.\d+\.\d+$/)
   })
 })
 

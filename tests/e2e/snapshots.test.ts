@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -9,6 +8,7 @@ import { parseProperties } from '../../frontend/config/properties.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { spawn } from '../support/tools.ts'
 
 const FLAGS = ['--disable-token-auth', '--enable-model-api']
 
@@ -61,7 +61,7 @@ test('a server that starts again has the models, versions, defaults, workers and
   expect(kinds).toEqual(['startup.cfg', ...Array<string>(4).fill('snapshot.cfg'), 'shutdown.cfg'])
 
   const second = await start(store, first.folder)
-  await said(second, '-shutdown.cfg, and config.properties is not read; --ncs starts without it')
+  await said(second, '-shutdown.cfg, not from config.properties; start with --ncs to ignore it')
   await second.ready('word')
   const [now] = await second.describe('word')
   expect(now!.modelVersion).toBe('2')

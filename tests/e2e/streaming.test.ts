@@ -1,11 +1,15 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { COUNT, countBody, countInput, ECHO, produced } from '../support/count.ts'
+import { COUNT, countBody, countInput, ECHO, next, produced } from '../support/count.ts'
 import { call, inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { inOneTry } from '../support/tries.ts'
 
 let server: Server
+
+/** What left the worker before the first of so many requests was answered has come when the last is, however long they take. */
+const ROUND_TRIPS = 3
+
+const gatedBody = (id: string, n: number) => countBody({ id, n, gated: true })
 
 beforeAll(async () => {
   server = await startServer({ models: [COUNT, ECHO] })
@@ -13,21 +17,28 @@ beforeAll(async () => {
 })
 
 describe('a stream over chunked HTTP', () => {
-  test('each item is a chunk of its own, and arrives before the handler has made the next', () =>
-    inOneTry(async (k) => {
-      const id = `one-by-one ${k}`
-      const run = countBody({ id, n: 5, delay: 500 })
-      const request = new RawRequest(server.ports.inference, '/predictions/count', run)
-      const made: number[] = []
-      for (let chunks = 1; chunks <= 4; chunks += 1) {
-        await request.gotChunks(chunks)
-        made.push((await produced(server, id)).items)
-      }
-      const response = await request.done
-      expect(response.chunks.map(String)).toEqual(['1\n', '2\n', '3\n', '4\n', '5\n'])
-      expect(response.complete).toBe(true)
-      return made.join() === '1,2,3,4' ? undefined : made
-    }))
+  test('each item is a chunk of its own, and arrives before the handler has made the next', async () => {
+    const request = new RawRequest(server.ports.inference, '/predictions/count', gatedBody('one-by-one', 5))
+    for (let k = 1; k <= 5; k += 1) {
+      await request.gotChunks(k)
+      expect((await produced(server, 'one-by-one')).items).toBe(k)
+      await next(server, 'one-by-one')
+    }
+    const response = await request.done
+    expect(response.chunks.map(String)).toEqual(['1\n', '2\n', '3\n', '4\n', '5\n'])
+    expect(response.complete).toBe(true)
+  })
+
+  test('an item comes before the answers to requests that the handler took after it', async () => {
+    const request = new RawRequest(server.ports.inference, '/predictions/count', gatedBody('prompt', 20))
+    await request.gotChunks(1)
+    for (let k = 2; k <= 20; k += 1) {
+      await next(server, 'prompt')
+      for (let trips = 0; trips < ROUND_TRIPS; trips += 1) await produced(server, 'prompt')
+      expect(request.chunks).toHaveLength(k)
+    }
+    expect((await request.done).complete).toBe(true)
+  })
 
   test('carries the headers of a stream and is never compressed', async () => {
     const response = await rawRequest(server.ports.inference, '/predictions/count', {
@@ -71,20 +82,21 @@ describe('a stream over chunked HTTP', () => {
 })
 
 describe('a stream over gRPC', () => {
-  test('each item is a message, the empty final result one more, and they arrive as they are made', () =>
-    inOneTry(async (k) => {
-      const id = `grpc ${k}`
-      const client = inferenceClient(server.ports.grpcInference)
-      const stream = client.StreamPredictions(countInput({ id, n: 3, delay: 500 }))
-      const all = readAll(stream)
-      await new Promise<void>((resolve) => stream.once('data', () => resolve()))
-      const made = (await produced(server, id)).items
-      const { messages, error } = await all
-      client.close()
-      expect(error).toBeUndefined()
-      expect(messages.map(({ prediction }) => prediction.toString())).toEqual(['1\n', '2\n', '3\n', ''])
-      return made === 1 ? undefined : made
-    }))
+  test('each item is a message, the empty final result one more, and they arrive as they are made', async () => {
+    const client = inferenceClient(server.ports.grpcInference)
+    const stream = client.StreamPredictions(countInput({ id: 'grpc', n: 20, gated: true }))
+    const messages: string[] = []
+    const all = readAll(stream.on('data', ({ prediction }) => messages.push(prediction.toString())))
+    await new Promise<void>((resolve) => stream.once('data', () => resolve()))
+    for (let k = 2; k <= 20; k += 1) {
+      await next(server, 'grpc')
+      for (let trips = 0; trips < ROUND_TRIPS; trips += 1) await produced(server, 'grpc')
+      expect(messages).toHaveLength(k === 20 ? 21 : k)
+    }
+    expect((await all).error).toBeUndefined()
+    expect(messages).toEqual([...Array.from({ length: 20 }, (_, k) => `${k + 1}\n`), ''])
+    client.close()
+  })
 
   test('a handler that does not stream gives one message', async () => {
     const client = inferenceClient(server.ports.grpcInference)

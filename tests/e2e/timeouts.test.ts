@@ -4,8 +4,8 @@ import type { Asked } from '../contract/dialect.ts'
 import { ALL_DIALECTS, ask, DIALECTS, expectRefused, type PortDialect } from '../support/dialects.ts'
 import { expectUnbegun, PACED, pacedModels, said } from '../support/paced.ts'
 import { RawRequest } from '../support/raw-http.ts'
+import { retried } from '../support/retries.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { inOneTry } from '../support/tries.ts'
 
 const LIMIT_S = 0.4
 const NONE = { queueTimeout: 0, firstResponseTimeout: 0, gapTimeout: 0, requestTimeout: 0 }
@@ -26,7 +26,7 @@ beforeAll(async () => {
     config: ALL_DIALECTS,
   })
   const names = PACED.flatMap((kind) => ['queue', 'first', 'gap', 'total'].map((limit) => `${kind}-${limit}`))
-  await Promise.all(names.map((name) => server.ready(name, 30_000)))
+  await Promise.all(names.map((name) => server.ready(name)))
   // The only slots of these are taken from now on.
   for (const kind of PACED) {
     const id = randomUUID()
@@ -117,7 +117,7 @@ describe('a limit on time', () => {
     'after the first item is a failure: %s',
     ofAllModels(async (dialect, model) => {
       const asked = ask(server, dialect, `${model}-gap`, { gap: 60_000 })
-      await inOneTry(async () => {
+      await retried(async () => {
         const total = await ask(server, dialect, `${model}-total`, { gap: 60_000 })
         await said(server, 'aborted', total.id)
         if (total.items.length === 0) return total.end // before its first item could come
@@ -143,7 +143,7 @@ describe('a limit on time', () => {
     ofAllModels(async (dialect, model) => {
       if (isOdd(dialect, model)) return
       const gaps = { n: 4, gap: 200 }
-      await inOneTry(async () => {
+      await retried(async () => {
         const answers = await Promise.all([
           ask(server, dialect, `${model}-gap`, { n: 2, first: 600 }),
           ask(server, dialect, `${model}-gap`, gaps),

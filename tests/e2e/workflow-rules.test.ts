@@ -115,7 +115,7 @@ describe('functions of a handler', () => {
     const [first, second] = await Promise.all([ask(), ask()])
     const about = JSON.parse(first.body) as Record<string, unknown>
     expect(about).toMatchObject({ initialized: 1, animal: 'ox', parts: ['body'] })
-    expect(about['requestId']).toBe(first.headers['x-request-id'])
+    expect(about['requestId']).toBe(`${first.headers['x-request-id']}/about`)
     expect((JSON.parse(second.body) as typeof about)['pid']).toBe(about['pid'])
   })
 
@@ -239,7 +239,7 @@ dag:
     ['a larger cycle', 'dag: {pass: [a], a: [b], b: [c], c: [a]}', /^Not a valid DAG$/],
     ['two starts', 'dag: {pass: [join], left: [join]}', /^DAG should have only one start node$/],
     ['a self loop', 'dag: {pass: [pass]}', /^Self loop exception$/],
-    ['no dag', 'models: {}', /dag must be a mapping/],
+    ['no dag', 'models: {}', /dag must be a map/],
     ['no yaml', 'dag: {pass: [', /^Failed to parse yaml\./],
   ])('a specification with %s is a 400', async (_what, spec, message) => {
     writeFileSync(

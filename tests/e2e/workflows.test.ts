@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { join } from 'node:path'
-import { ended, now, produced, type Produced } from '../support/count.ts'
+import { ended, produced, type Produced } from '../support/count.ts'
 import { call, inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
-import { stopsInTime as inTime } from '../support/stops-in-time.ts'
+import { allStopAtOnce, stopsAtOnce, type Look } from '../support/stops-at-once.ts'
 import { json, WorkflowStore } from '../support/workflows.ts'
 
 /** A function that makes the model's order, and a model whose items stream. */
@@ -124,72 +124,72 @@ describe('a two-step workflow streams its leaf', () => {
   })
 })
 
-const stopsInTime = (
-  model: string,
-  leave: (id: string, patience: number) => Promise<number>,
-): Promise<void> => inTime(server, (id) => produced(server, id, model), leave)
-
-describe('a client that leaves stops', () => {
+describe('a client that leaves stops at once', () => {
   const STREAM = { n: 10_000, delay: 10 }
   const WHOLE = { ...STREAM, stream: false }
+  /** Long enough that its run has begun on any machine. */
+  const DEADLINE_MS = 3_000
+
+  const second: Look = (id) => produced(server, id, 'story__lm')
+  const first: Look = (id) => produced(server, id, 'slow__first')
 
   test('the second step, over HTTP', () =>
-    stopsInTime('story__lm', async (id) => {
+    stopsAtOnce(second, async (id) => {
       const request = open('story', { id, ...STREAM })
       await request.gotChunks(3)
       request.destroy()
-      return now()
     }))
 
-  test('the second step, over gRPC', () =>
-    stopsInTime('story__lm', async (id) => {
-      const client = inferenceClient(server.ports.grpcInference)
+  test('the second step, over gRPC', async () => {
+    const client = inferenceClient(server.ports.grpcInference)
+    await stopsAtOnce(second, async (id) => {
       const stream = client.StreamPredictions(input('story', { id, ...STREAM }))
       const result = readAll(stream)
       await new Promise<void>((resolve) => stream.once('data', () => resolve()))
-      const left = now()
       stream.cancel()
       expect((await result).error?.code).toBe(1)
-      client.close()
-      return left
-    }))
+      await call(client, client.Ping, {})
+    })
+    client.close()
+  })
 
   test('the first step, over HTTP, and the second never starts', async () => {
     const before = await requests('slow__(functions)')
-    await stopsInTime('slow__first', async (id) => {
+    await stopsAtOnce(first, async (id) => {
       const request = open('slow', { id, ...WHOLE })
       await running('slow__first', id)
       request.destroy()
-      return now()
     })
     expect(await requests('slow__(functions)')).toBe(before)
   })
 
   test('the first step, over gRPC, and the second never starts', async () => {
     const before = await requests('slow__(functions)')
-    await stopsInTime('slow__first', async (id) => {
-      const client = inferenceClient(server.ports.grpcInference)
+    const client = inferenceClient(server.ports.grpcInference)
+    await stopsAtOnce(first, async (id) => {
       const stream = client.StreamPredictions(input('slow', { id, ...WHOLE }))
       const result = readAll(stream)
       await running('slow__first', id)
-      const left = now()
       stream.cancel()
       expect((await result).error?.code).toBe(1)
-      client.close()
-      return left
+      await call(client, client.Ping, {})
     })
+    client.close()
     expect(await requests('slow__(functions)')).toBe(before)
   })
 
-  test('the first step, when a gRPC deadline passes', () =>
-    stopsInTime('slow__first', async (id, patience) => {
-      const client = inferenceClient(server.ports.grpcInference)
-      const deadline = Date.now() + 500 * patience
-      const { error } = await readAll(client.StreamPredictions(input('slow', { id, ...WHOLE }), { deadline }))
-      expect(error?.code).toBe(4)
-      client.close()
-      return deadline
-    }))
+  test('the first step, when a gRPC deadline passes', async () => {
+    const client = inferenceClient(server.ports.grpcInference)
+    await allStopAtOnce(first, async (ids) => {
+      const deadline = Date.now() + DEADLINE_MS
+      const runs = ids.map((id) =>
+        readAll(client.StreamPredictions(input('slow', { id, ...WHOLE }), { deadline })),
+      )
+      for (const { error } of await Promise.all(runs)) expect(error?.code).toBe(4)
+      await call(client, client.Ping, {})
+    })
+    client.close()
+  })
 })
 
 test('a leaf that breaks off breaks the stream: no zero chunk, a status over gRPC', async () => {

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { execa } from 'execa'
 import { afterAll, expect, test } from '@jest/globals'
 import { packPython } from '../support/python/archive.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { freePorts } from '../support/ports.ts'
 import { CLI, REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execa } from '../support/tools.ts'
 
 const GUIDE = readFileSync(join(REPOSITORY, 'docs', 'migrating-from-torchserve.md'), 'utf8')
 const COMMANDS = [...GUIDE.matchAll(/^```sh\n(.*?)^```/gms)].map((match) => match[1]!)

@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { RawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execFileSync } from '../support/tools.ts'
 
 const README = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
 

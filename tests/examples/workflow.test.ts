@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -6,6 +5,7 @@ import { inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execFileSync } from '../support/tools.ts'
 
 const DOCUMENT = readFileSync(join(REPOSITORY, 'docs/workflows.md'), 'utf8')
 

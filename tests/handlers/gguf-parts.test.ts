@@ -74,10 +74,10 @@ describe('tiny-llama: parameters', () => {
     [{ prompt: 'x', stop: [1] }, 'stop must be'],
     [{ prompt: 'x', stop: Array.from({ length: 17 }, () => 'a') }, 'stop must be'],
     [{ prompt: 'x', stream: 1 }, 'stream must be'],
-    [{ prompt: 'x', max_token: 5 }, 'Unknown parameter max_token'],
-    ['{"prompt": ', 'is not JSON'],
+    [{ prompt: 'x', max_token: 5 }, 'Parameter max_token is not supported'],
+    ['{"prompt": ', 'must be valid JSON'],
     [['x'], 'must be a JSON object'],
-    [Buffer.from([0xff, 0xfe]), 'not UTF-8'],
+    [Buffer.from([0xff, 0xfe]), 'must be UTF-8'],
   ])('that are bad are refused with status 400: %j', (body, message) => {
     const bad = (): unknown => readCompletion({ body }, DEFAULTS)
     expect(bad).toThrow(message)
@@ -119,10 +119,10 @@ describe('tiny-llama: settings', () => {
   })
 
   test('say so when there is none, or no single one', () => {
-    expect(() => settings({})).toThrow('no .gguf file')
+    expect(() => settings({})).toThrow('The model must have one .gguf file, found none')
     writeFileSync(join(modelDir, 'a.gguf'), '')
     writeFileSync(join(modelDir, 'b.gguf'), '')
-    expect(() => settings({})).toThrow('2 .gguf files')
+    expect(() => settings({})).toThrow('must have one .gguf file, found 2')
   })
 
   test.each([
@@ -163,7 +163,7 @@ describe('tiny-llama: the settings of Seldon’s local runtime', () => {
       sampling: { maxTokens: 9, temperature: 0.5, repeatPenalty: 1.1 },
     })
     expect(settings.warnings).toEqual([
-      expect.stringContaining('instead of vllm node-llama-cpp computes'),
+      expect.stringContaining('backend vllm is replaced by node-llama-cpp'),
       expect.stringContaining('dtype has no effect here'),
     ])
   })

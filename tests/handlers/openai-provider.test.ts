@@ -67,23 +67,23 @@ describe('the settings of Seldon’s API runtime', () => {
   })
 
   test.each([
-    [seldon({}, { provider_id: 'gemini' }), 'provider gemini is not known'],
+    [seldon({}, { provider_id: 'gemini' }), 'provider gemini is not supported'],
     [seldon({ model_type: 'images.generations' }), 'model_type must be one of'],
     [seldon({ api_type: 'aws' }), 'api_type must be'],
-    [seldon({ api_type: 'azure' }), 'azure_endpoint is needed'],
+    [seldon({ api_type: 'azure' }), 'azure_endpoint is required'],
     [
       seldon({ api_type: 'azure', azure_endpoint: 'https://x', azure_deployment: 'd' }),
-      'api_version is needed',
+      'api_version is required',
     ],
     [
       seldon({ api_type: 'azure', azure_endpoint: 'https://x', base_url: 'https://y' }),
-      'base_url cannot be used with api_type azure',
+      'base_url is not supported with api_type azure',
     ],
-    [seldon({ azure_endpoint: 'https://x' }), 'azure_endpoint cannot be used with api_type open_ai'],
-    [seldon({ api_key: 'sk' }), 'api_key must not stand in a file'],
+    [seldon({ azure_endpoint: 'https://x' }), 'azure_endpoint is not supported with api_type open_ai'],
+    [seldon({ api_key: 'sk' }), 'api_key is not supported in a file'],
     [seldon({}, { prompt_utils: {} }), 'prompt_utils is not supported'],
     [seldon({ base_url: 'ftp://x' }), 'base_url must be'],
-    [seldon({ model_id: 1 }), 'model_id must be a text'],
+    [seldon({ model_id: 1 }), 'model_id must be a non-empty string'],
   ])('that cannot be followed are refused: %j', (config, message) => {
     expect(() => read(config)).toThrow(message)
   })

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { sampleFirstAlone, type NativeContext } from '../../handlers/gguf/sampling-order.ts'
 
@@ -53,9 +56,19 @@ test('a first one that fails keeps the others from nothing', async () => {
   expect((await sampled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
 })
 
-test('a runtime that is made otherwise is left alone', () => {
-  const other = { _ctx: { decode: () => undefined } }
-  sampleFirstAlone(other)
-  sampleFirstAlone({})
-  expect(Object.keys(other._ctx)).toEqual(['decode'])
+test.each([
+  [{}, 'decodeBatch'],
+  [{ _ctx: { sampleToken: () => undefined } }, 'decodeBatch'],
+  [{ _ctx: { decodeBatch: () => undefined } }, 'sampleToken'],
+])('a runtime without the private functions is refused when it loads (%#)', (context, name) => {
+  expect(() => sampleFirstAlone(context)).toThrow(
+    `node-llama-cpp has no private function LlamaContext._ctx.${name}`,
+  )
+})
+
+test('the runtime that is installed calls both functions where they are replaced', () => {
+  const folder = dirname(fileURLToPath(import.meta.resolve('node-llama-cpp')))
+  const source = readFileSync(join(folder, 'evaluator/LlamaContext/LlamaContext.js'), 'utf8')
+  expect(source).toContain('this._ctx.decodeBatch()')
+  expect(source).toContain('._ctx.sampleToken(')
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { ServeError } from '../../common/errors.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import { JobQueue, type JobQueueOptions } from '../../frontend/jobs/job-queue.ts'
+import { FakeWorker } from './fake-worker.ts'
 
 const OPTIONS: JobQueueOptions = {
   capacity: 10,
@@ -14,9 +15,9 @@ const OPTIONS: JobQueueOptions = {
 
 const failures: string[] = []
 
-function newJob(action?: 'describe'): Job {
+function newJob(method: 'handle' | 'describe' = 'handle'): Job {
   return new Job(
-    { requestId: 'r', modelName: 'm', headers: '', parts: [], action },
+    { requestId: 'r', modelName: 'm', method, headers: '', parts: [] },
     {
       whole: () => undefined,
       open: () => undefined,
@@ -140,5 +141,28 @@ describe('a queue with batches', () => {
         queue.close()
       }),
     )
+  })
+})
+
+describe('the workers of a queue', () => {
+  test('with a free slot get a job at once, the freest first; without one they get none', () => {
+    const queue = new JobQueue(OPTIONS)
+    const [one, two] = [new FakeWorker('one', 1), new FakeWorker('two', 2)]
+    queue.serve([one, two])
+    const jobs = [add(queue), add(queue), add(queue), add(queue)]
+    expect([one.running, two.running]).toEqual([[jobs[1]], [jobs[0], jobs[2]]])
+    expect([queue.pending, queue.couldStart()]).toEqual([1, false])
+    one.release(jobs[1]!)
+    queue.hand()
+    expect([one.running, queue.pending]).toEqual([[jobs[3]], 0])
+  })
+
+  test('a job that comes waits behind those that wait already', () => {
+    const queue = new JobQueue(OPTIONS)
+    const worker = new FakeWorker('one')
+    const waiting = add(queue)
+    queue.serve([worker])
+    const late = add(queue)
+    expect([worker.running, [...queue.jobs()]]).toEqual([[waiting], [late]])
   })
 })

@@ -57,7 +57,7 @@ function response(body: string, more?: boolean, status = 200): JobResponse {
 function runningJob(timeouts = NO_LIMITS): { job: Job; sink: RecordingSink; holder: RecordingHolder } {
   const sink = new RecordingSink()
   const holder = new RecordingHolder()
-  const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
+  const job = new Job({ requestId: 'r', modelName: 'm', method: 'handle', headers: '', parts: [] }, sink)
   job.queued(new RecordingHolder(), jobLimits(timeouts))
   job.started(holder)
   return { job, sink, holder }
@@ -144,7 +144,7 @@ describe('the four time limits', () => {
 
   test('the queue limit ends a job that waits, and stops counting when it starts', () => {
     const sink = new RecordingSink()
-    const job = new Job({ requestId: 'r', modelName: 'm', headers: '', parts: [] }, sink)
+    const job = new Job({ requestId: 'r', modelName: 'm', method: 'handle', headers: '', parts: [] }, sink)
     job.queued(new RecordingHolder(), jobLimits({ ...NO_LIMITS, queue: 100 }))
     job.waits()
     jest.advanceTimersByTime(99)
@@ -174,6 +174,41 @@ describe('the four time limits', () => {
     jest.advanceTimersByTime(10)
     expect(sink.calls.at(-1)).toBe('fail RESPONSE_TIMEOUT')
     expect(job.outcome).toBe('timed_out')
+  })
+
+  test('what a client takes starts the gap anew: a slow one is not taken for a silent handler', () => {
+    const { job, sink } = runningJob({ ...NO_LIMITS, gap: 100 })
+    sink.room = false
+    job.respond(response('a', true))
+    for (let k = 0; k < 5; k += 1) {
+      jest.advanceTimersByTime(90)
+      job.drained()
+    }
+    expect(job.ended).toBe(false)
+    jest.advanceTimersByTime(100)
+    expect(sink.calls.at(-1)).toBe('fail RESPONSE_TIMEOUT')
+  })
+
+  test('items that are nothing but a body start the gap anew too', () => {
+    const { job, sink } = runningJob({ ...NO_LIMITS, gap: 100 })
+    job.respond(response('a', true))
+    for (let k = 0; k < 5; k += 1) {
+      jest.advanceTimersByTime(90)
+      job.item(Buffer.from('xby'), 1, 2)
+    }
+    expect([job.ended, sink.calls.at(-1)]).toEqual([false, 'write b'])
+    jest.advanceTimersByTime(100)
+    expect(job.outcome).toBe('timed_out')
+  })
+
+  test('the gap is not limited before the first item, nor the first response after it', () => {
+    const early = runningJob({ ...NO_LIMITS, gap: 100 })
+    jest.advanceTimersByTime(1000)
+    expect(early.job.ended).toBe(false)
+    const { job } = runningJob({ ...NO_LIMITS, firstResponse: 100 })
+    job.respond(response('a', true))
+    jest.advanceTimersByTime(1000)
+    expect(job.ended).toBe(false)
   })
 
   test('the whole request has a limit that items do not move', () => {

@@ -58,6 +58,15 @@ describe('a sequence', () => {
     expect(setup.queue.openSequences).toBe(0)
   })
 
+  test('is not idle while a job runs that came after a pause', () => {
+    const setup = new Setup()
+    setup.round('a')
+    jest.advanceTimersByTime(999)
+    setup.add('a')
+    jest.advanceTimersByTime(5000)
+    expect(setup.queue.openSequences).toBe(1)
+  })
+
   test('takes no more jobs when its time is over; those that it has are finished', () => {
     const setup = new Setup({ maxLifeMs: 300 })
     const [running, waiting] = [setup.add('a'), setup.add('a')]
@@ -161,6 +170,15 @@ describe('batches', () => {
     expect(setup.workers[0]!.running[0]).toBe(c1)
   })
 
+  test('do not wait for a sequence that has ended', () => {
+    const setup = new Setup({ batchSize: 2, maxBatchDelay: 100_000 }, 1)
+    setup.round('gone')
+    jest.advanceTimersByTime(1000)
+    expect(setup.queue.openSequences).toBe(0)
+    setup.add('a')
+    expect(setup.started).toHaveLength(2)
+  })
+
   test('wait maxBatchDelay for sequences that could still join', () => {
     const setup = new Setup({ batchSize: 4 }, 1)
     setup.round('a')
@@ -232,7 +250,7 @@ test('a describe needs no sequence', () => {
   const setup = new Setup({ maxSequences: 1 })
   setup.round('a')
   const job = newJob()
-  job.request.action = 'describe'
+  job.request.method = 'describe'
   setup.queue.add(job)
   setup.answer(job)
   expect(setup.queue.openSequences).toBe(1)

@@ -25,7 +25,7 @@ export const failures = new Map<Job, string>()
 export function newJob(id?: string, more: Record<string, string> = {}, alone = false): Job {
   const headers = joinHeaders(id === undefined ? more : { [HEADERS.id]: id, ...more })
   const job: Job = new Job(
-    { requestId: 'r', modelName: 'm', headers, parts: [], alone },
+    { requestId: 'r', modelName: 'm', method: 'handle', headers, parts: [], alone },
     {
       whole: () => undefined,
       open: () => undefined,

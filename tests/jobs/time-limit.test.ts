@@ -50,6 +50,17 @@ test('whatever begins and ends: exactly those expire that have not ended, each a
   )
 })
 
+test('when the oldest is over its time, those that began later are not', () => {
+  const [first, second] = [new Waiter(), new Waiter()]
+  limit.begin(first)
+  jest.advanceTimersByTime(40)
+  limit.begin(second)
+  jest.advanceTimersByTime(60)
+  expect([first.expiredAt === undefined, second.expiredAt]).toEqual([false, undefined])
+  jest.advanceTimersByTime(40)
+  expect(second.expiredAt).toBe(performance.now())
+})
+
 test('a job that begins another limit when one expires does not disturb the others', () => {
   const [first, second] = [new Waiter(), new Waiter()]
   first.expired = () => limit.begin(first)

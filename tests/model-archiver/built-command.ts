@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll } from '@jest/globals'
 import { build, stop } from 'esbuild'
-import { execa } from 'execa'
+import { execa } from '../support/tools.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 

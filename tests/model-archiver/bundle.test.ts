@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
@@ -6,6 +5,7 @@ import { bundleHandler, type BundleResult } from '../../model-archiver/bundle.ts
 import { isNativePackage } from '../../model-archiver/native-packages.ts'
 import { installedPackage, packageNameOf } from '../../model-archiver/package-names.ts'
 import { failure, tempFolder } from './temp.ts'
+import { execFileSync } from '../support/tools.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 

@@ -47,6 +47,7 @@ describe('names of archive entries', () => {
     ['name.', 'dot or a space'],
     ['name /x', 'dot or a space'],
     ['x'.repeat(256), 'longer'],
+    ['é'.repeat(128), 'longer'],
     ['ab/'.repeat(400), 'longer'],
     ['a/'.repeat(100), 'deeper'],
   ])('refuses %j', (name, word) => {

@@ -273,8 +273,8 @@ describe('all models of a store', () => {
     const { models, skipped } = await listStore(store)
     expect(models.map((model) => model.location)).toEqual(['x.mar', 'y', 'y-2.mar'])
     expect(skipped).toEqual([
-      { location: 'x.tar.gz', reason: 'x.tar.gz is skipped: x.mar is the same model.' },
-      { location: 'x', reason: 'x is skipped: x.mar is the same model.' },
+      { location: 'x.tar.gz', reason: 'x.tar.gz is skipped: x.mar contains the same model.' },
+      { location: 'x', reason: 'x is skipped: x.mar contains the same model.' },
     ])
   })
 

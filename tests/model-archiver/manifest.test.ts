@@ -18,8 +18,8 @@ describe('a manifest', () => {
     [{ model: { modelName: 'm' } }, 'Model version is not defined.'],
     [{ model }, 'Runtime is not defined or invalid.'],
     [{ model, runtime: 'ruby' }, 'Runtime is not defined or invalid.'],
-    [[], 'Manifest file is invalid: it is no object.'],
-    ['text', 'Manifest file is invalid: it is no object.'],
+    [[], 'Manifest file is invalid: it must be an object.'],
+    ['text', 'Manifest file is invalid: it must be an object.'],
     [{ model: { ...model, handler: 5 }, runtime: 'node' }, /^Manifest file is invalid: model\.handler: /],
   ])('%j is refused', (value, message) => {
     expect(() => checkManifest(value)).toThrow(
@@ -61,7 +61,7 @@ describe('a manifest', () => {
     expect(broken).toMatchObject({ code: 'INVALID_MODEL' })
     expect(broken.message).toMatch(/^Manifest file is not valid JSON: /)
     const endless = tempFolder({ 'MAR-INF/MANIFEST.json': ' '.repeat(1024 * 1024 + 1) })
-    expect((await failure(readManifest(endless))).message).toContain('larger than')
+    expect((await failure(readManifest(endless))).message).toContain('must have at most')
   })
 })
 
@@ -142,7 +142,9 @@ describe('a model config', () => {
   })
 
   test('must be there when the manifest names it, and inside the model', async () => {
-    expect((await failure(readModelConfig(tempFolder(), 'no.yaml'))).message).toContain('missing')
-    expect((await failure(readModelConfig(tempFolder(), '../no.yaml'))).message).toContain('outside')
+    expect((await failure(readModelConfig(tempFolder(), 'no.yaml'))).message).toContain('does not exist')
+    expect((await failure(readModelConfig(tempFolder(), '../no.yaml'))).message).toContain(
+      'must be inside the model',
+    )
   })
 })

@@ -55,10 +55,10 @@ describe('packing a workflow', () => {
   test.each<[string, Partial<Parameters<typeof packWorkflow>[0]>, Record<string, string>, RegExp]>([
     ['a bad name', { workflowName: '../x' }, {}, /Workflow name contains special characters/],
     ['a missing specification', { specFile: 'none.yaml' }, {}, /--spec-file: file not found/],
-    ['functions without a handler', { handler: undefined }, {}, /--handler is needed: pre/],
+    ['functions without a handler', { handler: undefined }, {}, /--handler is required: pre/],
     ['a graph with a cycle', {}, { 'spec.yaml': 'dag: {pre: [pre]}' }, /Self loop exception/],
     ['a handler with a mistake', {}, { 'handler.ts': 'const = 1' }, /handler\.ts/],
-    ['a file where the manifest goes', { extraFiles: ['x'] }, {}, /WAR-INF belongs to the archiver/],
+    ['a file where the manifest goes', { extraFiles: ['x'] }, {}, /WAR-INF is reserved/],
   ])('refuses %s, and writes nothing', async (_what, options, files, message) => {
     const folder = source({ 'x/WAR-INF/MANIFEST.json': '{}', ...files })
     const extra = options.extraFiles === undefined ? {} : { extraFiles: [join(folder, 'x')] }
@@ -111,7 +111,7 @@ describe('reading a workflow archive', () => {
     [
       'functions without a handler',
       manifest({ ...good, handler: null }),
-      'The workflow has no handler, but pre must be functions of one.',
+      'The workflow must have a handler with the functions pre.',
     ],
   ])('with %s is refused, and leaves nothing', async (_what, files, message) => {
     const { outcome, left } = await prepare(files)

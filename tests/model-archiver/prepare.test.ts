@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -7,6 +6,7 @@ import { createArchive } from '../../model-archiver/pack.ts'
 import { type PreparedModel, prepareModel, type PrepareOptions } from '../../model-archiver/prepare.ts'
 import { rawZip } from './archives-by-hand.ts'
 import { failure, readTree, tempFolder, writeTree } from './temp.ts'
+import { execFileSync } from '../support/tools.ts'
 
 const PACKAGE = {
   'package.json': '{"name":"torchserve-ts","type":"module","exports":"./index.js"}',

@@ -31,7 +31,7 @@ describe('the budget of an archive', () => {
     await expect(budget(1e9, minFreeBytes + 4096).reserve(4096)).resolves.toBeUndefined()
     await expect(budget(1e9, minFreeBytes + 4096).reserve(4097)).rejects.toThrow('lower min_free_disk')
     const empty = budget(1e9, minFreeBytes + 4095)
-    await expect(empty.reserve(0)).rejects.toThrow('make room')
+    await expect(empty.reserve(0)).rejects.toThrow('free some space')
   })
 
   test('looks at the disk again while files are written', async () => {

@@ -125,7 +125,7 @@ describe('a workflow graph', () => {
     [
       'too many nodes',
       [['a', Array.from({ length: 64 }, (_, i) => `n${i}`)]],
-      'A workflow may have at most 64 nodes',
+      'A workflow must have at most 64 nodes',
     ],
   ])('with %s is refused in TorchServe’s words', (_what, edges, message) => {
     expect(tryDag(edges)).toBe(message)

@@ -51,17 +51,17 @@ dag:
   })
 
   test.each([
-    ['', 'the specification must be a mapping'],
-    ['- a', 'the specification must be a mapping'],
-    ['models: {}', 'dag must be a mapping'],
+    ['', 'the specification must be a map'],
+    ['- a', 'the specification must be a map'],
+    ['models: {}', 'dag must be a map'],
     ['dag: {}', 'dag is empty'],
-    ['dag: [a]', 'dag must be a mapping'],
+    ['dag: [a]', 'dag must be a map'],
     ['dag: {a: b}', 'dag: a must be a list of nodes'],
-    ['dag: {a: [[b]]}', '["b"] cannot be the name of a node'],
-    ['dag: {"../a": []}', '"../a" cannot be the name of a node'],
-    ['dag: {__proto__: []}', '"__proto__" cannot be the name of a node'],
-    ['models: {m: {}}\ndag: {m: []}', 'models: m: url is missing'],
-    ['models: {m: x.mar}\ndag: {m: []}', 'models: m must be a mapping'],
+    ['dag: {a: [[b]]}', '["b"] is not a valid name of a node'],
+    ['dag: {"../a": []}', '"../a" is not a valid name of a node'],
+    ['dag: {__proto__: []}', '"__proto__" is not a valid name of a node'],
+    ['models: {m: {}}\ndag: {m: []}', 'models: m: url must be a non-empty string'],
+    ['models: {m: x.mar}\ndag: {m: []}', 'models: m must be a map'],
     [
       'models: {batch-size: many}\ndag: {a: []}',
       'models: batch-size must be a whole number from 1 to 2147483647',

@@ -21,7 +21,7 @@ describe('count: items', () => {
 describe('count: parameters', () => {
   test('are the same from JSON, JSON bytes, JSON text, a part `data` and form fields', () => {
     const json = '{"id":"a","n":5,"size":100,"delay":20}'
-    const expected = { id: 'a', n: 5, size: 100, delay: 20, stream: true }
+    const expected = { id: 'a', n: 5, size: 100, delay: 20, gated: false, stream: true }
     const field = (text: string): Buffer => Buffer.from(text)
     expect(readParameters({ body: JSON.parse(json) })).toEqual(expected)
     expect(readParameters({ body: Buffer.from(json) })).toEqual(expected)
@@ -37,6 +37,7 @@ describe('count: parameters', () => {
       n: 10,
       size: 0,
       delay: 100,
+      gated: false,
       stream: true,
     })
   })
@@ -51,10 +52,11 @@ describe('count: parameters', () => {
     [{ id: '' }, 'id must be'],
     [{ id: 'x'.repeat(201) }, 'id must be'],
     [{ stream: 'no' }, 'stream must be'],
+    [{ gated: 1 }, 'gated must be'],
     [{ stream: false, n: 1_000_000 }, 'Without stream'],
-    [{ query: 'produced' }, 'needs the id'],
+    [{ query: 'produced' }, 'requires the id'],
     [{ query: 'other', id: 'a' }, 'query must be'],
-    [{ number: 3 }, 'Unknown parameter number'],
+    [{ number: 3 }, 'Parameter number is not supported'],
   ])('that are bad are refused with status 400: %j', (body, message) => {
     const read = (): unknown => readParameters({ body })
     expect(read).toThrow(message)

@@ -32,6 +32,23 @@ describe('count', () => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(98)
   })
 
+  test('makes each item after the first when it is asked for it, if it is gated', async () => {
+    const handler = shared()
+    const look = async (): Promise<number> => {
+      const { items } = await produced(handler, 'g')
+      await runHandler(handler, [{ query: 'next', id: 'g' }])
+      return items
+    }
+    const made: Promise<number>[] = []
+    const { responses } = await runHandler(handler, [{ n: 4, gated: true, id: 'g' }], {
+      onItem: () => {
+        made.push(look())
+      },
+    })
+    expect(await Promise.all(made)).toEqual([1, 2, 3, 4])
+    expect(responses[0]!.items).toEqual(['1\n', '2\n', '3\n', '4\n'])
+  })
+
   test('gives all items as one answer when it is asked not to stream', async () => {
     const { responses } = await runHandler(Count, [{ n: 3, delay: 1, stream: false }])
     expect(responses[0]).toMatchObject({ streamed: false, items: ['1\n2\n3\n'], status: 200 })

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { testMetrics } from '../support/metrics.ts'
 import { Job, type InputPart } from '../../frontend/jobs/job.ts'
+import { JobIndex } from '../../frontend/jobs/job-index.ts'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { Model } from '../../frontend/models/model.ts'
 import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
@@ -27,6 +28,7 @@ function modelThatWaits(): Model {
       metrics: testMetrics().model('m', '1.0'),
       loadedAtStartup: false,
       maxRequestBytes: 1000,
+      jobs: new JobIndex(),
       sequenceHeaders: { id: 'id', start: 'start', end: 'end' },
     },
     () => ({ wanted: 1 }) as WorkerPool,
@@ -35,7 +37,7 @@ function modelThatWaits(): Model {
 
 function job(parts: InputPart[], headers = ''): Job {
   return new Job(
-    { requestId: 'r', modelName: 'm', headers, parts },
+    { requestId: 'r', modelName: 'm', method: 'handle', headers, parts },
     {
       whole: () => undefined,
       open: () => undefined,

@@ -31,7 +31,7 @@ const late: [string, string] = ['2026-01-01T00:00:02.000Z', 'late']
 
 test.each<[string, Workers, [state: string, reason: string]]>([
   ['one that answers', { wanted: 2, ready: 1, healthy: 1, exits: [early, undefined] }, ['READY', '']],
-  ['one without workers', { wanted: 0 }, ['UNAVAILABLE', 'no workers are wanted']],
+  ['one without workers', { wanted: 0 }, ['UNAVAILABLE', 'the model has no workers; scale it']],
   ['one that loads for the first time', { wanted: 1, healthy: 1, exits: [undefined] }, ['LOADING', '']],
   ['one that is tried again', { wanted: 2, healthy: 2, exits: [undefined, early] }, ['LOADING', 'early']],
   ['one that was given up', { wanted: 2, exits: [early, late] }, ['UNAVAILABLE', 'late']],

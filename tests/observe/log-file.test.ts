@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
@@ -17,6 +16,7 @@ import { endLogFiles, openLogFiles } from '../../frontend/observe/logs/log-files
 import { LogFile, type LogFileOptions } from '../../frontend/observe/logs/log-file.ts'
 import { KEPT_FILES } from '../../frontend/observe/logs/roll.ts'
 import { tempDir } from '../support/temp.ts'
+import { execFileSync } from '../support/tools.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { checkMetricsConfig, readMetricsConfig } from '../../frontend/observe/metrics/metrics-config.ts'
+import { readMetricsConfig } from '../../frontend/observe/metrics/metrics-config.ts'
+import { checkMetricsFile } from '../../frontend/observe/metrics/metrics-schema.ts'
+import { defaultMetricsConfig } from '../../frontend/package-info.ts'
 import { tempDir } from '../support/temp.ts'
 
 /** Reads a metrics.yaml with this text. */
@@ -12,8 +14,9 @@ function read(text: string): ReturnType<typeof readMetricsConfig> {
   return readMetricsConfig(path)
 }
 
-test('the file of the package declares what TorchServe declares', async () => {
+test('the file of the package is valid and declares what TorchServe declares', async () => {
   const { ts, model } = await readMetricsConfig()
+  expect(await readMetricsConfig(defaultMetricsConfig)).toEqual({ ts, model })
   const described = (specs: typeof ts): string[] =>
     specs.map(({ name, kind, unit, dimensions }) => `${kind} ${name} ${unit} ${dimensions.join(',')}`)
   expect(described(ts)).toEqual([
@@ -55,25 +58,28 @@ test('anchors, as TorchServe writes its file, may be used any number of times', 
 
 describe('a file that cannot be used is one clear line', () => {
   test.each([
-    ['- a', 'the file: a map is expected'],
-    ['', 'the file: a map is expected'],
-    ['metrics: {}', 'the file: unknown key metrics'],
-    ['ts_metrics: []', 'ts_metrics: a map is expected'],
-    ['ts_metrics: {gauges: []}', 'ts_metrics: unknown key gauges'],
-    ['ts_metrics: {gauge: {}}', 'ts_metrics.gauge: a list is expected'],
-    ['model_metrics: {gauge: [a]}', 'model_metrics.gauge[0]: a map is expected'],
+    ['- a', 'the file must be a map'],
+    ['', 'the file must be a map'],
+    ['metrics: {}', 'metrics is not supported'],
+    ['ts_metrics: []', 'ts_metrics must be a map'],
+    ['ts_metrics: {gauges: []}', 'ts_metrics.gauges is not supported'],
+    ['ts_metrics: {gauge: {}}', 'ts_metrics.gauge must be a list'],
+    ['model_metrics: {gauge: [a]}', 'model_metrics.gauge[0] must be a map'],
+    ['model_metrics: {gauge: [{unit: ms}]}', 'model_metrics.gauge[0].name must be a non-empty string'],
     [
-      'model_metrics: {gauge: [{unit: ms}]}',
-      'model_metrics.gauge[0].name: a text is expected that is not empty',
+      'model_metrics: {gauge: [{name: a, unit: ""}]}',
+      'model_metrics.gauge[0].unit must be a non-empty string',
     ],
-    ['model_metrics: {gauge: [{name: a, unit: ""}]}', 'model_metrics.gauge[0].unit: a text is expected'],
+    ['model_metrics: {gauge: [{name: a, unit: b, dimensions: c}]}', 'dimensions must be a list of names'],
+    ['model_metrics: {gauge: [{name: a, unit: b, dimensions: [c, c]}]}', 'must not contain a name twice'],
     [
-      'model_metrics: {gauge: [{name: a, unit: b, dimensions: c}]}',
-      'dimensions: a list of names is expected',
+      'model_metrics: {gauge: [{name: a, unit: b, dimension: []}]}',
+      'model_metrics.gauge[0].dimension is not supported',
     ],
-    ['model_metrics: {gauge: [{name: a, unit: b, dimensions: [c, c]}]}', 'a name stands there twice'],
-    ['model_metrics: {gauge: [{name: a, unit: b, dimension: []}]}', 'unknown key dimension'],
-    ['model_metrics: {gauge: [&a {name: a, unit: b}], counter: [*a]}', 'model_metrics: a is declared twice'],
+    [
+      'model_metrics: {gauge: [&a {name: a, unit: b}], counter: [*a]}',
+      'model_metrics must not declare a twice',
+    ],
     ['ts_metrics: {gauge: [{name: *no, unit: b}]}', 'Unresolved alias'],
     ['a: [', 'Flow sequence'],
   ])('%s', async (text, message) => {
@@ -90,7 +96,7 @@ describe('a file that cannot be used is one clear line', () => {
     fc.assert(
       fc.property(fc.anything(), (content) => {
         try {
-          checkMetricsConfig({ ts_metrics: content })
+          checkMetricsFile({ ts_metrics: content })
         } catch (error) {
           expect(error).toBeInstanceOf(TypeError)
         }

@@ -197,7 +197,9 @@ describe('what handlers report', () => {
     const model = test.metrics.model('m', '1.0')
     model.reported(report({ dimensions: {} }))
     model.reported(report({ dimensions: {} }))
-    expect(test.warnings).toEqual(['Metric HandlerTime is left out: it came without its dimension ModelName'])
+    expect(test.warnings).toEqual([
+      'Metric HandlerTime must have the dimension ModelName; the value is dropped',
+    ])
     expect(test.handlers).toEqual([])
   })
 
@@ -210,7 +212,7 @@ describe('what handlers report', () => {
     expect(test.read().select('Users')).toHaveLength(MAX_SERIES)
     expect(test.handlers).toHaveLength(MAX_SERIES)
     expect(test.warnings).toEqual([
-      `Metric Users: more than ${MAX_SERIES} different sets of dimension values, further ones are left out`,
+      `Metric Users has more than ${MAX_SERIES} sets of dimension values; further ones are dropped`,
     ])
   })
 

@@ -77,12 +77,12 @@ test('names choose samples, and what has none is left out', () => {
 
 describe('a metric that would spoil the page is refused', () => {
   test.each<[string, PageFamily, string[], RegExp]>([
-    ['a name with a blank', family('a b'), [], /does not know such names/],
-    ['a label with a dash', family('b'), ['x-y'], /does not know such labels as x-y/],
-    ['a label of Prometheus itself', family('b'), ['__name__'], /such labels/],
-    ['a name that is taken', family('taken'), [], /has another metric of this name/],
-    ['the name of a histogram’s samples', family('spread_count'), [], /has another metric/],
-    ['the label le of a histogram', { ...family('c'), kind: 'histogram' }, ['le'], /such labels as le/],
+    ['a name with a blank', family('a b'), [], /name is not valid in Prometheus/],
+    ['a label with a dash', family('b'), ['x-y'], /label x-y is not valid/],
+    ['a label of Prometheus itself', family('b'), ['__name__'], /label __name__ is not valid/],
+    ['a name that is taken', family('taken'), [], /another metric has this name/],
+    ['the name of a histogram’s samples', family('spread_count'), [], /another metric has this name/],
+    ['the label le of a histogram', { ...family('c'), kind: 'histogram' }, ['le'], /label le is not valid/],
   ])('%s', (_what, refused, labels, why) => {
     const families = new Families()
     expect(families.add(family('taken'), ['le'])).toBeUndefined()

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { expect, test } from '@jest/globals'
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { frontendChannel, workerChannel, type Channel } from '../../protocol/channel.ts'
 import { encode } from '../../protocol/codec.ts'
 import type { ServeError } from '../../common/errors.ts'
@@ -157,4 +157,72 @@ test('unsent bytes are counted until the kernel takes them', async () => {
   near.resume()
   await once(far, 'drain')
   expect(channel.unsentBytes).toBe(0)
+})
+
+describe('a sender is given a turn of the event loop', () => {
+  let now = 0
+
+  afterEach(() => {
+    jest.restoreAllMocks()
+  })
+
+  /** A channel whose clock the test moves. */
+  async function senders(): Promise<Channel<FromWorker>> {
+    const [near, far] = await socketPair()
+    near.resume()
+    const channel = worker(far)
+    now = 1000
+    jest.spyOn(performance, 'now').mockImplementation(() => now)
+    await channel.breather()
+    return channel
+  }
+
+  test('when it has computed since its last send', async () => {
+    const channel = await senders()
+    now += 0.6
+    expect(channel.breather()).toBeInstanceOf(Promise)
+  })
+
+  test('not while sends follow each other quickly, but when they have held the loop for 10 ms', async () => {
+    const channel = await senders()
+    const given: number[] = []
+    for (let k = 1; k <= 50; k += 1) {
+      now += 0.25
+      if (channel.breather() !== undefined) given.push(k)
+    }
+    expect(given[0]).toBe(40)
+    await channel.breather()
+    now += 0.25
+    expect(channel.breather()).toBeUndefined()
+  })
+
+  test('in which what it sent has left, and what has come is heard', async () => {
+    const [near, far] = await socketPair()
+    const end = frontend(near)
+    const heard: ToWorker[] = []
+    const channel = workerChannel(far, 1000, {
+      onMessage: (message) => heard.push(message),
+      onClose: () => undefined,
+    })
+    // Each side asks for the next message only when it has the one before.
+    for (let k = 1; k <= 5; k += 1) {
+      channel.send({ type: 'pong', nonce: k })
+      while (end.messages.length < k) {
+        const before = performance.now()
+        while (performance.now() < before + 1);
+        await channel.breather()
+      }
+      end.channel.send({ type: 'ping', nonce: k })
+      while (heard.length < k) await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(heard).toHaveLength(5)
+  })
+
+  test('together with all that ask in the same turn', async () => {
+    const channel = await senders()
+    now += 1
+    const first = channel.breather()
+    now += 1
+    expect(channel.breather()).toBe(first)
+  })
 })

@@ -1,6 +1,6 @@
-import { DIALECTS } from '../../common/dialects.ts'
 import fc from 'fast-check'
 import { ERROR_CODES } from '../../common/errors.ts'
+import { HANDLER_METHODS, NATIVE_METHODS } from '../../common/handler-methods.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
 
 const count = fc.nat()
@@ -31,6 +31,7 @@ const part = fc.record(
 )
 const request = fc.record(
   {
+    method: fc.constantFrom(...HANDLER_METHODS),
     id: uint32,
     requestId: text,
     headers: text,
@@ -39,7 +40,7 @@ const request = fc.record(
     deadline: double,
     moreInputs: fc.constant(true),
   },
-  { requiredKeys: ['id', 'requestId', 'headers', 'parts', 'window'], noNullPrototype: true },
+  { requiredKeys: ['method', 'id', 'requestId', 'headers', 'parts', 'window'], noNullPrototype: true },
 )
 const metricKind = fc.constantFrom('counter', 'gauge', 'histogram')
 const metricSpec = fc.record(
@@ -63,9 +64,9 @@ const message = (
 /** One generator per message of the union: a new message does not compile without one. */
 export const fromWorker = {
   ready: message('ready', { protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: message('loaded', { error: wireError, dialects: fc.subarray([...DIALECTS]) }, [
+  loaded: message('loaded', { error: wireError, methods: fc.subarray([...NATIVE_METHODS]) }, [
     'error',
-    'dialects',
+    'methods',
   ]),
   response: message(
     'response',
@@ -124,7 +125,6 @@ export const toWorker = {
     ['handlerEntry', 'metrics'],
   ),
   predict: message('predict', {
-    action: fc.constantFrom('predict', 'describe'),
     requests: fc.array(request, { maxLength: 4 }),
   }),
   input: message('input', { id: uint32, data: bytes }, ['data']),

@@ -83,3 +83,18 @@ test('a reader that stops does not corrupt what comes after it resumes', async (
   await once(far, 'end')
   expect(next).toBe(count)
 })
+
+test('16 answers, or 32 KiB of items, are worth sending before the turn is over', () => {
+  const answers = new Outbox()
+  for (let id = 1; id <= 16; id += 1) {
+    expect(answers.isWorthSending).toBe(false)
+    answers.add({ type: 'response', id, body: Buffer.from('x') })
+  }
+  expect(answers.isWorthSending).toBe(true)
+  const items = new Outbox()
+  const body = Buffer.alloc(1000)
+  for (let id = 1; id <= 31; id += 1) items.addItem(id, body)
+  expect(items.isWorthSending).toBe(false)
+  items.addItem(32, body)
+  expect(items.isWorthSending).toBe(true)
+})

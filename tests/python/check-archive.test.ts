@@ -1,4 +1,5 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { checkArchive } from '../../frontend/cli/check-archive.ts'
@@ -65,6 +66,13 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     return packPython(environment, tempDir(), { name: 'm', handler: HANDLE, ...archive })
   }
 
+  test('packing a model m leaves a neighbour’s $TMPDIR/m alone', async () => {
+    const neighbour = join(tmpdir(), 'm')
+    mkdirSync(neighbour, { recursive: true })
+    await packed({})
+    expect(existsSync(neighbour)).toBe(true)
+  })
+
   test.each(['default', 'tgz', 'no-archive', 'zip-store'] as const)('%s runs', async (format) => {
     const { status, out, err } = await check(await packed({ format, version: '2.5' }), config)
     expect(err).toBe('')
@@ -82,7 +90,7 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     const { status, out } = await check(archive, config)
     expect(out).toContain('2 workers on cpu at start, batchSize 1, maxBatchDelay 0 ms')
     expect(out).toContain('Differs from TorchServe:')
-    expect(out).toContain('batchSize: an integer is expected, found "many"; the default is used.')
+    expect(out).toContain('batchSize must be an integer, found "many"; the default is used.')
     expect(out).toContain('minWorkers counts without maxWorkers')
     expect(out).toContain('maxBatchDelay 0 waits for no further request')
     expect(status).toBe(0)
@@ -166,7 +174,7 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     writeFileSync(join(folder, 'MAR-INF', 'MANIFEST.json'), JSON.stringify({ runtime: 'python', model }))
     writeFileSync(join(folder, 'other.txt'), '')
     const { status, out } = await check(folder, config)
-    expect(out).toContain('Handler no_such_handler is neither in the archive nor one of TorchServe’s.')
+    expect(out).toContain('Handler no_such_handler must be in the archive or be one of TorchServe’s.')
     expect(out).toContain('serializedFile weights.pt is not in the archive.')
     expect(status).toBe(2)
   })

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from '@jest/globals'
 import { installDependencies } from '../../frontend/workers/python/environment/dependencies.ts'
 import {
@@ -17,6 +16,7 @@ import { isRunning } from '../support/processes.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execa } from '../support/tools.ts'
 
 const HANDLER = 'def handle(data, context):\n    return None\n'
 

@@ -1,10 +1,11 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { readBody } from '../../frontend/edge/http/body.ts'
 import { readDecoded } from '../../frontend/edge/http/decoded-body.ts'
-import { guarded } from '../../frontend/edge/http/guarded.ts'
-import type { RestState } from '../../frontend/edge/http/rest-state.ts'
+import { Exchange } from '../../frontend/edge/http/exchange.ts'
+import { listenerErrors } from '../../frontend/dialects/torchserve/rest-errors.ts'
+import { createState } from '../../frontend/edge/http/rest-state.ts'
 import { guarded as guardedCall } from '../../frontend/edge/grpc/guarded.ts'
 import { Job, jobLimits, type JobHolder } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
@@ -13,7 +14,8 @@ import type { ServeError } from '../../common/errors.ts'
 let server: Server | undefined
 const logged: unknown[] = []
 const log = { error: (...entry: unknown[]) => logged.push(entry), warn: () => undefined }
-const state = { settings: { maxRequestSize: 1000 }, log } as unknown as RestState
+const deps = { settings: { maxRequestSize: 1000 }, metrics: { response: () => undefined }, log }
+const state = createState(deps as never, 'inference', listenerErrors([]))
 
 afterEach(() => {
   logged.length = 0
@@ -21,8 +23,8 @@ afterEach(() => {
   server?.closeAllConnections()
 })
 
-async function serve(listener: RequestListener): Promise<string> {
-  server = createServer(listener)
+async function serve(listener: (exchange: Exchange) => void): Promise<string> {
+  server = createServer((req, res) => listener(new Exchange(state, req, res)))
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
@@ -31,11 +33,11 @@ const broken = (): never => {
   throw new TypeError('a defect')
 }
 
-test.each<[string, RequestListener]>([
-  ['reads a body', (_req, res) => readBody(state, res, broken)],
-  ['reads a body that is not compressed', (_req, res) => readDecoded(state, res, broken)],
-  ['hears data', (req, res) => req.on('data', guarded(log, res, broken))],
-  ['hears the end', (req, res) => req.resume().on('end', guarded(log, res, broken))],
+test.each<[string, (exchange: Exchange) => void]>([
+  ['reads a body', (exchange) => readBody(exchange, broken)],
+  ['reads a body that is not compressed', (exchange) => readDecoded(exchange, broken)],
+  ['hears data', (exchange) => exchange.req.on('data', exchange.guarded(broken))],
+  ['hears the end', (exchange) => exchange.req.resume().on('end', exchange.guarded(broken))],
 ])('what throws when it %s is answered 500, and the next request is served', async (_what, listener) => {
   const url = await serve(listener)
   for (let i = 0; i < 2; i++) {
@@ -47,16 +49,16 @@ test.each<[string, RequestListener]>([
 
 test('what throws after decompression is answered 500', async () => {
   const { gzipSync } = await import('node:zlib')
-  const url = await serve((_req, res) => readDecoded(state, res, broken))
+  const url = await serve((exchange) => readDecoded(exchange, broken))
   const body = new Uint8Array(gzipSync('x'))
   const init = { method: 'POST', body, headers: { 'content-encoding': 'gzip' } }
   expect((await fetch(url, init)).status).toBe(500)
 })
 
 test('what throws in the middle of an answer ends its connection', async () => {
-  const url = await serve((req, res) => {
-    res.writeHead(200).write('half')
-    req.on('data', guarded(log, res, broken))
+  const url = await serve((exchange) => {
+    exchange.res.writeHead(200).write('half')
+    exchange.req.on('data', exchange.guarded(broken))
   })
   const answer = await fetch(url, { method: 'POST', body: 'x' })
   await expect(answer.text()).rejects.toThrow()
@@ -83,7 +85,7 @@ test.each(['whole', 'open', 'write', 'close'] as const)(
       [method]: broken,
     }
     const holder: JobHolder = { abandon: (_job, reason) => abandoned.push(reason), drained: () => undefined }
-    const request = { requestId: 'r', modelName: 'm', modelVersion: undefined, headers: '', parts: [] }
+    const request = { requestId: 'r', modelName: 'm', method: 'handle' as const, headers: '', parts: [] }
     const job = new Job(request, sink)
     job.queued(holder, jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 }))
     job.started(holder)

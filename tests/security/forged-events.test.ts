@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../frontend/dialects/rest-apps.ts'
 import { ask, startRig } from '../support/http/rig.ts'
 
 const FORGED = '{"a":1}\r\rdata: forged\r\n\r\nevent: x\n\ndata: forged'
 
 test.each(['native', 'body'])('no line end in an item of a %s handler begins an event', async (kind) => {
   const rig = await startRig(createInferenceApp)
-  if (kind === 'native') rig.models.dialects = ['openai-chat']
+  if (kind === 'native') rig.models.methods = ['chatCompletions']
   rig.models.onJob = (job) => {
     rig.models.start(job)
     const item = Buffer.from(kind === 'native' ? FORGED : FORGED.replaceAll('\n', '\r'))

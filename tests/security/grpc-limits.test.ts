@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { status, Server } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { http2ServersOf } from '../../frontend/edge/grpc/http2-servers.ts'
-import type { GrpcSettings } from '../../frontend/edge/grpc/server.ts'
+import type { GrpcSettings } from '../../frontend/dialects/grpc-dialect.ts'
 import {
   failure,
   metadata,
@@ -49,7 +49,7 @@ async function neighbour(): Promise<void> {
 
 /** Memory that the server counts, of calls and unfinished messages. */
 function waiting(): number {
-  return grpc.servers.inference.calls.waitingBytes
+  return grpc.servers.listener('inference').calls.waitingBytes
 }
 
 beforeEach(() => {
@@ -213,15 +213,22 @@ describe.each([
     await allGivenBack()
   })
 
-  test('messages that decompress to far more than they are fail, and small ones pass', async () => {
-    await start({}, tokens)
-    const bombs = await compressedCalls(new Array<Buffer>(40).fill(request(Buffer.alloc(900_000))), headers)
+  test('large messages that decompress to far more than they are fail; tensors of zeros pass', async () => {
+    await start({ maxRequestSize: 20_000_000 }, tokens)
+    const bombs = await compressedCalls(new Array<Buffer>(8).fill(request(Buffer.alloc(12_000_000))), headers)
     expect(bombs).toEqual(bombs.map(() => status.RESOURCE_EXHAUSTED))
     expect(grpc.models.works).toHaveLength(0)
-    const plain = [request(Buffer.alloc(60_000)), request(randomBytes(900_000))]
-    expect(await compressedCalls(plain, headers)).toEqual([status.OK, status.OK])
+    const honest = [request(Buffer.alloc(6_000_000)), request(randomBytes(900_000))]
+    expect(await compressedCalls(honest, headers)).toEqual([status.OK, status.OK])
     expect(grpc.models.works).toHaveLength(2)
     await allGivenBack()
+  })
+
+  test('a message that decompresses to more than a request may have fails', async () => {
+    await start({}, tokens)
+    const bombs = await compressedCalls(new Array<Buffer>(8).fill(request(Buffer.alloc(1_000_000))), headers)
+    expect(bombs).toEqual(bombs.map(() => status.RESOURCE_EXHAUSTED))
+    expect(grpc.models.works).toHaveLength(0)
   })
 
   test('compressed messages of a stream stay in order and what is no gzip fails', async () => {
@@ -243,6 +250,26 @@ describe.each([
     await allGivenBack()
   })
 
+  test('unfinished messages of all connections together take what a listener may hold', async () => {
+    const limit = 3_000_000
+    await start({ grpcMaxWaitingBytes: limit }, tokens)
+    const connections = await Promise.all(Array.from({ length: 8 }, attacker))
+    let refused = 0
+    for (const raw of connections) {
+      for (const stream of Array.from({ length: 5 }, () => raw.call(PREDICT, headers))) {
+        await raw.dataAll(stream, UNFINISHED)
+        await raw.ping()
+        expect(waiting()).toBeLessThanOrEqual(limit)
+        if (raw.over(stream)) refused++
+      }
+    }
+    expect(waiting()).toBeGreaterThan(limit / 2)
+    expect(refused).toBeGreaterThan(0)
+    await Promise.all(connections.map((raw) => raw.destroy()))
+    await allGivenBack()
+    await neighbour()
+  })
+
   test('connections beyond the limit of an address are reset, and the server comes back', async () => {
     await start({ grpcMaxConnectionsPerAddress: 3 }, tokens)
     await neighbour()
@@ -253,7 +280,7 @@ describe.each([
     expect(held.every((raw) => !raw.closed)).toBe(true)
     await neighbour()
     await held[0]!.destroy()
-    await until(() => grpc.servers.inference.connections.count === 2)
+    await until(() => grpc.servers.listener('inference').connections.count === 2)
     const again = await attacker()
     await again.ping()
     expect(again.closed).toBe(false)

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { FailureLimiter } from '../../frontend/auth/failure-limiter.ts'
 import { createTokenStore } from '../../frontend/auth/token-store.ts'
-import { createGrpcServers } from '../../frontend/edge/grpc/server.ts'
-import { createManagementApp } from '../../frontend/edge/http/app.ts'
+import { createGrpcServers } from '../../frontend/dialects/grpc-servers.ts'
+import { createManagementApp } from '../../frontend/dialects/rest-apps.ts'
 import { FakeModels } from '../edge/grpc/fake-models.ts'
 import { metadata, SETTINGS } from '../edge/grpc/start-grpc.ts'
 import { managementClient } from '../support/grpc-clients.ts'
@@ -24,7 +24,7 @@ async function openStore() {
   >
   const passes = (token: string, address?: string): boolean => {
     try {
-      store.check('inference', `Bearer ${token}`, address)
+      store.check('inference', `Bearer ${token}`, { remoteAddress: address })
       return true
     } catch (error) {
       expect(error).toMatchObject({ code: 'UNAUTHORIZED' })
@@ -70,6 +70,19 @@ test('it remembers no more than 20000 addresses', () => {
   expect(limiter.size).toBe(20_000)
 })
 
+test('with tokens off, a check does not read the address of the client', async () => {
+  const store = await createTokenStore({ enabled: false, expirationMin: 60 })
+  let reads = 0
+  const client = {
+    get remoteAddress() {
+      reads++
+      return '10.0.0.1'
+    },
+  }
+  store.check('inference', undefined, client)
+  expect(reads).toBe(0)
+})
+
 test.each(['REST', 'gRPC'])('what failed over %s counts for both protocols', async (protocol) => {
   const { clock, store, keys } = await openStore()
   const rig = await startRig(createManagementApp)
@@ -83,7 +96,7 @@ test.each(['REST', 'gRPC'])('what failed over %s counts for both protocols', asy
     settings: SETTINGS,
     log,
   })
-  const client = managementClient((await grpc.listen()).management.port)
+  const client = managementClient((await grpc.listen()).get('management')!.port)
   const rest = async (token: string): Promise<boolean> =>
     (await ask(rig, '/models', { headers: { authorization: `Bearer ${token}` } })).status === 200
   const overGrpc = (token: string): Promise<boolean> =>

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { loadedHandler } from '../../backend-worker/native.ts'
 import { inEnvelope } from '../../backend-worker/envelope.ts'
 import { decodeRequest } from '../../backend-worker/input.ts'
 import { setHeader, type ResponseHead } from '../../backend-worker/response-head.ts'
@@ -28,7 +29,7 @@ test.each(HOSTILE_WORDS)('the metrics page stays whole with a metric and a dimen
   const model = metrics.model('m', '1')
   model.reported(parseMetricLine(lineWith(word, 'declared', 'GAUGE', 'Level'))!)
   model.reported(parseMetricLine(lineWith('v', 'declared', 'GAUGE', word))!)
-  expect(warnings).toContain(`Metric declared is left out: it came without its dimension ${word}`)
+  expect(warnings).toContain(`Metric declared must have the dimension ${word}; the value is dropped`)
   expect(metrics.page().text).not.toMatch(/function|native code|\[object/)
 })
 
@@ -37,7 +38,7 @@ test.each(HOSTILE_WORDS)('a message of the type %s is none', (word) => {
 })
 
 test.each(HOSTILE_WORDS)('there is no envelope called %s', (word) => {
-  expect(() => inEnvelope({ handle: () => [] }, word)).toThrow(/service_envelope/)
+  expect(() => inEnvelope(loadedHandler({ handle: () => [] }), word)).toThrow(/service_envelope/)
 })
 
 test.each(HOSTILE_WORDS)('headers and parts called %s keep their values', (word) => {

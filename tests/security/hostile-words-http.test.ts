@@ -1,6 +1,10 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { createInferenceApp, createManagementApp, createMetricsApp } from '../../frontend/edge/http/app.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createMetricsApp,
+} from '../../frontend/dialects/rest-apps.ts'
 import { ask, startRig, Wire, type Rig } from '../support/http/rig.ts'
 import { HOSTILE_WORDS } from './hostile-words.ts'
 

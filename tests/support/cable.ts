@@ -28,11 +28,9 @@ export class Cable {
     return new Cable(server, sockets)
   }
 
-  /** Destroys every connection; milliseconds since the epoch when that was. No new one is made. May be called again. */
-  cut(): number {
+  /** Destroys every connection. No new one is made. May be called again. */
+  cut(): void {
     this.#server.close()
-    const at = performance.timeOrigin + performance.now()
     for (const socket of this.#sockets) socket.destroy()
-    return at
   }
 }

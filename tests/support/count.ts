@@ -12,6 +12,7 @@ export interface CountRun {
   n?: number
   size?: number
   delay?: number
+  gated?: boolean
   stream?: boolean
 }
 
@@ -34,10 +35,19 @@ export function countInput(run: CountRun): PredictionsRequest {
 }
 
 /** How far a run is: asked in a request of its own. @param model the count model, under whatever name */
-export async function produced(server: Server, id: string, model = 'count'): Promise<Produced> {
+export function produced(server: Server, id: string, model?: string): Promise<Produced> {
+  return query(server, { query: 'produced', id }, model)
+}
+
+/** Asks a gated run for its next item, in a request of its own. */
+export function next(server: Server, id: string, model?: string): Promise<Produced> {
+  return query(server, { query: 'next', id }, model)
+}
+
+async function query(server: Server, asked: object, model = 'count'): Promise<Produced> {
   const { body } = await rawRequest(server.ports.inference, `/predictions/${model}`, {
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: 'produced', id }),
+    body: JSON.stringify(asked),
   })
   return JSON.parse(body) as Produced
 }
@@ -48,9 +58,4 @@ export function ended(server: Server, id: string, model?: string): Promise<Produ
     () => produced(server, id, model),
     ({ state }) => state !== 'running' && state !== 'unknown',
   )
-}
-
-/** Milliseconds since the epoch on the clock that the count model uses. */
-export function now(): number {
-  return performance.timeOrigin + performance.now()
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from '@jest/globals'
-import type { Asked, Dialect } from '../contract/dialect.ts'
+import type { Asked, AskOptions, Dialect } from '../contract/dialect.ts'
 import { CHAT_FORMS, FORMS } from '../contract/dialects/forms.ts'
 import {
   MLSERVER_INFER,
@@ -78,10 +78,13 @@ export async function ask(
   dialect: PortDialect,
   model: string,
   plan: object,
+  options?: AskOptions,
 ): Promise<Asked & { id: string }> {
   const client = dialect.at(server.ports[dialect.port])
   const id = randomUUID()
-  const asked = await client.ask(model, JSON.stringify({ id, ...plan })).finally(() => client.close())
+  const asked = await client
+    .ask(model, JSON.stringify({ id, ...plan }), options)
+    .finally(() => client.close())
   return { ...asked, id }
 }
 

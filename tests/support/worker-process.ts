@@ -1,5 +1,5 @@
+import type { ChildProcess } from 'node:child_process'
 import { joinHeaders } from '../../common/header-lines.ts'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -16,6 +16,7 @@ import type {
 } from '../../protocol/messages.ts'
 import { allAsMessages } from './all-as-messages.ts'
 import { tempDir } from './temp.ts'
+import { spawn } from './tools.ts'
 
 /** The compiled worker: the one that `npm test` has just built, unless WORKER_MAIN names another. */
 const MAIN =
@@ -184,7 +185,7 @@ export class WorkerConnection {
   }
 
   predict(...requests: PredictRequest[]): void {
-    this.send({ type: 'predict', action: 'predict', requests })
+    this.send({ type: 'predict', requests })
   }
 
   /** All responses to a request up to its end, with the end; gives no credit. */
@@ -241,6 +242,7 @@ export type RequestOptions = Partial<Omit<PredictRequest, 'headers'>> & { header
 /** A request with a JSON body. */
 export function request(id: number, body: unknown = {}, more: RequestOptions = {}): PredictRequest {
   return {
+    method: 'handle',
     id,
     requestId: `id-${id}`,
     parts: [{ name: 'body', contentType: 'application/json', data: Buffer.from(JSON.stringify(body)) }],

@@ -66,8 +66,8 @@ describe('key and certificate of https', () => {
   })
 
   test.each([
-    [{ certificateFile: CERT_FILE }, 'certificate_file is set without private_key_file'],
-    [{ privateKeyFile: KEY_FILE }, 'private_key_file is set without certificate_file'],
+    [{ certificateFile: CERT_FILE }, 'certificate_file requires private_key_file'],
+    [{ privateKeyFile: KEY_FILE }, 'private_key_file requires certificate_file'],
     [{ ...PEM, privateKeyFile: '/nonexistent/key' }, 'private_key_file cannot be read: ENOENT'],
     [{ ...PEM, certificateFile: KEY_FILE }, 'cannot be used for TLS'],
     [{ keystore: '/nonexistent/store' }, 'keystore cannot be read: ENOENT'],
@@ -104,7 +104,7 @@ describe('https without any key', () => {
     process.env['PATH'] = tempDir()
     try {
       expect(await refusal(rest({ tempDir: tempDir() }))).toMatch(
-        /certificate_file and private_key_file .* openssl req -x509 .* -out cert\.pem$/,
+        /certificate_file and private_key_file, .* openssl req -x509 .* -out cert\.pem$/,
       )
     } finally {
       process.env['PATH'] = PATH
@@ -139,7 +139,7 @@ describe('key and certificate of gRPC', () => {
   test('never come from the keystore', async () => {
     const keystore = { keystore: KEYSTORE_FILE, keystorePass: 'secret' }
     expect(await refusal(grpcCredentials({ ...NOTHING, ...keystore }, () => undefined))).toBe(
-      'enable_grpc_ssl=true needs certificate_file and private_key_file',
+      'enable_grpc_ssl=true requires certificate_file and private_key_file',
     )
   })
 })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createSecureContext } from 'node:tls'
 import { describe, expect, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
-import { createInferenceApp, createManagementApp } from '../../frontend/edge/http/app.ts'
+import { createInferenceApp, createManagementApp } from '../../frontend/dialects/rest-apps.ts'
 import { startRig, TLS, Wire, type Rig } from '../support/http/rig.ts'
 import { CERT } from '../support/tls/files.ts'
 

@@ -1,10 +1,10 @@
 import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { packPython, type PythonArchive } from '../support/python/archive.ts'
 import type { Exchange } from '../support/python/exchanges.ts'
 import type { TestPython } from '../support/python/test-python.ts'
 import { tempDir } from '../support/temp.ts'
+import { execa } from '../support/tools.ts'
 
 const HANDLERS = join(import.meta.dirname, 'handlers')
 const ONE = 'minWorkers: 1\nmaxWorkers: 1\n'

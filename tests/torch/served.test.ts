@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { packPython } from '../support/python/archive.ts'
 import { exchange, exchangeName } from '../support/python/exchanges.ts'
 import { readRecording } from '../support/python/recording.ts'
@@ -9,6 +8,7 @@ import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { packTorchModels, RANKS, TORCH_EXCHANGES } from './models.ts'
+import { execa } from '../support/tools.ts'
 
 await describePython('archives that need PyTorch', (python) => {
   let server: Server

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { PYTHON_STAND_INS } from './places.ts'
 import type { Workspace } from './workspace.ts'
+import { execa } from '../support/tools.ts'
 
 /** Gives TorchServe's MNIST example weights where the checkout has none; its stateful example is the same network. */
 export async function trainMnist(space: Workspace): Promise<void> {

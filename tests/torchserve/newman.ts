@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import type { Collection } from './collections.ts'
 import { BUILD } from './places.ts'
 import type { Result } from './result.ts'
+import { execa } from '../support/tools.ts'
 
 const VERSION = '6.2.2'
 const FOLDER = join(BUILD, 'newman', VERSION)

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { createArchive } from '../../model-archiver/pack.ts'
 import { packWorkflow } from '../../model-archiver/pack-workflow.ts'
 import { PYTHON_STAND_INS, STAND_INS } from './places.ts'
+import { execa } from '../support/tools.ts'
 
 /** How stand-ins become archives. */
 export interface Packing {

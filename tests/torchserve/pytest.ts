@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { execa } from 'execa'
 import { REPOSITORY } from './places.ts'
 import type { Result } from './result.ts'
 import type { Workspace } from './workspace.ts'
+import { execa } from '../support/tools.ts'
 
 const FILE_LIMIT_MS = 1_200_000
 const TEST_LIMIT_S = 240

@@ -1,8 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
 import { readLines } from '../../frontend/workers/read-lines.ts'
+import { spawn } from '../support/tools.ts'
 
 const START_LIMIT_MS = 120_000
 

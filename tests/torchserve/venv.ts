@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { BUILD } from './places.ts'
+import { execa } from '../support/tools.ts'
 
 const FOLDER = join(BUILD, 'venv')
 /** Written last, so that a broken installation is made again. */

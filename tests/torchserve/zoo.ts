@@ -1,9 +1,9 @@
 import { copyFile, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { PYTHON_STAND_INS } from './places.ts'
 import type { Answers } from './recordings.ts'
 import type { Workspace } from './workspace.ts'
+import { execa } from '../support/tools.ts'
 
 const NETWORKS = join(PYTHON_STAND_INS, 'networks')
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import { encodePredict } from '../../frontend/workers/python/otf/encode.ts'
 import { ReplyDecoder } from '../../frontend/workers/python/otf/reply-decoder.ts'
-import { Session, type SessionOptions } from '../../frontend/workers/python/session.ts'
+import { PythonSession, type PythonSessionOptions } from '../../frontend/workers/python/session.ts'
 import { reply, type Reply } from './python/otf/replies.ts'
 
 /** A session whose worker is this test. */
@@ -12,12 +12,12 @@ class Rig {
   readonly items: string[] = []
   readonly broken: [number, string][] = []
   listening = true
-  readonly session: Session
+  readonly session: PythonSession
   readonly #decoder: ReplyDecoder
 
-  constructor(options: Partial<SessionOptions> = {}) {
+  constructor(options: Partial<PythonSessionOptions> = {}) {
     const all = { continuousBatching: false, maxResponseBytes: 10_000, maxUnsentBytes: 5000, ...options }
-    this.session = new Session(
+    this.session = new PythonSession(
       all,
       { write: (frame) => this.written.push(frame), listen: (on) => (this.listening = on) },
       {
@@ -31,11 +31,11 @@ class Rig {
   }
 
   predict(...requests: PredictRequest[]): void {
-    this.session.send({ type: 'predict', action: 'predict', requests })
+    this.session.send({ type: 'predict', requests })
   }
 
   describe(request: PredictRequest): void {
-    this.session.send({ type: 'predict', action: 'describe', requests: [request] })
+    this.session.send({ type: 'predict', requests: [{ ...request, method: 'describe' }] })
   }
 
   cancel(...ids: number[]): void {
@@ -73,6 +73,7 @@ class Rig {
 
 function request(id: number, name = `r${id}`, window = 1000): PredictRequest {
   return {
+    method: 'handle',
     id,
     requestId: name,
     headers: 'a\nb\n',
@@ -111,15 +112,6 @@ describe('batches', () => {
       { type: 'failure', id: 2, error: { code: 'HANDLER_FAILED', message: 'Prediction failed' } },
       { type: 'failure', id: 1, error: { code: 'HANDLER_REJECTED', message: 'own words', status: 503 } },
     ])
-  })
-
-  test('an id that is open already gets another name for the worker', () => {
-    const rig = new Rig()
-    rig.predict(request(1, 'r7'))
-    rig.predict(request(2, 'r7'))
-    expect(rig.sent).toEqual([['r7'], ['r7#2']])
-    rig.answer(undefined, { 'r7#2': 'second' })
-    expect(rig.messages).toMatchObject([{ id: 2 }])
   })
 
   test('unwanted resolves when nobody waits for any request, though the worker may be at it', async () => {

@@ -1,9 +1,9 @@
 import ts from 'typescript'
 
 /**
- * Forbids a key that is any text on an object that has a prototype: `constructor` and `__proto__` are found
- * there as well. A key of a closed set (a union of literals, an enum, a number) is fine. For any other there
- * are Map, and ownValue and setOwn of common/own-keys.ts.
+ * Forbids arbitrary text as a key of an object with a prototype, where `constructor` and `__proto__` exist
+ * too. Keys of a closed set (a union of literals, an enum, a number) are allowed. For other keys use a Map,
+ * or ownValue and setOwn of common/own-keys.ts.
  */
 export const noTextKeys = {
   meta: {
@@ -42,7 +42,7 @@ export const noTextKeys = {
   },
 }
 
-/** Whether values of the type are not known when the program is compiled. */
+/** Whether the values of the type are unknown at compile time. */
 function isAnyText(type) {
   if (type.isUnion()) return type.types.some(isAnyText)
   if (type.isIntersection()) return type.types.every((part) => isAnyText(part) || !isKeyType(part))

@@ -1,8 +1,8 @@
 import { sendIntermediatePredictResponse, type Context, type HandlerRequest } from 'torchserve-ts'
 
 /**
- * The stream that is measured: a hundred items of a hundred bytes, one awaited call each, as the ceilings' worker sends them.
- * It does nothing else, so that the server is measured and not a handler.
+ * The stream of the throughput benchmark: a hundred items of a hundred bytes, one awaited call each, like the
+ * ceilings' worker. Does nothing else, so that the benchmark measures the server.
  */
 const ITEMS = Array.from({ length: 100 }, (_, index) => [Buffer.from(`${String(index + 1).padEnd(99)}\n`)])
 const LAST = ['']

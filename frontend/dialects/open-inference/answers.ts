@@ -26,7 +26,10 @@ export type Answer = InferResponse & { readonly modelName: string; readonly mode
 
 /** Makes answers of what a handler gives: the counterpart of how it was asked (infer-job.ts). */
 export interface AnswerReader {
-  /** One answer, whole or an item of a stream. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED, INVALID_TENSOR */
+  /**
+   * One answer, whole or an item of a stream. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED,
+   * INVALID_TENSOR
+   */
   read(head: ReplyHead, body: Uint8Array): Answer
   /** The failure of a request as this protocol has it. */
   failure(error: ServeError): ServeError
@@ -61,9 +64,11 @@ export function isNative(head: ReplyHead): boolean {
 }
 
 /**
- * One answer of a handler, whole or an item of a stream. A handler of TorchServe's kind: a JSON object with `outputs` is a response as it
- * stands, all else is the output `output`, BYTES `[1, 1]`, with content type `str` if it is text.
- * @throws ServeError INVALID_OUTPUT when it is no response, HANDLER_REJECTED when the handler set a status of an error
+ * One answer of a handler, whole or an item of a stream. A handler of TorchServe's kind: a JSON object with
+ * `outputs` is a response as it stands, all else is the output `output`, BYTES `[1, 1]`, with content type
+ * `str` if it is text.
+ * @throws ServeError INVALID_OUTPUT when it is no response, HANDLER_REJECTED when the handler set a status of
+ * an error
  */
 function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
   if (isNative(head))

@@ -1,8 +1,8 @@
 import { status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { type CallError, fromHttpStatus, printable } from '../torchserve/grpc-errors.ts'
+import { type CallError, fromHttpStatus, printable } from '../../edge/grpc/call-error.ts'
 
-/** The protocol's gRPC status of each code (spec 2.5): NOT_FOUND and UNAVAILABLE are what Seldon's agent looks for. */
+/** gRPC status of each code: NOT_FOUND and UNAVAILABLE are what Seldon Core's agent looks for. */
 const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   INVALID_ARGUMENT: Status.INVALID_ARGUMENT,
   MALFORMED_BODY: Status.INVALID_ARGUMENT,

@@ -1,4 +1,7 @@
-/** The messages of proto/inference as proto-loader decodes them: 64-bit integers are texts, absent lists empty. */
+/**
+ * The messages of proto/inference as proto-loader decodes them: 64-bit integers are texts, absent lists
+ * empty.
+ */
 
 export interface InferParameter {
   bool_param?: boolean

@@ -22,7 +22,8 @@ export const CONTENTS: Partial<Record<Datatype, keyof TensorContents>> = {
 }
 
 /**
- * The request with raw tensors. Each input without contents takes the next raw one, as in MLServer; none may be left over.
+ * The request with raw tensors. Each input without contents takes the next raw one, as in MLServer; none may
+ * be left over.
  * @throws ServeError INVALID_TENSOR
  */
 export function inferRequest(message: ModelInferRequest): InferRequest {

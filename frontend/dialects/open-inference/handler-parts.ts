@@ -8,9 +8,10 @@ import type { InputPart } from '../../jobs/job.ts'
 const JSON_TYPE = 'application/json'
 
 /**
- * Tensors as the parts of a request that a handler of TorchServe's kind knows: a single input is the part `data` (or `body`, if that is its name), several have a part each by
- * their names. One BYTES element is its bytes; several are a JSON list of texts (of base64 where one is no text); numbers are JSON, nested as the shape
- * says. Parameters, if there are any, are the JSON part `parameters`.
+ * Tensors as the parts of a request that a handler of TorchServe's kind knows: a single input is the part
+ * `data` (or `body`, if that is its name), several have a part each by their names. One BYTES element is its
+ * bytes; several are a JSON list of texts (of base64 where one is no text); numbers are JSON, nested as the
+ * shape says. Parameters, if there are any, are the JSON part `parameters`.
  */
 export function handlerParts({ inputs, parameters }: InferRequest): InputPart[] {
   const parts = inputs.map((input) => ({

@@ -1,8 +1,9 @@
 import { ServeError } from '../../../common/errors.ts'
-import { encodeRequest, INFER_PART, STREAM_PART, type InferRequest } from '../../../common/tensors/message.ts'
+import { hasTensorMethod } from '../../../common/handler-methods.ts'
+import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
 import type { InferenceRequest } from '../../jobs/job.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
-import { nativeRequest } from '../openai/native-request.ts'
+import { nativeRequest } from '../../jobs/native-request.ts'
 import { type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
 import { handlerParts, jsonPart } from './handler-parts.ts'
 import { LlmAnswers } from './llm-answers.ts'
@@ -19,23 +20,27 @@ export interface Target {
 }
 
 /**
- * The model that a client asks; none until a worker has loaded it, because only then it is known what its handler understands.
+ * The model that a client asks; none until a worker has loaded it, because only then it is known what its
+ * handler understands.
  * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
  */
 export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, version?: string): Target {
   const status = models.status(name, version)
-  const { dialects } = status
-  if (dialects === undefined) throw new ServeError('MODEL_NOT_READY', `Model ${name} is not ready yet.`)
+  const { methods } = status
+  if (methods === undefined) throw new ServeError('MODEL_NOT_READY', `Model ${name} is not ready yet.`)
   return {
     status,
-    native: dialects.includes('open-inference'),
-    takesStreams: dialects.includes('open-inference-stream'),
+    native: hasTensorMethod(methods),
+    takesStreams: methods.includes('predictStream'),
   }
 }
 
-/** Whether a path that TorchServe shares with this protocol has the protocol's meaning for a model: its handler speaks more than TorchServe's `handle`. */
-export function takesTensors({ dialects = [] }: ModelStatus): boolean {
-  return dialects.length > 0
+/**
+ * Whether a path that TorchServe shares with this protocol has the protocol's meaning for a model: its
+ * handler has more than TorchServe's `handle`.
+ */
+export function takesTensors({ methods = [] }: ModelStatus): boolean {
+  return methods.length > 0
 }
 
 /** What every dialect's adapter knows of a call. */
@@ -56,8 +61,8 @@ export interface InferCall {
 }
 
 /**
- * The one place that decides how tensors come to a handler (docs/open-inference.md): as they are if it takes them; as a request of the OpenAI API if it speaks that and they are
- * one; else as parts.
+ * The one place that decides how tensors come to a handler (docs/open-inference.md): as they are if it takes
+ * them; as a request of the OpenAI API if it speaks that and they are one; else as parts.
  */
 export function inferJob(
   { status, native }: Target,
@@ -67,9 +72,10 @@ export function inferJob(
 ): InferCall {
   const common = { ...facts, modelName: status.name }
   if (native) {
-    const part = { name: stream ? STREAM_PART : INFER_PART, data: encodeRequest(infer) }
+    const method = stream ? 'predictStream' : 'predict'
+    const parts = [{ name: 'body', data: encodeRequest(infer) }]
     return {
-      request: { ...common, parts: [part], alone: stream },
+      request: { ...common, method, parts, alone: stream },
       reader: new HandlerAnswers(answerFacts),
     }
   }
@@ -81,8 +87,11 @@ export function inferJob(
   }
   if (mapping === 'json') {
     const parts = jsonPart(status.name, infer)
-    return { request: { ...common, parts }, reader: new HandlerAnswers(answerFacts) }
+    return { request: { ...common, method: 'handle', parts }, reader: new HandlerAnswers(answerFacts) }
   }
   const parts = handlerParts(infer)
-  return { request: { ...common, parts }, reader: new HandlerAnswers(answerFacts, infer.outputs) }
+  return {
+    request: { ...common, method: 'handle', parts },
+    reader: new HandlerAnswers(answerFacts, infer.outputs),
+  }
 }

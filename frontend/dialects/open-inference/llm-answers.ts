@@ -5,12 +5,13 @@ import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
 import { type InferRequest, selectOutputs } from '../../../common/tensors/message.ts'
 import type { RawTensor } from '../../../common/tensors/tensor.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import type { Operation } from '../openai/operations.ts'
+import type { Operation } from '../../../common/openai/operations.ts'
 import type { Answer, AnswerFacts, AnswerReader } from './answers.ts'
 
 /**
- * What a handler that speaks the OpenAI API answers, as tensors (spec 4.6): role, content and type, `[1, 1]` (a row for each choice), and `output_all` with the whole JSON, which is what
- * Seldon hands on to OpenAI's clients; of embeddings the numbers, a row for each input.
+ * What a handler that speaks the OpenAI API answers, as tensors (docs/open-inference.md): role, content and
+ * type, `[1, 1]` (a row for each choice), and `output_all` with the whole JSON, which is what Seldon hands on
+ * to OpenAI's clients; of embeddings the numbers, a row for each input.
  */
 export class LlmAnswers implements AnswerReader {
   readonly #facts: AnswerFacts
@@ -29,7 +30,7 @@ export class LlmAnswers implements AnswerReader {
     return { ...this.#facts, outputs: selectOutputs(outputs, this.#wanted) }
   }
 
-  /** A 400 would make Seldon's proxy load the model anew and send the request twice (spec 4.4). */
+  /** A 400 would make Seldon's proxy load the model anew and send the request twice. */
   failure(error: ServeError): ServeError {
     if (error.code !== 'HANDLER_REJECTED' || error.status !== 400) return error
     return new ServeError(error.code, error.message, { status: 422, detail: error.detail, cause: error })

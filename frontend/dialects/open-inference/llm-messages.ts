@@ -4,8 +4,9 @@ import type { ChatMessage, ContentPart, ToolCall } from '../../../common/openai/
 import type { TextTensors } from './text-tensors.ts'
 
 /**
- * The messages that the tensors role, content, type, tool_calls and tool_call_id say (spec 4.6). Of one message content and type have an entry for each part;
- * of several each entry is a JSON list with the parts of its message, or where its type is no list, its text.
+ * The messages that the tensors role, content, type, tool_calls and tool_call_id say
+ * (docs/open-inference.md). Of one message content and type have an entry for each part; of several each
+ * entry is a JSON list with the parts of its message, or where its type is no list, its text.
  * @throws ServeError INVALID_TENSOR
  */
 export function messagesOf(tensors: TextTensors): ChatMessage[] {

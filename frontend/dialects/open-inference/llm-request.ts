@@ -1,11 +1,11 @@
-import type { Dialect } from '../../../common/dialects.ts'
 import { ServeError } from '../../../common/errors.ts'
+import type { NativeMethod } from '../../../common/handler-methods.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { ModelStatus } from '../../models/operations.ts'
-import { type Operation, OPERATIONS } from '../openai/operations.ts'
-import { checkRequest } from '../openai/request.ts'
+import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
+import { checkRequest } from '../../../common/openai/request.ts'
 import { messagesOf } from './llm-messages.ts'
 import { TextTensors } from './text-tensors.ts'
 
@@ -33,18 +33,19 @@ const FIELDS = [
 ]
 
 /**
- * Tensors for a handler that speaks the OpenAI API, as Seldon's clients send them (spec 4.6): role, content and type are a chat, prompt (or text_input) a
- * completion, input is for embeddings. Undefined: they are none of these, or the handler does not speak it.
+ * Tensors for a handler that speaks the OpenAI API, as Seldon's clients send them (docs/open-inference.md):
+ * role, content and type are a chat, prompt (or text_input) a completion, input is for embeddings. Undefined:
+ * they are none of these, or the handler has no such method.
  * @throws ServeError INVALID_TENSOR
  */
 export function llmRequest(
   infer: InferRequest,
-  { name: model, dialects = [] }: Pick<ModelStatus, 'name' | 'dialects'>,
+  { name: model, methods = [] }: Pick<ModelStatus, 'name' | 'methods'>,
   stream: boolean,
 ): LlmRequest | undefined {
-  if (dialects.length === 0) return undefined
+  if (methods.length === 0) return undefined
   const tensors = new TextTensors(infer.inputs)
-  const operation = operationOf(tensors, dialects)
+  const operation = operationOf(tensors, methods)
   if (operation === undefined) return undefined
   const fields = { ...parameters(infer, operation), ...READ[operation](tensors), model }
   const body = operation === 'embeddings' ? { ...fields, encoding_format: 'float' } : { ...fields, stream }
@@ -52,12 +53,12 @@ export function llmRequest(
   return { operation, body: Buffer.from(JSON.stringify(body)) }
 }
 
-function operationOf(tensors: TextTensors, dialects: readonly Dialect[]): Operation | undefined {
-  const speaks = (operation: Operation): boolean => dialects.includes(OPERATIONS[operation].dialect)
-  if (tensors.has('role') || tensors.has('content')) return speaks('chat') ? 'chat' : undefined
+function operationOf(tensors: TextTensors, methods: readonly NativeMethod[]): Operation | undefined {
+  const has = (operation: Operation): boolean => methods.includes(OPERATIONS[operation].method)
+  if (tensors.has('role') || tensors.has('content')) return has('chat') ? 'chat' : undefined
   if (tensors.has('prompt') || tensors.has('text_input'))
-    return speaks('completions') ? 'completions' : undefined
-  return tensors.has('input') && speaks('embeddings') ? 'embeddings' : undefined
+    return has('completions') ? 'completions' : undefined
+  return tensors.has('input') && has('embeddings') ? 'embeddings' : undefined
 }
 
 const READ: Readonly<Record<Operation, (tensors: TextTensors) => Fields>> = {
@@ -83,7 +84,10 @@ function toolFields(tensors: TextTensors): Fields {
   }
 }
 
-/** Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same meaning; what clients of Triton can send stands beside them. */
+/**
+ * Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same
+ * meaning; what clients of Triton can send stands beside them.
+ */
 function parameters({ parameters: given = {} }: InferRequest, operation: Operation): Fields {
   const { kwargs, llm_parameters: llm, embedding_parameters: embedding } = given
   const own = FIELDS.filter((name) => ownValue(given, name) !== undefined).map((name) => [

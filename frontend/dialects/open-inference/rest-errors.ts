@@ -1,7 +1,9 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { isFinalStatus } from '../torchserve/rest-errors.ts'
+import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 
-/** The protocol's status of each code (spec 1.7). A 400 is only for what cannot be read: Seldon's proxy sends such a request twice. */
+/**
+ * The status of each code. A 400 is only for what cannot be read: Seldon's proxy sends such a request twice.
+ */
 const STATUSES: Readonly<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 400,
   MALFORMED_BODY: 400,
@@ -53,13 +55,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
 /** Codes after which the same request may well be answered. */
 const RETRY: ReadonlySet<ErrorCode> = new Set(['QUEUE_FULL', 'MODEL_NOT_READY', 'QUEUE_TIMEOUT'])
 
-interface ErrorAnswer {
-  readonly status: number
-  readonly json: string
-  readonly headers: readonly string[]
-}
-
-export function errorAnswer(error: ServeError): ErrorAnswer {
+/** Without the headers that every answer has. */
+export function errorAnswer(error: ServeError): Refusal & { json: string } {
   const chosen =
     error.code === 'HANDLER_REJECTED' && error.status !== undefined && isFinalStatus(error.status)
   return {
@@ -69,7 +66,10 @@ export function errorAnswer(error: ServeError): ErrorAnswer {
   }
 }
 
-/** TorchServe's names of what is told on paths that may be its own: there what its clients look for stands beside the protocol's key. */
+/**
+ * TorchServe's names of what is told on paths that may be its own: there what its clients look for stands
+ * beside the protocol's key.
+ */
 const SHARED: Partial<Record<ErrorCode, string>> = {
   MODEL_NOT_FOUND: 'ModelNotFoundException',
   ROUTE_NOT_FOUND: 'ResourceNotFoundException',

@@ -11,7 +11,7 @@ import { setOwn } from '../../../common/own-keys.ts'
 import type { Answer } from './answers.ts'
 import type { TensorMetadata } from './settings.ts'
 
-/** The generate extension (spec 1.6), which is Triton's and the protocol's own. */
+/** The generate extension of the Open Inference Protocol, which is Triton's as well. */
 
 /** A body without `inputs` is of this extension, with it MLServer means an ordinary request. */
 export function isGenerate(value: Record<string, unknown>): boolean {
@@ -19,8 +19,8 @@ export function isGenerate(value: Record<string, unknown>): boolean {
 }
 
 /**
- * `text_input` becomes an input of that name; of `parameters` and other keys what the model names as an input becomes one, and all
- * else a parameter. @throws ServeError INVALID_TENSOR
+ * `text_input` becomes an input of that name; of `parameters` and other keys what the model names as an input
+ * becomes one, and all else a parameter. @throws ServeError INVALID_TENSOR
  */
 export function generateRequest(
   value: Record<string, unknown>,
@@ -39,7 +39,10 @@ export function generateRequest(
   return { id, inputs, parameters: checkParameters(unlessEmpty(left)) }
 }
 
-/** Every output is a key, one element without its list; `text_output` is the text, whatever the model calls it. */
+/**
+ * Every output is a key, one element without its list; `text_output` is the text, whatever the model calls
+ * it.
+ */
 export function generateJson({ id, modelName, modelVersion, parameters, outputs }: Answer): string {
   const head = { id, model_name: modelName, model_version: modelVersion, ...parameters }
   const fields = outputs.map((output) => `${JSON.stringify(output.name)}:${valueJson(output)}`)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { Job } from '../../jobs/job.ts'
 import { inferJob, targetOf, type Target } from './infer-job.ts'
@@ -6,24 +6,26 @@ import type { Answer } from './answers.ts'
 import { StreamInferSink, UnaryInferSink } from './replies.ts'
 import { openInferenceSettings } from './settings.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
-import { handlerHeaders } from '../../edge/http/request-headers.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
-import type { SseReply } from '../../edge/http/sse.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
 import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
 import { answerJson, wireAnswer, type WireAnswer } from './rest-response.ts'
 import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
 import type { InferKind, InferRoute } from './rest-route.ts'
 
-/** The four routes that predict. The path has been admitted. @throws ServeError METHOD_NOT_ALLOWED and what targetOf throws */
-export function infer(state: RestState, res: ServerResponse, reply: SseReply, route: InferRoute): void {
-  const { req } = res
+/**
+ * The four routes that predict. The path has been admitted. @throws ServeError METHOD_NOT_ALLOWED and what
+ * targetOf throws
+ */
+export function infer(exchange: Exchange, route: InferRoute): void {
+  const { state, req, reply } = exchange
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   const target = targetOf(state.models, route.model, route.version)
-  readDecoded(state, res, (error, body) => {
+  readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
-      submit(state, req, reply, route, target, read(req, body, route.kind, target))
+      submit(exchange, route, target, read(req, body, route.kind, target))
     } catch (thrown) {
       refuse(reply, ServeError.from(thrown))
     }
@@ -47,20 +49,17 @@ function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: T
 }
 
 function submit(
-  state: RestState,
-  req: IncomingMessage,
-  reply: SseReply,
+  { state, req, reply, requestId }: Exchange,
   { kind, version }: InferRoute,
   target: Target,
   { infer: request, isBinary, generate }: ReadRequest,
 ): void {
-  const { requestId } = reply
   const stream = kind === 'infer_stream' || kind === 'generate_stream'
   const { name: modelName, version: modelVersion } = target.status
   const facts = { id: request.id ?? requestId, modelName, modelVersion }
   const encode = (answer: Answer): WireAnswer =>
     generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
-  const call = { requestId, modelVersion: version, headers: handlerHeaders(req, NO_EXTRAS), stream }
+  const call = { requestId, modelVersion: version, headers: clientHeaders(req), stream }
   const { request: asked, reader } = inferJob(target, request, call, facts)
   const sink = stream
     ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))
@@ -78,8 +77,6 @@ function submit(
     sink.fail(ServeError.from(thrown))
   }
 }
-
-const NO_EXTRAS = { explain: undefined, urlPath: undefined }
 
 function jsonAnswer(json: string): WireAnswer {
   return { contentType: 'application/json', body: Buffer.from(json), headers: [] }

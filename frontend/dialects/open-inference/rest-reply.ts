@@ -3,8 +3,9 @@ import { ServeError } from '../../../common/errors.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { Answer, AnswerFacts } from './answers.ts'
 import type { StreamTarget, UnaryTarget } from './replies.ts'
-import { addHandlerHeaders } from '../../edge/http/reply-headers.ts'
-import type { SseReply } from '../../edge/http/sse.ts'
+import type { HttpReply } from '../../edge/http/http-reply.ts'
+import { addHandlerHeaders, baseHeaders } from '../../edge/http/reply-headers.ts'
+import { EventStream } from '../../edge/http/sse.ts'
 import { errorAnswer } from './rest-errors.ts'
 import type { WireAnswer } from './rest-response.ts'
 
@@ -13,11 +14,11 @@ const MIN_GZIP_BYTES = 500
 
 /** One answer as a plain response, compressed if the client takes that. */
 export class InferResponse implements UnaryTarget {
-  readonly #reply: SseReply
+  readonly #reply: HttpReply
   readonly #encode: (answer: Answer) => WireAnswer
   readonly #gzip: boolean
 
-  constructor(reply: SseReply, encode: (answer: Answer) => WireAnswer, takesGzip: boolean) {
+  constructor(reply: HttpReply, encode: (answer: Answer) => WireAnswer, takesGzip: boolean) {
     this.#reply = reply
     this.#encode = encode
     this.#gzip = takesGzip
@@ -25,15 +26,17 @@ export class InferResponse implements UnaryTarget {
 
   answer(head: ReplyHead, answer: Answer): void {
     const { contentType, body, headers } = this.#encode(answer)
-    const all = [...headers, ...headersOf(head)]
+    const all = headersFor(this.#reply, head.status, contentType)
+    all.push(...headers)
+    addOwnHeaders(all, head)
     if (!this.#gzip || body.byteLength < MIN_GZIP_BYTES) {
-      this.#reply.answer(head.status, contentType, body, all)
+      this.#reply.answer(head.status, all, body)
       return
     }
     gzip(body, (error, packed) => {
       try {
         if (error !== null) throw error
-        this.#reply.answer(head.status, contentType, packed, [...all, ...PACKED])
+        this.#reply.answer(head.status, [...all, ...PACKED], packed)
       } catch (thrown) {
         this.fail(ServeError.from(thrown))
       }
@@ -47,14 +50,17 @@ export class InferResponse implements UnaryTarget {
 
 const PACKED = ['Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding']
 
-/** One event per answer (spec 3.1); what fails after the first is an event too, and then the end (spec 3.2). */
+/**
+ * One event per answer, as in the protocol's generate_stream; what fails after the first is an event too, and
+ * then the end.
+ */
 export class InferEvents implements StreamTarget {
-  readonly #reply: SseReply
+  readonly #events: EventStream
   readonly #encode: (answer: Answer) => string
   readonly #facts: AnswerFacts
 
-  constructor(reply: SseReply, encode: (answer: Answer) => string, facts: AnswerFacts) {
-    this.#reply = reply
+  constructor(reply: HttpReply, encode: (answer: Answer) => string, facts: AnswerFacts) {
+    this.#events = new EventStream(reply)
     this.#encode = encode
     this.#facts = facts
   }
@@ -62,27 +68,31 @@ export class InferEvents implements StreamTarget {
   item(head: ReplyHead, answer: Answer): boolean {
     const event = this.#encode(answer)
     this.#open(head)
-    return this.#reply.event(event)
+    return this.#events.event(event)
   }
 
   end(head: ReplyHead): void {
     this.#open(head)
-    this.#reply.end()
+    this.#events.end()
   }
 
   fail(error: ServeError): void {
+    const { reply } = this.#events
     const { id, modelName } = this.#facts
-    if (!this.#reply.opened) {
-      refuse(this.#reply, error)
+    if (!reply.opened) {
+      refuse(reply, error)
       return
     }
-    this.#reply.failed(error)
-    this.#reply.event(JSON.stringify({ error: error.message, id, model_name: modelName }))
-    this.#reply.end()
+    reply.exchange.logFailure(error)
+    this.#events.event(JSON.stringify({ error: error.message, id, model_name: modelName }))
+    this.#events.end()
   }
 
   #open(head: ReplyHead): void {
-    if (!this.#reply.opened) this.#reply.open(headersOf(head))
+    if (this.#events.reply.opened) return
+    const headers: string[] = []
+    addOwnHeaders(headers, head)
+    this.#events.open(headers)
   }
 }
 
@@ -90,10 +100,10 @@ export class InferEvents implements StreamTarget {
 export type Told = readonly [status: number, body: object]
 
 /** Answers with JSON when it is there. */
-export function tell(reply: SseReply, telling: Promise<Told>): void {
+export function tell(reply: HttpReply, telling: Promise<Told>): void {
   telling.then(
     ([status, body]) => {
-      reply.answer(status, 'application/json', Buffer.from(JSON.stringify(body)))
+      reply.answer(status, headersFor(reply, status, 'application/json'), Buffer.from(JSON.stringify(body)))
     },
     (thrown: unknown) => {
       refuse(reply, ServeError.from(thrown))
@@ -102,15 +112,19 @@ export function tell(reply: SseReply, telling: Promise<Told>): void {
 }
 
 /** The failure as a plain answer; nothing may have been sent. */
-export function refuse(reply: SseReply, error: ServeError): void {
-  reply.failed(error)
+export function refuse(reply: HttpReply, error: ServeError): void {
   const { status, json, headers } = errorAnswer(error)
-  reply.refuse(status, json, headers)
+  const base = baseHeaders(reply.exchange.requestId, false)
+  reply.refuse(error, { status, json, headers: [...base, ...headers] })
 }
 
-/** Those of the handler. */
-function headersOf(head: ReplyHead): string[] {
-  const headers: string[] = []
-  addHandlerHeaders(headers, { ...head, contentType: undefined })
+function headersFor(reply: HttpReply, status: number, contentType: string): string[] {
+  const headers = baseHeaders(reply.exchange.requestId, reply.keepsAlive(status))
+  headers.push('content-type', contentType)
   return headers
+}
+
+/** Those of the handler; the content type is the protocol's. */
+function addOwnHeaders(flat: string[], head: ReplyHead): void {
+  addHandlerHeaders(flat, { ...head, contentType: undefined })
 }

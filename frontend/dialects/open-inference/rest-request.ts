@@ -12,13 +12,15 @@ export interface WireRequest {
   isBinary(output: string): boolean
 }
 
-/** The JSON of a body and the raw tensors behind it (spec 1.5); `length` is the header Inference-Header-Content-Length. */
+/** The JSON of a body and the raw tensors behind it, as in Triton's binary tensor data extension. */
 interface WireBody {
   readonly value: Record<string, unknown>
   readonly raw: Buffer
 }
 
-/** @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY */
+/**
+ * `length`: the header Inference-Header-Content-Length. @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY
+ */
 export function splitBody(body: Buffer, length: string | undefined): WireBody {
   if (length === undefined) return { value: parseObject(body), raw: body.subarray(body.byteLength) }
   const end = headerLength(body, length)
@@ -43,7 +45,10 @@ function withoutEmptyList(request: InferRequest): InferRequest {
   return request.outputs?.length === 0 ? { ...request, outputs: undefined } : request
 }
 
-/** A body that is nothing but the only input of a model whose metadata say what it is. @throws ServeError INVALID_TENSOR */
+/**
+ * A body that is nothing but the only input of a model whose metadata say what it is. @throws ServeError
+ * INVALID_TENSOR
+ */
 export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): WireRequest {
   const [input, ...others] = inputs
   if (input === undefined || others.length > 0 || !isDatatype(input.datatype)) {

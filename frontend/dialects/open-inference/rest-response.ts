@@ -17,7 +17,7 @@ export function answerJson(answer: Answer): string {
   return withTensors(answerHead(answer), 'outputs', answer.outputs)
 }
 
-/** JSON, with raw tensors behind it if the client wants any (spec 1.5). */
+/** JSON, with raw tensors behind it if the client wants any (Triton's binary tensor data extension). */
 export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean): WireAnswer {
   const raw = answer.outputs.filter(({ name }) => isBinary(name))
   if (raw.length === 0) return { contentType: JSON_TYPE, body: Buffer.from(answerJson(answer)), headers: [] }

@@ -1,4 +1,4 @@
-/** What a path of the Open Inference Protocol asks for (spec 1.1). */
+/** What a path of the Open Inference Protocol asks for. */
 export type OpenInferenceRoute =
   | { readonly kind: 'live' | 'ready' | 'server' | 'models' | 'index' }
   | { readonly kind: 'load' | 'unload'; readonly model: string }

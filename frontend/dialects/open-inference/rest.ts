@@ -1,36 +1,41 @@
-import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
+import { parseObject } from '../../../common/tensors/message.ts'
+import { readDecoded } from '../../edge/http/decoded-body.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import type { RestState } from '../../edge/http/rest-state.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import type { RestDialect } from '../rest-dialect.ts'
 import { takesTensors } from './infer-job.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
-import { admit } from '../../edge/http/admit.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
-import { SseReply } from '../../edge/http/sse.ts'
+import { errorAnswer } from './rest-errors.ts'
 import { infer } from './rest-infer.ts'
+import { openInferencePaths } from './rest-paths.ts'
 import { refuse, tell, type Told } from './rest-reply.ts'
-import { index, load, unload } from './rest-repository.ts'
 import { openInferenceRoute, type OpenInferenceRoute } from './rest-route.ts'
 
+/** The Open Inference Protocol, REST: everything below /v2 that is not TorchServe's or OpenAI's. */
+export const openInference: RestDialect = { handle, paths: openInferencePaths, notFound }
+
 /**
- * Answers the paths of the Open Inference Protocol (spec 1.1). False: it is none of them, and nothing was done. The path `infer`
- * without a version is TorchServe's too: it means the protocol's with ts_open_inference_protocol, and for a model whose handler speaks
- * more than TorchServe's `handle`.
+ * The path `infer` without a version is TorchServe's too: it means the protocol's with
+ * ts_open_inference_protocol, and for a model whose handler speaks more than TorchServe's `handle`.
  */
-export function handleOpenInference(
-  state: RestState,
-  res: ServerResponse,
-  segments: readonly string[],
-): boolean {
+function handle(exchange: Exchange): boolean {
+  const { segments } = exchange.target
+  if (segments[0] !== 'v2') return false
   const route = openInferenceRoute(segments)
-  if (route === undefined || isTorchServes(state, route)) return false
-  const reply = new SseReply(state, res, randomUUID())
+  if (route === undefined || isTorchServes(exchange.state, route)) return false
   try {
-    answer(state, res, reply, route)
+    answer(exchange, route)
   } catch (thrown) {
-    refuse(reply, ServeError.from(thrown))
+    refuse(exchange.reply, ServeError.from(thrown))
   }
   return true
+}
+
+/** Clients look for the protocol's key in every 404 below /v2, also on paths that only Triton has. */
+function notFound({ req }: Exchange, error: ServeError): string | undefined {
+  return req.url!.startsWith('/v2/') ? errorAnswer(error).json : undefined
 }
 
 function isTorchServes({ settings, models }: RestState, route: OpenInferenceRoute): boolean {
@@ -42,27 +47,46 @@ function isTorchServes({ settings, models }: RestState, route: OpenInferenceRout
   }
 }
 
-function answer(state: RestState, res: ServerResponse, reply: SseReply, route: OpenInferenceRoute): void {
-  const { req } = res
+function answer(exchange: Exchange, route: OpenInferenceRoute): void {
   const manages = route.kind === 'load' || route.kind === 'unload'
-  admit(state, req, manages ? 'management' : 'inference')
+  exchange.admit(manages ? 'management' : 'inference')
   switch (route.kind) {
     case 'infer':
     case 'infer_stream':
     case 'generate':
     case 'generate_stream':
-      infer(state, res, reply, route)
+      infer(exchange, route)
       return
     case 'index':
-      index(state, res, reply)
+      index(exchange)
       return
     case 'load':
     case 'unload':
-      tell(reply, (route.kind === 'load' ? load : unload)(state, req, route.model))
+      tell(exchange.reply, manage(exchange, route.kind, route.model))
       return
     default:
-      tell(reply, told(state, route))
+      tell(exchange.reply, told(exchange.state, route))
   }
+}
+
+/** `{"ready": true}` wants only what can answer; tritonclient sends no body at all. */
+function index(exchange: Exchange): void {
+  readDecoded(exchange, (error, body) => {
+    const list = async (): Promise<Told> => {
+      if (error !== undefined) throw error
+      const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
+      return [200, await exchange.state.models.repository.index(onlyReady)]
+    }
+    tell(exchange.reply, list())
+  })
+}
+
+async function manage({ state, req }: Exchange, what: 'load' | 'unload', model: string): Promise<Told> {
+  if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
+  if (!state.settings.enableModelApi)
+    throw new ServeError('API_DISABLED', 'Loading and unloading is off: enable_model_api')
+  await state.models.repository[what](model)
+  return [200, { name: model, [what]: true }]
 }
 
 /** What the server and its models are. Any method, as in TorchServe. */
@@ -84,7 +108,7 @@ async function told({ models }: RestState, route: OpenInferenceRoute): Promise<T
     }
     default: {
       const facts = serverFacts()
-      // The misspelt key is TorchServe's [quirk], and so is what stands there.
+      // The misspelt key is TorchServe's, and so is what stands there.
       return [200, { ...facts, extenstion: facts.extensions.slice(0, 2) }]
     }
   }

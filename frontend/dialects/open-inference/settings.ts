@@ -12,12 +12,16 @@ export interface TensorMetadata {
 }
 
 /**
- * How tensors come to a handler that does not take them itself: `parts` as named parts of the request, `json` as the whole request in JSON in one part `body`
- * (what TorchServe's kservev2 envelope and handlers written for it expect).
+ * How tensors come to a handler that does not take them itself: `parts` as named parts of the request, `json`
+ * as the whole request in JSON in one part `body` (what TorchServe's kservev2 envelope and handlers written
+ * for it expect).
  */
 export type Mapping = 'parts' | 'json'
 
-/** What a model says about itself for this protocol: section `openInference` of model-config.yaml, or model-settings.json. */
+/**
+ * What a model says about itself for this protocol: section `openInference` of model-config.yaml, or
+ * model-settings.json.
+ */
 export interface OpenInferenceSettings {
   platform: string
   /** As the model names them; empty: the versions that are registered. */

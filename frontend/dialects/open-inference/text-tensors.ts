@@ -15,7 +15,10 @@ export class TextTensors {
     return this.#inputs.some((input) => input.name === name && input.datatype === 'BYTES')
   }
 
-  /** The entries of an input; undefined: it is not there. With `count` it must have so many. @throws ServeError INVALID_TENSOR */
+  /**
+   * The entries of an input; undefined: it is not there. With `count` it must have so many. @throws
+   * ServeError INVALID_TENSOR
+   */
   texts(name: string, count?: number): string[] | undefined {
     const input = this.#inputs.find((each) => each.name === name)
     if (input === undefined) return undefined

@@ -4,23 +4,24 @@ import { embeddingsAnswer } from '../../../common/openai/embeddings.ts'
 import type { EmbeddingsRequest } from '../../../common/openai/types.ts'
 import { ByteCollector } from '../../jobs/byte-collector.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
-import { MAX_CHOICES } from './request.ts'
+import { MAX_CHOICES } from '../../../common/openai/request.ts'
 import type { OpenAICall } from './call.ts'
-import { failReply } from './rest-fail-reply.ts'
 import { JobGroup } from './job-group.ts'
+import { answerJson, failReply } from './rest-reply.ts'
 
 /**
- * The default mapping of embeddings for handlers of TorchServe's kind: each input is a request with the text as part `data`, and the answer is
- * JSON: a vector, or an object with it as `embedding`.
+ * The default mapping of embeddings for handlers of TorchServe's kind: each input is a request with the text
+ * as part `data`, and the answer is JSON: a vector, or an object with it as `embedding`.
  */
 export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
-  const { state, reply } = call
+  const { events } = call
+  const { state, reply } = call.exchange
   const texts = textsOf(body)
   const vectors: (number[] | undefined)[] = texts.map(() => undefined)
   const jobs = new JobGroup(state.models, call)
   let missing = texts.length
   const failed = (error: ServeError): void => {
-    failReply(reply, error)
+    failReply(events, error)
     jobs.cancel('failed')
   }
   const done = (index: number, vector: number[]): void => {
@@ -29,7 +30,7 @@ export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
     if (missing > 0) return
     const format = body.encoding_format ?? 'float'
     const json = embeddingsAnswer({ embeddings: vectors as number[][] }, body.model, format)
-    reply.answer(200, 'application/json', Buffer.from(JSON.stringify(json)))
+    answerJson(reply, 200, Buffer.from(JSON.stringify(json)))
   }
   if (!reply.follow(jobs)) return
   texts.forEach((text, index) => {

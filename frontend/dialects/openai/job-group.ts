@@ -1,24 +1,27 @@
-import { randomUUID } from 'node:crypto'
 import { type AbandonReason, Job, type InferenceRequest, type InputPart } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
-import type { EventSource } from '../../edge/http/sse.ts'
+import type { ReplySource } from '../../edge/http/http-reply.ts'
 import type { OpenAICall } from './call.ts'
 
 /** The jobs of one request that needs several: they are cancelled together. */
-export class JobGroup implements EventSource {
+export class JobGroup implements ReplySource {
   readonly #models: ModelOperations
-  readonly #facts: Pick<InferenceRequest, 'modelName' | 'modelVersion' | 'headers'>
+  readonly #facts: Omit<InferenceRequest, 'requestId' | 'parts'>
   readonly #jobs: Job[] = []
+  readonly #requestId: string
 
-  constructor(models: ModelOperations, { model, modelVersion, headers }: OpenAICall) {
+  constructor(models: ModelOperations, { exchange, model, modelVersion, headers, urlPath }: OpenAICall) {
+    this.#requestId = exchange.requestId
     this.#models = models
-    this.#facts = { modelName: model.name, modelVersion, headers }
+    this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, urlPath }
   }
 
   /** @throws ServeError, see ModelOperations.submit; the jobs before it are cancelled then */
   submit(parts: InputPart[], sink: ReplySink): Job {
-    const job = new Job({ ...this.#facts, requestId: randomUUID(), parts }, sink)
+    const count = this.#jobs.length
+    const requestId = count === 0 ? this.#requestId : `${this.#requestId}/${count}`
+    const job = new Job({ ...this.#facts, requestId, parts }, sink)
     try {
       this.#models.submit(job)
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 
-/** How the OpenAI API says an error (spec 5.7). */
+/** How the OpenAI API says an error (docs/openai.md). */
 interface OpenAIAnswer {
   readonly status: number
   readonly type: string
@@ -45,7 +45,10 @@ function answerOf(error: ServeError): OpenAIAnswer {
   return answer(status, type, error.reason ?? null)
 }
 
-/** What another try could help against; everything else would only run the handler again (spec 5.8). */
+/**
+ * Worth another try; of any other error OpenAI's clients are told not to run the handler again
+ * (`x-should-retry`).
+ */
 const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
   'QUEUE_FULL',
   'NO_WORKER',

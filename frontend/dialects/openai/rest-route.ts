@@ -1,10 +1,13 @@
-import type { Operation } from './operations.ts'
+import type { Operation } from '../../../common/openai/operations.ts'
 
 /** What a path of the OpenAI API asks for. */
 export interface OpenAIRoute {
   /** `images`: a path of the API that no handler here answers; `unknown`: none that the server knows. */
   operation: Operation | 'models' | 'images' | 'unknown'
-  /** `models`: the one that is asked for; else the model that the path names (Seldon's way), which the body must not contradict. */
+  /**
+   * `models`: the one that is asked for; else the model that the path names (Seldon's way), which the body
+   * must not contradict.
+   */
   model: string | undefined
   /** Only beside a model that the path names; absent: the default version. */
   version?: string
@@ -18,8 +21,9 @@ const PATHS: ReadonlyMap<string, Operation | 'images'> = new Map([
 ])
 
 /**
- * The route of a path; undefined: it does not belong to the OpenAI API. Served under /v1, under /openai/v1 as KServe has it, and below one model's (or
- * version's) infer and infer_stream as Seldon's OpenAI clients have it (spec 4.7, 4.8, 5.1).
+ * The route of a path; undefined: it does not belong to the OpenAI API. Served under /v1, under /openai/v1 as
+ * KServe has it, and below one model's (or version's) infer and infer_stream as Seldon's OpenAI clients have
+ * it (docs/openai.md).
  */
 export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefined {
   if (segments[0] === 'openai') return segments[1] === 'v1' ? below(segments.slice(2)) : undefined

@@ -4,28 +4,28 @@ import { Collector } from '../../../common/openai/collect.ts'
 import { DEFAULT_CHAT_STOPS, defaultChatPrompt, otherThanText } from '../../../common/openai/default-chat.ts'
 import type { ChatCompletionRequest, CompletionRequest, FinishReason } from '../../../common/openai/types.ts'
 import type { InputPart } from '../../jobs/job.ts'
-import type { SseReply } from '../../edge/http/sse.ts'
+import type { EventStream } from '../../edge/http/sse.ts'
 import type { OpenAICall } from './call.ts'
-import { failReply } from './rest-fail-reply.ts'
 import { JobGroup } from './job-group.ts'
-import { DONE } from './native-sink.ts'
+import { answerJson, DONE, failReply } from './rest-reply.ts'
 import { TextSink, type TextSinkOwner } from './text-sink.ts'
 
 type TextRequest =
   { operation: 'chat'; body: ChatCompletionRequest } | { operation: 'completions'; body: CompletionRequest }
 
 /**
- * The default mapping for handlers of TorchServe's kind (docs/openai.md): part `data` is the prompt (of a chat: the default template),
- * part `parameters` the other fields as JSON; the text of every response is a delta. Each choice is a request to the handler.
+ * The default mapping for handlers of TorchServe's kind (docs/openai.md): part `data` is the prompt (of a
+ * chat: the default template), part `parameters` the other fields as JSON; the text of every response is a
+ * delta. Each choice is a request to the handler.
  */
 export function mapText(call: OpenAICall, request: TextRequest): void {
-  const { state, reply } = call
+  const { state, reply } = call.exchange
   const { n } = request.body
   const prompts = promptsOf(request)
   const parameters = parametersPart(request.body)
   const jobs = new JobGroup(state.models, call)
   const count = n ?? 1
-  const run = new TextRun(reply, request, jobs, prompts.length * count, state.settings.maxResponseSize)
+  const run = new TextRun(call.events, request, jobs, prompts.length * count, state.settings.maxResponseSize)
   if (!reply.follow(jobs)) return
   const stops = stopsOf(request)
   for (let index = 0; index < prompts.length * count && !run.ended; index++) {
@@ -65,7 +65,7 @@ function parametersPart(body: TextRequest['body']): InputPart {
 
 /** The answer that the texts of all choices make together. */
 class TextRun implements TextSinkOwner {
-  readonly #reply: SseReply
+  readonly #events: EventStream
   readonly #jobs: JobGroup
   readonly #collector: Collector
   readonly #stream: ChatStream | CompletionStream | undefined
@@ -73,15 +73,15 @@ class TextRun implements TextSinkOwner {
   #open: number
   #roomFor: number
 
-  constructor(reply: SseReply, request: TextRequest, jobs: JobGroup, choices: number, maxBytes: number) {
+  constructor(events: EventStream, request: TextRequest, jobs: JobGroup, choices: number, maxBytes: number) {
     const { model, stream, stream_options: options } = request.body
-    this.#reply = reply
+    this.#events = events
     this.#jobs = jobs
     this.#open = choices
     this.#roomFor = maxBytes
     this.#chat = request.operation === 'chat'
     const head = {
-      id: `${this.#chat ? 'chatcmpl' : 'cmpl'}-${reply.requestId}`,
+      id: `${this.#chat ? 'chatcmpl' : 'cmpl'}-${events.reply.exchange.requestId}`,
       created: Math.floor(Date.now() / 1000),
       model,
       includeUsage: options?.include_usage === true,
@@ -91,7 +91,7 @@ class TextRun implements TextSinkOwner {
   }
 
   get ended(): boolean {
-    return this.#reply.ended
+    return this.#events.ended
   }
 
   text(index: number, text: string, finish: FinishReason | null): boolean {
@@ -108,19 +108,19 @@ class TextRun implements TextSinkOwner {
 
   finished(): void {
     this.#open -= 1
-    if (this.#open > 0 || this.#reply.ended) return
+    if (this.#open > 0 || this.#events.ended) return
     if (this.#stream === undefined) {
       const whole = this.#chat ? this.#collector.chat() : this.#collector.text()
-      this.#reply.answer(200, 'application/json', Buffer.from(JSON.stringify(whole)))
+      answerJson(this.#events.reply, 200, Buffer.from(JSON.stringify(whole)))
       return
     }
-    for (const chunk of this.#stream.end()) this.#reply.event(JSON.stringify(chunk))
-    this.#reply.event(DONE)
-    this.#reply.end()
+    for (const chunk of this.#stream.end()) this.#events.event(JSON.stringify(chunk))
+    this.#events.event(DONE)
+    this.#events.end()
   }
 
   failed(error: ServeError): void {
-    failReply(this.#reply, error)
+    failReply(this.#events, error)
     this.#jobs.cancel('failed')
   }
 
@@ -130,7 +130,7 @@ class TextRun implements TextSinkOwner {
         ? this.#stream.next({ choices: [chatChoice(index, text, finish)] })
         : this.#stream!.next({ choices: [{ index, text, finish_reason: finish }] })
     let room = true
-    for (const chunk of chunks) room = this.#reply.event(JSON.stringify(chunk))
+    for (const chunk of chunks) room = this.#events.event(JSON.stringify(chunk))
     return room
   }
 }

@@ -13,7 +13,9 @@ export interface TextSinkOwner {
   failed(error: ServeError): void
 }
 
-/** The answer of a handler to one choice as text: UTF-8 across the borders of items, cut at the first stop. */
+/**
+ * The answer of a handler to one choice as text: UTF-8 across the borders of items, cut at the first stop.
+ */
 export class TextSink implements ReplySink {
   /** Cancelled when a stop was found. */
   job: Job | undefined

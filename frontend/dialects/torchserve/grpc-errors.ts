@@ -1,17 +1,12 @@
 import { status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { fromHttpStatus, printable, type CallError } from '../../edge/grpc/call-error.ts'
 import { EXCEPTION_NAMES } from './grpc-exception-names.ts'
-import type { MessageStatus } from './grpc-sequence-codec.ts'
-
-/** How a call fails, in the shape that grpc-js takes. */
-export interface CallError {
-  code: Status
-  details: string
-}
+import type { MessageStatus } from './grpc-response.ts'
 
 type StatusTable = Readonly<Record<ErrorCode, Status>>
 
-/** gRPC status per code for inference; TorchServe's where it has one (spec 3.3). */
+/** gRPC status per code for inference; TorchServe's where it has one (its GRPCUtils and InferenceImpl). */
 const INFERENCE_STATUS: StatusTable = {
   INVALID_ARGUMENT: Status.INTERNAL,
   MALFORMED_BODY: Status.INVALID_ARGUMENT,
@@ -83,9 +78,6 @@ const WITHOUT_CLASS: ReadonlySet<ErrorCode> = new Set([
   'CANCELLED',
 ])
 
-/** gRPC clients take about 8 KB of trailers, and one character may need nine bytes there. */
-const MAX_MESSAGE_CHARACTERS = 800
-
 export function inferenceError(error: ServeError): CallError {
   const details = describe(error, INFERENCE_CLASSES[error.code] ?? EXCEPTION_NAMES[error.code])
   return { code: inferenceStatus(error), details }
@@ -110,34 +102,4 @@ export function managementError(error: ServeError): CallError {
 function describe(error: ServeError, className: string): string {
   const message = printable(error.message)
   return WITHOUT_CLASS.has(error.code) ? message : `${message}\n${className}`
-}
-
-/** Without lone surrogates, on which grpc-js throws, and short enough for a trailer. */
-export function printable(message: string): string {
-  const cut =
-    message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS)}...` : message
-  return Buffer.from(cut).toString()
-}
-
-const FROM_HTTP: Readonly<Record<number, Status>> = {
-  400: Status.INVALID_ARGUMENT,
-  401: Status.UNAUTHENTICATED,
-  403: Status.PERMISSION_DENIED,
-  404: Status.NOT_FOUND,
-  409: Status.ABORTED,
-  413: Status.RESOURCE_EXHAUSTED,
-  416: Status.OUT_OF_RANGE,
-  429: Status.RESOURCE_EXHAUSTED,
-  499: Status.CANCELLED,
-  501: Status.UNIMPLEMENTED,
-  503: Status.UNAVAILABLE,
-  504: Status.DEADLINE_EXCEEDED,
-}
-
-/** The status for an HTTP status that a handler chose (spec 3.3). */
-export function fromHttpStatus(status: number): Status {
-  const named = FROM_HTTP[status]
-  if (named !== undefined) return named
-  if (status >= 400 && status < 500) return Status.FAILED_PRECONDITION
-  return status >= 500 && status < 600 ? Status.INTERNAL : Status.UNKNOWN
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../common/errors.ts'
 
-/** TorchServe's Java classes, which stand on the second line of a gRPC status (spec 3.3). */
+/** TorchServe's Java classes, which stand on the second line of a gRPC status. */
 const HTTP = 'org.pytorch.serve.http'
 const ARCHIVE = 'org.pytorch.serve.archive'
 

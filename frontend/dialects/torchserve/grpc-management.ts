@@ -1,8 +1,11 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import type { Settings } from '../../config/settings.ts'
+import type { CallError } from '../../edge/grpc/call-error.ts'
+import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
+import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ModelOperations } from '../../models/operations.ts'
-import { inferenceError, managementError, type CallError } from './grpc-errors.ts'
+import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
+import { inferenceError, managementError } from './grpc-errors.ts'
 import type {
   DescribeModelRequest,
   ListModelsRequest,
@@ -12,17 +15,24 @@ import type {
   SetDefaultRequest,
   UnregisterModelRequest,
 } from './grpc-management-messages.ts'
-import { unaryRpc, type UnaryRpcDeps } from '../../edge/grpc/unary-rpc.ts'
 
-interface ManagementDeps extends UnaryRpcDeps {
-  models: ModelOperations
-  settings: Pick<Settings, 'enableModelApi'>
+let definition: LoadedService | undefined
+
+/** TorchServe's `ManagementAPIsService`: the operations of REST, answered with their sentence. */
+export const torchserveManagementGrpc: GrpcDialect = {
+  listeners: ['management'],
+  facts: () => {
+    const name = 'org.pytorch.serve.grpc.management.ManagementAPIsService'
+    definition ??= loadService('management.proto', name)
+    return { definition, token: () => 'management', toCallError: managementError }
+  },
+  implement: managementService,
 }
 
 type Answer = string | Promise<string>
 
-/** `ManagementAPIsService` (spec 3.2), handlers by rpc name: the operations of REST, answered with their sentence. */
-export function managementService(deps: ManagementDeps): UntypedServiceImplementation {
+/** Handlers by rpc name. */
+function managementService(deps: GrpcDeps): UntypedServiceImplementation {
   const { models } = deps
   const needModelApi = (): void => {
     if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
@@ -56,13 +66,13 @@ export function managementService(deps: ManagementDeps): UntypedServiceImplement
 }
 
 function rpc<Request>(
-  deps: ManagementDeps,
+  deps: GrpcDeps,
   name: string,
   answer: (request: Request) => Answer,
   toCallError: (error: ServeError, request: Request) => CallError = managementError,
 ) {
   const message = async (request: Request): Promise<ManagementResponse> => ({ msg: await answer(request) })
-  return unaryRpc(deps, name, { token: 'management', answer: message, toCallError })
+  return unaryRpc(deps, name, { answer: message, toCallError })
 }
 
 async function describe(models: ModelOperations, request: DescribeModelRequest): Promise<string> {
@@ -77,8 +87,7 @@ async function describe(models: ModelOperations, request: DescribeModelRequest):
 /** A describe that asks the handler is an inference job in TorchServe, and fails like one. */
 function describeError(error: ServeError, request: DescribeModelRequest): CallError {
   const asksHandler = request.customized === true && request.model_version !== 'all'
-  const isRefusal = error.code === 'UNAUTHORIZED'
-  return asksHandler && !isRefusal ? inferenceError(error) : managementError(error)
+  return asksHandler ? inferenceError(error) : managementError(error)
 }
 
 async function register(models: ModelOperations, request: RegisterModelRequest): Promise<string> {

@@ -1,70 +1,20 @@
-import type { sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js'
+import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { logFailure, type GrpcLog } from '../../edge/grpc/call-error.ts'
+import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
 import { ByteCollector } from '../../jobs/byte-collector.ts'
 import type { Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { inferenceError } from './grpc-errors.ts'
-import { logFailure, type GrpcLog } from '../../edge/grpc/log.ts'
-import { encodePrediction } from './grpc-prediction-codec.ts'
-import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
-import type { PredictionsRequest } from '../../edge/grpc/request.ts'
 
-export type PredictionCall = ServerUnaryCall<PredictionsRequest, Buffer>
-export type PredictionStream = ServerWritableStream<PredictionsRequest, Buffer>
-
-/** Sends one message per item. */
-export class StreamReply implements ReplySink {
-  /** Set before the job is submitted. */
-  job: Job | undefined
-  readonly #call: PredictionStream
-  readonly #log: GrpcLog
-  #full = false
-
-  constructor(call: PredictionStream, log: GrpcLog) {
-    this.#call = call
-    this.#log = log
-  }
-
-  whole(head: ReplyHead, body: Uint8Array): void {
-    this.open(head)
-    this.#call.write(encodePrediction(body))
-    this.#call.end()
-  }
-
-  open(head: ReplyHead): void {
-    const metadata = replyMetadata(head)
-    if (metadata !== undefined) this.#call.sendMetadata(metadata)
-  }
-
-  /** Full as soon as one message has to wait for those before it (EagerCall says when). */
-  write(chunk: Uint8Array, from: number, to: number): boolean {
-    this.#call.write(encodePrediction(chunk.subarray(from, to)), this.#onAccepted)
-    this.#full = this.#call.writableLength > 0
-    return !this.#full
-  }
-
-  close(): void {
-    this.#call.end()
-  }
-
-  /** The event, not `destroy`: the client gets the messages so far, then the status. */
-  fail(error: ServeError): void {
-    logFailure(this.#log, 'StreamPredictions', error)
-    this.#call.emit('error', inferenceError(error))
-  }
-
-  readonly #onAccepted = (): void => {
-    if (!this.#full || this.#call.writableLength > 0) return
-    this.#full = false
-    this.job?.drained()
-  }
-}
-
-/** How the whole answer of a handler becomes the message of a unary call. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED */
+/**
+ * How the whole answer of a handler becomes the message of a unary call.
+ * @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED
+ */
 type EncodeReply<Message> = (body: Uint8Array, head: ReplyHead) => Message
 
 /** What is done for a unary call whose answer is not a PredictionResponse, too. */
-interface UnaryTarget<Message> {
+interface UnaryCallTarget<Message> {
   /** For the log. */
   readonly rpc: string
   readonly call: Pick<ServerUnaryCall<unknown, Message>, 'sendMetadata'>
@@ -73,16 +23,16 @@ interface UnaryTarget<Message> {
 }
 
 /** Sends one message. The items of a streaming handler are joined, up to `maxBytes`. */
-export class UnaryReply<Message> implements ReplySink {
+export class UnaryCallReply<Message> implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #target: UnaryTarget<Message>
+  readonly #target: UnaryCallTarget<Message>
   readonly #maxBytes: number
   readonly #log: GrpcLog
   #head: ReplyHead | undefined
   #items: ByteCollector | undefined
 
-  constructor(target: UnaryTarget<Message>, maxBytes: number, log: GrpcLog) {
+  constructor(target: UnaryCallTarget<Message>, maxBytes: number, log: GrpcLog) {
     this.#target = target
     this.#maxBytes = maxBytes
     this.#log = log
@@ -121,7 +71,8 @@ export class UnaryReply<Message> implements ReplySink {
   }
 
   #overflow(): void {
-    const message = `The streamed answer is larger than max_response_size (${this.#maxBytes} bytes); use StreamPredictions`
+    const limit = `max_response_size (${this.#maxBytes} bytes)`
+    const message = `The streamed answer is larger than ${limit}; use StreamPredictions`
     this.#items = undefined
     this.job?.abort(new ServeError('RESPONSE_TOO_LARGE', message), 'failed')
   }

@@ -1,4 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import type { BareAnswer } from '../../edge/http/bare-answer.ts'
+import { isFinalStatus } from '../../edge/http/http-reply.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import type { ListenerErrors } from '../../edge/http/rest-state.ts'
+import type { RestDialect } from '../rest-dialect.ts'
 
 /** How REST says an error: the status, and the Java class name that stands in the JSON as `type`. */
 interface ErrorAnswer {
@@ -11,7 +17,11 @@ const server = (status: number): ErrorAnswer => answer(status, 'InternalServerEx
 const unavailable = answer(503, 'ServiceUnavailableException')
 const notAllowed = answer(405, 'MethodNotAllowedException')
 
-/** Statuses and types as TorchServe has them (spec 1.2, 1.3); codes that it does not know get the nearest. */
+/**
+ * Statuses and types as TorchServe has them
+ * (frontend/server/src/main/java/org/pytorch/serve/http/*Exception.java and HttpRequestHandler); codes that
+ * it does not know get the nearest.
+ */
 const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
   MALFORMED_BODY: answer(500, 'ErrorDataDecoderException'),
@@ -67,15 +77,13 @@ export function errorAnswer(error: ServeError): ErrorAnswer {
   return ANSWERS[error.code]
 }
 
-/** The status that a handler chose for its error. 413 belongs to the request body alone, so it becomes 507, as in TorchServe. */
+/**
+ * The status that a handler chose for its error. 413 belongs to the request body alone, so it becomes 507, as
+ * in TorchServe.
+ */
 function rejectedStatus(status: number | undefined): number {
   if (status === undefined || !isFinalStatus(status)) return 500
   return status === 413 ? 507 : status
-}
-
-/** Whether HTTP can end a response with this status; 1xx would not end it. */
-export function isFinalStatus(status: number): boolean {
-  return Number.isInteger(status) && status >= 200 && status <= 599
 }
 
 /** TorchServe's JSON: two spaces, fields that are undefined left out, a newline at the end. */
@@ -83,6 +91,69 @@ export function prettyJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
-export function errorBody(status: number, type: string, message: string): string {
+/**
+ * The headers of every response of TorchServe (NettyUtils.sendHttpResponse), flat: name, value, name, value.
+ */
+export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
+  return [
+    'x-request-id',
+    requestId,
+    'Pragma',
+    'no-cache',
+    'Cache-Control',
+    'no-cache; no-store, must-revalidate, private',
+    'Expires',
+    'Thu, 01 Jan 1970 00:00:00 UTC',
+    'connection',
+    keepAlive ? 'keep-alive' : 'close',
+  ]
+}
+
+/**
+ * TorchServe's errors for what belongs to no dialect; a path that a dialect's clients may ask for gets that
+ * dialect's 404.
+ */
+export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors {
+  return {
+    fail: (exchange, error) => fail(exchange, error, dialects),
+    malformed: (late) =>
+      late
+        ? bare(408, errorBody(408, 'RequestTimeoutException', 'The request took too long to arrive.'))
+        : bare(400, errorBody(400, 'BadRequestException', 'Invalid HTTP message.')),
+    httpsOnly: () =>
+      bare(403, prettyJson({ status: 'This TorchServe instance only accepts HTTPS requests' })),
+  }
+}
+
+function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
+  const { status, type } = errorAnswer(error)
+  if (error.code === 'PAYLOAD_TOO_LARGE') {
+    // Bare, as in TorchServe: no JSON and no x-request-id.
+    exchange.reply.refuse(error, { status, headers: ['connection', 'close'], json: undefined })
+    return
+  }
+  const json = notFound(exchange, error, dialects) ?? errorBody(status, type, error.message)
+  exchange.reply.refuse(error, { status, headers: commonHeaders(exchange.requestId, false), json })
+}
+
+function notFound(
+  exchange: Exchange,
+  error: ServeError,
+  dialects: readonly RestDialect[],
+): string | undefined {
+  if (error.code !== 'ROUTE_NOT_FOUND') return undefined
+  for (const dialect of dialects) {
+    const json = dialect.notFound?.(exchange, error)
+    if (json !== undefined) return json
+  }
+  return undefined
+}
+
+function bare(status: number, body: string): BareAnswer {
+  const headers = [...commonHeaders(randomUUID(), false), 'content-type', 'application/json']
+  return { status, headers, body }
+}
+
+function errorBody(status: number, type: string, message: string): string {
   return prettyJson({ code: status, type, message: message === '' ? undefined : message })
 }

@@ -3,11 +3,11 @@ import { ServeError } from '../../../common/errors.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import { readBody } from '../../edge/http/body.ts'
 import { mediaType } from '../../edge/http/request-headers.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
+import { exchangeOf } from './rest-koa.ts'
 
 /**
- * Parameters by name, as text. Numbers that do not parse, or do not fit 32 bits, count as absent and everything but `true` is
- * false, as in TorchServe (spec 1.1).
+ * Parameters by name, as text. Numbers that do not parse, or do not fit 32 bits, count as absent and
+ * everything but `true` is false, as in TorchServe (NettyUtils.getIntParameter, Boolean.parseBoolean).
  */
 class Params {
   readonly #get: (name: string) => string | undefined
@@ -57,15 +57,15 @@ export function queryParams(ctx: Context): Params {
 }
 
 /** The query, or the JSON body alone if there is one. @throws ServeError MALFORMED_BODY, INVALID_ARGUMENT */
-export async function queryOrJsonParams(state: RestState, ctx: Context): Promise<Params> {
+export async function queryOrJsonParams(ctx: Context): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
-  const fields = parseObject(await jsonBody(state, ctx))
+  const fields = parseObject(await jsonBody(ctx))
   return new Params((name) => fieldText(name, ownValue(fields, name)))
 }
 
-function jsonBody(state: RestState, ctx: Context): Promise<string> {
+function jsonBody(ctx: Context): Promise<string> {
   return new Promise((resolve, reject) => {
-    readBody(state, ctx.res, (error, body) => {
+    readBody(exchangeOf(ctx), (error, body) => {
       if (error === undefined) resolve(body.toString())
       else reject(error)
     })

@@ -2,14 +2,14 @@ import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
 import type { OperationResult } from '../../models/operations.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
-import { answerJson, apiDisabled } from '../../edge/http/koa-app.ts'
+import { modelObject } from '../../models/model-object.ts'
+import { answerJson, apiDisabled } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
-import { modelObject } from '../openai/models.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
 const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, accepted: 202, partial: 206 }
 
-/** The management routes of spec 1.8. */
+/** The management routes of models (TorchServe: ManagementRequestHandler.java). */
 export function managementRouter(state: RestState): Router {
   const router = new Router()
   router.get('/models', (ctx) => list(state, ctx))
@@ -33,7 +33,7 @@ export function tokenRouter(state: RestState): Router {
   const router = new Router()
   router.all('/token', async (ctx) => {
     const kind = queryParams(ctx).text('type')
-    await state.authorizer.rotate(kind, ctx.req.headers.authorization, ctx.req.socket.remoteAddress)
+    await state.authorizer.rotate(kind, ctx.req.headers.authorization, ctx.req.socket)
     ctx.status = 200
     ctx.set('content-type', 'application/json')
     ctx.body = '\n'
@@ -48,7 +48,7 @@ function list(state: RestState, ctx: RouterContext): void {
 
 async function register(state: RestState, ctx: RouterContext): Promise<void> {
   if (!state.settings.enableModelApi) throw apiDisabled()
-  const params = await queryOrJsonParams(state, ctx)
+  const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const result = await state.models.register({
@@ -72,7 +72,7 @@ async function describe(state: RestState, ctx: RouterContext): Promise<void> {
   answerJson(ctx, 200, await state.models.describe(ctx.params['model']!, ctx.params['version'], customized))
 }
 
-/** How this model is managed (spec 1.4). */
+/** How this model is managed. */
 async function describeApi(state: RestState, ctx: RouterContext): Promise<void> {
   const model = ctx.params['model']!
   await state.models.describe(model, ctx.params['version'])

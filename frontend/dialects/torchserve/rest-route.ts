@@ -1,38 +1,21 @@
-import { parseTarget, type RequestPath } from '../../edge/http/path.ts'
-
-/** What an inference path asks for (spec 1.5). */
+/** What an inference path asks for (TorchServe: InferenceRequestHandler.java). */
 export interface InferenceRoute {
   /** Undefined: /invocations, where the request or the only model decides. */
   modelName: string | undefined
   modelVersion: string | undefined
   /** Whether query parameters become inputs of the handler. */
   queryInputs: boolean
-  /** Headers that the handler sees beside the client's own. */
-  explain: 'True' | 'False' | undefined
+  method: 'handle' | 'explain'
+  /** The path has a counterpart that explains, or is it: the handler sees in the header `explain` which. */
+  tellsExplain: boolean
+  /** What follows the version, for the header `url_path`. Undefined: no such header. */
   urlPath: string | undefined
   /** The name is a workflow's. Absent: a model's. */
   workflow?: true
 }
 
-/** A target and its route; undefined: it is none. */
-interface InferenceTarget extends RequestPath {
-  route: InferenceRoute | undefined
-}
-
-/** Targets that were seen lately: clients ask for the same few again and again. */
-const seen = new Map<string, InferenceTarget>()
-const MAX_SEEN = 500
-
-/** Takes a request target apart. @throws ServeError INVALID_ARGUMENT, see parseTarget */
-export function inferenceTarget(url: string): InferenceTarget {
-  const known = seen.get(url)
-  if (known !== undefined) return known
-  const target = parseTarget(url)
-  const found = { ...target, route: inferenceRoute(target.segments) }
-  if (seen.size >= MAX_SEEN) seen.clear()
-  if (url.length < 256) seen.set(url, found)
-  return found
-}
+/** Paths that never explain, and tell the handler nothing of themselves. */
+const PLAIN = { method: 'handle', tellsExplain: false, urlPath: undefined } as const
 
 /** First segments that never are the model of `/{m}/predict`. */
 const RESERVED = new Set(['models', 'ping', 'metrics', 'token', 'workflows', 'api-description'])
@@ -42,8 +25,8 @@ export const INFERENCE_ROUTES: ReadonlyMap<
   string,
   (segments: readonly string[]) => InferenceRoute | undefined
 > = new Map([
-  ['predictions', (segments) => versioned(segments, 'False')],
-  ['explanations', (segments) => versioned(segments, 'True')],
+  ['predictions', (segments) => versioned(segments, 'handle')],
+  ['explanations', (segments) => versioned(segments, 'explain')],
   ['invocations', ({ length }) => (length === 1 ? withQuery(undefined, undefined) : undefined)],
   ['models', invoke],
   ['wfpredict', ([, name]) => workflowRoute(name)],
@@ -51,8 +34,11 @@ export const INFERENCE_ROUTES: ReadonlyMap<
   ['v2', kserveV2],
 ])
 
-/** The inference route of a path; undefined: it is none. What begins with no known segment may be `/{m}/predict`. */
-function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
+/**
+ * The inference route of a path; undefined: it is none. What begins with no known segment may be
+ * `/{m}/predict`.
+ */
+export function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
   return (INFERENCE_ROUTES.get(segments[0] ?? '') ?? legacy)(segments)
 }
 
@@ -61,33 +47,43 @@ function invoke(segments: readonly string[]): InferenceRoute | undefined {
   return segments.length === 3 && segments[2] === 'invoke' ? withQuery(segments[1], undefined) : undefined
 }
 
-function versioned(segments: readonly string[], explain: 'True' | 'False'): InferenceRoute | undefined {
+function versioned(
+  segments: readonly string[],
+  method: InferenceRoute['method'],
+): InferenceRoute | undefined {
   const modelName = segments[1]
   if (!modelName) return undefined
   return {
     modelName,
     modelVersion: segments[2] || undefined,
     queryInputs: false,
-    explain,
+    method,
+    tellsExplain: true,
     urlPath: segments.length > 3 ? segments.slice(3).join('/') : '',
   }
 }
 
 function withQuery(modelName: string | undefined, modelVersion: string | undefined): InferenceRoute {
-  return { modelName, modelVersion, queryInputs: true, explain: undefined, urlPath: undefined }
+  return { modelName, modelVersion, queryInputs: true, ...PLAIN }
 }
 
 function kserve(modelName: string | undefined, verb: string | undefined): InferenceRoute | undefined {
   if (!modelName || (verb !== 'predict' && verb !== 'explain')) return undefined
-  const explain = verb === 'explain' ? 'True' : 'False'
-  return { modelName, modelVersion: undefined, queryInputs: false, explain, urlPath: undefined }
+  const method = verb === 'explain' ? 'explain' : 'handle'
+  return {
+    modelName,
+    modelVersion: undefined,
+    queryInputs: false,
+    method,
+    tellsExplain: true,
+    urlPath: undefined,
+  }
 }
 
 /** `/wfpredict/{workflow}`; what follows does not count, as in TorchServe. */
 function workflowRoute(name: string | undefined): InferenceRoute | undefined {
   if (!name) return undefined
-  const none = { modelVersion: undefined, explain: undefined, urlPath: undefined }
-  return { ...none, modelName: name, queryInputs: false, workflow: true }
+  return { modelName: name, modelVersion: undefined, queryInputs: false, workflow: true, ...PLAIN }
 }
 
 /** `/v1/models/{m}:predict` and `:explain`. */

@@ -1,10 +1,10 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
-import { answerJson } from '../../edge/http/koa-app.ts'
+import { answerJson } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
-/** The management routes of workflows (spec 1.11). */
+/** The management routes of workflows (TorchServe: WorkflowMgmtRequestHandler.java). */
 export function workflowRouter(state: RestState): Router {
   const router = new Router()
   router.get('/workflows', (ctx) => {
@@ -25,7 +25,7 @@ export function workflowRouter(state: RestState): Router {
 async function register(state: RestState, ctx: RouterContext): Promise<void> {
   if (!state.settings.enableModelApi)
     throw new ServeError('INVALID_ARGUMENT', 'Registering new workflows is disabled.')
-  const params = await queryOrJsonParams(state, ctx)
+  const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const status = await state.workflows.register({

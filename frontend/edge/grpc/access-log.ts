@@ -5,7 +5,7 @@ import type { AccessLog } from '../../observe/logs/access-log.ts'
 type Listener = Parameters<ServerInterceptingCallInterface['start']>[0]
 type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
 
-/** Writes a call's line in the access log (spec 3.4) at its end, whoever ends it. */
+/** Writes a call's line in the access log (docs/metrics-and-logs.md) at its end, whoever ends it. */
 class LoggedCall extends ServerInterceptingCall {
   readonly #next: ServerInterceptingCallInterface
   readonly #path: string

@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:http2'
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import type { Authorizer } from '../../auth/authorizer.ts'
+import { TimeLimit } from '../../jobs/time-limit.ts'
+import type { Authorizer, Client } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { Access, ServedService } from './access.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
+import type { CallError } from './call-error.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
-import { RequestReader } from './request-reader.ts'
+import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
+import type { Rpc } from './service.ts'
 
-const SWEEP_MS = 1_000
 const NGHTTP2_ENHANCE_YOUR_CALM = 11
 /** What a header counts beside its name and value (RFC 9113, 6.5.2). */
 const HEADER_BYTES = 32
@@ -23,16 +23,15 @@ export type StreamTaker = (
   ...rest: unknown[]
 ) => void
 
-interface Rpc extends Access {
-  readonly isStream: boolean
-}
+type GatedRpc = Rpc & ReaderRpc
 
 /** What is known of a connection. */
 interface Connection {
   readonly budget: ByteBudget
-  /** Calls that were refused while it had none that was let in. */
+  /** Calls that were refused while it was not accepted. */
   refused: number
-  authorized: boolean
+  /** One of its calls brought a token that is right, or the server asks for none. */
+  accepted: boolean
 }
 
 interface CallGateOptions {
@@ -42,27 +41,36 @@ interface CallGateOptions {
 }
 
 /**
- * Lets calls in when their metadata is there: before anything of a message is read, and before grpc-js knows of them. What it lets in
- * reads its request through a RequestReader.
+ * Lets calls in when their metadata is there: before anything of a message is read, and before grpc-js knows
+ * of them. What it lets in reads its request through a RequestReader.
  */
 export class CallGate {
-  /** Tells the gate which call grpc-js has made for a stream; must be the last one of its interceptors, which is the outermost. */
+  /**
+   * Tells the gate which call grpc-js has made for a stream; must be the last one of its interceptors, which
+   * is the outermost.
+   */
   readonly interceptor: ServerInterceptor
   readonly #options: CallGateOptions
-  readonly #rpcs: ReadonlyMap<string, Rpc>
+  readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #whole: ByteBudget
-  readonly #decompressor: Decompressor
+  readonly #readerLimits: ReaderLimits
   readonly #connections = new WeakMap<Http2Session, Connection>()
-  readonly #readers = new Set<RequestReader>()
   #admitted: RequestReader | undefined
-  #sweeper: NodeJS.Timeout | undefined
 
-  constructor(served: readonly ServedService[], options: CallGateOptions) {
+  constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
     this.#options = options
-    this.#rpcs = rpcsOf(served)
+    this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#whole = new ByteBudget(listenerBytes(limits))
-    this.#decompressor = new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio)
+    this.#readerLimits = {
+      decompressor: new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio),
+      time: new TimeLimit(
+        limits.grpcMessageTimeout * 1_000,
+        'REQUEST_TIMEOUT',
+        'the request was not complete',
+        'grpc_message_timeout',
+      ),
+    }
     this.interceptor = (_method, call) => {
       if (this.#admitted !== undefined) this.#admitted.call = call
       return call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
@@ -93,7 +101,7 @@ export class CallGate {
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket.remoteAddress)
+    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket)
     if (refusal !== undefined) {
       this.#refuse(stream, path, refusal)
       this.#countRefusal(connection, session)
@@ -104,11 +112,11 @@ export class CallGate {
   }
 
   #refusalOf(
-    { token, toCallError }: Rpc,
+    { token, toCallError }: GatedRpc,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
-    address: string | undefined,
+    client: Client,
   ): CallError | undefined {
     const { limits, authorizer } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
@@ -117,14 +125,11 @@ export class CallGate {
     }
     if (token !== undefined) {
       try {
-        authorizer.check(token, headers.authorization, address)
+        authorizer.check(token, headers.authorization, client)
       } catch (thrown) {
         return toCallError(ServeError.from(thrown))
       }
-      if (!connection.authorized) {
-        connection.authorized = true
-        connection.budget.limit = connectionBytes(limits)
-      }
+      this.#accept(connection)
     }
     if (connection.budget.take(CALL_BYTES + metadataBytes)) return undefined
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
@@ -132,28 +137,14 @@ export class CallGate {
 
   #read(
     stream: ServerHttp2Stream,
-    { token, isStream }: Rpc,
+    rpc: GatedRpc,
     { budget }: Connection,
     headers: IncomingHttpHeaders,
     callBytes: number,
     letIn: () => void,
   ): void {
-    const { maxRequestSize } = this.#options.limits
     const encoding = headers['grpc-encoding']
-    const reader = new RequestReader(stream, {
-      budget,
-      callBytes,
-      maxMessage: token === undefined ? Math.min(maxRequestSize, PUBLIC_MESSAGE_BYTES) : maxRequestSize,
-      isStream,
-      encoding: typeof encoding === 'string' ? encoding : 'identity',
-      decompressor: this.#decompressor,
-    })
-    this.#readers.add(reader)
-    stream.on('close', () => {
-      this.#readers.delete(reader)
-      reader.close()
-    })
-    this.#sweeper ??= setInterval(this.#sweep, SWEEP_MS).unref()
+    const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, callBytes)
     this.#admitted = reader
     try {
       letIn()
@@ -178,7 +169,7 @@ export class CallGate {
   }
 
   #countRefusal(connection: Connection, session: Http2Session): void {
-    if (connection.authorized || ++connection.refused < MAX_REFUSED_CALLS) return
+    if (connection.accepted || ++connection.refused < MAX_REFUSED_CALLS) return
     // At once: hundreds of calls may have come with the same read of the socket.
     session.destroy(new Error('No call of this connection was let in'), NGHTTP2_ENHANCE_YOUR_CALM)
   }
@@ -187,30 +178,37 @@ export class CallGate {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
       const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      connection = { budget, refused: 0, authorized: false }
+      connection = { budget, refused: 0, accepted: false }
+      if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }
     return connection
   }
 
-  readonly #sweep = (): void => {
-    const { grpcMessageTimeout } = this.#options.limits
-    const details = `The request was not complete after ${grpcMessageTimeout} s (grpc_message_timeout)`
-    for (const reader of this.#readers) reader.sweep((grpcMessageTimeout * 1_000) / SWEEP_MS, details)
-    if (this.#readers.size > 0) return
-    clearInterval(this.#sweeper)
-    this.#sweeper = undefined
+  #accept(connection: Connection): void {
+    if (connection.accepted) return
+    connection.accepted = true
+    connection.budget.limit = connectionBytes(this.#options.limits)
+  }
+
+  /** Whether who brings no token may do everything. */
+  #asksForNothing(): boolean {
+    try {
+      this.#options.authorizer.check('inference', undefined)
+      return true
+    } catch {
+      return false
+    }
   }
 }
 
-function rpcsOf(served: readonly ServedService[]): ReadonlyMap<string, Rpc> {
-  const rpcs = new Map<string, Rpc>()
-  for (const { service, access } of served) {
-    for (const [name, { path, requestStream }] of Object.entries(service.definition)) {
-      rpcs.set(path, { ...access(name), isStream: requestStream })
-    }
-  }
-  return rpcs
+function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string, GatedRpc> {
+  const publicSize = Math.min(maxRequestSize, PUBLIC_MESSAGE_BYTES)
+  return new Map(
+    rpcs.map((rpc) => {
+      return [rpc.path, { ...rpc, maxMessage: rpc.token === undefined ? publicSize : maxRequestSize }]
+    }),
+  )
 }
 
 function sizeOf(rawHeaders: readonly string[]): number {

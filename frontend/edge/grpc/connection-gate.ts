@@ -5,7 +5,10 @@ import { FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
 
 type ConnectionTaker = (this: Server, socket: Socket) => void
 
-/** Counts the connections of a listener, refuses those that are too many, and closes those that never make a call. */
+/**
+ * Counts the connections of a listener, refuses those that are too many, and closes those that never make a
+ * call.
+ */
 export class ConnectionGate {
   readonly #limits: GrpcLimits
   readonly #byAddress = new Map<string, number>()

@@ -1,6 +1,6 @@
 import { gunzip, inflate } from 'node:zlib'
 import { status as Status } from '@grpc/grpc-js'
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
+import type { CallError } from './call-error.ts'
 import { ANY_RATIO_BYTES } from './limits.ts'
 
 /** Messages that are decompressed at one time: each needs up to twice its size while it grows. */
@@ -35,11 +35,13 @@ export class Decompressor {
     this.#maxRatio = maxRatio
   }
 
-  knows(encoding: string): boolean {
-    return DECODERS.has(encoding)
+  knows(encoding: unknown): encoding is string {
+    return typeof encoding === 'string' && DECODERS.has(encoding)
   }
 
-  /** Fails with RESOURCE_EXHAUSTED and INTERNAL, as grpc-js does. Returns what takes it out of the line again. */
+  /**
+   * Fails with RESOURCE_EXHAUSTED and INTERNAL, as grpc-js does. Returns what takes it out of the line again.
+   */
   decompress(encoding: string, data: Buffer, done: Done): () => void {
     const task = { decode: DECODERS.get(encoding)!, data, done }
     this.#waiting.add(task)

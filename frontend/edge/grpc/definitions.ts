@@ -1,17 +1,6 @@
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync, type Options, type PackageDefinition } from '@grpc/proto-loader'
 import { protoDir } from '../../package-info.ts'
-import type { StreamShape } from '../../dialects/open-inference/grpc-shape.ts'
-import { ownValue } from '../../../common/own-keys.ts'
-
-const TORCHSERVE = 'org.pytorch.serve.grpc'
-const INFERENCE = `${TORCHSERVE}.inference.InferenceAPIsService`
-const MANAGEMENT = `${TORCHSERVE}.management.ManagementAPIsService`
-const OPEN_INFERENCE = `${TORCHSERVE}.openinference.GRPCInferenceService`
-const HEALTH = 'grpc.health.v1.Health'
-const REFLECTION = 'grpc.reflection.v1.ServerReflection'
-/** What older tools ask; its messages are those of v1. */
-const REFLECTION_ALPHA = 'grpc.reflection.v1alpha.ServerReflection'
 
 /** One service as a .proto file defines it. */
 export interface LoadedService {
@@ -24,58 +13,53 @@ export interface LoadedService {
   readonly symbols: readonly string[]
 }
 
-/** The services that listeners may have; messages keep the names of the files, absent fields are undefined. */
-export function loadServices() {
-  const inference = load('inference.proto', INFERENCE)
-  return {
-    inference: { ...inference, definition: withEncodedResponses(inference.definition) },
-    management: load('management.proto', MANAGEMENT),
-    health: load('grpc/health/v1/health.proto', HEALTH),
-    reflection: load('grpc/reflection/v1/reflection.proto', REFLECTION),
-    reflectionAlpha: load('grpc/reflection/v1alpha/reflection.proto', REFLECTION_ALPHA),
-  }
+interface LoadOptions {
+  /**
+   * How proto-loader decodes messages. Absent fields are undefined and names those of the file, whatever is
+   * said.
+   */
+  readonly decode?: Options
+  /** Folder of the file and its imports. Default: proto/ of this package. */
+  readonly folder?: string
 }
 
-/** The Open Inference service: 64-bit integers are texts, absent lists are empty. */
-export function loadOpenInference(): LoadedService {
-  return load('open_inference_grpc.proto', OPEN_INFERENCE, { longs: String, arrays: true })
-}
-
-type InferenceV2Services = Readonly<Record<StreamShape, LoadedService & StreamEncoder>>
-
-let inferenceV2: InferenceV2Services | undefined
-
-/**
- * `inference.GRPCInferenceService` in both shapes: 64-bit integers are texts, absent lists are empty; what streams is encoded already.
- * Loaded once: every listener can answer in either.
- */
-export function loadInferenceV2(): InferenceV2Services {
-  inferenceV2 ??= { mlserver: loadShape('mlserver'), triton: loadShape('triton') }
-  return inferenceV2
-}
-
-function loadShape(shape: StreamShape): LoadedService & StreamEncoder {
-  const service = load(`inference/${shape}.proto`, 'inference.GRPCInferenceService', {
-    longs: String,
-    arrays: true,
-  })
-  const stream = service.definition['ModelStreamInfer']! as MethodDefinition<object, object>
-  const definition = { ...service.definition, ModelStreamInfer: { ...stream, responseSerialize: asItIs } }
-  return { ...service, definition: definition, encodeStreamed: stream.responseSerialize }
-}
-
-interface StreamEncoder {
-  readonly encodeStreamed: (message: object) => Buffer
-}
-
-function load(file: string, name: string, options: Options = {}): LoadedService {
-  const definitions = loadSync(file, { keepCase: true, includeDirs: [protoDir], ...options })
+/** Reads a service of a .proto file. @throws Error when there is no such file or service */
+export function loadService(
+  file: string,
+  name: string,
+  { decode, folder = protoDir }: LoadOptions = {},
+): LoadedService {
+  const definitions = loadSync(file, { ...decode, keepCase: true, includeDirs: [folder] })
+  const definition = new Map(Object.entries(definitions)).get(name)
+  if (definition === undefined || 'format' in definition) throw new Error(`${file} has no service ${name}`)
   return {
     name,
-    definition: ownValue(definitions, name) as ServiceDefinition,
+    definition,
     descriptors: descriptorsOf(definitions),
     symbols: Object.keys(definitions),
   }
+}
+
+/** Makes of a response the bytes of its message. */
+export type Encode = (message: object) => Buffer
+
+/**
+ * The same service whose handlers answer some rpcs with messages that are encoded already. Absent: all of
+ * them.
+ */
+export function withEncodedResponses(service: LoadedService, rpcs?: readonly string[]): LoadedService {
+  const methods = Object.entries(service.definition).map(([rpc, method]) => {
+    const isEncoded = rpcs === undefined || rpcs.includes(rpc)
+    return [rpc, isEncoded ? { ...method, responseSerialize: asItIs } : method] as const
+  })
+  return { ...service, definition: Object.fromEntries(methods) }
+}
+
+/** How the responses of an rpc become bytes. @throws Error when the service has no such rpc */
+export function encoderOf({ name, definition }: LoadedService, rpc: string): Encode {
+  const method = new Map(Object.entries(definition)).get(rpc) as MethodDefinition<object, object> | undefined
+  if (method === undefined) throw new Error(`${name} has no rpc ${rpc}`)
+  return method.responseSerialize
 }
 
 /** proto-loader hangs all of them on each message. */
@@ -86,17 +70,6 @@ function descriptorsOf(definitions: PackageDefinition): Buffer[] {
     }
   }
   return []
-}
-
-/** The service's handlers answer with messages that are encoded already (prediction-codec.ts). */
-function withEncodedResponses(service: ServiceDefinition): ServiceDefinition {
-  const encoded = Object.entries(service).map(
-    ([name, method]): [string, MethodDefinition<object, Buffer>] => [
-      name,
-      { ...(method as MethodDefinition<object, Buffer>), responseSerialize: asItIs },
-    ],
-  )
-  return Object.fromEntries(encoded)
 }
 
 function asItIs(message: Buffer): Buffer {

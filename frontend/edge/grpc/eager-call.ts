@@ -11,10 +11,10 @@ type Listener = Parameters<ServerInterceptingCallInterface['start']>[0]
 type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
 
 /**
- * A call of grpc-js hands the next message to HTTP/2 when the one before has left: one per turn of the event loop. This
- * one hands over what is there, so that waiting messages leave in one write (a quarter of the CPU time per message), and
- * counts bytes, where grpc-js counts messages: at the limit it keeps back its consent to the next message until everything
- * before it has left. Messages must be serialized already.
+ * A call of grpc-js hands the next message to HTTP/2 when the one before has left: one per turn of the event
+ * loop. This one hands over what is there, so that waiting messages leave in one write (a quarter of the CPU
+ * time per message), and counts bytes, where grpc-js counts messages: at the limit it keeps back its consent
+ * to the next message until everything before it has left. Messages must be serialized already.
  */
 class EagerCall extends ServerInterceptingCall {
   readonly #next: ServerInterceptingCallInterface

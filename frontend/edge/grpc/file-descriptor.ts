@@ -10,7 +10,9 @@ const PACKAGE_TAG = 0x12
 const IMPORT_TAG = 0x1a
 const MAX_SHORT = 0x7f
 
-/** Reads the first two fields, `name` and `package`, which protobufjs writes in this order; both are short. */
+/**
+ * Reads the first two fields, `name` and `package`, which protobufjs writes in this order; both are short.
+ */
 export function readDescriptor(bytes: Buffer): FileDescriptor {
   const name = shortText(bytes, 0, NAME_TAG)
   const packageName = shortText(bytes, 2 + Buffer.byteLength(name), PACKAGE_TAG)
@@ -18,8 +20,9 @@ export function readDescriptor(bytes: Buffer): FileDescriptor {
 }
 
 /**
- * protobufjs leaves the imports out. A type of another package is named in full, or from where the two packages part; so a file imports
- * those packages whose names stand in it. A repeated field may stand anywhere: the imports are put behind.
+ * protobufjs leaves the imports out. A type of another package is named in full, or from where the two
+ * packages part; so a file imports those packages whose names stand in it. A repeated field may stand
+ * anywhere: the imports are put behind.
  */
 export function withImports(file: FileDescriptor, all: readonly FileDescriptor[]): FileDescriptor {
   const imported = all.filter(

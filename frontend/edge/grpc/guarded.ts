@@ -1,7 +1,6 @@
 import { status as Status } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
-import { logFailure, type GrpcLog } from './log.ts'
+import { logFailure, type CallError, type GrpcLog } from './call-error.ts'
 
 const FAILED: CallError = { code: Status.INTERNAL, details: 'Internal server error' }
 

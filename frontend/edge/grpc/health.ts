@@ -18,8 +18,8 @@ const WATCH_INTERVAL_MS = 1_000
 const MAX_WATCHERS = 100
 
 /**
- * grpc.health.v1: asks for no token, because those who probe (Kubernetes, load balancers) cannot send one; it tells nothing but whether
- * the server can work.
+ * grpc.health.v1: asks for no token, because those who probe (Kubernetes, load balancers) cannot send one; it
+ * tells nothing but whether the server can work.
  */
 export class HealthService {
   readonly #services: ReadonlySet<string>

@@ -15,13 +15,19 @@ export type GrpcLimits = Pick<
   | 'grpcMaxConnectionIdle'
 >
 
-/** What an open call counts beside its metadata and messages: the objects of Node and grpc-js for it (6.5 KB, measured). */
+/**
+ * What an open call counts beside its metadata and messages: the objects of Node and grpc-js for it (6.5 KB,
+ * measured).
+ */
 export const CALL_BYTES = 7_168
 
 /** What a message counts beside its bytes, so that many tiny ones are bounded too. */
 export const MESSAGE_BYTES = 256
 
-/** What a connection may hold before one of its calls brought a token that is right; with Node's buffers less than a megabyte. */
+/**
+ * What a connection may hold before one of its calls brought a token that is right; with Node's buffers less
+ * than a megabyte.
+ */
 export const UNAUTHORIZED_BYTES = 786_432
 
 /** Largest message of a service that asks for no token: their requests are names. */
@@ -33,8 +39,8 @@ export const MAX_REFUSED_CALLS = 100
 /** Milliseconds that a connection has for its first call that is let in. */
 export const FIRST_CALL_MS = 30_000
 
-/** Decompressed sizes up to this one are taken whatever the ratio is. */
-export const ANY_RATIO_BYTES = 65_536
+/** Up to this decompressed size any ratio is taken: gzip makes a thousandth of a tensor of zeros. */
+export const ANY_RATIO_BYTES = 8 * 1_048_576
 
 /** Bytes that may wait for the message that they belong to; one message always finds room. */
 export function connectionBytes({ grpcMaxConnectionBytes, maxRequestSize }: GrpcLimits): number {

@@ -5,11 +5,11 @@ import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { ServedService } from './access.ts'
 import { CallGate, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
 import type { GrpcLimits } from './limits.ts'
+import { rpcsOf, type GrpcService } from './service.ts'
 
 /** Where a listener really listens. */
 export interface BoundAddress {
@@ -29,7 +29,7 @@ export interface GrpcTls {
 interface GrpcListenerOptions {
   /** Tells the listeners apart in errors. */
   readonly name: string
-  readonly served: readonly ServedService[]
+  readonly services: readonly GrpcService[]
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
@@ -44,10 +44,10 @@ export class GrpcListener {
   readonly #name: string
   readonly #limits: GrpcLimits
 
-  constructor({ name, served, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
+  constructor({ name, services, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
     this.#name = name
     this.#limits = limits
-    this.calls = new CallGate(served, { authorizer, limits, accessLog })
+    this.calls = new CallGate(rpcsOf(services), { authorizer, limits, accessLog })
     this.connections = new ConnectionGate(limits)
     this.#server = new Server({
       ...grpc,
@@ -57,14 +57,15 @@ export class GrpcListener {
       }),
       interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
     })
-    for (const { service, implementation } of served) {
-      this.#server.addService(service.definition, implementation)
+    for (const { definition, implementation } of services) {
+      this.#server.addService(definition.definition, implementation)
     }
   }
 
   /**
-   * Starts to listen, with TLS if there is a key; port 0 takes any free one. A host name stands for its first address only: grpc-js would try them
-   * all and be content with one, so a taken port could go unnoticed. @throws ServeError CONFIG
+   * Starts to listen, with TLS if there is a key; port 0 takes any free one. A host name stands for its first
+   * address only: grpc-js would try all and be content with one, so a taken port could go unnoticed. @throws
+   * ServeError CONFIG
    */
   async listen(host: string, port: number, tls: GrpcTls | undefined): Promise<BoundAddress> {
     try {
@@ -87,7 +88,9 @@ export class GrpcListener {
     })
   }
 
-  /** Breaks every connection now. Needs grpc-js's channelz: without it, 1.14 does not find the connections. */
+  /**
+   * Breaks every connection now. Needs grpc-js's channelz: without it, 1.14 does not find the connections.
+   */
   forceShutdown(): void {
     this.#server.forceShutdown()
   }

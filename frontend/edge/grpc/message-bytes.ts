@@ -1,12 +1,19 @@
 /** Compressed flag and length in front of each message (gRPC over HTTP2, Length-Prefixed-Message). */
 export const PREFIX_BYTES = 5
 
+/** Most requests: the chunk is one whole message that is not compressed. */
+export function isPlainMessage(chunk: Buffer, maxSize: number): boolean {
+  const size = chunk.byteLength - PREFIX_BYTES
+  return size >= 0 && chunk[0] === 0 && chunk.readUInt32BE(1) === size && size <= maxSize
+}
+
 const FIRST_BLOCK_BYTES = 4_096
 const BLOCK_BYTES = 65_536
 
 /**
- * The message that is under way, prefix included, copied into blocks of its own: so it takes the memory of its bytes, whatever the
- * pieces it comes in. It grows with what has come, never with what its prefix promises.
+ * The message that is under way, prefix included, copied into blocks of its own: so it takes the memory of
+ * its bytes, whatever the pieces it comes in. It grows with what has come, never with what its prefix
+ * promises.
  */
 export class MessageBytes {
   readonly #maxSize: number

@@ -1,8 +1,7 @@
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
-import { guarded } from './guarded.ts'
-import type { GrpcLog } from './log.ts'
 import { status as Status, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import type { CallError, GrpcLog } from './call-error.ts'
 import type { LoadedService } from './definitions.ts'
+import { guarded } from './guarded.ts'
 import { readDescriptor, withImports, type FileDescriptor } from './file-descriptor.ts'
 
 /** ServerReflectionRequest as proto-loader decodes it: one of the texts is there. */
@@ -18,8 +17,8 @@ interface ReflectionRequest {
 type Stream = ServerDuplexStream<ReflectionRequest, object>
 
 /**
- * Server reflection: tools learn from the server which services it has. Asks for no token, as the API description of REST does not.
- * One file stands for each package.
+ * Server reflection: tools learn from the server which services it has. Asks for no token, as the API
+ * description of REST does not. One file stands for each package.
  */
 export function reflectionService(
   services: readonly LoadedService[],
@@ -55,7 +54,10 @@ export function reflectionService(
     return missing('extension: these services have none')
   }
 
-  /** A symbol may be a method, a field or a nested message of what is known; its package is the longest one that it begins with. */
+  /**
+   * A symbol may be a method, a field or a nested message of what is known; its package is the longest one
+   * that it begins with.
+   */
   function bySymbol(symbol: string): object {
     let known = symbol
     while (known !== '' && !symbols.has(known)) known = known.slice(0, Math.max(known.lastIndexOf('.'), 0))

@@ -26,8 +26,9 @@ const LEGAL_NAME = /^[0-9a-z_.-]+$/
 const LEGAL_VALUE = /^[ -~]*$/
 
 /**
- * What the handler said beside its body, as initial metadata: status, content type, and its headers as far as gRPC can
- * carry them (ASCII, no reserved or binary names; others are left out). Undefined when it said nothing.
+ * What the handler said beside its body, as initial metadata: status, content type, and its headers as far as
+ * gRPC can carry them (ASCII, no reserved or binary names; others are left out). Undefined when it said
+ * nothing.
  */
 export function replyMetadata(head: ReplyHead): Metadata | undefined {
   if (head.status === 200 && head.contentType === undefined && isEmpty(head.headers)) return undefined

@@ -1,38 +1,11 @@
-import { randomUUID } from 'node:crypto'
 import type { Deadline, Metadata } from '@grpc/grpc-js'
-import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
-import type { InferenceRequest, InputPart } from '../../jobs/job.ts'
-import { isReservedHeader, MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import type { AbandonReason, InferenceRequest } from '../../jobs/job.ts'
+import { Job } from '../../jobs/job.ts'
+import type { ReplySink } from '../../jobs/reply-sink.ts'
 
-/** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */
-export interface PredictionsRequest {
-  model_name?: string
-  model_version?: string
-  input?: Record<string, Buffer>
-  sequence_id?: string
-}
-
-/** The parts of a grpc-js call that make a request. */
-interface IncomingCall {
-  readonly request: PredictionsRequest
-  readonly metadata: Metadata
-  getDeadline(): Deadline
-}
-
-/** The neutral request of a gRPC call. @throws ServeError INVALID_ARGUMENT when it names no model, or has too many inputs */
-export function inferenceRequest(call: IncomingCall): InferenceRequest {
-  const { model_name: modelName, model_version: modelVersion, input } = call.request
-  if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
-  return {
-    requestId: randomUUID(),
-    modelName,
-    modelVersion: modelVersion === '' ? undefined : modelVersion,
-    headers: requestHeaders(call.metadata),
-    parts: input === undefined ? [] : inputParts(input),
-    deadline: deadlineOf(call),
-  }
-}
+/** How much earlier than our clock says a client's own deadline may fire. */
+const DEADLINE_TOLERANCE_MS = 50
 
 /** Milliseconds since the epoch; undefined without a deadline. */
 export function deadlineOf(call: { getDeadline(): Deadline }): number | undefined {
@@ -40,14 +13,13 @@ export function deadlineOf(call: { getDeadline(): Deadline }): number | undefine
   return Number.isFinite(deadline) ? deadline : undefined
 }
 
-/** Without content types, so that the handler gets bytes, as in TorchServe. */
-function inputParts(input: Record<string, Buffer>): InputPart[] {
-  const inputs = Object.entries(input)
-  if (inputs.length > MAX_PARTS) throw tooManyParts()
-  return inputs.map(([name, data]) => ({ name, data }))
+/** Why a cancelled call was cancelled. */
+export function cancelReason(deadline: number | undefined): AbandonReason {
+  const past = deadline !== undefined && Date.now() >= deadline - DEADLINE_TOLERANCE_MS
+  return past ? 'deadline' : 'client left'
 }
 
-/** The client's metadata, without the token, gRPC's own, binary values and what only the server may set. */
+/** The client's metadata, without the token, gRPC's own and binary values. */
 export function requestHeaders(metadata: Metadata): string {
   let lines = ''
   for (const [name, value] of Object.entries(metadata.getMap())) {
@@ -57,5 +29,29 @@ export function requestHeaders(metadata: Metadata): string {
 }
 
 function isWithheld(name: string): boolean {
-  return name === 'authorization' || name.startsWith('grpc-') || isReservedHeader(name)
+  return name === 'authorization' || name.startsWith('grpc-')
+}
+
+/** A sink that wants to know its job. */
+export interface JobReply extends ReplySink {
+  job: Job | undefined
+}
+
+/**
+ * Makes a job of a unary call's request, and cancels it when the client leaves. @throws ServeError of
+ * `submit`
+ */
+export function submitUnary(
+  models: { submit(job: Job): void },
+  call: { on(event: 'cancelled', listener: () => void): unknown },
+  request: InferenceRequest,
+  reply: JobReply,
+): void {
+  const job = new Job(request, reply)
+  reply.job = job
+  models.submit(job)
+  // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
+  call.on('cancelled', () => {
+    if (!job.ended) job.cancel(cancelReason(request.deadline))
+  })
 }

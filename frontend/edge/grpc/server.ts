@@ -1,248 +1,162 @@
 import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../../auth/authorizer.ts'
-import type { Settings } from '../../config/settings.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { ModelOperations } from '../../models/operations.ts'
-import { isServerReady } from '../../models/readiness.ts'
-import type { SequenceSettings } from '../../jobs/sequence-headers.ts'
-import { loadInferenceV2, loadOpenInference, loadServices } from './definitions.ts'
-import {
-  forAll,
-  forInferenceV2,
-  withInferenceToken,
-  withManagementToken,
-  type ServedService,
-} from './access.ts'
 import { accessLogged } from './access-log.ts'
-import type { WorkflowOperations } from '../../workflows/operations.ts'
+import { plainError, type GrpcLog } from './call-error.ts'
+import { loadService, type LoadedService } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
-import { inferenceV2Service } from '../../dialects/open-inference/grpc-service.ts'
-import type { StreamShape } from '../../dialects/open-inference/grpc-shape.ts'
-import { InferenceService } from '../../dialects/torchserve/grpc-inference.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
-import type { GrpcLog } from './log.ts'
 import type { GrpcLimits } from './limits.ts'
-import { managementService } from '../../dialects/torchserve/grpc-management.ts'
-import { openInferenceService } from '../../dialects/torchserve/open-inference/grpc-service.ts'
 import { reflectionService } from './reflection.ts'
+import type { GrpcService, ServiceFacts } from './service.ts'
 
-/** What the gRPC servers need to know of the configuration. */
-export type GrpcSettings = Pick<
-  Settings,
-  | 'grpcInferenceAddress'
-  | 'grpcInferencePort'
-  | 'grpcManagementAddress'
-  | 'grpcManagementPort'
-  | 'openInferenceGrpcAddress'
-  | 'openInferenceGrpcPort'
-  | 'tritonGrpcPort'
-  | 'grpcInferenceMaxConnectionAgeMs'
-  | 'grpcInferenceMaxConnectionAgeGraceMs'
-  | 'grpcManagementMaxConnectionAgeMs'
-  | 'grpcManagementMaxConnectionAgeGraceMs'
-  | 'maxRequestSize'
-  | 'maxResponseSize'
-  | 'enableModelApi'
-  | 'openInferenceProtocol'
-> &
-  GrpcLimits &
-  SequenceSettings
+/** One listener and what it serves. */
+export interface ListenerPlan {
+  /** Tells the listeners apart in errors. */
+  readonly name: string
+  readonly host: string
+  /** 0 takes any free one. */
+  readonly port: number
+  readonly services: readonly GrpcService[]
+  /** What its health service says. */
+  isServing(): Promise<boolean>
+  /**
+   * Milliseconds after which the server says goodbye to a connection, spread by a tenth; undefined: never.
+   */
+  readonly maxConnectionAgeMs?: number
+  /** Milliseconds that its calls may then go on; undefined: as long as they like. */
+  readonly maxConnectionAgeGraceMs?: number
+}
 
-interface GrpcDeps {
-  models: ModelOperations
-  workflows: WorkflowOperations
-  authorizer: Authorizer
-  settings: GrpcSettings
-  log: GrpcLog
+/** What every listener needs. */
+export interface ListenersDeps {
+  readonly authorizer: Authorizer
+  readonly limits: GrpcLimits
+  readonly log: GrpcLog
   /** Undefined: there is none. */
-  accessLog?: AccessLog
+  readonly accessLog?: AccessLog
 }
 
-/** Where the two services listen. */
-interface GrpcAddresses {
-  inference: BoundAddress
-  management: BoundAddress
-  /** Open Inference with MLServer's streams, and with Triton's; undefined: not opened. */
-  openInference?: BoundAddress
-  triton?: BoundAddress
-}
-
-/** An idle connection is asked for a sign of life after this time, as grpc-java does: long streams may stay silent. */
+/**
+ * An idle connection is asked for a sign of life after this time, as grpc-java does: long streams may stay
+ * silent.
+ */
 const KEEPALIVE_TIME_MS = 2 * 60 * 60 * 1000
 
-/** Builds both gRPC servers; they listen after `listen`. */
-export function createGrpcServers(deps: GrpcDeps): GrpcServers {
-  return new GrpcServers(deps)
-}
-
-/** The inference and the management service, each on a listener of its own. */
-export class GrpcServers {
-  readonly #log: GrpcLog
-  readonly #settings: GrpcSettings
-  /** The listener of the inference API. */
-  readonly inference: GrpcListener
-  readonly #management: GrpcListener
-  readonly #openInference: GrpcListener | undefined
-  readonly #triton: GrpcListener | undefined
+/** All gRPC listeners, each with health and reflection beside its own services. */
+export class GrpcServers<Kind extends string = string> {
+  readonly #plans: ReadonlyMap<Kind, ListenerPlan>
+  readonly #listeners = new Map<Kind, GrpcListener>()
   readonly #health: HealthService[] = []
+  readonly #log: GrpcLog
 
-  constructor(deps: GrpcDeps) {
+  constructor(plans: ReadonlyMap<Kind, ListenerPlan>, deps: ListenersDeps) {
     quietGrpc(deps.log)
-    const services = loadServices()
-    const { settings, models } = deps
-    const logged = accessLogged(deps.accessLog)
-    const options = serverOptions(settings)
-    this.#settings = settings
     this.#log = deps.log
-    const inference: ServedService[] = [
-      {
-        service: services.inference,
-        implementation: new InferenceService(deps).implementation(),
-        access: withInferenceToken,
-      },
-    ]
-    if (settings.openInferenceProtocol) {
-      const implementation = openInferenceService(deps)
-      inference.push({ service: loadOpenInference(), implementation, access: withInferenceToken })
-    }
-    this.inference = new GrpcListener({
-      ...deps,
-      name: 'gRPC inference',
-      served: this.#withHealth(inference, services, () => isServerReady(models)),
-      limits: settings,
-      accessLog: deps.accessLog,
-      grpc: {
-        ...options,
-        ...connectionAge(
-          settings.grpcInferenceMaxConnectionAgeMs,
-          settings.grpcInferenceMaxConnectionAgeGraceMs,
-        ),
-        interceptors: [...logged, eagerCalls(services.inference.name)],
-      },
-    })
-    const management = {
-      service: services.management,
-      implementation: managementService(deps),
-      access: withManagementToken,
-    }
-    this.#management = new GrpcListener({
-      ...deps,
-      name: 'gRPC management',
-      served: this.#withHealth([management], services, () => Promise.resolve(true)),
-      limits: settings,
-      accessLog: deps.accessLog,
-      grpc: {
-        ...options,
-        ...connectionAge(
-          settings.grpcManagementMaxConnectionAgeMs,
-          settings.grpcManagementMaxConnectionAgeGraceMs,
-        ),
-        interceptors: logged,
-      },
-    })
-    this.#openInference = this.#openV2(deps, 'mlserver', settings.openInferenceGrpcPort, services)
-    this.#triton = this.#openV2(deps, 'triton', settings.tritonGrpcPort, services)
+    this.#plans = plans
+    for (const [kind, plan] of plans) this.#listeners.set(kind, this.#create(plan, deps))
   }
 
-  /** The Open Inference Protocol in its own package, with the streams of one of its peers; undefined: without a port. */
-  #openV2(
-    deps: GrpcDeps,
-    shape: StreamShape,
-    port: number | undefined,
-    common: ReturnType<typeof loadServices>,
-  ): GrpcListener | undefined {
-    if (port === undefined) return undefined
-    const { mlserver, triton } = loadInferenceV2()
-    const encode = { mlserver: mlserver.encodeStreamed, triton: triton.encodeStreamed }
-    const served: ServedService = {
-      service: shape === 'mlserver' ? mlserver : triton,
-      implementation: inferenceV2Service(deps, { shape, encode }),
-      access: forInferenceV2,
-    }
-    return new GrpcListener({
-      ...deps,
-      name: `gRPC Open Inference (${shape})`,
-      served: this.#withHealth([served], common, () => isServerReady(deps.models)),
-      limits: deps.settings,
-      accessLog: deps.accessLog,
-      grpc: { ...serverOptions(deps.settings), interceptors: accessLogged(deps.accessLog) },
-    })
+  /** @throws Error when there is none of this kind */
+  listener(kind: Kind): GrpcListener {
+    const listener = this.#listeners.get(kind)
+    if (listener === undefined) throw new Error(`There is no ${kind} listener`)
+    return listener
   }
 
-  /** @throws ServeError CONFIG when an address cannot be used; then neither listens. */
-  async listen(tls?: GrpcTls): Promise<GrpcAddresses> {
-    const { grpcInferenceAddress, grpcInferencePort, grpcManagementAddress, grpcManagementPort } =
-      this.#settings
+  /** @throws ServeError CONFIG when an address cannot be used; then none listens. */
+  async listen(tls?: GrpcTls): Promise<ReadonlyMap<Kind, BoundAddress>> {
+    const bound = new Map<Kind, BoundAddress>()
     try {
-      const inference = await this.inference.listen(grpcInferenceAddress, grpcInferencePort, tls)
-      const management = await this.#management.listen(grpcManagementAddress, grpcManagementPort, tls)
-      return { inference, management, ...(await this.#listenV2(tls)) }
+      for (const [kind, { host, port }] of this.#plans) {
+        bound.set(kind, await this.listener(kind).listen(host, port, tls))
+      }
+      return bound
     } catch (error) {
       this.forceShutdown()
       throw error
     }
   }
 
-  async #listenV2(tls: GrpcTls | undefined): Promise<Partial<GrpcAddresses>> {
-    const { openInferenceGrpcAddress: host, openInferenceGrpcPort, tritonGrpcPort } = this.#settings
-    return {
-      openInference: await this.#openInference?.listen(host, openInferenceGrpcPort!, tls),
-      triton: await this.#triton?.listen(host, tritonGrpcPort!, tls),
-    }
-  }
-
   /** No new calls; resolves when the running ones have ended. `forceShutdown` cuts it short. */
   async drain(): Promise<void> {
     for (const health of this.#health) health.close()
-    await Promise.all(this.#listeners().map((listener) => listener.drain()))
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.drain()))
   }
 
   /** Breaks every connection now; running jobs are cancelled. */
   forceShutdown(): void {
-    for (const listener of this.#listeners()) listener.forceShutdown()
+    for (const listener of this.#listeners.values()) listener.forceShutdown()
   }
 
-  #listeners(): GrpcListener[] {
-    const all = [this.inference, this.#management, this.#openInference, this.#triton]
-    return all.filter((listener) => listener !== undefined)
+  #create(plan: ListenerPlan, { authorizer, limits, accessLog }: ListenersDeps): GrpcListener {
+    const { name, services } = plan
+    const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
+    return new GrpcListener({
+      name,
+      services: [...services, ...this.#commonServices(plan)],
+      authorizer,
+      limits,
+      accessLog,
+      grpc: {
+        'grpc.max_receive_message_length': limits.maxRequestSize,
+        'grpc.max_send_message_length': -1,
+        'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
+        ...connectionAge(plan),
+        interceptors: [...accessLogged(accessLog), ...eager.map(eagerCalls)],
+      },
+    })
   }
 
-  /** The services, and health and reflection for them. */
-  #withHealth(
-    served: readonly ServedService[],
-    { health, reflection, reflectionAlpha }: ReturnType<typeof loadServices>,
-    isServing: () => Promise<boolean>,
-  ): ServedService[] {
-    const own = served.map(({ service }) => service)
-    const healthService = new HealthService(
+  /** Health and reflection. */
+  #commonServices({ services, isServing }: ListenerPlan): GrpcService[] {
+    const own = services.map(({ definition }) => definition)
+    const health = new HealthService(
       own.map(({ name }) => name),
       isServing,
     )
-    this.#health.push(healthService)
-    const reflected = reflectionService([...own, health, reflection, reflectionAlpha], this.#log)
-    return [
-      ...served,
-      { service: health, implementation: healthService.implementation(), access: forAll },
-      { service: reflection, implementation: reflected, access: forAll },
-      { service: reflectionAlpha, implementation: reflected, access: forAll },
-    ]
+    this.#health.push(health)
+    const common = commonDefinitions()
+    const reflection = reflectionService([...own, ...common.map(({ definition }) => definition)], this.#log)
+    return common.map(({ kind, ...facts }) => {
+      const implementation = kind === 'health' ? health.implementation() : reflection
+      return { ...facts, implementation }
+    })
   }
 }
 
-function serverOptions(settings: GrpcSettings): ServerOptions {
-  return {
-    'grpc.max_receive_message_length': settings.maxRequestSize,
-    'grpc.max_send_message_length': -1,
-    'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
+type CommonService = ServiceFacts & { readonly kind: 'health' | 'reflection' }
+
+let common: readonly CommonService[] | undefined
+
+/** What each listener has: those who probe cannot send a token, and it tells nothing that is not public. */
+export function commonDefinitions(): readonly CommonService[] {
+  const forAll = (kind: CommonService['kind'], definition: LoadedService): CommonService => {
+    return { kind, definition, token: () => undefined, toCallError: plainError }
   }
+  common ??= [
+    forAll('health', loadService('grpc/health/v1/health.proto', 'grpc.health.v1.Health')),
+    forAll(
+      'reflection',
+      loadService('grpc/reflection/v1/reflection.proto', 'grpc.reflection.v1.ServerReflection'),
+    ),
+    // What older tools ask; its messages are those of v1.
+    forAll(
+      'reflection',
+      loadService('grpc/reflection/v1alpha/reflection.proto', 'grpc.reflection.v1alpha.ServerReflection'),
+    ),
+  ]
+  return common
 }
 
-/** grpc-js says GOAWAY after the age, spread by a tenth, and breaks what still runs after the grace. Absent: never. */
-function connectionAge(ageMs: number | undefined, graceMs: number | undefined): ServerOptions {
+/** grpc-js says GOAWAY after the age and breaks what still runs after the grace. */
+function connectionAge({ maxConnectionAgeMs, maxConnectionAgeGraceMs }: ListenerPlan): ServerOptions {
   return {
-    ...(ageMs === undefined ? {} : { 'grpc.max_connection_age_ms': ageMs }),
-    ...(graceMs === undefined ? {} : { 'grpc.max_connection_age_grace_ms': graceMs }),
+    ...(maxConnectionAgeMs !== undefined && { 'grpc.max_connection_age_ms': maxConnectionAgeMs }),
+    ...(maxConnectionAgeGraceMs !== undefined && {
+      'grpc.max_connection_age_grace_ms': maxConnectionAgeGraceMs,
+    }),
   }
 }
 

@@ -1,19 +1,9 @@
 import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import type { Authorizer, TokenKind } from '../../auth/authorizer.ts'
-import type { CallError } from '../../dialects/torchserve/grpc-errors.ts'
-import { logFailure, type GrpcLog } from './log.ts'
-import { authorize } from './token.ts'
-
-export interface UnaryRpcDeps {
-  authorizer: Authorizer
-  log: GrpcLog
-}
+import { logFailure, type CallError, type GrpcLog } from './call-error.ts'
 
 /** One rpc that is no prediction. */
 interface UnaryRpc<Request> {
-  /** The kind of token that it needs. */
-  token: TokenKind
   /** What it throws fails the call. */
   answer(request: Request): object | Promise<object>
   /** The error as this service tells it. */
@@ -22,21 +12,18 @@ interface UnaryRpc<Request> {
 
 /** The handler that grpc-js calls for an rpc of this `name`. */
 export function unaryRpc<Request>(
-  { authorizer, log }: UnaryRpcDeps,
+  { log }: { readonly log: GrpcLog },
   name: string,
-  { token, answer, toCallError }: UnaryRpc<Request>,
+  { answer, toCallError }: UnaryRpc<Request>,
 ) {
-  const run = async (call: ServerUnaryCall<Request, object>): Promise<object> => {
-    authorize(authorizer, token, call)
-    return answer(call.request)
-  }
-  return (call: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
-    run(call).then(
+  const run = async (request: Request): Promise<object> => answer(request)
+  return ({ request }: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
+    run(request).then(
       (message) => respond(null, message),
       (thrown: unknown) => {
         const error = ServeError.from(thrown)
         logFailure(log, name, error)
-        respond(toCallError(error, call.request))
+        respond(toCallError(error, request))
       },
     )
   }

@@ -1,33 +1,31 @@
-import type { ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import type { InputPart } from '../../jobs/job.ts'
 import { BodyCollector } from './body-collector.ts'
+import type { Exchange } from './exchange.ts'
 import { parseForm } from './form.ts'
-import { guarded } from './guarded.ts'
 import { parseMultipart } from './multipart.ts'
 import { declaredLength, hasBody, mediaType } from './request-headers.ts'
-import type { RestState } from './rest-state.ts'
 
 type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
 
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * The body as the handler's inputs (spec 1.6): fields of a form, or one part `body`. Calls back at once when there is no body.
- * Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
+ * The body as the handler's inputs: fields of a form, or one part `body`. Calls back at once when there is no
+ * body. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
  */
-export function readParts(state: RestState, res: ServerResponse, done: PartsCallback): void {
-  const { req } = res
+export function readParts(exchange: Exchange, done: PartsCallback): void {
+  const { req } = exchange
   const header = req.headers['content-type']
   const contentType = mediaType(header)
   if (!hasBody(req)) {
     done(undefined, [{ name: 'body', contentType, data: NO_BYTES }])
     return
   }
-  readBody(state, res, (error, body) => {
+  readBody(exchange, (error, body) => {
     if (error !== undefined) done(error, [])
     else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
-    else parseBody(body, header!, contentType, guarded(state.log, res, done))
+    else parseBody(body, header!, contentType, exchange.guarded(done))
   })
 }
 
@@ -46,17 +44,16 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
 
 /**
  * Reads a whole body of at most max_request_size; sends `100 Continue` first if the client waits for it. The
- * bytes are joined as they come, so that many small pieces take no more memory than one large one. When the
- * client leaves before, `done` is never called.
+ * bytes are joined as they come, so that many small pieces take no more memory than one large one. `done` is
+ * never called when the client leaves before.
  */
 export function readBody(
-  { log, settings }: RestState,
-  res: ServerResponse,
+  exchange: Exchange,
   done: (error: ServeError | undefined, body: Buffer) => void,
 ): void {
-  const { req } = res
+  const { req, res, state } = exchange
   if (req.headers.expect !== undefined) res.writeContinue()
-  const body = new BodyCollector(Math.min(settings.maxRequestSize, declaredLength(req)))
+  const body = new BodyCollector(Math.min(state.settings.maxRequestSize, declaredLength(req)))
   let finished = false
   const finish = (error: ServeError | undefined): void => {
     if (finished) return
@@ -67,11 +64,8 @@ export function readBody(
     if (finished || body.add(chunk)) return
     finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
   }
-  req.on('data', guarded(log, res, take))
-  req.on(
-    'end',
-    guarded(log, res, () => finish(undefined)),
-  )
+  const end = (): void => finish(undefined)
+  req.on('data', exchange.guarded(take)).on('end', exchange.guarded(end))
 }
 
 function readForm(body: Buffer, done: PartsCallback): void {

@@ -9,24 +9,45 @@ const LARGE_CHUNK_BYTES = 65_536
 const CRLF = '\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
 
+/** Text around every item, in ASCII. */
+export interface Frame {
+  readonly before: string
+  readonly after: string
+}
+
+const NO_FRAME: Frame = { before: '', after: '' }
+const MAX_FRAME_BYTES = 16
+
 /** Size lines of small chunks, made once. */
-const SIZE_LINES = Array.from({ length: SMALL_ITEM_BYTES + 1 }, (_, size) => size.toString(16) + CRLF)
+const SIZE_LINES = Array.from(
+  { length: SMALL_ITEM_BYTES + MAX_FRAME_BYTES + 1 },
+  (_, size) => size.toString(16) + CRLF,
+)
 
 /**
- * Writes each item as exactly one HTTP chunk. Node's own framing makes four writes of every chunk, which is most of what a
- * chunk costs; here all small items of one turn of the event loop leave as one string, which also lets go of the socket chunk
- * of the worker that they were views of. A client that speaks HTTP/1.0 gets the bare bytes and the end of the connection.
+ * Writes each item as exactly one HTTP chunk. Node's own framing makes four writes of every chunk, which is
+ * most of what a chunk costs, and joins the chunks of a corked response. Here all small items of one turn of
+ * the event loop leave as one string, which also lets go of the socket chunk of the worker that they were
+ * views of. A client that speaks HTTP/1.0 gets the bare bytes and the end of the connection.
  */
 export class ChunkWriter {
   readonly #res: ServerResponse
   readonly #framed: boolean
+  readonly #before: string
+  readonly #after: string
+  readonly #frameBytes: number
   #pending = ''
   #scheduled = false
   #headFlushed = false
 
   /** The head must have been written, and nothing else. */
-  constructor(res: ServerResponse) {
+  constructor(res: ServerResponse, { before, after }: Frame = NO_FRAME) {
     this.#res = res
+    this.#before = before
+    this.#after = after
+    this.#frameBytes = before.length + after.length
+    // Not documented: whether Node would frame the body, and the switch.
+    // tests/edge/http/node-internals.test.ts watches it.
     this.#framed = res.chunkedEncoding
     res.chunkedEncoding = false
   }
@@ -36,14 +57,33 @@ export class ChunkWriter {
     return this.#framed
   }
 
-  /** False: the connection is full, wait for the response's `drain`. An empty item only sends the head on its way. */
+  /**
+   * False: the connection is full, wait for the response's `drain`. An empty item only sends the head on its
+   * way.
+   */
   write(chunk: Uint8Array, from: number, to: number): boolean {
     const size = to - from
     if (size > SMALL_ITEM_BYTES) return this.#writeLarge(chunk.subarray(from, to), size)
-    if (size > 0) {
-      const text = textAt(chunk, from, to)
-      this.#pending += this.#framed ? SIZE_LINES[size]! + text + CRLF : text
-    }
+    const framed = size + this.#frameBytes
+    return this.#add(framed === 0 ? '' : this.#before + textAt(chunk, from, to) + this.#after, framed)
+  }
+
+  /** The same for an item that is a text. */
+  writeText(text: string): boolean {
+    const size = Buffer.byteLength(text)
+    const isPlain = size === text.length && size <= SMALL_ITEM_BYTES
+    if (!isPlain) return this.write(Buffer.from(text), 0, size)
+    return this.#add(this.#before + text + this.#after, size + this.#frameBytes)
+  }
+
+  /** A chunk of its own with a short text in ASCII, without the frame. */
+  writeUnframed(text: string): boolean {
+    return this.#add(text, text.length)
+  }
+
+  /** `text` has one character for each of its bytes. */
+  #add(text: string, size: number): boolean {
+    if (size > 0) this.#pending += this.#framed ? SIZE_LINES[size]! + text + CRLF : text
     const waiting = this.#res.writableLength + this.#pending.length
     if (waiting >= this.#res.writableHighWaterMark) return this.flush()
     if (!this.#scheduled) {
@@ -76,29 +116,33 @@ export class ChunkWriter {
     this.#res.end(text, 'latin1')
   }
 
-  /** The pieces of a text hold the chunks that they were cut from; where the connection is behind, only bytes of their own may wait. */
+  /**
+   * The pieces of a text hold the chunks that they were cut from; where the connection is behind, only bytes
+   * of their own may wait.
+   */
   #kept(text: string): string | Buffer {
     return this.#res.writableLength === 0 ? text : Buffer.from(text, 'latin1')
   }
 
   #writeLarge(item: Uint8Array, size: number): boolean {
     this.#headFlushed = true
-    if (!this.#framed) {
-      if (this.#pending !== '') this.flush()
-      return this.#res.write(unpinned(item))
-    }
-    const head = `${this.#pending}${size.toString(16)}${CRLF}`
+    const sizeLine = this.#framed ? `${(size + this.#frameBytes).toString(16)}${CRLF}` : ''
+    const head = this.#pending + sizeLine + this.#before
+    const tail = this.#after + (this.#framed ? CRLF : '')
     this.#pending = ''
-    this.#res.write(head, 'latin1')
-    this.#res.write(unpinned(item))
-    return this.#res.write(CRLF, 'latin1')
+    if (head !== '') this.#res.write(head, 'latin1')
+    const room = this.#res.write(unpinned(item))
+    return tail === '' ? room : this.#res.write(tail, 'latin1')
   }
 }
 
 /** Writers with items of this turn. */
 let waitingWriters: ChunkWriter[] = []
 
-/** After all that this turn had to read: a stream's items come in several pieces when other streams run beside it. */
+/**
+ * After all that this turn had to read: a stream's items come in several pieces when other streams run beside
+ * it.
+ */
 function flushAll(): void {
   const writers = waitingWriters
   waitingWriters = []
@@ -112,8 +156,8 @@ let lastChunk: Uint8Array | undefined
 let lastText = ''
 
 /**
- * Part of a chunk as a string. The string of the whole chunk is made once for all items in it: a piece of a string costs far
- * less than a string of a piece of bytes.
+ * Part of a chunk as a string. The string of the whole chunk is made once for all items in it: a piece of a
+ * string costs far less than a string of a piece of bytes.
  */
 function textAt(chunk: Uint8Array, from: number, to: number): string {
   if (chunk === lastChunk) return lastText.slice(from, to)

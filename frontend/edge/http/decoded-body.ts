@@ -1,11 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { createGunzip, createInflate, type Gunzip, type Inflate } from 'node:zlib'
 import { ServeError } from '../../../common/errors.ts'
 import { BodyCollector } from './body-collector.ts'
 import { readBody } from './body.ts'
-import { guarded } from './guarded.ts'
+import type { Exchange } from './exchange.ts'
 import { hasBody } from './request-headers.ts'
-import type { RestState } from './rest-state.ts'
 
 type Done = (error: ServeError | undefined, body: Buffer) => void
 type CreateDecoder = () => Gunzip | Inflate
@@ -22,8 +21,8 @@ const DECODERS: ReadonlyMap<string, CreateDecoder> = new Map<string, CreateDecod
  * it any more. Not for TorchServe's routes, where handlers unpack for themselves. Fails with
  * PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
  */
-export function readDecoded(state: RestState, res: ServerResponse, done: Done): void {
-  const { req } = res
+export function readDecoded(exchange: Exchange, done: Done): void {
+  const { req } = exchange
   if (!hasBody(req)) {
     done(undefined, NO_BYTES)
     return
@@ -34,25 +33,19 @@ export function readDecoded(state: RestState, res: ServerResponse, done: Done): 
     done(new ServeError('UNSUPPORTED_ENCODING', 'The content encoding must be gzip or deflate'), NO_BYTES)
     return
   }
-  readBody(state, res, (error, body) => {
+  readBody(exchange, (error, body) => {
     if (error !== undefined || createDecoder === undefined) {
       done(error, body)
       return
     }
     withoutEncoding(req)
-    decode(state, res, createDecoder(), body, done)
+    decode(exchange, createDecoder(), body, done)
   })
 }
 
 /** Joins what is unpacked as it comes: zlib's own function keeps all pieces and the whole beside them. */
-function decode(
-  { log, settings }: RestState,
-  res: ServerResponse,
-  decoder: Gunzip | Inflate,
-  body: Buffer,
-  done: Done,
-): void {
-  const decoded = new BodyCollector(settings.maxRequestSize)
+function decode(exchange: Exchange, decoder: Gunzip | Inflate, body: Buffer, done: Done): void {
+  const decoded = new BodyCollector(exchange.state.settings.maxRequestSize)
   let finished = false
   const finish = (error: ServeError | undefined): void => {
     if (finished) return
@@ -68,12 +61,11 @@ function decode(
     const why = 'The body is not compressed as its Content-Encoding says'
     finish(new ServeError('MALFORMED_BODY', why, { cause }))
   }
-  decoder.on('data', guarded(log, res, take))
-  decoder.on('error', guarded(log, res, refuse))
-  decoder.on(
-    'end',
-    guarded(log, res, () => finish(undefined)),
-  )
+  const end = (): void => finish(undefined)
+  decoder
+    .on('data', exchange.guarded(take))
+    .on('error', exchange.guarded(refuse))
+    .on('end', exchange.guarded(end))
   decoder.end(body)
 }
 

@@ -8,8 +8,9 @@ const PLUS = 0x2b
 const SPACE = 0x20
 
 /**
- * The fields of an application/x-www-form-urlencoded body, in order. Works on bytes, unlike URLSearchParams: a value that is not
- * UTF-8 stays what the client sent, and does not grow to three times its size. @throws ServeError INVALID_ARGUMENT
+ * The fields of an application/x-www-form-urlencoded body, in order. Works on bytes, unlike URLSearchParams:
+ * a value that is not UTF-8 stays what the client sent, and does not grow to three times its size. @throws
+ * ServeError INVALID_ARGUMENT
  */
 export function parseForm(body: Buffer): InputPart[] {
   const parts: InputPart[] = []

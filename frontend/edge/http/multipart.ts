@@ -8,8 +8,9 @@ import { BodyCollector } from './body-collector.ts'
 type Done = (error: ServeError | undefined, parts: InputPart[]) => void
 
 /**
- * Parses a whole multipart/form-data body. Parts with a file name keep their content type; plain fields have none (spec 1.6). The
- * bytes of a part are what the client sent, in order. Calls back exactly once. Fails with MALFORMED_BODY or INVALID_ARGUMENT.
+ * Parses a whole multipart/form-data body. Parts with a file name keep their content type; plain fields have
+ * none, as in TorchServe (NettyUtils.getFormData). The bytes of a part are what the client sent, in order.
+ * Calls back exactly once. Fails with MALFORMED_BODY or INVALID_ARGUMENT.
  */
 export function parseMultipart(body: Buffer, contentType: string, done: Done): void {
   const parts: InputPart[] = []
@@ -86,8 +87,8 @@ function caught<Args extends unknown[]>(
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * busboy gives fields as text. latin1 keeps every byte, but only UTF-8 survives a field that names its charset, which shows
- * nowhere but in the body itself.
+ * busboy gives fields as text. latin1 keeps every byte, but only UTF-8 survives a field that names its
+ * charset, which shows nowhere but in the body itself.
  */
 function fieldEncoding(body: Buffer): 'latin1' | 'utf8' {
   return body.includes('charset', 0, 'latin1') || body.includes('Charset', 0, 'latin1') ? 'utf8' : 'latin1'

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { prettyJson } from '../../dialects/torchserve/rest-errors.ts'
-import { commonHeaders } from './reply-headers.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { bareText } from './bare-answer.ts'
 import type { RestState } from './rest-state.ts'
 
 /** The first byte of a TLS handshake record. */
@@ -12,15 +11,17 @@ const FIRST_BYTE_MS = 20_000
 /** How long what a refused client still sends is read, so that it gets to see the answer. */
 const LINGER_MS = 2_000
 
-const STATUS = 'This TorchServe instance only accepts HTTPS requests'
-
 /**
- * Makes an https server look at the first byte of each connection: who speaks plain HTTP gets a 403 that says so (spec 1.3) instead
- * of a TLS alert, which no HTTP client can show.
+ * Makes an https server look at the first byte of each connection: who speaks plain HTTP gets an answer that
+ * says so instead of a TLS alert, which no HTTP client can show. It stands before Node's own listener, which
+ * begins TLS and is no public name: tests/edge/http/node-internals.test.ts watches it. @throws ServeError
+ * INTERNAL when Node has no such listener
  */
 export function acceptTlsOnly(server: Server, state: RestState): void {
-  const [accept] = server.listeners('connection') as ((socket: Socket) => void)[]
-  server.removeListener('connection', accept!)
+  const [accept, ...others] = server.listeners('connection') as ((socket: Socket) => void)[]
+  if (accept === undefined || others.length > 0)
+    throw new ServeError('INTERNAL', 'This version of Node.js starts TLS in a way that is not known here')
+  server.removeListener('connection', accept)
   server.on('connection', (socket: Socket) => {
     socket.setTimeout(FIRST_BYTE_MS)
     socket.once('timeout', destroy).once('error', destroy)
@@ -37,7 +38,7 @@ export function acceptTlsOnly(server: Server, state: RestState): void {
       }
       socket.off('timeout', destroy).off('error', destroy)
       socket.unshift(first)
-      accept!.call(server, socket)
+      accept.call(server, socket)
     })
   })
 }
@@ -47,13 +48,9 @@ function destroy(this: Socket): void {
 }
 
 function refuse(state: RestState, socket: Socket): void {
-  const body = prettyJson({ status: STATUS })
-  const headers = commonHeaders(randomUUID(), false)
-  headers.push('content-type', 'application/json', 'content-length', String(Buffer.byteLength(body)))
-  let head = 'HTTP/1.1 403 Forbidden\r\n'
-  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]!}: ${headers[i + 1]!}\r\n`
-  state.metrics.response(403)
+  const answer = state.errors.httpsOnly()
+  state.metrics.response(answer.status)
   socket.setTimeout(LINGER_MS)
-  socket.end(`${head}\r\n${body}`)
+  socket.end(bareText(answer))
   socket.once('end', destroy).resume()
 }

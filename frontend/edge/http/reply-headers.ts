@@ -1,23 +1,7 @@
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 
-/** The headers of every response (spec 1.1), flat as `writeHead` takes them fastest: name, value, name, value. */
-export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
-  return [
-    'x-request-id',
-    requestId,
-    'Pragma',
-    'no-cache',
-    'Cache-Control',
-    'no-cache; no-store, must-revalidate, private',
-    'Expires',
-    'Thu, 01 Jan 1970 00:00:00 UTC',
-    'connection',
-    keepAlive ? 'keep-alive' : 'close',
-  ]
-}
-
-/** The headers of every response of the other dialects (Open Inference, OpenAI), flat as well. */
-export function dialectHeaders(requestId: string, keepAlive: boolean): string[] {
+/** What every answer carries, flat as `writeHead` takes it fastest: name, value, name, value. */
+export function baseHeaders(requestId: string, keepAlive: boolean): string[] {
   return [
     'x-request-id',
     requestId,
@@ -56,14 +40,9 @@ export function addHandlerHeaders(flat: string[], head: ReplyHead): void {
 }
 
 /** Adds the CORS headers that the handler has not set itself. */
-export function addCors(flat: string[], cors: readonly string[], head: ReplyHead): void {
+export function addCors(flat: string[], cors: readonly string[]): void {
+  const set = flat.filter((_text, i) => i % 2 === 0).map((name) => name.toLowerCase())
   for (let i = 0; i < cors.length; i += 2) {
-    const name = cors[i]!
-    if (!hasHeader(head.headers, name)) flat.push(name, cors[i + 1]!)
+    if (!set.includes(cors[i]!)) flat.push(cors[i]!, cors[i + 1]!)
   }
-}
-
-function hasHeader(headers: Readonly<Record<string, string>>, lowerName: string): boolean {
-  for (const name in headers) if (name.toLowerCase() === lowerName) return true
-  return false
 }

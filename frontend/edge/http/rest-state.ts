@@ -1,8 +1,14 @@
+import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
+import type { BareAnswer } from './bare-answer.ts'
+import type { Exchange } from './exchange.ts'
+
+/** What one listener serves. `shared`: inference and management on one port. */
+export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 
 /** What the REST listeners need of the rest of the server. */
 export interface RestDeps {
@@ -42,16 +48,28 @@ export interface RestLog {
   warn(fields: object, message: string): void
 }
 
-/** The dependencies, and what changes while an app runs. */
+/** How a listener tells errors that belong to no dialect. */
+export interface ListenerErrors {
+  /** Answers a request that failed before a dialect took it, or that no dialect takes. */
+  fail(exchange: Exchange, error: ServeError): void
+  /** For bytes that are no HTTP request; `late`: for a request that took too long to arrive. */
+  malformed(late: boolean): BareAnswer
+  /** For plain HTTP on a port that speaks only TLS. */
+  httpsOnly(): BareAnswer
+}
+
+/** The dependencies, and what belongs to one listener. */
 export interface RestState extends RestDeps {
+  readonly listener: ListenerKind
+  readonly errors: ListenerErrors
   /** The server stops: new requests are refused and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
   readonly cors: readonly string[]
 }
 
-export function createState(deps: RestDeps): RestState {
-  return { ...deps, draining: false, cors: corsHeaders(deps.settings) }
+export function createState(deps: RestDeps, listener: ListenerKind, errors: ListenerErrors): RestState {
+  return { ...deps, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

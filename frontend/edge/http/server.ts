@@ -7,11 +7,13 @@ import { ServeError } from '../../../common/errors.ts'
 import { formatListenAddress } from '../../config/listen-address.ts'
 import type { ListenAddress } from '../../config/settings.ts'
 import type { RestApp } from './app.ts'
-import { answerClientError } from './client-error.ts'
-import { watchConnection } from './live-replies.ts'
+import { answerClientError } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
 
-/** Limits of the head (TorchServe's: a request line of 4 KiB, headers of 8 KiB) and of how slowly a request may arrive; a response has no limit here, its job has. */
+/**
+ * Limits of the head (TorchServe's: a request line of 4 KiB, headers of 8 KiB) and of how slowly a request
+ * may arrive. A response has no limit here, its job has.
+ */
 const LIMITS = {
   maxHeaderSize: 12_288,
   headersTimeout: 20_000,
@@ -36,7 +38,8 @@ export interface Listener {
 const TLS_VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
 
 /**
- * Starts a REST listener; `name` is what its errors call it (`inference`). An https address needs `tls`: key and certificate.
+ * Starts a REST listener; `name` is what its errors call it (`inference`). An https address needs `tls`: key
+ * and certificate.
  * @throws ServeError CONFIG with one line when it cannot listen there
  */
 export async function listen(
@@ -48,6 +51,7 @@ export async function listen(
   const server = isTls(address)
     ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls })
     : createServer(LIMITS)
+  if (isTls(address)) acceptTlsOnly(server, app.state)
   const sockets = new Set<Socket>()
   server.on('request', app.listener)
   server.on('checkContinue', app.listener)
@@ -56,8 +60,6 @@ export async function listen(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  server.on(isTls(address) ? 'secureConnection' : 'connection', watchConnection)
-  if (isTls(address)) acceptTlsOnly(server, app.state)
   await bind(server, name, address)
   const { text, port } = bound(server, address)
   return {

@@ -1,4 +1,4 @@
-/** A moment as log lines write it. Many lines share one. */
+/** A time as log lines write it. Shared by all lines of a millisecond. */
 export interface Stamp {
   /** Local time: `2026-11-21T12:00:00,123`. */
   readonly text: string
@@ -9,7 +9,7 @@ export interface Stamp {
 let lastMs = -1
 let last: Stamp = { text: '', seconds: -1 }
 
-/** Now. A text is made once per millisecond, and its date and time once per second. */
+/** The current time. Builds its text once per millisecond, date and time once per second. */
 export function stamp(now = Date.now()): Stamp {
   if (now === lastMs) return last
   lastMs = now
@@ -23,7 +23,7 @@ function withMilliseconds(text: string, milliseconds: number): string {
   return text.slice(0, -3) + String(milliseconds).padStart(3, '0')
 }
 
-/** ISO 8601 in local time, with the comma of log4j. */
+/** ISO 8601 in local time, with log4j's comma. */
 export function localTime(time: number): string {
   const offset = new Date(time).getTimezoneOffset() * 60_000
   return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
@@ -31,13 +31,13 @@ export function localTime(time: number): string {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** The local day as TorchServe names rolled files: `21-Nov`. */
+/** The local day in TorchServe's names of rolled files: `21-Nov`. */
 export function dayName(time: number): string {
   const date = new Date(time)
   return `${String(date.getDate()).padStart(2, '0')}-${MONTHS[date.getMonth()]!}`
 }
 
-/** Milliseconds since the epoch at which the local day of `time` ends. */
+/** End of the local day of `time`, in milliseconds since the epoch. */
 export function endOfDay(time: number): number {
   return new Date(time).setHours(24, 0, 0, 0)
 }

@@ -4,18 +4,18 @@ import { Allowance } from '../../../common/allowance.ts'
 import { endOfDay, localTime } from './clock.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
 
-/** Logs hold addresses of clients and what handlers print: nobody but owner and group reads them. */
+/** Logs hold clients' addresses and what handlers print: only owner and group may read them. */
 export const LOG_MODE = 0o640
 
-/** What takes lines, each with its line end. */
+/** Takes lines, each with its line end. */
 export interface LineWriter {
   write(line: string): void
 }
 
 export interface LogFileOptions {
-  /** Size at which the file is rolled. Default 100 MB, as in TorchServe. */
+  /** File size in bytes that rolls the file. Default 100 MB, as in TorchServe. */
   maxBytes?: number
-  /** Characters that may wait for a slow disk; further lines are dropped, and their number is written. Default 8 Mi. */
+  /** Maximum characters waiting for the disk; further lines are dropped and counted. Default 8 Mi. */
   maxWaiting?: number
   /** Called when the file cannot be written, at most once a minute. */
   warn: (message: string) => void
@@ -23,15 +23,15 @@ export interface LogFileOptions {
 
 const MAX_BYTES = 100 * 1024 * 1024
 const MAX_WAITING = 8 * 1024 * 1024
-/** A busy log leaves in one write every 50 ms; a quiet one line by line. */
+/** A busy log writes once per pause, in milliseconds; a quiet one line by line. */
 const PAUSE_MS = 50
 const BURST = 20
 const WARN_PAUSE_MS = 60_000
 
 /**
- * A log file that nobody waits for. While it is quiet, lines are written in the turn of the event loop in which they came, so that they
- * are there when a client reads the file after its answer; when it is busy, every 50 ms; while a write lasts, lines wait in memory, up to a limit. At 100 MB and at midnight the file is put aside and
- * compressed.
+ * A log file with asynchronous writes. A quiet log writes in the same turn of the event loop, so that the
+ * line is there when the client reads the file after its answer; a busy one writes every 50 ms. Lines wait in
+ * memory, up to a limit, while a write runs. At 100 MB and at midnight the file is rolled and compressed.
  */
 export class LogFile implements LineWriter {
   readonly #path: string
@@ -44,13 +44,13 @@ export class LogFile implements LineWriter {
   #writing = false
   readonly #writes = new Allowance(PAUSE_MS, BURST)
   #timer: NodeJS.Timeout | undefined
-  /** A write begins when the code that runs is done. */
+  /** A write is scheduled for the end of the current turn. */
   #due = false
   #lastWarning = -Infinity
   #compressing = Promise.resolve()
   #onIdle: (() => void) | undefined
 
-  /** Opens the file, in a folder that is made if need be. @throws what the file system says */
+  /** Opens the file; makes its folder if needed. @throws errors of the file system */
   constructor(path: string, options: LogFileOptions) {
     this.#path = path
     this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, ...options }
@@ -69,7 +69,7 @@ export class LogFile implements LineWriter {
     if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
   }
 
-  /** Writes what waits, and closes the file. What is written after it is dropped. */
+  /** Writes waiting lines and closes the file. Drops later lines. */
   async end(): Promise<void> {
     if (this.#writing || this.#waiting !== '') {
       await new Promise<void>((resolve) => {
@@ -81,7 +81,7 @@ export class LogFile implements LineWriter {
     this.endNow()
   }
 
-  /** The same at once: the process is about to exit. */
+  /** Like end(), but synchronous: the process is about to exit. */
   readonly endNow = (): void => {
     if (this.#fd === -1) return
     process.off('exit', this.endNow)
@@ -90,7 +90,7 @@ export class LogFile implements LineWriter {
       writeSync(this.#fd, this.#waiting + this.#droppedLine())
       closeSync(this.#fd)
     } catch {
-      // nobody can be told any more
+      // no way left to report the error
     }
     this.#fd = -1
     this.#waiting = ''
@@ -154,13 +154,13 @@ export class LogFile implements LineWriter {
       this.#fd = this.#open()
       this.#compress(aside)
     } catch (error) {
-      this.#day = Date.now() // it goes on in the old file until tomorrow
+      this.#day = Date.now() // continue in the old file until tomorrow
       this.#size = 0
       this.#warn(error as Error)
     }
   }
 
-  /** A file of an earlier day, left by an earlier server, is rolled by the first write. */
+  /** Takes the existing file's time, so that the first write rolls a file of an earlier day. */
   #open(): number {
     const fd = openSync(this.#path, 'a', LOG_MODE)
     const { size, mtimeMs, mode } = fstatSync(fd)
@@ -170,7 +170,7 @@ export class LogFile implements LineWriter {
     return fd
   }
 
-  /** One after the other, so that a busy log does not take every core. */
+  /** Compresses one file at a time, so that a busy log does not occupy every core. */
   #compress(aside: string): void {
     this.#compressing = this.#compressing
       .then(() => compress(aside))
@@ -186,7 +186,7 @@ export class LogFile implements LineWriter {
   }
 }
 
-/** A file of an earlier version, which everybody could read. A pipe or a terminal in its place stays as it is. */
+/** Everybody could read the files of earlier versions. A pipe or a terminal stays unchanged. */
 function closeToOthers(fd: number, mode: number): void {
   try {
     if (fstatSync(fd).isFile()) fchmodSync(fd, mode & 0o770)

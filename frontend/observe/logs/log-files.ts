@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import type { LogFileName, Settings } from '../../config/settings.ts'
 import { LogFile } from './log-file.ts'
 
-/** The log files that are written, by name. */
+/** The open log files, by name. */
 export type LogFiles = Partial<Record<LogFileName, LogFile>>
 
 /**
- * Opens the log files of spec 8.6. One that cannot be opened (a read-only file system) is a warning: the server goes on
- * without it.
+ * Opens the configured log files. A file that cannot be opened, for example on a read-only file system,
+ * causes a warning, and the server starts without it.
  */
 export function openLogFiles(
   settings: Pick<Settings, 'logLocation' | 'metricsLocation' | 'logFiles'>,
@@ -25,10 +25,10 @@ export function openLogFiles(
   return files
 }
 
-/** What writing the last lines may take. */
+/** Milliseconds that writing the last lines may take. */
 const END_MS = 1000
 
-/** Writes what is unwritten, and closes the files. */
+/** Writes waiting lines and closes the files. */
 export async function endLogFiles(files: LogFiles): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise((resolve) => {

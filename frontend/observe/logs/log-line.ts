@@ -20,8 +20,9 @@ const LEVELS: Readonly<Record<number, string>> = {
 }
 
 /**
- * One line of pino's JSON as TorchServe writes it (spec 8.6): `2026-11-21T12:00:00,123 [INFO ] thread logger - message`, in local
- * time. Control characters are escaped, so that nobody's input can forge a line; a stack follows on lines of its own.
+ * Formats one line of pino's JSON like TorchServe's log4j2.xml: `2026-11-21T12:00:00,123 [INFO ] thread
+ * logger - message`, in local time. Escapes control characters, so that input cannot forge a line. A stack
+ * trace follows on its own lines.
  */
 export function formatLogLine(json: string): string {
   const { level, time, thread = 'main', logger = 'torchserve', msg, err, ...fields } = parse(json)

@@ -4,44 +4,45 @@ import type { LineWriter } from './log-file.ts'
 
 export type { Logger } from 'pino'
 
-/** The logger name of what handlers log and their processes write. Its lines go to model_log.log too. */
+/** Logger name of handlers' logs and their processes' output. Its lines also go to model_log.log. */
 export const MODEL_LOGGER = 'MODEL_LOG'
-/** As it stands in pino's JSON, where no text of anybody can look like it: quotes are escaped there. */
+/** The name in pino's JSON. Text inside a message cannot match it, because its quotes are escaped. */
 const MODEL_FIELD = `"logger":"${MODEL_LOGGER}"`
 
-/** What a stuck terminal may hold back; further lines are dropped. */
+/** Maximum bytes waiting for a stuck terminal; further lines are dropped. */
 const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024
 
-/** What writing the last lines may take. */
+/** Milliseconds that writing the last lines may take. */
 const END_MS = 1000
 
 export interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error'
-  /** Lines as TorchServe writes them, or one JSON object per line. */
+  /** TorchServe's format, or one JSON object per line. */
   format: 'text' | 'json'
-  /** Whether the log goes to stdout (too). */
+  /** Whether the log also goes to stdout. */
   console: boolean
 }
 
-/** Files that the log goes to. They are not ended with it. */
+/** Files that the log goes to. Their owner ends them. */
 export interface LogTargets {
   ts_log?: LineWriter
   model_log?: LineWriter
 }
 
-/** A logger, and the end of it. */
+/** A logger and its end. */
 export interface ServerLog {
   readonly log: Logger
-  /** From now on the log goes to these files too. */
+  /** Adds files as destinations of the log. */
   addFiles(files: LogTargets): void
-  /** Writes what is unwritten on the console. What is logged after it is dropped. */
+  /** Writes waiting lines to the console. Drops later lines. */
   end(): Promise<void>
 }
 
 /**
- * Makes the server's logger. Children name their thread and logger: `log.child({ thread: 'W-9000-echo_1.0-stdout', logger:
- * 'MODEL_LOG' })`; other fields follow the message as `key=value`. Writing does not hold up the server; what is unwritten when the
- * process exits without `end` is still written, though perhaps not in order.
+ * Makes the server's logger. Children name their thread and logger: `log.child({ thread:
+ * 'W-9000-echo_1.0-stdout', logger: 'MODEL_LOG' })`; other fields follow the message as `key=value`. Writes
+ * asynchronously; lines that wait when the process exits without `end` are still written, possibly out of
+ * order.
  */
 export function createLogger(options: LogOptions): ServerLog {
   const text = options.format === 'text'
@@ -73,7 +74,7 @@ function consoleWriter(): { write(line: string): void; end(): Promise<void> } {
   const destination = pino.destination({ dest: 1, sync: false, maxLength: MAX_UNWRITTEN_BYTES })
   return {
     write: (line) => void destination.write(line),
-    // A reader that is gone or stuck (a closed pipe, Ctrl-S) must not keep the process.
+    // A closed or stopped reader (broken pipe, Ctrl-S) must not keep the process alive.
     end: () =>
       new Promise((resolve) => {
         const timer = setTimeout(resolve, END_MS)

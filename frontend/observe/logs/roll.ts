@@ -5,13 +5,13 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { dayName } from './clock.ts'
 
-/** Rolled files of one log that are kept. */
+/** Number of rolled files to keep per log. */
 export const KEPT_FILES = 30
 
 const ENDING = /\.log$/
 
 /**
- * Puts a log file aside under the name of its day: `access_log.21-Nov.log`, with a number for further ones of that day.
+ * Renames a log file after its day: `access_log.21-Nov.log`, with a number for further files of that day.
  * @returns its new path
  */
 export function setAside(path: string, time: number): string {
@@ -24,7 +24,7 @@ export function setAside(path: string, time: number): string {
   }
 }
 
-/** Compresses a file that was put aside to `<its name>.gz`. */
+/** Compresses a rolled file to `<its name>.gz`. */
 export async function compress(aside: string): Promise<void> {
   const unfinished = `${aside}.gz.tmp`
   await pipeline(createReadStream(aside), createGzip(), createWriteStream(unfinished, { mode: 0o640 }))
@@ -32,7 +32,7 @@ export async function compress(aside: string): Promise<void> {
   await rm(aside)
 }
 
-/** What was put aside and never compressed, because the server ended before. */
+/** Rolled files that were not compressed because the server ended first. */
 export function leftAside(path: string): string[] {
   return aside(path).filter((each) => ENDING.test(each))
 }

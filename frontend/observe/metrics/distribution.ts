@@ -1,17 +1,17 @@
-/** Upper bounds of our own histograms' buckets, in seconds. */
+/** Bucket bounds of this server's own histograms, in seconds. */
 export const SECONDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120,
 ] as const
 
-/** Upper bounds of the buckets of TorchServe's histograms, whatever their unit. */
+/** Bucket bounds of TorchServe's histograms, for every unit. */
 export const TORCHSERVE_BOUNDS = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const
 
-/** A histogram as plain numbers: observing one value is a handful of comparisons. */
+/** A histogram as plain numbers, so that observing a value costs only a few comparisons. */
 export class Distribution {
   readonly bounds: readonly number[]
-  /** How many values fell into each bucket, not cumulative; the last is for what is above all bounds. */
+  /** Number of values per bucket, not cumulative; the last bucket is above all bounds. */
   readonly counts: Float64Array
   sum = 0
 
@@ -28,7 +28,7 @@ export class Distribution {
     this.sum += value
   }
 
-  /** Takes in what another one with the same bounds has seen. */
+  /** Adds the values of another histogram with the same bounds. */
   add(other: Distribution): void {
     other.counts.forEach((count, bucket) => {
       this.counts[bucket]! += count

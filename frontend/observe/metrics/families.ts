@@ -4,18 +4,18 @@ import type { PageFamily } from './page.ts'
 const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
 
-/** What the page shows, in its order. No two metrics may have samples of the same name: the page would be no page then. */
+/** Metrics of the page, in order. Sample names must be unique, or Prometheus rejects the page. */
 export class Families implements Iterable<PageFamily> {
   readonly #families: PageFamily[] = []
   readonly #taken = new Set<string>()
 
-  /** Why the page cannot show it; undefined: it does from now on. */
+  /** Adds a metric to the page. Returns the reason if that is impossible. */
   add(family: PageFamily, labelNames: readonly string[] = []): string | undefined {
-    if (!METRIC_NAME.test(family.name)) return 'Prometheus does not know such names'
+    if (!METRIC_NAME.test(family.name)) return 'its name is not valid in Prometheus'
     const label = labelNames.find((each) => !LABEL_NAME.test(each) || isOwn(family.kind, each))
-    if (label !== undefined) return `Prometheus does not know such labels as ${label}`
+    if (label !== undefined) return `its label ${label} is not valid in Prometheus`
     const names = sampleNames(family)
-    if (names.some((name) => this.#taken.has(name))) return 'the page has another metric of this name'
+    if (names.some((name) => this.#taken.has(name))) return 'another metric has this name'
     for (const name of names) this.#taken.add(name)
     this.#families.push(family)
     return undefined

@@ -3,7 +3,7 @@ import type { MetricLines } from './metric-lines.ts'
 import { labelText, type PageFamily, type Sample } from './page.ts'
 import { Series } from './series.ts'
 
-/** Label sets of one metric. Further ones are not kept: somebody uses a label for what has no end, such as user ids. */
+/** Maximum label sets per metric. More mean a label without bound, such as user ids. */
 export const MAX_SERIES = 1_000
 
 export interface FamilyOptions {
@@ -12,7 +12,7 @@ export interface FamilyOptions {
   warn: (message: string) => void
 }
 
-/** A metric of TorchServe's kind: declared in metrics.yaml, or detected. */
+/** A metric that metrics.yaml declares, or a detected one. */
 export class MetricFamily implements PageFamily {
   readonly name: string
   readonly kind: MetricKind
@@ -21,10 +21,10 @@ export class MetricFamily implements PageFamily {
   readonly #unit: string
   readonly #options: FamilyOptions
   readonly #series = new Map<string, Series>()
-  /** Takes what is beyond the limit. */
+  /** Takes the values of label sets beyond the limit. */
   #overflow: Series | undefined
 
-  /** The dimensions of `spec` are its labels. */
+  /** The dimensions of `spec` become the labels. */
   constructor(spec: MetricSpec, options: FamilyOptions) {
     this.name = spec.name
     this.kind = spec.kind
@@ -54,7 +54,7 @@ export class MetricFamily implements PageFamily {
     if (this.#overflow === undefined) {
       this.#overflow = new Series(this.kind)
       this.#options.warn(
-        `Metric ${this.name}: more than ${MAX_SERIES} different sets of dimension values, further ones are left out`,
+        `Metric ${this.name} has more than ${MAX_SERIES} sets of dimension values; further ones are dropped`,
       )
     }
     return this.#overflow

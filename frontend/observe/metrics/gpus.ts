@@ -1,9 +1,9 @@
 import type { Measurements } from './machine.ts'
 import { queryGpus } from './nvidia-smi.ts'
 
-/** One GPU's measurements under TorchServe's names (spec 8.1). */
+/** Measurements of one GPU, under TorchServe's names (docs/metrics-and-logs.md). */
 export interface GpuMeasurements {
-  /** Its index. */
+  /** Index of the GPU. */
   device: string
   values: Measurements
 }
@@ -15,7 +15,7 @@ const FIELDS = {
 }
 const NAMES = Object.keys(FIELDS)
 
-/** What each GPU does now; what one does not tell is left out. Undefined where there is no nvidia-smi. */
+/** Current measurements of each GPU, without values that it does not report; undefined without nvidia-smi. */
 export async function measureGpus(env?: NodeJS.ProcessEnv): Promise<GpuMeasurements[] | undefined> {
   const rows = await queryGpus(Object.values(FIELDS), env)
   return rows?.map(([device, ...fields]) => {

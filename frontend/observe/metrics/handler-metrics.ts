@@ -3,19 +3,19 @@ import { ownValue } from '../../../common/own-keys.ts'
 import type { MetricFamily } from './family.ts'
 import { HOST } from './server-metrics.ts'
 
-/** Metrics that are detected. Further ones are left out. */
+/** Maximum number of detected metrics; further ones are ignored. */
 const MAX_DETECTED = 1_000
 
 export interface HandlerMetricsOptions {
   declared: readonly MetricSpec[]
   /** model_metrics_auto_detect */
   autoDetect: boolean
-  /** Makes a family that is shown where it belongs in this mode. */
+  /** Makes a metric with the destinations of the current mode. */
   create: (spec: MetricSpec) => MetricFamily
   warn: (message: string) => void
 }
 
-/** What handlers report (spec 8.2): metrics that metrics.yaml declares, and others if they are to be detected. */
+/** Metrics of handlers: those of metrics.yaml and, if enabled, detected ones. */
 export class HandlerMetrics {
   readonly #options: HandlerMetricsOptions
   readonly #families = new Map<string, MetricFamily>()
@@ -25,7 +25,7 @@ export class HandlerMetrics {
     for (const spec of options.declared) this.#add(spec)
   }
 
-  /** What a declared metric is, the declaration says: its name decides, and its dimensions are looked up by theirs. */
+  /** For a declared metric, the declaration overrides kind, unit and dimensions of the message. */
   record(message: MetricMessage): void {
     const { name, dimensions } = message
     const family = this.#families.get(name) ?? this.#detect(message)
@@ -34,13 +34,13 @@ export class HandlerMetrics {
     const values = names.map((each) => ownValue(dimensions, each))
     const missing = values.indexOf(undefined)
     if (missing !== -1) {
-      this.#options.warn(`Metric ${name} is left out: it came without its dimension ${names[missing]!}`)
+      this.#options.warn(`Metric ${name} must have the dimension ${names[missing]!}; the value is dropped`)
       return
     }
     const series = family.series([...(values as string[]), HOST])
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
-        this.#options.warn(`Counter ${name}: negative values are left out`)
+        this.#options.warn(`Counter ${name} must not be negative; the value is dropped`)
       else series.record(value, message.requestIds[index])
     })
   }
@@ -48,7 +48,7 @@ export class HandlerMetrics {
   #detect({ name, kind, unit, dimensions }: MetricMessage): MetricFamily | undefined {
     if (!this.#options.autoDetect) return undefined
     if (this.#families.size >= this.#options.declared.length + MAX_DETECTED) {
-      this.#options.warn(`More than ${MAX_DETECTED} metrics were detected, further ones are left out`)
+      this.#options.warn(`More than ${MAX_DETECTED} metrics were detected; further ones are dropped`)
       return undefined
     }
     return this.#add({ name, kind, unit, dimensions: Object.keys(dimensions) })

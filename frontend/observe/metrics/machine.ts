@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { cpus, freemem, totalmem } from 'node:os'
 
-/** Measurements by TorchServe's names (spec 8.1). */
+/** Measurements by TorchServe's names (docs/metrics-and-logs.md). */
 export type Measurements = Record<string, number>
 
 const MEGABYTE = 1024 ** 2
 const GIGABYTE = 1024 ** 3
 
-/** Time that all cores together have spent, in milliseconds since the machine's start. */
+/** Time of all cores since boot, in milliseconds. */
 export interface CpuTimes {
   readonly busy: number
   readonly total: number
@@ -24,7 +24,7 @@ export function cpuTimes(): CpuTimes {
   return { busy, total: busy + idle }
 }
 
-/** Percent of the time between two looks. */
+/** Percent of the time between two samples. */
 export function cpuUtilization(before: CpuTimes, now: CpuTimes): Measurements {
   const total = now.total - before.total
   return { CPUUtilization: total <= 0 ? 0 : percent(now.busy - before.busy, total) }
@@ -40,7 +40,7 @@ export function memory(): Measurements {
   }
 }
 
-/** The file system of `/`. What only root may use counts as neither used nor available. */
+/** The file system of `/`. Space reserved for root counts as neither used nor available. */
 export async function disk(): Promise<Measurements> {
   const { blocks, bfree, bavail, bsize } = await statfs('/')
   const used = blocks - bfree
@@ -51,7 +51,7 @@ export async function disk(): Promise<Measurements> {
   }
 }
 
-/** What could be had without swapping; where the system does not say, what is free. */
+/** Memory available without swapping, or else free memory. */
 function availableMemory(): number {
   try {
     const kilobytes = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'latin1'))?.[1]

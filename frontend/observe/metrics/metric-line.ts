@@ -1,8 +1,8 @@
 import type { MetricKind, MetricMessage } from '../../../protocol/messages.ts'
 
 /**
- * A metric as TorchServe's Python workers print it (spec 8.4, 4.7):
- * `[METRICS]Name.Unit:value|#Dim1:v1,Dim2:v2|#type:GAUGE|#hostname:HOST,<unix s>[,id[,id...]]`, perhaps after `INFO > `.
+ * A metric as TorchServe's Python workers print it (ts/metrics/metric.py), optionally after `INFO > `:
+ * `[METRICS]Name.Unit:value|#Dim1:v1,Dim2:v2|#type:GAUGE|#hostname:HOST,<unix s>[,id[,id...]]`.
  */
 const LINE =
   /^(?:INFO > )?\[METRICS\]([\w\s]+)\.([\w\s]+):([0-9\-,.e]+)\|#([^|]*)(?:\|#type:([^|,]+))?\|#hostname:([^,]+),([^,]+)(?:,(.*))?$/
@@ -13,12 +13,12 @@ const KINDS: ReadonlyMap<string, MetricKind> = new Map([
   ['HISTOGRAM', 'histogram'],
 ])
 
-/** Whether a line of a worker's output is meant to be a metric. */
+/** Whether a line of a worker's output is marked as a metric. */
 export function isMetricLine(line: string): boolean {
   return line.startsWith('[METRICS]') || line.startsWith('INFO > [METRICS]')
 }
 
-/** The metric of a line; undefined: it is none. */
+/** Parses a line; undefined: it is not a metric. */
 export function parseMetricLine(line: string): MetricMessage | undefined {
   const [whole, name, unit, text, dimensions, type = 'COUNTER', , , requestId = ''] = LINE.exec(line) ?? []
   const kind = KINDS.get(type)
@@ -35,7 +35,7 @@ export function parseMetricLine(line: string): MetricMessage | undefined {
   }
 }
 
-/** Pairs that are none are left out, as in TorchServe. */
+/** Skips malformed pairs, as TorchServe does. */
 function pairsOf(text: string): Record<string, string> {
   const pairs = text
     .split(',')

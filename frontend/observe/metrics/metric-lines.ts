@@ -4,10 +4,10 @@ import { escapeControls } from '../logs/escape.ts'
 import type { LineWriter } from '../logs/log-file.ts'
 import { number } from './page.ts'
 
-/** Lines that one metric with one set of dimensions may write in a second; what comes beyond them is one line more. */
+/** Lines per second that one metric with one set of dimensions may write; one more sums up the rest. */
 export const LINES_PER_SECOND = 100
 
-/** A log file of metrics (spec 8.4), its volume bounded however many requests there are. */
+/** A log file of metrics. Bounds its volume at any request rate. */
 export class MetricLines {
   readonly #writer: LineWriter
   readonly #series: LineSeries[] = []
@@ -17,7 +17,7 @@ export class MetricLines {
     this.#writer = writer
   }
 
-  /** The last of the dimensions is the host's name. */
+  /** The last dimension is the host name. */
   series(
     name: string,
     unit: string,
@@ -41,7 +41,7 @@ export class MetricLines {
     this.#timer ??= setInterval(() => this.flush(), 1000).unref()
   }
 
-  /** Writes what was held back. Its own doing every second. */
+  /** Writes what was held back. Runs by itself every second. */
   flush(): void {
     for (const series of this.#series) series.flush()
   }
@@ -53,8 +53,8 @@ export class MetricLines {
 }
 
 /**
- * The lines of one metric with one set of dimensions: one per value, up to the limit. Beyond it, values of a counter are added up,
- * and of others the last one stands, as on the metrics page.
+ * The lines of one metric with one set of dimensions: one per value, up to the limit. Beyond it, a counter's
+ * values are added up, and of other metrics the last value is kept, as on the metrics page.
  */
 export class LineSeries {
   readonly #lines: MetricLines

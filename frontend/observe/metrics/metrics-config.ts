@@ -1,91 +1,63 @@
 import { readFileSync } from 'node:fs'
 import { ServeError } from '../../../common/errors.ts'
-import { isObject } from '../../../common/json.ts'
 import type { MetricKind, MetricSpec } from '../../../protocol/messages.ts'
 import { defaultMetricsConfig } from '../../package-info.ts'
+import type { MetricsFile } from './metrics-schema.ts'
 
-/** What metrics.yaml declares (spec 8.3). */
+/** The metrics that metrics.yaml declares (docs/metrics-and-logs.md; TorchServe's docs/metrics.md). */
 export interface MetricsConfig {
   /** Metrics of the server. */
   readonly ts: readonly MetricSpec[]
-  /** Metrics of handlers, without the dimension Hostname, which is added to all of them. */
+  /** Metrics of handlers, without the dimension Hostname, which all of them get. */
   readonly model: readonly MetricSpec[]
 }
 
-/** What stands for a file that cannot be used: no metric of TorchServe is shown. */
+/** Used when the file is invalid: TorchServe's metrics are off. */
 export const NO_METRICS: MetricsConfig = { ts: [], model: [] }
 
 const KINDS: readonly MetricKind[] = ['counter', 'gauge', 'histogram']
-/** More than any file of people has; YAML's own limit on the use of anchors is too low for `*hostname`. */
+/** YAML's default limit on aliases is too low for files that use `*hostname` in every metric. */
 const MAX_ALIASES = 100_000
 
-/** @throws ServeError CONFIG: one line with the path, the place in the file and what is wrong */
-export async function readMetricsConfig(path = defaultMetricsConfig): Promise<MetricsConfig> {
+/**
+ * @param path undefined: the file of the package
+ * @throws ServeError CONFIG: one line with the path, the place in the file and the problem
+ */
+export async function readMetricsConfig(path?: string): Promise<MetricsConfig> {
   try {
     const { parse } = await import('yaml')
-    const text = readFileSync(path, 'utf8')
-    return checkMetricsConfig(parse(text, { prettyErrors: false, maxAliasCount: MAX_ALIASES }))
+    const text = readFileSync(path ?? defaultMetricsConfig, 'utf8')
+    const content: unknown = parse(text, { prettyErrors: false, maxAliasCount: MAX_ALIASES })
+    return metricsConfigOf(path === undefined ? (content as MetricsFile) : await checked(content))
   } catch (cause) {
     const [why] = (cause as Error).message.split('\n')
-    throw new ServeError('CONFIG', `The metrics configuration ${path} cannot be used: ${why}`, { cause })
+    throw new ServeError(
+      'CONFIG',
+      `The metrics configuration ${path ?? defaultMetricsConfig} cannot be used: ${why}`,
+      {
+        cause,
+      },
+    )
   }
 }
 
-/** @throws TypeError that names the place and what is wrong */
-export function checkMetricsConfig(content: unknown): MetricsConfig {
-  const { dimensions, ts_metrics, model_metrics, ...others } = mapAt('the file', content)
-  refuseOthers('the file', others)
-  if (dimensions !== undefined) textsAt('dimensions', dimensions)
-  return { ts: section('ts_metrics', ts_metrics), model: section('model_metrics', model_metrics) }
+/** Loads zod only for a user's own file: it costs start time, and the tests check the file of the package. */
+async function checked(content: unknown): Promise<MetricsFile> {
+  const { checkMetricsFile } = await import('./metrics-schema.ts')
+  return checkMetricsFile(content)
 }
 
-function section(name: string, content: unknown): MetricSpec[] {
-  if (content === undefined || content === null) return []
-  const { counter, gauge, histogram, ...others } = mapAt(name, content)
-  refuseOthers(name, others)
-  const lists = { counter, gauge, histogram }
-  const specs = KINDS.flatMap((kind) => specsOf(`${name}.${kind}`, kind, lists[kind]))
-  const names = specs.map((spec) => spec.name)
-  const twice = names.find((each, at) => names.indexOf(each) !== at)
-  if (twice !== undefined) throw new TypeError(`${name}: ${twice} is declared twice`)
-  return specs
+function metricsConfigOf({ ts_metrics, model_metrics }: MetricsFile): MetricsConfig {
+  return { ts: specsOf(ts_metrics), model: specsOf(model_metrics) }
 }
 
-function specsOf(place: string, kind: MetricKind, list: unknown): MetricSpec[] {
-  if (list === undefined || list === null) return []
-  if (!Array.isArray(list)) throw new TypeError(`${place}: a list is expected`)
-  return list.map((content: unknown, index) => specAt(`${place}[${index}]`, kind, content))
-}
-
-function specAt(place: string, kind: MetricKind, content: unknown): MetricSpec {
-  const { name, unit, dimensions, ...others } = mapAt(place, content)
-  refuseOthers(place, others)
-  return {
-    name: textAt(`${place}.name`, name),
-    kind,
-    unit: textAt(`${place}.unit`, unit),
-    dimensions: textsAt(`${place}.dimensions`, dimensions ?? []),
-  }
-}
-
-function mapAt(place: string, value: unknown): Record<string, unknown> {
-  if (isObject(value)) return value
-  throw new TypeError(`${place}: a map is expected`)
-}
-
-function refuseOthers(place: string, others: object): void {
-  const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw new TypeError(`${place}: unknown key ${unknown}`)
-}
-
-function textsAt(place: string, value: unknown): string[] {
-  if (!Array.isArray(value)) throw new TypeError(`${place}: a list of names is expected`)
-  const names = value.map((each: unknown, index) => textAt(`${place}[${index}]`, each))
-  if (new Set(names).size < names.length) throw new TypeError(`${place}: a name stands there twice`)
-  return names
-}
-
-function textAt(place: string, value: unknown): string {
-  if (typeof value === 'string' && value.trim() !== '') return value
-  throw new TypeError(`${place}: a text is expected that is not empty`)
+function specsOf(section: MetricsFile['ts_metrics']): MetricSpec[] {
+  return KINDS.flatMap((kind) =>
+    (section?.[kind] ?? []).map(({ name, unit, dimensions }) => ({
+      name,
+      kind,
+      unit,
+      dimensions: dimensions ?? [],
+    })),
+  )
 }

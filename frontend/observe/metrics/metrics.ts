@@ -17,13 +17,13 @@ export interface MetricsOptions {
   config: MetricsConfig
   /** model_metrics_auto_detect */
   autoDetect: boolean
-  /** The files ts_metrics.log and model_metrics.log; undefined: they are not written. */
+  /** Files ts_metrics.log and model_metrics.log; undefined: not written. */
   files: { server?: LineWriter; handlers?: LineWriter }
-  /** Hears each message once. */
+  /** Gets each message once. */
   warn: (message: string) => void
 }
 
-/** What the mode `legacy` shows on the page, and not in the log files. */
+/** Metrics that the mode `legacy` shows on the page instead of in the log files. */
 const LEGACY: ReadonlySet<string> = new Set([
   'ts_inference_requests_total',
   'ts_inference_latency_microseconds',
@@ -31,12 +31,12 @@ const LEGACY: ReadonlySet<string> = new Set([
 ])
 
 /**
- * All metrics: TorchServe's, which metrics.yaml declares and the mode sends to the page, to log files, or to both (spec 8.5), and our
- * own, which are always on the page.
+ * All metrics: TorchServe's, which metrics.yaml declares and `metrics_mode` sends to the page, to log files,
+ * or to both, and this server's own, which are always on the page.
  */
 export class Metrics {
   readonly server: ServerMetrics
-  /** What workers need to send. */
+  /** The metrics that workers must send. */
   readonly wanted: WantedMetrics
   readonly #handlers: HandlerMetrics
   readonly #models = new Set<ModelMetrics>()
@@ -64,7 +64,7 @@ export class Metrics {
     })
     for (const family of ownFamilies(this.#models)) {
       if (this.#page.add(family) !== undefined)
-        warn(`Metric ${family.name} is the server's own: rename yours`)
+        warn(`Metric ${family.name} must have another name: the server uses this one`)
     }
   }
 
@@ -81,18 +81,18 @@ export class Metrics {
     return metrics
   }
 
-  /** The page; with `names` only those samples. */
+  /** Renders the page; `names` selects samples. */
   page(names?: readonly string[]): { contentType: string; text: string } {
     return { contentType: PAGE_CONTENT_TYPE, text: renderPage(this.#page, names) }
   }
 
-  /** Writes what the log files have not got yet. */
+  /** Writes the values held back from the log files. */
   close(): void {
     this.#lines.server?.close()
     this.#lines.handlers?.close()
   }
 
-  /** On the page and in the log file, as the mode says. */
+  /** Makes a metric with the destinations of the current mode. */
   #family(spec: MetricSpec, lines: MetricLines | undefined): MetricFamily {
     const { mode, warn } = this.#options
     const legacy = mode === 'legacy' && LEGACY.has(spec.name)
@@ -106,7 +106,7 @@ export class Metrics {
 
 const MAX_MESSAGES = 1_000
 
-/** Passes each message on once; what comes after very many different ones is not said. */
+/** Passes each message on once; stops after a great number of different ones. */
 function once(warn: (message: string) => void): (message: string) => void {
   const said = new Set<string>()
   return (message) => {

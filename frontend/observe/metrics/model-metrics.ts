@@ -4,7 +4,7 @@ import type { HandlerMetrics } from './handler-metrics.ts'
 import type { ServerMetrics, VersionSeries } from './server-metrics.ts'
 import { Tally, type Outcome } from './tally.ts'
 
-/** What the metrics want to know of a job. Times are performance.now() milliseconds. */
+/** What the metrics need of a job. Times are performance.now() milliseconds. */
 export interface CountedJob {
   readonly request: { readonly modelVersion?: string }
   readonly createdAt: number
@@ -12,11 +12,11 @@ export interface CountedJob {
   readonly firstResponseAt: number | undefined
   readonly outcome: Outcome | undefined
   readonly streaming: boolean
-  /** Where the gaps between its responses are observed, in seconds. */
+  /** Histogram for the gaps between its responses, in seconds. */
   gaps: Distribution | undefined
 }
 
-/** The state of one model version, looked at when the page is asked for. */
+/** State of one model version, read for each page. */
 export interface ModelState {
   queued: number
   open: number
@@ -24,7 +24,7 @@ export interface ModelState {
   workerStates: string[]
 }
 
-/** Where the metrics of a model end up. */
+/** Destinations of a model's metrics. */
 export interface MetricSinks {
   readonly server: ServerMetrics
   readonly handlers: HandlerMetrics
@@ -34,9 +34,9 @@ export interface MetricSinks {
 export class ModelMetrics {
   readonly labels: { model_name: string; model_version: string }
   readonly tally = new Tally()
-  /** How to look at the model's state; undefined before it runs. */
+  /** Reads the model's state; undefined before it runs. */
   state: (() => ModelState) | undefined
-  /** By the version that the client asked for; `default` when it named none. */
+  /** By requested version; `default` when the client named none. */
   readonly #versions = new Map<string, VersionSeries>()
   readonly #sinks: MetricSinks
   readonly #remove: (metrics: ModelMetrics) => void
@@ -51,12 +51,15 @@ export class ModelMetrics {
     this.state = state
   }
 
-  /** The model is gone: so are our own metrics of it. TorchServe's stay, as counters should. */
+  /**
+   * Removes this server's own metrics of an unregistered model. TorchServe's stay, since counters must not
+   * fall.
+   */
   unwatch(): void {
     this.#remove(this)
   }
 
-  /** A request for this model arrived; counted before the queue is asked, as in TorchServe. */
+  /** Counts a request for this model, before it is queued, as TorchServe does. */
   requested(job: CountedJob): void {
     job.gaps = this.tally.gaps
     this.#version(job).requests.record(1)
@@ -75,7 +78,7 @@ export class ModelMetrics {
     if (job.outcome === 'finished') this.#finished(job, now, waited)
   }
 
-  /** A batch was handed to a worker, which took the frontend this long. */
+  /** Records how long the frontend took to hand a batch to a worker, in milliseconds. */
   handed(milliseconds: number): void {
     this.#sinks.server.workerThreadTime.record(round(milliseconds))
   }
@@ -85,22 +88,22 @@ export class ModelMetrics {
     this.#sinks.server.workerLoaded(worker, milliseconds)
   }
 
-  /** A worker of this model ended unasked. */
+  /** Counts a worker that ended unexpectedly. */
   workerLost(): void {
     this.tally.workerDeaths += 1
   }
 
-  /** A response of a worker was thrown away because nobody waited for it any more. */
+  /** Counts a response that arrived after its request had ended. */
   discarded(): void {
     this.tally.discardedResponses += 1
   }
 
-  /** What a handler reports. */
+  /** Records a metric from a handler. */
   reported(message: MetricMessage): void {
     this.#sinks.handlers.record(message)
   }
 
-  /** TorchServe counts times of requests that ended well only. */
+  /** Only successful requests count, as in TorchServe. */
   #finished(job: CountedJob, now: number, waited: number): void {
     const { latency, queue } = this.#version(job)
     latency.record(round((now - job.createdAt) * 1000))
@@ -119,7 +122,7 @@ export class ModelMetrics {
   }
 }
 
-/** To three places: more is noise. */
+/** Three decimal places. */
 function round(value: number): number {
   return Math.round(value * 1000) / 1000
 }

@@ -4,9 +4,10 @@ const COMMAND = 'nvidia-smi'
 const LIMIT_MS = 20_000
 
 /**
- * Asks nvidia-smi, one row of texts per GPU: its index, then the fields in their order (without units; `[N/A]` for what a GPU does not tell).
+ * Queries nvidia-smi. Returns one row of strings per GPU: its index, then the fields in order (without units;
+ * `[N/A]` for values that the GPU does not report).
  * @param fields names of `nvidia-smi --help-query-gpu`
- * @returns undefined where there is no nvidia-smi, so that it need not be asked again; no rows when it fails
+ * @returns undefined without nvidia-smi, so that it need not be queried again; no rows when it fails
  */
 export async function queryGpus(
   fields: readonly string[],

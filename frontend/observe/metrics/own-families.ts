@@ -5,11 +5,11 @@ import { distributionSamples, labelText, type PageFamily, type Sample } from './
 import type { KindTally, RequestKind } from './tally.ts'
 
 type Labels = Readonly<Record<string, string>>
-/** Adds a value to those with the same labels. */
+/** Adds a value to the sample with the same labels. */
 type Add<Value> = (labels: Labels, value: Value) => void
 type Models = Iterable<ModelMetrics>
 
-/** Metrics that TorchServe does not have; their names start with `torchserve_ts_`, and they are read when they are asked for. */
+/** This server's own metrics. Names start with `torchserve_ts_`; values are read for each page. */
 export function ownFamilies(models: Models): PageFamily[] {
   return [
     ...counters(models),
@@ -38,13 +38,13 @@ function counters(models: Models): PageFamily[] {
         }
       }
     }),
-    numbers('worker_deaths_total', 'counter', 'Workers that ended unasked', (add) => {
+    numbers('worker_deaths_total', 'counter', 'Workers that ended unexpectedly', (add) => {
       for (const { labels, tally } of models) add(labels, tally.workerDeaths)
     }),
     numbers(
       'discarded_responses_total',
       'counter',
-      'Responses of workers to requests that had ended before',
+      'Responses of workers that arrived after their request had ended',
       (add) => {
         for (const { labels, tally } of models) add(labels, tally.discardedResponses)
       },

@@ -20,8 +20,8 @@ export interface PageFamily {
 export const PAGE_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 /**
- * The metrics in the Prometheus text format, to the letter as TorchServe writes it (spec 8.5): labels end with a comma, whole numbers
- * with `.0`, and a metric without samples has its head. With `names` only those samples, and no heads without any.
+ * Renders the Prometheus text format exactly as TorchServe does: labels end with a comma, whole numbers with
+ * `.0`, and metrics without samples have a head. `names` selects samples and drops empty heads.
  */
 export function renderPage(families: Iterable<PageFamily>, names: readonly string[] = []): string {
   const wanted = new Set(names)
@@ -39,7 +39,7 @@ export function labelText(names: readonly string[], values: readonly string[]): 
   return names.map((name, index) => `${name}="${escapeLabel(values[index] ?? '')}",`).join('')
 }
 
-/** What a histogram shows: cumulative buckets, their sum and their number. */
+/** Samples of a histogram: cumulative buckets, sum and count. */
 export function distributionSamples(name: string, labels: string, distribution: Distribution): Sample[] {
   const { bounds, counts, sum } = distribution
   let total = 0
@@ -55,7 +55,7 @@ export function distributionSamples(name: string, labels: string, distribution: 
   ]
 }
 
-/** A number as Java writes doubles, but without its exponents where they are not needed. */
+/** A number as Java writes doubles, but with an exponent only where one is needed. */
 export function number(value: number): string {
   if (Number.isInteger(value)) return Math.abs(value) < 1e21 ? `${value}.0` : String(value)
   if (Number.isFinite(value)) return String(value)

@@ -3,7 +3,7 @@ import { Distribution, TORCHSERVE_BOUNDS } from './distribution.ts'
 import type { LineSeries } from './metric-lines.ts'
 import { distributionSamples, type Sample } from './page.ts'
 
-/** One metric with one set of label values. Recording a value costs a few additions. */
+/** One metric with one set of label values. Recording a value takes a few additions. */
 export class Series {
   readonly labels: string
   readonly #adds: boolean
@@ -11,7 +11,7 @@ export class Series {
   readonly #lines: LineSeries | undefined
   #value = 0
 
-  /** `labels`: see `labelText`. `lines`: where its values go beside the page. */
+  /** `labels`: see `labelText`. `lines`: further destination of its values. */
   constructor(kind: MetricKind, labels = '', lines?: LineSeries) {
     this.labels = labels
     this.#adds = kind === 'counter'

@@ -4,7 +4,7 @@ import { Series } from './series.ts'
 
 export const HOST = hostname()
 
-/** TorchServe's three sums for one model and the version that was asked for. */
+/** TorchServe's three counters for one model and requested version. */
 export interface VersionSeries {
   readonly requests: Series
   readonly latency: Series
@@ -12,8 +12,8 @@ export interface VersionSeries {
 }
 
 /**
- * The server's own metrics under TorchServe's names (spec 8.1), as far as metrics.yaml declares them; recording one that it does not
- * declare has no effect.
+ * The server's own metrics under TorchServe's names, if metrics.yaml declares them. Recording an undeclared
+ * metric has no effect.
  */
 export class ServerMetrics {
   readonly queueTime: Series
@@ -34,7 +34,7 @@ export class ServerMetrics {
     this.workerThreadTime = this.#series('WorkerThreadTime', 'Host')
   }
 
-  /** Counts one REST response; anything that is neither 2xx nor 4xx counts as 5XX, as in TorchServe. */
+  /** Counts one REST response; a status that is neither 2xx nor 4xx counts as 5XX, as in TorchServe. */
   response(status: number): void {
     if (status >= 200 && status < 300) this.#requests2xx.record(1)
     else if (status >= 400 && status < 500) this.#requests4xx.record(1)
@@ -54,7 +54,7 @@ export class ServerMetrics {
     this.#series('WorkerLoadTime', worker, 'Host').record(Math.round(milliseconds))
   }
 
-  /** A measurement of the machine, of one of its devices if `device` is given. */
+  /** Records a measurement of the machine, or of its `device`. */
   system(name: string, value: number, device?: string): void {
     const values = device === undefined ? ['Host'] : ['Host', device]
     this.#series(name, ...values).record(value)

@@ -2,7 +2,7 @@ import { measureGpus } from './gpus.ts'
 import { cpuTimes, cpuUtilization, disk, memory } from './machine.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
-/** Looks at the machine again and again (spec 8.1): CPU, memory, disk and NVIDIA GPUs. No other process is needed but nvidia-smi. */
+/** Samples CPU, memory, disk and NVIDIA GPUs periodically. Starts no process but nvidia-smi. */
 export class SystemMetrics {
   readonly #metrics: ServerMetrics
   readonly #warn: (message: string) => void
@@ -15,7 +15,7 @@ export class SystemMetrics {
     this.#warn = warn
   }
 
-  /** Looks now and every `seconds`. */
+  /** Samples now and every `seconds`. */
   start(seconds: number): void {
     void this.#look()
     this.#timer = setInterval(() => void this.#look(), seconds * 1000).unref()

@@ -1,26 +1,23 @@
 import { Distribution } from './distribution.ts'
 
-/** How a request may end (frontend/jobs/job.ts). */
+/** Outcome of a request (frontend/jobs/job.ts). */
 export type Outcome = 'finished' | 'failed' | 'cancelled' | 'timed_out'
 
-/** Streams and whole answers are apart in every metric of our own. */
+/** This server's own metrics separate streams from unary answers. */
 export type RequestKind = 'stream' | 'unary'
 
-/** What is counted of the requests of one kind. Times are in seconds. */
+/** Counts of one kind of request. Times are in seconds. */
 export class KindTally {
   readonly endings: Record<Outcome, number> = { finished: 0, failed: 0, cancelled: 0, timed_out: 0 }
-  /** From the arrival to a worker, or to the end of those that no worker got. */
+  /** From arrival until a worker takes the request, or until it ends without one. */
   readonly queue = new Distribution()
-  /** From the arrival to the first response. */
+  /** From arrival to the first response. */
   readonly firstResponse = new Distribution()
-  /** From the arrival to the end. */
+  /** From arrival to the end. */
   readonly whole = new Distribution()
 }
 
-/**
- * What is counted for one model version while requests pass: plain fields, so that counting costs next to nothing. The
- * metrics page reads them when it is asked for.
- */
+/** Counts of one model version. Plain fields keep counting cheap; the metrics page reads them on demand. */
 export class Tally {
   readonly kinds: Readonly<Record<RequestKind, KindTally>> = {
     stream: new KindTally(),

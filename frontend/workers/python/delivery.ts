@@ -25,7 +25,7 @@ export interface DeliveryLink {
 }
 
 /** Every batch is sent once, as it comes. Whether the worker runs them one by one or side by side is its own affair. */
-export class Batches implements Delivery {
+export class BatchDelivery implements Delivery {
   readonly #link: DeliveryLink
 
   constructor(link: DeliveryLink) {

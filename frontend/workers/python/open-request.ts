@@ -1,5 +1,7 @@
+import type { HandlerMethod } from '../../../common/handler-methods.ts'
 import { itemCost, type PredictRequest } from '../../../protocol/messages.ts'
 import type { OtfRequest } from './otf/encode.ts'
+import { truthfulHeaders } from './truthful-headers.ts'
 
 const NO_PARTS: OtfRequest['parts'] = []
 
@@ -9,22 +11,26 @@ export class OpenRequest implements OtfRequest {
   readonly id: number
   /** Its name for the worker, which no other open request has. */
   readonly requestId: string
+  readonly method: HandlerMethod
   readonly headers: string
   parts: OtfRequest['parts']
-  /** A question about the model (describe), which is asked alone. */
-  readonly alone: boolean
   /** Nobody waits for it any more. */
   cancelled = false
   readonly #window: number
   #unpaid = 0
 
-  constructor(request: PredictRequest, requestId: string, alone: boolean) {
+  constructor(request: PredictRequest) {
     this.id = request.id
-    this.requestId = requestId
-    this.headers = request.headers
+    this.requestId = request.requestId
+    this.method = request.method
+    this.headers = truthfulHeaders(request)
     this.parts = request.parts
-    this.alone = alone
     this.#window = request.window
+  }
+
+  /** Whether one call of the handler may answer both: it reads in the first one's headers what is asked. A question about the model is asked alone. */
+  sharesWith({ method }: OpenRequest): boolean {
+    return method === this.method && method !== 'describe'
   }
 
   /** Bytes beyond its window that its client has not taken. */

@@ -8,9 +8,9 @@ import { loadError, startError } from './load-error.ts'
 import type { PythonLaunch } from './command-line.ts'
 import { Connection, type LoadReply } from './connection.ts'
 import { PythonProcess } from './python-process.ts'
-import { Session, type SessionOptions } from './session.ts'
+import { PythonSession, type PythonSessionOptions } from './session.ts'
 
-export interface PythonGroupOptions extends SessionOptions {
+export interface PythonGroupOptions extends PythonSessionOptions {
   /** Finds the Python; may take its time. @throws ServeError */
   launch(): Promise<PythonLaunch>
   load: OtfLoad
@@ -38,10 +38,10 @@ export class PythonGroup implements WorkerGroup {
   readonly answersPings = false
   readonly hearsCancels = false
   /** TorchServe's workers know only `handle`. */
-  readonly dialects = []
+  readonly methods = []
   readonly #options: PythonGroupOptions
   readonly #events: WorkerGroupEvents
-  readonly #session: Session
+  readonly #session: PythonSession
   #process: PythonProcess | undefined
   #connections: Connection[] = []
   #socketPaths: readonly string[] = []
@@ -53,7 +53,7 @@ export class PythonGroup implements WorkerGroup {
   constructor(options: PythonGroupOptions, events: WorkerGroupEvents) {
     this.#options = options
     this.#events = events
-    this.#session = new Session(
+    this.#session = new PythonSession(
       options,
       {
         write: (frame) => {

@@ -1,13 +1,14 @@
 import { ServeError } from '../../../common/errors.ts'
+import { byMethod } from '../../../common/handler-methods.ts'
 import type { PredictMessage, ResponseMessage } from '../../../protocol/messages.ts'
 import type { OtfAnswer, OtfReplyEvents } from './otf/reply-decoder.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroupEvents } from '../worker-group.ts'
 import { answerError } from './answer-error.ts'
-import { Batches, type Delivery, type DeliveryLink } from './delivery.ts'
+import { BatchDelivery, type Delivery, type DeliveryLink } from './delivery.ts'
 import { OpenRequest } from './open-request.ts'
-import { Steps } from './steps.ts'
+import { StepDelivery } from './steps.ts'
 
-export interface SessionOptions {
+export interface PythonSessionOptions {
   continuousBatching: boolean
   /** Bytes of one body: max_response_size. */
   maxResponseBytes: number
@@ -15,7 +16,7 @@ export interface SessionOptions {
   maxUnsentBytes: number
 }
 
-export type SessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'onItem' | 'onBroken'>
+export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'onItem' | 'onBroken'>
 
 /**
  * The requests of one worker of TorchServe, from their messages to its frames and from its replies back to messages. Answers find
@@ -25,9 +26,9 @@ export type SessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'onItem' | 'on
  * frames go on and are thrown away (requests.ts). When the readers of all requests are too slow the worker is made to wait; when
  * only some are, those that pile up too much fail, for the others must not wait for them.
  */
-export class Session implements OtfReplyEvents {
-  readonly #options: SessionOptions
-  readonly #events: SessionEvents
+export class PythonSession implements OtfReplyEvents {
+  readonly #options: PythonSessionOptions
+  readonly #events: PythonSessionEvents
   readonly #delivery: Delivery
   readonly #byName = new Map<string, OpenRequest>()
   readonly #byId = new Map<number, OpenRequest>()
@@ -37,7 +38,7 @@ export class Session implements OtfReplyEvents {
   #held = false
   #onUnwanted: (() => void) | undefined
 
-  constructor(options: SessionOptions, link: Omit<DeliveryLink, 'drop'>, events: SessionEvents) {
+  constructor(options: PythonSessionOptions, link: Omit<DeliveryLink, 'drop'>, events: PythonSessionEvents) {
     this.#options = options
     this.#events = events
     const own: DeliveryLink = {
@@ -51,7 +52,7 @@ export class Session implements OtfReplyEvents {
         this.#fail(request, new ServeError('CANCELLED', 'The request was cancelled'))
       },
     }
-    this.#delivery = options.continuousBatching ? new Steps(own) : new Batches(own)
+    this.#delivery = options.continuousBatching ? new StepDelivery(own) : new BatchDelivery(own)
   }
 
   send(message: RankMessage | FirstRankMessage): void {
@@ -111,23 +112,16 @@ export class Session implements OtfReplyEvents {
     this.#delivery.replied()
   }
 
-  #predict({ action, requests }: PredictMessage): void {
+  #predict({ requests }: PredictMessage): void {
     const opened = requests.map((request) => {
-      const open = new OpenRequest(request, this.#freeName(request.requestId), action === 'describe')
+      const open = new OpenRequest(request)
       this.#byName.set(open.requestId, open)
       this.#byId.set(open.id, open)
       return open
     })
     this.#wanted += opened.length
     this.#hold()
-    this.#delivery.add(opened)
-  }
-
-  /** A workflow that tries again may send an id that is still open. */
-  #freeName(requestId: string): string {
-    let name = requestId
-    for (let i = 2; this.#byName.has(name); i += 1) name = `${requestId}#${i}`
-    return name
+    for (const group of byMethod(opened)) this.#delivery.add(group)
   }
 
   #cancel(id: number): void {

@@ -6,7 +6,7 @@ import type { OpenRequest } from './open-request.ts'
  * Continuous batching (spec 7.3): one message per step, with all requests that have not ended; the input of each is sent in its first
  * step only. New ones join at the next step, and who was cancelled is missing in it: that is how the handler hears of it.
  */
-export class Steps implements Delivery {
+export class StepDelivery implements Delivery {
   readonly #link: DeliveryLink
   #waiting: OpenRequest[] = []
   /** In the order in which they joined. */
@@ -75,16 +75,15 @@ export class Steps implements Delivery {
     }
   }
 
-  /** In their order; a question about the model waits until nobody else runs, and others wait for it. */
+  /** In their order; what may share no step with those that run waits until nobody runs, and others wait for it. */
   #join(): void {
-    const [first] = this.#running
-    if (first?.alone === true) return
+    let [first] = this.#running
     let joined = 0
     for (const request of this.#waiting) {
-      if (request.alone && this.#running.size > 0) break
+      if (first?.sharesWith(request) === false) break
+      first ??= request
       this.#running.add(request)
       joined += 1
-      if (request.alone) break
     }
     if (joined > 0) this.#waiting = this.#waiting.slice(joined)
   }

@@ -1,13 +1,13 @@
 /**
- * Measures the committed model: bits per character over the last 5 % of its text, computed by node-llama-cpp, the
- * runtime that serves it. Exits non-zero above the limit.
+ * Measures the committed model: bits per character over the last 5 % of its text, computed by node-llama-cpp,
+ * the runtime that serves it. Exits with status 1 above the limit.
  *
  *     npx tsx model-store/tiny-llama/training/heldout-loss.ts [--text FILE] [--model FILE] [--limit BITS]
  *
- * The held-out text is tokenised as one piece and walked in strides of 128 tokens. Each stride is scored in a fresh
- * window of at most 255 tokens (the model's context is 256) that begins 128 tokens before the stride, so every
- * held-out token is scored exactly once, after 128 to 255 tokens of true context. The first window's context is the
- * end of the training text. The sum of -log2(probability of the true token) is divided by the characters.
+ * Tokenizes the held-out text as one piece, in strides of 128 tokens. Scores each stride in a fresh window of
+ * at most 255 tokens (the model's context is 256) that begins 128 tokens before the stride, so every held-out
+ * token is scored exactly once, after 128 to 255 tokens of true context. The first window's context is the
+ * end of the training text. Divides the sum of -log2(probability of the true token) by the characters.
  */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +20,7 @@ const HELD_OUT_ONE_IN = 20
 const CONTEXT_SIZE = 256
 const STRIDE = 128
 const CONTEXT_BEFORE = CONTEXT_SIZE - STRIDE
-/** Training characters that are tokenised to find the first window's context: more than enough for 128 tokens. */
+/** Characters to tokenize for the first window's context; more than 128 tokens need. */
 const LEAD_CHARACTERS = 4096
 const DEFAULT_LIMIT = 1.6
 
@@ -40,7 +40,7 @@ function parseOptions(): Options {
     .opts<Options>()
 }
 
-/** The whole text from a file, or from text.py, whose own message says what to install when it cannot have it. */
+/** The text of a file, or of text.py, whose error message says what to install. */
 async function readText(file: string | undefined): Promise<string> {
   if (file !== undefined) return readFile(file, 'utf8')
   const script = fileURLToPath(new URL('text.py', import.meta.url))
@@ -50,13 +50,13 @@ async function readText(file: string | undefined): Promise<string> {
   return result.stdout
 }
 
-/** The last 5 % of the characters, and what stands before them. The text is ASCII, so a unit is a character. */
+/** The last 5 % of the characters, and the text before. ASCII: one code unit per character. */
 function split(text: string): { before: string; heldOut: string } {
   const cut = text.length - Math.floor(text.length / HELD_OUT_ONE_IN)
   return { before: text.slice(0, cut), heldOut: text.slice(cut) }
 }
 
-/** Tokens of the held-out text, headed by exactly CONTEXT_BEFORE tokens of what stands before it. */
+/** Tokens of the held-out text, preceded by exactly CONTEXT_BEFORE tokens of the text before it. */
 function tokenize(model: LlamaModel, text: string): { tokens: Token[]; characters: number } {
   const { before, heldOut } = split(text)
   const lead = model.tokenize(before.slice(-LEAD_CHARACTERS)).slice(-CONTEXT_BEFORE)
@@ -67,7 +67,7 @@ function tokenize(model: LlamaModel, text: string): { tokens: Token[]; character
   return { tokens: [...lead, ...scored], characters: heldOut.length }
 }
 
-/** -log2 of the probability of each token of one stride, which ends `window`; the others are only context. */
+/** -log2 of the probability of each token of the stride at the end of `window`; the rest is context. */
 async function strideBits(sequence: LlamaContextSequence, window: Token[]): Promise<number> {
   await sequence.clearHistory()
   const inputs = window.slice(0, -1)
@@ -86,7 +86,7 @@ async function strideBits(sequence: LlamaContextSequence, window: Token[]): Prom
 }
 
 async function totalBits(model: LlamaModel, tokens: Token[]): Promise<number> {
-  // One thread: on a busy machine several wait for each other, up to a hundred times longer than the work takes.
+  // One thread: on a busy machine, several threads wait for each other up to a hundred times longer.
   const context = await model.createContext({
     contextSize: CONTEXT_SIZE,
     batchSize: CONTEXT_SIZE,
@@ -113,7 +113,7 @@ async function main(): Promise<void> {
       `(${characters} characters, ${scored} tokens, context ${CONTEXT_SIZE})`,
   )
   await llama.dispose()
-  // Not-a-number is above every limit.
+  // Negated, so that NaN fails too.
   if (!(bits <= options.limit)) {
     console.error(`above the limit of ${options.limit}`)
     process.exitCode = 1

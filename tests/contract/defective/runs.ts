@@ -1,4 +1,4 @@
-import { once, type EventEmitter } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { LIMITS } from '../points.ts'
 
@@ -19,6 +19,7 @@ export type Defect =
 export interface Run {
   n: number
   delay?: number
+  gated?: boolean
   size?: number
   fail?: number
   id?: string
@@ -45,6 +46,8 @@ const MAX_AHEAD = 400
 export class Runs {
   readonly #defect: Defect | undefined
   readonly #made = new Map<string, number>()
+  /** Where gated runs hear that their next item is wanted. */
+  readonly #wanted = new EventEmitter()
   #last: Promise<void> = Promise.resolve()
 
   constructor(defect?: Defect) {
@@ -52,7 +55,8 @@ export class Runs {
   }
 
   async answer(model: string, run: Run, reply: Reply): Promise<void> {
-    if (run.query === 'produced') {
+    if (run.query !== undefined) {
+      if (run.query === 'next') this.#wanted.emit(run.id!)
       reply.item(JSON.stringify({ items: this.#made.get(run.id!) ?? 0 }))
       reply.end()
     } else if (model === 'no-such-model') this.#refuse(reply, 'not found')
@@ -84,7 +88,8 @@ export class Runs {
       const first = k === 1 || run.stream === false
       const late = this.#tooLate(model, first, k === 1 ? 0 : (run.delay ?? 0), began)
       const pause = late ?? (k === 1 ? 0 : (run.delay ?? 0))
-      if (pause > 0) await delay(pause, undefined, { signal: stop }).catch(() => undefined)
+      if (k > 1 && run.gated) await once(this.#wanted, run.id!, { signal: stop }).catch(() => undefined)
+      else if (pause > 0) await delay(pause, undefined, { signal: stop }).catch(() => undefined)
       else await turn()
       if (stop.aborted) return
       if (late !== undefined || run.fail === k - 1) {

@@ -55,7 +55,7 @@ export class GrpcDialect implements Dialect {
   ask(
     model: string,
     input: string,
-    { leaveAfter, leaveAfterMs, stallUntil }: AskOptions = {},
+    { leaveAfter, leaveAfterMs, stallUntil, onItem }: AskOptions = {},
   ): Promise<Asked> {
     const items: { text: string; at: number }[] = []
     const call = this.#form.call(this.#client, model, input, new Date(Date.now() + LIMIT_MS))
@@ -78,6 +78,7 @@ export class GrpcDialect implements Dialect {
           const text = this.#form.textOf(message)
           if (text === undefined) return
           items.push({ text, at: performance.now() })
+          onItem?.(items.length)
           if (items.length === leaveAfter) leave()
         } catch (error) {
           const { message } = error as Error

@@ -77,6 +77,7 @@ export class HttpDialect implements Dialect {
         try {
           for (const text of take(piece)) {
             items.push({ text, at: performance.now() })
+            options.onItem?.(items.length)
             if (items.length === options.leaveAfter) leave()
           }
         } catch (error) {

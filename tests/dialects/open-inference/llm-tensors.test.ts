@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { messagesOf } from '../../../frontend/dialects/open-inference/llm-messages.ts'
 import { TextTensors } from '../../../frontend/dialects/open-inference/text-tensors.ts'
 import { ServeError } from '../../../common/errors.ts'
-import { splitHeaders } from '../../../common/header-lines.ts'
 import type { ChatMessage, ContentPart } from '../../../common/openai/types.ts'
 import { joinElements } from '../../../common/tensors/bytes.ts'
 import { ask, startRig, type Rig } from '../../support/http/rig.ts'
@@ -28,16 +27,15 @@ async function asked(path: string, body: object, ...answers: object[]) {
   const sent = post(rig, `/v2/models/native/${path}`, body)
   const job = await Promise.race([rig.models.nextJob(), sent.then(() => undefined)])
   if (job === undefined) return { answer: await sent }
-  const { headers, parts } = job.request
+  const { method, parts } = job.request
   const request = JSON.parse(Buffer.from(parts[0]!.data).toString()) as Json
-  const dialect = splitHeaders(headers)['ts_dialect']
   rig.models.start(job)
   const json = answers.map((each) => Buffer.from(JSON.stringify(each)))
   if (path.endsWith('_stream')) {
     for (const item of json) job.respond({ status: 200, headers: {}, body: item, more: true })
     job.respond({ status: 200, headers: {}, body: Buffer.alloc(0), more: false })
   } else job.respond({ status: 200, headers: {}, body: json[0]! })
-  return { dialect, request, answer: await sent }
+  return { method, request, answer: await sent }
 }
 
 /** Outputs by their names. */
@@ -63,8 +61,8 @@ describe('role, content and type', () => {
         llm_parameters: { temperature: 0.5, stream: true, model: 'other' },
         kwargs: { n: 1 },
       }
-      const { dialect, request, answer } = await asked('infer', { id: 'x', inputs, parameters }, whole)
-      expect(dialect).toBe('openai-chat')
+      const { method, request, answer } = await asked('infer', { id: 'x', inputs, parameters }, whole)
+      expect(method).toBe('chatCompletions')
       expect(request).toEqual({
         model: 'native',
         messages: [{ role: 'user', content: 'Hi' }],
@@ -246,11 +244,8 @@ describe('other tensors of language models', () => {
   test('prompt is a completion, and so is the text_input of the generate extension', async () => {
     const whole = { object: 'text_completion', choices: [{ index: 0, text: 'Ho' }] }
     const inputs = [bytes('prompt', ['a', 'b'])]
-    const { dialect, request, answer } = await asked('infer', { inputs }, whole)
-    expect([dialect, request]).toEqual([
-      'openai-completions',
-      { model: 'native', prompt: ['a', 'b'], stream: false },
-    ])
+    const { method, request, answer } = await asked('infer', { inputs }, whole)
+    expect([method, request]).toEqual(['completions', { model: 'native', prompt: ['a', 'b'], stream: false }])
     expect(outputs(answer.json())['content']!.data).toEqual(['Ho'])
     const body = { text_input: 'a', parameters: { max_tokens: 3, stop: ['x'], unknown: 1 } }
     const generated = await asked('generate', body, whole)
@@ -273,9 +268,9 @@ describe('other tensors of language models', () => {
       inputs: [bytes('input', ['a', 'b'])],
       parameters: { embedding_parameters: { dimensions: 2 } },
     }
-    const { dialect, request, answer } = await asked('infer', body, { object: 'list', data })
-    expect([dialect, request]).toEqual([
-      'openai-embeddings',
+    const { method, request, answer } = await asked('infer', body, { object: 'list', data })
+    expect([method, request]).toEqual([
+      'embeddings',
       { model: 'native', input: ['a', 'b'], dimensions: 2, encoding_format: 'float' },
     ])
     expect((answer.json() as Json)['outputs']).toEqual([
@@ -309,10 +304,10 @@ describe('other tensors of language models', () => {
 
   test('a handler that takes tensors itself gets these too', async () => {
     const rig = await startRig(createInferenceApp)
-    rig.models.dialects = ['open-inference', 'openai-chat']
+    rig.models.methods = ['predict', 'chatCompletions']
     void post(rig, '/v2/models/m/infer', { inputs: HI }).catch(() => undefined)
     const job = await rig.models.nextJob()
-    expect(job.request.parts.map(({ name }) => name)).toEqual(['open-inference/infer'])
+    expect(job.request.method).toBe('predict')
     job.fail(new ServeError('HANDLER_FAILED', 'x'))
   })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { decodeRequest, encodeResponse, TENSORS_TYPE } from '../../../common/tensors/message.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
 
@@ -49,7 +49,7 @@ test('a handler that reads the whole request chooses the outputs itself', async 
 test('an empty list of outputs names none: all are sent, as over gRPC', async () => {
   const plain = await answering('text')
   expect(names(await infer(plain, []))).toEqual(['output'])
-  plain.models.dialects = ['open-inference']
+  plain.models.methods = ['predict']
   plain.models.onJob = (job) => {
     const { outputs, inputs } = decodeRequest(job.request.parts[0]!.data)
     const body = encodeResponse({ outputs: outputs === undefined ? inputs : [] })

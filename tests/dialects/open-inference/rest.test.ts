@@ -1,6 +1,10 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp, createManagementApp, createSharedApp } from '../../../frontend/edge/http/app.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createSharedApp,
+} from '../../../frontend/dialects/rest-apps.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
 import { version } from '../../../frontend/package-info.ts'
 import { ServeError } from '../../../common/errors.ts'
@@ -19,7 +23,7 @@ function said({ status, text }: Answer): [number, unknown] {
 /** A listener whose model `m` has a handler that takes tensors, and gives back what it got. */
 async function native(rig: Promise<Rig> = startRig(createInferenceApp)): Promise<Rig> {
   const started = await rig
-  started.models.dialects = ['open-inference', 'open-inference-stream']
+  started.models.methods = ['predictStream']
   started.models.onJob = (job) => {
     const { inputs, id } = decodeRequest(job.request.parts[0]!.data)
     job.respond({ ...HEAD, body: encodeResponse({ id, outputs: inputs }) })

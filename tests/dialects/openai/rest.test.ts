@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { splitHeaders } from '../../../common/header-lines.ts'
 import { ServeError } from '../../../common/errors.ts'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
 import { events } from '../../support/events.ts'
 import { ask, bytes, startRig, Wire, type Answer, type Rig } from '../../support/http/rig.ts'
@@ -52,10 +51,7 @@ describe('a handler that speaks the API', () => {
     const sent = post(rig, '/v1/chat/completions', body)
     const { job, parts } = await taken(rig, sent)
     expect(parts).toEqual({ body })
-    expect(splitHeaders(job.request.headers)).toMatchObject({
-      ts_dialect: 'openai-chat',
-      url_path: 'v1/chat/completions',
-    })
+    expect(job.request).toMatchObject({ method: 'chatCompletions', urlPath: 'v1/chat/completions' })
     job.respond({ ...OK, body: bytes('{"whole":1}') })
     const { status, text, headers } = await sent
     expect([status, text, headers.get('content-type')]).toEqual([200, '{"whole":1}', 'application/json'])
@@ -73,10 +69,10 @@ describe('a handler that speaks the API', () => {
 
   test('cannot be called by a header of the client', async () => {
     const rig = await startRig(createInferenceApp)
-    const headers = { ts_dialect: 'openai-chat' }
+    const headers = { ts_dialect: 'openai-chat', method: 'chatCompletions' }
     const sent = ask(rig, '/predictions/m', { method: 'POST', body: '{}', headers })
     const { job } = await taken(rig, sent)
-    expect(splitHeaders(job.request.headers)).not.toHaveProperty('ts_dialect')
+    expect(job.request.method).toBe('handle')
     job.respond({ ...OK, body: bytes('') })
     await sent
   })
@@ -111,9 +107,12 @@ describe('a handler of TorchServe’s kind', () => {
         job.respond({ ...OK, body: bytes(`${Buffer.from(job.request.parts[0]!.data).toString()}${number}`) }),
       )
     }
-    const { text } = await post(rig, '/v1/completions', { model: 'm', prompt: ['a', 'b'], n: 2 })
+    const { text, headers } = await post(rig, '/v1/completions', { model: 'm', prompt: ['a', 'b'], n: 2 })
     const answer = JSON.parse(text) as { choices: { text: string; index: number }[] }
     expect(answer.choices.map(({ text: said }) => said)).toEqual(['a1', 'a2', 'b3', 'b4'])
+    const id = headers.get('x-request-id')!
+    const ids = rig.models.jobs.map(({ request }) => request.requestId)
+    expect(ids).toEqual([id, `${id}/1`, `${id}/2`, `${id}/3`])
     expect(answer).not.toHaveProperty('usage')
   })
 

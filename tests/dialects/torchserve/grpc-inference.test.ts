@@ -80,9 +80,11 @@ describe('the request that a handler gets', () => {
     expect(Object.keys(splitHeaders(request.headers)).sort()).toEqual(['user-agent', 'x-user'])
   })
 
-  test('has no headers that only the server may set', async () => {
-    await predict(REQUEST, metadata({ explain: 'True', URL_PATH: 'admin', describe: 'True' }))
-    expect(Object.keys(splitHeaders(grpc.models.works[0]!.job.request.headers))).toEqual(['user-agent'])
+  test('wants handle, whatever its headers say', async () => {
+    await predict(REQUEST, metadata({ explain: 'True', describe: 'True' }))
+    const { method, headers } = grpc.models.works[0]!.job.request
+    expect(method).toBe('handle')
+    expect(splitHeaders(headers)).toMatchObject({ explain: 'True', describe: 'True' })
   })
 
   test('has at most 1024 inputs', async () => {

@@ -51,6 +51,11 @@ function next(call: GrpcDuplex<PredictionsRequest, PredictionResponse>): Promise
   return new Promise((resolve) => call.once('data', (data) => resolve(data as PredictionResponse)))
 }
 
+/** What the server could read when they began it has read when they end, if it reads. */
+async function roundTrips(): Promise<void> {
+  for (let k = 0; k < 5; k += 1) await call(grpc.inference, grpc.inference.Ping, {})
+}
+
 const texts = (messages: PredictionResponse[]) =>
   messages.map(({ sequence_id: id, prediction }) => `${id}: ${prediction.toString()}`)
 
@@ -223,6 +228,9 @@ describe('cancellation and flow', () => {
     const all = readAll(call)
     for (let i = 0; i < 200; i += 1) call.write(message('a', String(i)))
     call.end()
+    await jobs(64)
+    await roundTrips()
+    expect(works).toHaveLength(64)
     let done = 0
     for (; done < 200; done += 1) {
       await jobs(done + 1)
@@ -248,11 +256,16 @@ describe('cancellation and flow', () => {
       expect(sent).toBeLessThan(4_000_000)
       await new Promise(setImmediate)
     }
+    // One is read before the call finds that it is full.
+    for (let i = 0; i < 5; i += 1) call.write(message('a', 'x'))
+    await roundTrips()
+    expect(works.length).toBeLessThanOrEqual(2)
     const drained = new Promise<void>((resolve) => (work!.onDrained = resolve))
     const all = readAll(call)
     call.resume()
     await drained
     work!.respond('', false)
+    for (const other of (await jobs(6)).slice(1)) other.respond('y')
     call.end()
     expect((await all).error).toBeUndefined()
   })

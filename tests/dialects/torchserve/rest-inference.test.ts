@@ -1,6 +1,7 @@
 import { splitHeaders } from '../../../common/header-lines.ts'
+import { handlerHeaders } from '../../../frontend/workers/handler-headers.ts'
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { ask, bytes, startRig, Wire, type Rig } from '../../support/http/rig.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -13,7 +14,8 @@ async function startEcho(options: Parameters<typeof startRig>[1] = {}): Promise<
     const seen = {
       model: request.modelName,
       version: request.modelVersion,
-      headers: splitHeaders(request.headers),
+      method: request.method,
+      headers: splitHeaders(handlerHeaders(request)),
       parts,
     }
     rig.models.jobs.at(-1)!.respond({ status: 200, headers: {}, body: bytes(JSON.stringify(seen)) })
@@ -24,6 +26,7 @@ async function startEcho(options: Parameters<typeof startRig>[1] = {}): Promise<
 interface Seen {
   model: string
   version?: string
+  method: string
   headers: Record<string, string>
   parts: [string, string][]
 }
@@ -51,13 +54,17 @@ describe('the paths that predict', () => {
     const answer = await ask(rig, path, {
       method: 'POST',
       body: 'x',
-      headers: { explain: 'mine', Url_Path: 'mine' },
+      headers: { explain: 'True', 'X-Mine': 'mine' },
     })
     expect(answer.status).toBe(200)
     const seen = answer.json() as Seen
     expect([seen.model, seen.version]).toEqual([model, version])
-    expect([seen.headers['explain'], seen.headers['url_path']]).toEqual([explain, urlPath])
-    expect(JSON.stringify(seen.headers)).not.toContain('mine')
+    // Where the path says nothing, the client's header is one like any other.
+    expect([seen.headers['explain'], seen.headers['url_path']]).toEqual([explain ?? 'True', urlPath])
+    expect([seen.method, seen.headers['X-Mine']]).toEqual([
+      path.includes('expl') ? 'explain' : 'handle',
+      'mine',
+    ])
     expect(seen.parts.at(-1)).toEqual(['body', 'x'])
     expect(answer.headers.get('x-request-id')).toMatch(uuid)
   })

@@ -1,5 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { createManagementApp, createMetricsApp, createSharedApp } from '../../../frontend/edge/http/app.ts'
+import {
+  createManagementApp,
+  createMetricsApp,
+  createSharedApp,
+} from '../../../frontend/dialects/rest-apps.ts'
 import { ask, bytes, startRig } from '../../support/http/rig.ts'
 
 const status = (message: string): string => `{\n  "status": "${message}"\n}\n`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { ServeError } from '../../../common/errors.ts'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
 import { bytes, startRig, Wire, type Rig } from '../../support/http/rig.ts'
 

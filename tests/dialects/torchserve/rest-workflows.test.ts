@@ -1,5 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp, createManagementApp, createSharedApp } from '../../../frontend/edge/http/app.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createSharedApp,
+} from '../../../frontend/dialects/rest-apps.ts'
 import { ask, startRig } from '../../support/http/rig.ts'
 
 describe('POST /workflows', () => {
@@ -68,13 +72,13 @@ describe('/wfpredict', () => {
     const rig = await startRig(createInferenceApp)
     const requests: unknown[] = []
     rig.workflows.onJob = (job) => {
-      const { modelName, modelVersion, headers, parts } = job.request
-      requests.push([modelName, modelVersion, headers.includes('explain'), parts.map(({ name }) => name)])
+      const { modelName, modelVersion, method, parts } = job.request
+      requests.push([modelName, modelVersion, method, parts.map(({ name }) => name)])
       job.respond({ status: 200, headers: {}, body: Buffer.from('ok') })
     }
     for (const path of ['/wfpredict/story', '/wfpredict/story/', '/wfpredict/story/more'])
       expect((await ask(rig, path, { method: 'PUT', body: 'x' })).text).toBe('ok')
-    expect(requests).toEqual(Array(3).fill(['story', undefined, false, ['body']]))
+    expect(requests).toEqual(Array(3).fill(['story', undefined, 'handle', ['body']]))
   })
 
   test('without a name is no route', async () => {

@@ -3,9 +3,9 @@ import { describe, expect, test } from '@jest/globals'
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
 import { ByteCollector } from '../../../frontend/jobs/byte-collector.ts'
-import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-prediction-codec.ts'
+import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-response.ts'
 
-const PROTO_DIR = join(import.meta.dirname, '..', '..', 'proto')
+const PROTO_DIR = join(import.meta.dirname, '..', '..', '..', 'proto')
 const SERVICE = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'
 
 const methods = loadSync('inference.proto', { keepCase: true, includeDirs: [PROTO_DIR] })[

@@ -118,7 +118,7 @@ export class FakeModels implements ModelOperations {
 
   status(name: string, version = '1.0'): ModelStatus {
     if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
-    return { name, version, registeredAt: 1_000, ready: true, dialects: [], config: {} }
+    return { name, version, registeredAt: 1_000, ready: true, methods: [], config: {} }
   }
 
   statuses(): ModelStatus[] {

@@ -1,22 +1,17 @@
-import { createRequire } from 'node:module'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { loadFileDescriptorSetFromObject } from '@grpc/proto-loader'
-import { status as Status, type Client } from '@grpc/grpc-js'
-import { anyClient, type Message } from '../../support/grpc-clients.ts'
-import { startGrpc, type RunningGrpc } from './start-grpc.ts'
-
-/** protobufjs comes with proto-loader; a client of another make decodes descriptors with such a library. */
-const require = createRequire(createRequire(import.meta.url).resolve('@grpc/proto-loader'))
-const { FileDescriptorProto } = require('protobufjs/ext/descriptor') as {
-  FileDescriptorProto: { decode(bytes: Buffer): FileDescriptor; toObject(file: FileDescriptor): object }
-}
-
-interface FileDescriptor {
-  name: string
-  package: string
-  dependency: string[]
-  service: { name: string }[]
-}
+import { Server, status as Status } from '@grpc/grpc-js'
+import type { Message } from '../../support/grpc-clients.ts'
+import {
+  askReflection,
+  describedFile,
+  FileDescriptorProto,
+  reflectedRpcs,
+  serviceNames,
+  type FileDescriptor,
+} from '../../support/reflection.ts'
+import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
+import { SETTINGS, startGrpc, type RunningGrpc } from './start-grpc.ts'
 
 const TORCHSERVE = 'org.pytorch.serve.grpc'
 const INFERENCE = `${TORCHSERVE}.inference.InferenceAPIsService`
@@ -29,7 +24,6 @@ const COMMON = [
 ]
 
 let grpc: RunningGrpc
-const clients: Client[] = []
 
 beforeEach(async () => {
   grpc = await startGrpc({ openInferenceProtocol: true })
@@ -37,47 +31,23 @@ beforeEach(async () => {
 })
 
 afterEach(async () => {
-  for (const client of clients.splice(0)) client.close()
   await grpc.close()
 })
 
-/** Asks one question after the other on one stream. */
-async function ask(questions: Message[], { version = 'v1', port = grpc.port } = {}): Promise<Message[]> {
-  const file = `grpc/reflection/${version}/reflection.proto`
-  const client = anyClient(file, `grpc.reflection.${version}`, 'ServerReflection', port)
-  clients.push(client)
-  const stream = (
-    client['ServerReflectionInfo'] as unknown as () => NodeJS.ReadWriteStream & AsyncIterable<Message>
-  ).call(client)
-  const answers: Message[] = []
-  const reading = (async () => {
-    for await (const answer of stream) answers.push(answer)
-  })()
-  for (const question of questions) stream.write(question as unknown as string)
-  stream.end()
-  await reading
-  return answers
-}
-
 async function fileOf(question: Message): Promise<FileDescriptor> {
-  const [answer] = await ask([question])
-  const { file_descriptor_proto: files } = answer!['file_descriptor_response'] as {
-    file_descriptor_proto: Buffer[]
-  }
-  expect(files).toHaveLength(1)
-  return FileDescriptorProto.decode(files[0]!)
-}
-
-function services(answer: Message): string[] {
-  return (answer['list_services_response'] as { service: { name: string }[] }).service.map(({ name }) => name)
+  const [answer] = await askReflection(grpc.port, [question])
+  expect(
+    (answer!['file_descriptor_response'] as { file_descriptor_proto: Buffer[] }).file_descriptor_proto,
+  ).toHaveLength(1)
+  return describedFile(answer!)
 }
 
 describe('server reflection, without a token', () => {
   test.each(['v1', 'v1alpha'])('lists the services of the listener: %s', async (version) => {
-    const [inference] = await ask([{ list_services: '*' }], { version })
-    expect(services(inference!)).toEqual([INFERENCE, OPEN_INFERENCE, ...COMMON])
-    const [management] = await ask([{ list_services: '' }], { version, port: grpc.managementPort })
-    expect(services(management!)).toEqual([MANAGEMENT, ...COMMON])
+    const [inference] = await askReflection(grpc.port, [{ list_services: '*' }], version)
+    expect(serviceNames(inference!)).toEqual([INFERENCE, OPEN_INFERENCE, ...COMMON])
+    const [management] = await askReflection(grpc.managementPort, [{ list_services: '' }], version)
+    expect(serviceNames(management!)).toEqual([MANAGEMENT, ...COMMON])
   })
 
   test.each([
@@ -109,7 +79,7 @@ describe('server reflection, without a token', () => {
   )
 
   test('says what it does not know, and goes on', async () => {
-    const answers = await ask([
+    const answers = await askReflection(grpc.port, [
       { file_containing_symbol: 'no.such.Thing' },
       { file_containing_symbol: '' },
       { file_by_filename: 'no.proto' },
@@ -123,4 +93,31 @@ describe('server reflection, without a token', () => {
     expect(codes).toEqual([...Array<number>(5).fill(Status.NOT_FOUND), undefined])
     expect(answers[5]).toMatchObject({ valid_host: 'me', original_request: { host: 'me' } })
   })
+
+  test('tells every rpc that was added to a listener, and no other', async () => {
+    const adding = jest.spyOn(Server.prototype, 'addService')
+    const servers = createGrpcServers({
+      models: grpc.models,
+      workflows: grpc.workflows,
+      authorizer: grpc.authorizer,
+      settings: { ...SETTINGS, openInferenceProtocol: true, openInferenceGrpcPort: 0, tritonGrpcPort: 0 },
+      log: { debug: () => undefined, error: () => undefined },
+    })
+    const added = new Map<unknown, string[]>()
+    for (const [index, [definition]] of adding.mock.calls.entries()) {
+      const listener: unknown = adding.mock.contexts[index]
+      const paths = Object.values(definition).map(({ path }) => path)
+      added.set(listener, [...(added.get(listener) ?? []), ...paths])
+    }
+    adding.mockRestore()
+    const bound = await servers.listen()
+    const told = []
+    for (const { port } of bound.values()) told.push([...(await reflectedRpcs(port)).values()].flat())
+    expect(told.map(sorted)).toEqual([...added.values()].map(sorted))
+    await servers.drain()
+  })
 })
+
+function sorted(values: string[]): string[] {
+  return values.toSorted()
+}

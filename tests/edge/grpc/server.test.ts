@@ -2,7 +2,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
-import { createGrpcServers } from '../../../frontend/edge/grpc/server.ts'
+import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { call, readAll } from '../../support/grpc-clients.ts'
 import { FakeWorkflows } from '../../support/fake-workflows.ts'
@@ -41,7 +41,9 @@ const listenError = (settings: Partial<typeof SETTINGS>): Promise<unknown> =>
 describe('listening', () => {
   test('on port 0 takes two free ports and says which', async () => {
     const both = servers({ grpcManagementAddress: 'localhost' })
-    const { inference, management } = await both.listen()
+    const bound = await both.listen()
+    const inference = bound.get('inference')!
+    const management = bound.get('management')!
     expect(inference.host).toBe('127.0.0.1')
     expect(['127.0.0.1', '::1']).toContain(management.host)
     expect(new Set([0, inference.port, management.port]).size).toBe(3)

@@ -1,7 +1,9 @@
 import { Metadata, type Client } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../../frontend/auth/authorizer.ts'
-import { createGrpcServers, type GrpcServers, type GrpcSettings } from '../../../frontend/edge/grpc/server.ts'
+import type { GrpcListenerKind, GrpcSettings } from '../../../frontend/dialects/grpc-dialect.ts'
+import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
+import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
 import {
   call,
   inferenceClient,
@@ -35,7 +37,7 @@ export const SETTINGS: GrpcSettings = {
   grpcMaxWaitingBytes: 268_435_456,
   grpcMaxDecompressionRatio: 100,
   grpcMessageTimeout: 60,
-  grpcMaxConnectionIdle: 300,
+  grpcMaxConnectionIdle: 3600,
   maxRequestSize: 1_000_000,
   maxResponseSize: 1_000_000,
   enableModelApi: true,
@@ -64,7 +66,7 @@ export class RunningGrpc {
   readonly models: FakeModels
   readonly workflows: FakeWorkflows
   readonly authorizer: FakeAuthorizer
-  readonly servers: GrpcServers
+  readonly servers: GrpcServers<GrpcListenerKind>
   readonly inference: ReturnType<typeof inferenceClient>
   readonly management: ReturnType<typeof managementClient>
   readonly port: number
@@ -103,15 +105,15 @@ export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<R
     settings: { ...SETTINGS, ...settings },
     log,
   })
-  const { inference, management } = await servers.listen()
+  const bound = await servers.listen()
   return new RunningGrpc({
     models,
     workflows,
     authorizer,
     servers,
     logged,
-    port: inference.port,
-    managementPort: management.port,
+    port: bound.get('inference')!.port,
+    managementPort: bound.get('management')!.port,
   })
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { parseForm } from '../../../frontend/edge/http/form.ts'
 import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
 import type { InputPart } from '../../../frontend/jobs/job.ts'

@@ -1,6 +1,6 @@
 import { deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { splitHeaders } from '../../../common/header-lines.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { ask, startRig } from '../../support/http/rig.ts'
 

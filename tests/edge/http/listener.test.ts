@@ -2,14 +2,14 @@ import { describe, expect, test } from '@jest/globals'
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, createServer, type AddressInfo } from 'node:net'
-import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import { ServeError } from '../../../common/errors.ts'
-import { createInferenceApp } from '../../../frontend/edge/http/app.ts'
+import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { listen } from '../../../frontend/edge/http/server.ts'
 import { tempDir } from '../../support/temp.ts'
 import { bytes, startRig, TCP, Wire } from '../../support/http/rig.ts'
+import { spawnSync } from '../../support/tools.ts'
 
 function unixGet(path: string, url: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {

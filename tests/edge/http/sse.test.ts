@@ -1,9 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { watchConnection } from '../../../frontend/edge/http/live-replies.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
-import { SseReply } from '../../../frontend/edge/http/sse.ts'
+import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { Wire } from '../../support/http/rig.ts'
 
 let server: Server | undefined
@@ -15,7 +16,7 @@ afterEach(() => {
 
 interface Played {
   wire: Wire
-  reply: SseReply
+  reply: EventStream
   cancelled: string[]
   statuses: number[]
   /** Resolves when the source hears that there is room again. */
@@ -25,21 +26,22 @@ interface Played {
 /** A request whose answer the test plays by hand. */
 async function play(heartbeatMs = 0, ...headers: string[]): Promise<Played> {
   const statuses: number[] = []
-  const state = createState({
+  const deps = {
     settings: { corsAllowedOrigin: '*' },
     metrics: { response: (status: number) => statuses.push(status) },
-  } as never)
+  }
+  const state = createState(deps as never, 'inference', {} as never)
   const cancelled: string[] = []
   let onDrained!: () => void
   const drained = new Promise<void>((resolve) => (onDrained = resolve))
-  const answered = new Promise<SseReply>((resolve) => {
+  const answered = new Promise<EventStream>((resolve) => {
     server = createServer((req, res) => {
-      const reply = new SseReply(state, res, 'id-1', heartbeatMs)
+      const exchange = new Exchange(state, req, res)
       req.resume().once('end', () => {
-        reply.follow({ cancel: (reason) => cancelled.push(String(reason)), drained: onDrained })
-        resolve(reply)
+        exchange.reply.follow({ cancel: (reason) => cancelled.push(String(reason)), drained: onDrained })
+        resolve(new EventStream(exchange.reply, heartbeatMs))
       })
-    }).on('connection', watchConnection)
+    })
   })
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
   const wire = new Wire((server!.address() as AddressInfo).port).request('POST', '/', '{}', ...headers)
@@ -58,7 +60,7 @@ describe('a stream of events', () => {
       'content-type: text/event-stream; charset=utf-8',
       'X-Accel-Buffering: no',
       'Cache-Control: no-cache',
-      'x-request-id: id-1',
+      `x-request-id: ${reply.reply.exchange.requestId}`,
       'access-control-allow-origin: *',
     ])
       expect(head).toContain(`\r\n${line}\r\n`)
@@ -75,21 +77,28 @@ describe('a stream of events', () => {
 
   test('leaves the status open until then: a refusal has its own', async () => {
     const { wire, reply, statuses } = await play()
-    reply.refuse(429, '{"error":"full"}', ['retry-after', '1'])
+    const json = '{"error":"full"}'
+    reply.reply.refuse(new ServeError('QUEUE_FULL', 'full'), {
+      status: 429,
+      headers: ['retry-after', '1'],
+      json,
+    })
     const text = await wire.rest()
     expect(text).toMatch(/^HTTP\/1.1 429 /)
     expect(text).toContain('retry-after: 1')
-    expect(bodyOf(text)).toBe('{"error":"full"}')
+    expect(bodyOf(text)).toBe(json)
     expect(statuses).toEqual([429])
     expect(reply.event('late')).toBe(true)
   })
 
   test('can be a whole answer instead, on a connection that stays', async () => {
     const { wire, reply } = await play()
-    reply.answer(200, 'application/json', Buffer.from('{}'))
+    reply.reply.answer(200, ['content-type', 'text/x', 'connection', 'keep-alive'], Buffer.from('{}'))
     const text = await wire.until('{}')
     expect(text).toContain('connection: keep-alive')
-    expect(text).toContain('content-type: application/json\r\n')
+    expect(text).toContain('content-type: text/x\r\n')
+    expect(text).toContain('content-length: 2\r\n')
+    expect(reply.reply.ended).toBe(true)
   })
 
   test('sends comments while it is silent, but not before it is open', async () => {
@@ -123,9 +132,21 @@ describe('a stream of events', () => {
       room = reply.event(large)
       if (room) await new Promise((resolve) => setImmediate(resolve))
     }
+    reply.beat()
     wire.socket.resume()
     await drained
     reply.end()
-    await wire.until('\r\n0\r\n\r\n')
+    expect(await wire.until('\r\n0\r\n\r\n')).not.toContain(': keep-alive\n\n')
+  })
+
+  test('notes when it said something, for the comments that follow a silence', async () => {
+    const { wire, reply } = await play(60_000)
+    for (const say of [() => reply.event('1'), () => reply.eventBytes(Buffer.from('1'), 0, 1)]) {
+      reply.lastWrite = 0
+      say()
+      expect(reply.lastWrite).toBeGreaterThan(0)
+    }
+    reply.end()
+    await wire.until('0\r\n\r\n')
   })
 })

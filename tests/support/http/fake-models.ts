@@ -1,4 +1,4 @@
-import type { Dialect } from '../../../common/dialects.ts'
+import type { NativeMethod } from '../../../common/handler-methods.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { type AbandonReason, type Job, type JobHolder, jobLimits } from '../../../frontend/jobs/job.ts'
 import type {
@@ -17,7 +17,7 @@ const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 export class FakeModels implements ModelOperations, JobHolder {
   readonly repository = new FakeRepository()
   /** What the handlers speak; model `loading` is not known yet. */
-  dialects: readonly Dialect[] = []
+  methods: readonly NativeMethod[] = []
   readonly calls: [string, unknown][] = []
   readonly jobs: Job[] = []
   readonly abandoned: { job: Job; reason: AbandonReason }[] = []
@@ -110,10 +110,10 @@ export class FakeModels implements ModelOperations, JobHolder {
     if (version === '9') {
       throw new ServeError('VERSION_NOT_FOUND', 'Model version: 9 does not exist for model: m')
     }
-    const native = ['openai-chat', 'openai-completions', 'openai-embeddings'] as const
-    const dialects = name === 'native' ? native : name === 'loading' ? undefined : this.dialects
+    const native = ['chatCompletions', 'completions', 'embeddings'] as const
+    const methods = name === 'native' ? native : name === 'loading' ? undefined : this.methods
     const config = name === 'body' ? { openai: { input: 'body' } } : {}
-    return { name, version, registeredAt: 1_000, ready: dialects !== undefined, dialects, config }
+    return { name, version, registeredAt: 1_000, ready: methods !== undefined, methods, config }
   }
 
   statuses(): ModelStatus[] {

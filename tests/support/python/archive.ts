@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { execa } from 'execa'
 import type { TestPython } from './environments.ts'
+import { execa } from '../tools.ts'
 
 export interface PythonArchive {
   readonly name: string

@@ -7,7 +7,7 @@ import { packPython, type PythonArchive } from './archive.ts'
 import type { TestPython } from './environments.ts'
 import type { InferencePorts } from './exchanges.ts'
 
-const FOLDER = join(import.meta.dirname, '..', '..', 'protocol', 'otf')
+const FOLDER = join(import.meta.dirname, '..', '..', 'workers', 'python', 'otf')
 const RECORDER = join(FOLDER, 'record_frontend.py')
 /** What TorchServe 0.12.0 sent to its worker for {@link sendRequests}; tests/torch/recording.test.ts makes and checks it. */
 const RECORDED_FRAMES = join(FOLDER, 'recorded-requests.json')

@@ -1,14 +1,14 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { execa } from 'execa'
 import { freePorts } from '../ports.ts'
 import { RawRequest, rawRequest } from '../raw-http.ts'
 import type { InferencePorts } from './exchanges.ts'
 import type { TestPython } from './environments.ts'
+import { spawn, execa } from '../tools.ts'
 
 const START_LIMIT_MS = 180_000
 /** Of an answer that only shows that a model is there. */

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
+import { execa } from '../tools.ts'
 
 export interface BasePython {
   readonly python: string

@@ -1,28 +1,31 @@
 import { version } from '../../../package-info.ts'
 import { prettyJson } from '../rest-errors.ts'
-import { INFERENCE_PATHS, METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
+import { METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
 import { MANAGEMENT_PATHS, MODEL_PATHS } from './management-paths.ts'
-import { OPENAI_PATHS } from './openai-paths.ts'
-import type { OpenApi, PathItem } from './openapi.ts'
-
-/** What one listener serves. */
-export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
+import type { ListenerKind } from '../../../edge/http/rest-state.ts'
+import type { OpenApi, PathItem } from '../../openapi.ts'
+import type { RestPath } from '../../rest-dialect.ts'
 
 const TITLE = 'TorchServe APIs'
 const DESCRIPTION = 'TorchServe is a flexible and easy to use tool for serving deep learning models'
 
-/** The whole API of a listener (spec 1.4), and the OpenAI API, which TorchServe does not have. */
-export function listenerDescription(kind: ListenerKind): string {
-  return prettyJson(
-    document(
-      { title: TITLE, description: DESCRIPTION, version },
-      {
-        ...(kind === 'inference' || kind === 'shared' ? { ...INFERENCE_PATHS, ...OPENAI_PATHS } : {}),
-        ...(kind === 'management' || kind === 'shared' ? MANAGEMENT_PATHS : {}),
-        ...METRICS_PATHS,
-      },
-    ),
-  )
+/** The whole API of a listener; `paths`: those of its dialects. */
+export function listenerDescription(kind: ListenerKind, paths: readonly RestPath[]): string {
+  const items = {
+    ...pathItems(paths),
+    ...(kind === 'management' || kind === 'shared' ? MANAGEMENT_PATHS : {}),
+    ...METRICS_PATHS,
+  }
+  return prettyJson(document({ title: TITLE, description: DESCRIPTION, version }, items))
+}
+
+/** Those that are described, by path and method. */
+function pathItems(paths: readonly RestPath[]): Record<string, PathItem> {
+  const items = new Map<string, PathItem>()
+  for (const { path, method, operation } of paths) {
+    if (operation !== undefined) items.set(path, { ...items.get(path), [method.toLowerCase()]: operation })
+  }
+  return Object.fromEntries(items)
 }
 
 /** How clients ask a model. */

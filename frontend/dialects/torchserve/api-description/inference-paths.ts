@@ -8,7 +8,7 @@ import {
   type Operation,
   type PathItem,
   type Schema,
-} from './openapi.ts'
+} from '../../openapi.ts'
 
 const BINARY = { '*/*': { schema: { type: 'string', format: 'binary' } } }
 
@@ -18,7 +18,7 @@ export const DESCRIPTION_PATHS: Readonly<Record<'/' | '/api-description', PathIt
   '/api-description': { get: { ...apiDescription('api-description'), deprecated: true } },
 }
 
-/** Paths of the inference API (spec 1.4). */
+/** Paths of the inference API. */
 export const INFERENCE_PATHS: Readonly<Record<string, PathItem>> = {
   '/': DESCRIPTION_PATHS['/'],
   '/ping': {

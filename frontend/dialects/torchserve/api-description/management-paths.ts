@@ -10,7 +10,7 @@ import {
   type Operation,
   type Parameter,
   type PathItem,
-} from './openapi.ts'
+} from '../../openapi.ts'
 import { DESCRIPTION_PATHS } from './inference-paths.ts'
 
 const MODEL = pathParameter('model_name', 'The model.')
@@ -40,7 +40,7 @@ export const MODEL_PATHS: Readonly<Record<string, PathItem>> = {
   },
 }
 
-/** Paths of the management API (spec 1.4). */
+/** Paths of the management API. */
 export const MANAGEMENT_PATHS: Readonly<Record<string, PathItem>> = {
   '/': DESCRIPTION_PATHS['/'],
   '/models': { get: listModels(), post: registerModel() },

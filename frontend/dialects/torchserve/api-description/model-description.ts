@@ -1,6 +1,6 @@
-import { object, type Schema } from './openapi.ts'
+import { object, type Schema } from '../../openapi.ts'
 
-/** What a describe answers (spec 1.8): always a list, and only fields that are really there. */
+/** What a describe answers: always a list, and only fields that are really there. */
 export function modelDescription(): Schema {
   const worker = object({
     id: ['string', 'Its number.'],

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { aborted } from '../aborted.ts'
+import { opened } from '../gate.ts'
 
 /** What a run is asked for: a JSON object somewhere in the text of the request, so that it survives every dialect's mapping. */
 export interface Plan {
@@ -11,6 +13,10 @@ export interface Plan {
   first?: number
   /** Milliseconds before each further item, default 0. */
   gap?: number
+  /** Item k + 1 waits until there is a file of this path and `.k`. */
+  gates?: string
+  /** It computes before each item until there is that file: its process does nothing else. */
+  busy?: boolean
   /** Characters of an item, at least. */
   pad?: number
   /** The run fails after so many items. */
@@ -25,25 +31,39 @@ export function planIn(text: string): Plan {
 
 /** Longer than this nobody takes an item: the run stands still. */
 const STALLED_MS = 300
+/** What a busy run computes at least before an item, and at most. */
+const BUSY_MS = 2
+const BUSY_LIMIT_MS = 5_000
 
 /**
- * The items of a run, each a number and a newline. Its log says when it began, made each item (`made-1`, ...), sent the first, stood still because its
- * client did not read, and when its signal aborted.
+ * The items of a run, each a number and a newline. Its log says when it began, sent the first, stood still because its client did not read, and when its
+ * signal aborted.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, pad = 0, fail } = plan
+  const { id, n = 3, first = 0, gap = 0, gates, busy, pad = 0, fail } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
-    await delay(k === 1 ? first : gap, undefined, { signal }).catch(() => undefined)
+    const gate = k > 1 && gates !== undefined ? `${gates}.${k - 1}` : undefined
+    if (busy === true) computeUntil(gate)
+    else if (gate === undefined)
+      await delay(k === 1 ? first : gap, undefined, { signal }).catch(() => undefined)
+    else await opened(gate, signal)
     if (signal.aborted) return
     if (fail === k - 1) throw new Error('on purpose')
-    if (gap > 0) say(`made-${k}`, id)
     const timer = setTimeout(say, STALLED_MS, 'stalled', id)
     yield `${String(k).padStart(pad)}\n`
     clearTimeout(timer)
     if (k === 1) say('sent', id)
   }
+}
+
+/** At most for some seconds: what keeps the process busy cannot be told to stop. */
+function computeUntil(path: string | undefined): void {
+  const began = performance.now()
+  while (performance.now() < began + BUSY_MS);
+  while (path !== undefined && !existsSync(path))
+    if (performance.now() > began + BUSY_LIMIT_MS) throw new Error('the item before did not come')
 }
 
 /** One line of the log; milliseconds since the epoch, with fractions. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { execa } from 'execa'
 import fc from 'fast-check'
 import { joinHeaders } from '../../../../common/header-lines.ts'
 import {
@@ -11,6 +10,7 @@ import {
 } from '../../../../frontend/workers/python/otf/encode.ts'
 import { describePython } from '../../../support/python/test-python.ts'
 import { bytes, int, text } from './replies.ts'
+import { execa } from '../../../support/tools.ts'
 
 const load: OtfLoad = {
   modelName: 'grün',

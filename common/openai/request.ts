@@ -1,0 +1,142 @@
+import { ServeError } from '../errors.ts'
+import { isObject } from '../json.ts'
+import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
+import type { ChatCompletionRequest, CompletionRequest, EmbeddingsRequest } from './types.ts'
+import { Fields } from './fields.ts'
+import type { Operation } from './operations.ts'
+
+/** Choices of one request: prompts times n. The OpenAI API takes no more. */
+export const MAX_CHOICES = 128
+const MAX_INPUTS = 2_048
+const MAX_STOPS = 4
+
+export type OpenAIRequest =
+  | { operation: 'chat'; body: ChatCompletionRequest }
+  | { operation: 'completions'; body: CompletionRequest }
+  | { operation: 'embeddings'; body: EmbeddingsRequest }
+
+/**
+ * A request with everything that is known of it checked, so that handlers get what the types say; unknown
+ * fields stay as they are.
+ * @throws ServeError INVALID_ARGUMENT that names the parameter, MALFORMED_BODY
+ */
+export function readRequest(
+  operation: Operation,
+  bytes: Buffer,
+  pathModel: string | undefined,
+): OpenAIRequest {
+  const body = parse(bytes)
+  if (pathModel !== undefined && body['model'] === undefined) body['model'] = pathModel
+  const request = checkRequest(operation, body)
+  if (pathModel !== undefined && body['model'] !== pathModel)
+    new Fields(body).refuse('model', `the path names the model ${pathModel}`)
+  return request
+}
+
+/**
+ * The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter
+ */
+export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
+  if (isNestedTooDeep(body))
+    throw new ServeError('INVALID_ARGUMENT', `The body is nested deeper than ${MAX_NESTING} levels`)
+  const fields = new Fields(body)
+  fields.text('model', true)
+  if (operation === 'embeddings') return { operation, body: embeddings(body, fields) }
+  sampling(fields)
+  if (operation === 'chat') return { operation, body: chat(body, fields) }
+  return { operation, body: completion(body, fields) }
+}
+
+function parse(bytes: Buffer): Record<string, unknown> {
+  let body: unknown
+  try {
+    body = JSON.parse(bytes.toString())
+  } catch (cause) {
+    throw new ServeError('MALFORMED_BODY', 'The body is not valid JSON', { cause })
+  }
+  if (isObject(body)) return body
+  throw new ServeError('MALFORMED_BODY', 'The body must be a JSON object')
+}
+
+function sampling(fields: Fields): void {
+  fields.flag('stream')
+  fields.object('stream_options')
+  fields.integer('n', 1, MAX_CHOICES)
+  fields.integer('max_tokens', 1)
+  fields.number('temperature', 0, 2)
+  fields.number('top_p', 0, 1)
+  fields.number('presence_penalty', -2, 2)
+  fields.number('frequency_penalty', -2, 2)
+  fields.integer('seed', Number.MIN_SAFE_INTEGER)
+  fields.object('logit_bias')
+  fields.texts('stop', MAX_STOPS)
+}
+
+function chat(body: Record<string, unknown>, fields: Fields): ChatCompletionRequest {
+  fields.objects('messages', true)
+  const messages = body['messages'] as Record<string, unknown>[]
+  messages.forEach((message, i) => {
+    const inner = new Fields(message, `messages[${i}].`)
+    inner.text('role', true)
+    inner.content('content')
+    inner.objects('tool_calls')
+  })
+  fields.integer('max_completion_tokens', 1)
+  fields.flag('logprobs')
+  fields.integer('top_logprobs', 0, 20)
+  if (body['top_logprobs'] != null && body['top_logprobs'] !== 0 && body['logprobs'] !== true)
+    fields.refuse('top_logprobs', 'logprobs must be true for it')
+  fields.objects('tools')
+  tools(body['tools'])
+  toolChoice(body, fields)
+  responseFormat(body, fields)
+  return body as unknown as ChatCompletionRequest
+}
+
+function tools(value: unknown): void {
+  if (value == null) return
+  ;(value as Record<string, unknown>[]).forEach((tool, i) => {
+    const outer = new Fields(tool, `tools[${i}].`)
+    outer.object('function', true)
+    const inner = new Fields(tool['function'] as Record<string, unknown>, `tools[${i}].function.`)
+    inner.text('name', true)
+    inner.object('parameters')
+  })
+}
+
+/** A call that is asked for without tools to call would be an answer without one. */
+function toolChoice({ tools: given, tool_choice: choice }: Record<string, unknown>, fields: Fields): void {
+  if (choice == null || choice === 'none' || choice === 'auto') return
+  if (choice !== 'required') fields.object('tool_choice')
+  if (given == null || (given as unknown[]).length === 0)
+    fields.refuse('tool_choice', 'the request has no tools')
+}
+
+function responseFormat(body: Record<string, unknown>, fields: Fields): void {
+  fields.object('response_format')
+  const format = body['response_format'] as Record<string, unknown> | undefined
+  if (format?.['type'] !== 'json_schema') return
+  new Fields(format, 'response_format.').object('json_schema', true)
+  new Fields(format['json_schema'] as Record<string, unknown>, 'response_format.json_schema.').object(
+    'schema',
+  )
+}
+
+function completion(body: Record<string, unknown>, fields: Fields): CompletionRequest {
+  const prompts = fields.prompts('prompt', MAX_CHOICES)
+  if (prompts * Number(body['n'] ?? 1) > MAX_CHOICES)
+    fields.refuse('n', `all prompts together may have at most ${MAX_CHOICES} choices`)
+  fields.integer('logprobs', 0, 5)
+  fields.flag('echo')
+  fields.integer('best_of', 1, MAX_CHOICES)
+  return body as unknown as CompletionRequest
+}
+
+function embeddings(body: Record<string, unknown>, fields: Fields): EmbeddingsRequest {
+  fields.prompts('input', MAX_INPUTS)
+  const format = body['encoding_format']
+  if (format != null && format !== 'float' && format !== 'base64')
+    fields.refuse('encoding_format', 'it must be float or base64')
+  fields.integer('dimensions', 1)
+  return body as unknown as EmbeddingsRequest
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { ServeError } from '../../../common/errors.ts'
+import type { InferRequest } from '../../../common/tensors/message.ts'
+import type { AnswerFacts } from './answers.ts'
+import { type InferCall, inferJob, targetOf, type Target } from './infer-job.ts'
+import { requestHeaders } from '../../edge/grpc/request.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
+import { inferRequest } from './grpc-request.ts'
+import type { ModelInferRequest } from './grpc-messages.ts'
+
+/** One message and whom it asks. */
+export interface Asked {
+  readonly target: Target
+  readonly infer: InferRequest
+  readonly facts: AnswerFacts
+  /** So is its answer. */
+  readonly raw: boolean
+  readonly version: string | undefined
+}
+
+/**
+ * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
+ */
+export function asked({ models }: Pick<GrpcDeps, 'models'>, message: ModelInferRequest): Asked {
+  const { model_name: name, model_version: said, raw_input_contents: raw } = message
+  if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  const version = said || undefined
+  const target = targetOf(models, name, version)
+  const { status } = target
+  const facts = { id: message.id || undefined, modelName: status.name, modelVersion: status.version }
+  return { target, infer: inferRequest(message), facts, raw: raw.length > 0, version }
+}
+
+/** The neutral request, and how its answers are read. */
+export function callFor(
+  { target, infer, facts, version }: Asked,
+  metadata: Parameters<typeof requestHeaders>[0],
+  deadline: number | undefined,
+  stream: boolean,
+): InferCall {
+  const headers = requestHeaders(metadata)
+  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline, stream }
+  return inferJob(target, infer, call, facts)
+}

@@ -1,0 +1,118 @@
+import { ServeError } from '../../../common/errors.ts'
+import { encodeRequest } from '../../../common/tensors/message.ts'
+import { Job, type AbandonReason } from '../../jobs/job.ts'
+import { checkSize } from '../../jobs/request-limits.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import type { Answer } from './answers.ts'
+import { StreamInferSink, type StreamTarget } from './replies.ts'
+import { logFailure } from '../../edge/grpc/call-error.ts'
+import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
+import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
+import { callError } from './grpc-errors.ts'
+import { inferRequest } from './grpc-request.ts'
+import { inferResponse } from './grpc-response.ts'
+import { CallFeed } from './grpc-input-feed.ts'
+import type { ModelInferRequest } from './grpc-messages.ts'
+import type { StreamForm } from './grpc-stream.ts'
+import { asked, callFor, type Asked } from './grpc-asked.ts'
+
+/**
+ * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with
+ * predictStream gets them as one request; for any other each is a request of its own, one after the other. An
+ * error ends the call with its status.
+ */
+export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTarget {
+  readonly #stream: DuplexCall<ModelInferRequest>
+  readonly #deps: GrpcDeps
+  readonly #form: StreamForm
+  #first: Asked | undefined
+  #feed: CallFeed | undefined
+  #job: Job | undefined
+  #halfClosed = false
+  #headSent = false
+  #raw = false
+
+  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
+    this.#stream = stream
+    this.#deps = deps
+    this.#form = form
+  }
+
+  message(message: ModelInferRequest): void {
+    try {
+      if (this.#feed !== undefined) this.#pass(message)
+      else this.#ask(message)
+    } catch (thrown) {
+      this.fail(ServeError.from(thrown))
+      this.#job?.cancel('failed')
+    }
+  }
+
+  halfClosed(): void {
+    this.#halfClosed = true
+    this.#feed?.end()
+    if (this.#job === undefined) this.#stream.end()
+  }
+
+  drained(): void {
+    this.#job?.drained()
+    this.#read()
+  }
+
+  cancel(reason: AbandonReason): void {
+    this.#job?.cancel(reason)
+  }
+
+  item(head: ReplyHead, answer: Answer): boolean {
+    if (!this.#headSent) {
+      this.#headSent = true
+      this.#stream.sendHead(replyMetadata({ ...head, contentType: undefined }))
+    }
+    return this.#stream.send(this.#form.encode.mlserver(inferResponse(answer, this.#raw)))
+  }
+
+  /** One request has ended: with predictStream that is all. */
+  end(): void {
+    this.#job = undefined
+    if (this.#feed !== undefined || this.#halfClosed) this.#stream.end()
+    else this.#read()
+  }
+
+  fail(error: ServeError): void {
+    logFailure(this.#deps.log, 'ModelStreamInfer', error)
+    this.#stream.fail(callError(error))
+  }
+
+  #ask(message: ModelInferRequest): void {
+    const first = this.#first
+    const named = first === undefined ? message : { ...message, ...nameOf(first) }
+    const request = asked(this.#deps, named)
+    this.#first ??= request
+    this.#raw = (first ?? request).raw
+    const { metadata } = this.#stream
+    const { request: job, reader } = callFor(request, metadata, this.#stream.deadline, true)
+    if (request.target.takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
+    else this.#stream.reading(false)
+    const sink = new StreamInferSink(reader, this)
+    sink.job = this.#job = new Job(job, sink)
+    this.#deps.models.submit(this.#job)
+  }
+
+  /** A further payload of the one request. */
+  #pass(message: ModelInferRequest): void {
+    const data = encodeRequest({ ...inferRequest(message), id: this.#first?.infer.id })
+    checkSize({ parts: [{ name: '', data }], headers: '' }, this.#deps.settings.maxRequestSize)
+    if (!this.#feed!.push(data)) this.#stream.reading(false)
+  }
+
+  /** Without a feed the next message is a request of its own, and waits for the end of the one before it. */
+  #read(): void {
+    const waits = this.#feed === undefined && this.#job !== undefined
+    if (!waits && !this.#stream.full) this.#stream.reading(true)
+  }
+}
+
+function nameOf({ facts, version }: Asked): Pick<ModelInferRequest, 'model_name' | 'model_version'> {
+  return { model_name: facts.modelName, model_version: version }
+}

@@ -1,0 +1,156 @@
+import { ServeError } from '../../../common/errors.ts'
+import { Job, type AbandonReason } from '../../jobs/job.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import type { Answer, AnswerFacts } from './answers.ts'
+import { StreamInferSink, type StreamTarget } from './replies.ts'
+import { logFailure } from '../../edge/grpc/call-error.ts'
+import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
+import { callError } from './grpc-errors.ts'
+import { inferResponse } from './grpc-response.ts'
+import type { ModelInferRequest } from './grpc-messages.ts'
+import type { StreamForm } from './grpc-stream.ts'
+import { asked, callFor } from './grpc-asked.ts'
+
+/** Requests of one call that may be open at the same time. */
+const MAX_OPEN = 64
+
+/** Metadata of Triton's clients: the first error ends the stream. */
+export const GRPC_ERROR = 'triton_grpc_error'
+
+const FINAL = 'triton_final_response'
+const WANTS_EMPTY_FINAL = 'triton_enable_empty_final_response'
+
+/**
+ * ModelStreamInfer as Triton has it: each message is a request of its own for the model that it names,
+ * several run at a time, and the answers are told apart by their ids. A failed request is a message; the call
+ * goes on, and ends with OK.
+ */
+export class TritonStream implements MessageUser<ModelInferRequest> {
+  readonly #stream: DuplexCall<ModelInferRequest>
+  readonly #deps: GrpcDeps
+  readonly #form: StreamForm
+  readonly #failsWhole: boolean
+  readonly #open = new Set<TritonReply>()
+  #halfClosed = false
+
+  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
+    this.#stream = stream
+    this.#deps = deps
+    this.#form = form
+    this.#failsWhole = stream.metadata.get(GRPC_ERROR).some((value) => value === 'true')
+  }
+
+  message(message: ModelInferRequest): void {
+    const { id = '', model_name: modelName = '', model_version: modelVersion = '' } = message
+    let reply = new TritonReply(this, { id, modelName, modelVersion }, false, false)
+    this.#open.add(reply)
+    try {
+      const request = asked(this.#deps, message)
+      const wantsFinal = request.infer.parameters?.[WANTS_EMPTY_FINAL] === true
+      this.#open.delete(reply)
+      reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
+      this.#open.add(reply)
+      const infer = { ...request.infer, parameters: withoutTriton(request.infer.parameters) }
+      const { metadata } = this.#stream
+      const call = callFor({ ...request, infer }, metadata, this.#stream.deadline, true)
+      const sink = new StreamInferSink(call.reader, reply)
+      sink.job = reply.job = new Job(call.request, sink)
+      this.#deps.models.submit(reply.job)
+    } catch (thrown) {
+      reply.fail(ServeError.from(thrown))
+    }
+    this.settle()
+  }
+
+  halfClosed(): void {
+    this.#halfClosed = true
+    this.settle()
+  }
+
+  drained(): void {
+    for (const reply of this.#open) reply.job?.drained()
+    this.settle()
+  }
+
+  cancel(reason: AbandonReason): void {
+    for (const reply of this.#open) reply.job?.cancel(reason)
+    this.#open.clear()
+  }
+
+  /** False: the connection is full. */
+  send(answer: Answer, raw: boolean, final: boolean): boolean {
+    const parameters = { ...answer.parameters, [FINAL]: final }
+    return this.#stream.send(
+      this.#form.encode.triton({ infer_response: inferResponse({ ...answer, parameters }, raw) }),
+    )
+  }
+
+  sendError(error: ServeError, facts: AnswerFacts): void {
+    logFailure(this.#deps.log, 'ModelStreamInfer', error)
+    if (this.#failsWhole) {
+      this.#stream.fail(callError(error))
+      this.cancel('failed')
+      return
+    }
+    const answer = { ...facts, outputs: [], parameters: { [FINAL]: true } }
+    const message = {
+      error_message: callError(error).details || error.code,
+      infer_response: inferResponse(answer, false),
+    }
+    this.#stream.send(this.#form.encode.triton(message))
+  }
+
+  done(reply: TritonReply): void {
+    this.#open.delete(reply)
+    this.settle()
+  }
+
+  /** Ends the call after its last reply; else reads on, or stops reading for a while. */
+  settle(): void {
+    if (this.#halfClosed && this.#open.size === 0) this.#stream.end()
+    else this.#stream.reading(!this.#stream.full && this.#open.size < MAX_OPEN)
+  }
+}
+
+/**
+ * The replies to one message. The last of a handler that answers whole is marked as such; a stream's end is a
+ * message only if the client asked for it.
+ */
+class TritonReply implements StreamTarget {
+  job: Job | undefined
+  readonly #call: TritonStream
+  readonly #facts: AnswerFacts
+  readonly #raw: boolean
+  readonly #wantsFinal: boolean
+  #marked = false
+
+  constructor(call: TritonStream, facts: AnswerFacts, raw: boolean, wantsFinal: boolean) {
+    this.#call = call
+    this.#facts = facts
+    this.#raw = raw
+    this.#wantsFinal = wantsFinal
+  }
+
+  item(_head: ReplyHead, answer: Answer): boolean {
+    this.#marked = this.job?.streaming !== true
+    return this.#call.send(answer, this.#raw, this.#marked)
+  }
+
+  end(): void {
+    if (!this.#marked && this.#wantsFinal) this.#call.send({ ...this.#facts, outputs: [] }, this.#raw, true)
+    this.#call.done(this)
+  }
+
+  fail(error: ServeError): void {
+    this.#call.sendError(error, this.#facts)
+    this.#call.done(this)
+  }
+}
+
+/** What Triton's clients say to the server, not to the model. */
+function withoutTriton(parameters: Answer['parameters']): Answer['parameters'] {
+  if (parameters === undefined) return undefined
+  const kept = Object.entries(parameters).filter(([name]) => !name.startsWith('triton_'))
+  return kept.length === 0 ? undefined : Object.fromEntries(kept)
+}

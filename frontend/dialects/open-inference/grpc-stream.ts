@@ -1,0 +1,72 @@
+import type { Metadata } from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
+import type { GrpcDeps } from '../grpc-dialect.ts'
+import { callError } from './grpc-errors.ts'
+import type { ModelInferRequest, ModelInferResponse, ModelStreamInferResponse } from './grpc-messages.ts'
+import { MlserverStream } from './grpc-stream-mlserver.ts'
+import { GRPC_ERROR, TritonStream } from './grpc-stream-triton.ts'
+
+/** The two answers that the protocol's servers send on ModelStreamInfer (docs/open-inference.md). */
+export type StreamShape = 'mlserver' | 'triton'
+
+/** What a listener adds: the shape of its streams, and how messages become bytes in either. */
+export interface StreamForm {
+  readonly shape: StreamShape
+  readonly encode: {
+    readonly mlserver: (message: ModelInferResponse) => Buffer
+    readonly triton: (message: ModelStreamInferResponse) => Buffer
+  }
+}
+
+/**
+ * A call of ModelStreamInfer. The first message tells who is asked, and whether the client expects Triton's
+ * answers.
+ */
+export class InferStream implements MessageUser<ModelInferRequest> {
+  readonly #call: DuplexCall<ModelInferRequest>
+  readonly #deps: GrpcDeps
+  readonly #form: StreamForm
+  #user: MessageUser<ModelInferRequest> | undefined
+
+  constructor(call: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
+    this.#call = call
+    this.#deps = deps
+    this.#form = form
+    call.read(this)
+  }
+
+  message(message: ModelInferRequest): void {
+    this.#user ??= this.#choose(message)
+    this.#user.message(message)
+  }
+
+  halfClosed(): void {
+    if (this.#user !== undefined) this.#user.halfClosed()
+    else this.#call.fail(callError(new ServeError('INVALID_ARGUMENT', 'The stream held no request')))
+  }
+
+  drained(): void {
+    this.#user?.drained()
+  }
+
+  cancel(reason: Parameters<MessageUser<ModelInferRequest>['cancel']>[0]): void {
+    this.#user?.cancel(reason)
+  }
+
+  #choose(first: ModelInferRequest): MessageUser<ModelInferRequest> {
+    const shape = streamShape(this.#call.metadata, first, this.#form.shape)
+    const Stream = shape === 'triton' ? TritonStream : MlserverStream
+    return new Stream(this.#call, this.#deps, this.#form)
+  }
+}
+
+/** Metadata `x-stream-shape` says it, then what only Triton's clients send, then the listener. */
+function streamShape(metadata: Metadata, first: ModelInferRequest, listener: StreamShape): StreamShape {
+  const [said] = metadata.get('x-stream-shape')
+  if (said === 'triton') return 'triton'
+  if (said === 'oip' || said === 'mlserver') return 'mlserver'
+  if (metadata.get(GRPC_ERROR).length > 0) return 'triton'
+  const triton = Object.keys(first.parameters ?? {}).some((name) => name.startsWith('triton_'))
+  return triton ? 'triton' : listener
+}

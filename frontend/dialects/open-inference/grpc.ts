@@ -1,0 +1,163 @@
+import type {
+  sendUnaryData,
+  ServerDuplexStream,
+  ServerUnaryCall,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import { logFailure } from '../../edge/grpc/call-error.ts'
+import {
+  encoderOf,
+  loadService,
+  withEncodedResponses,
+  type LoadedService,
+} from '../../edge/grpc/definitions.ts'
+import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
+import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
+import { DuplexCall } from '../../edge/grpc/stream-call.ts'
+import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import type { GrpcDeps, GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import type { Answer } from './answers.ts'
+import { asked, callFor } from './grpc-asked.ts'
+import { callError } from './grpc-errors.ts'
+import type {
+  ModelInferRequest,
+  ModelInferResponse,
+  ModelRequest,
+  RepositoryRequest,
+} from './grpc-messages.ts'
+import { inferResponse, parameterMap } from './grpc-response.ts'
+import { InferStream, type StreamForm, type StreamShape } from './grpc-stream.ts'
+import { modelMetadata, serverFacts } from './metadata.ts'
+import { UnaryInferSink, type UnaryTarget } from './replies.ts'
+
+type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
+type Definitions = Readonly<Record<StreamShape, LoadedService>>
+
+/** Whoever loads and unloads models manages them. */
+const MANAGEMENT_RPCS: ReadonlySet<string> = new Set(['RepositoryModelLoad', 'RepositoryModelUnload'])
+const STREAMED = 'ModelStreamInfer'
+
+/**
+ * `inference.GRPCInferenceService` of the Open Inference Protocol; each listener has the streams of one of
+ * its peers.
+ */
+export const openInferenceGrpc: GrpcDialect = {
+  listeners: ['open-inference', 'triton'],
+  facts: (listener) => ({
+    definition: withEncodedResponses(definitions()[shapeOf(listener)], [STREAMED]),
+    token: (rpc) => (MANAGEMENT_RPCS.has(rpc) ? 'management' : 'inference'),
+    toCallError: callError,
+  }),
+  implement: (deps, listener) => {
+    const { mlserver, triton } = definitions()
+    // Every listener can answer in either shape.
+    const encode = { mlserver: encoderOf(mlserver, STREAMED), triton: encoderOf(triton, STREAMED) }
+    return openInferenceService(deps, { shape: shapeOf(listener), encode })
+  },
+}
+
+let loaded: Definitions | undefined
+
+/** 64-bit integers are texts, absent lists are empty. */
+function definitions(): Definitions {
+  const load = (shape: StreamShape): LoadedService =>
+    loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', {
+      decode: { longs: String, arrays: true },
+    })
+  loaded ??= { mlserver: load('mlserver'), triton: load('triton') }
+  return loaded
+}
+
+function shapeOf(listener: GrpcListenerKind): StreamShape {
+  return listener === 'triton' ? 'triton' : 'mlserver'
+}
+
+/** Handlers by rpc name. `form` is the listener's. */
+function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceImplementation {
+  const { models } = deps
+  return {
+    ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
+    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerMetadata: rpc(deps, 'ServerMetadata', serverFacts),
+    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest) => {
+      return { ready: await isModelReady(models, nameOf(request), request.version || undefined) }
+    }),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => metadataMessage(deps, request)),
+    ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
+      modelInfer(deps, call, respond)
+    },
+    ModelStreamInfer: (call: ServerDuplexStream<ModelInferRequest, Buffer>) => {
+      new InferStream(new DuplexCall(call, deps.log), deps, form)
+    },
+    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }) => {
+      return { models: await models.repository.index(ready === true) }
+    }),
+    RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name) => {
+      await models.repository.load(name)
+      return { model_name: name, isLoaded: true }
+    }),
+    RepositoryModelUnload: manage(deps, 'RepositoryModelUnload', async (name) => {
+      await models.repository.unload(name)
+      return { model_name: name, isUnloaded: true }
+    }),
+  }
+}
+
+/** A unary request. */
+export function modelInfer(
+  deps: GrpcDeps,
+  call: ModelInferCall,
+  respond: sendUnaryData<ModelInferResponse>,
+): void {
+  const fail = (error: ServeError): void => {
+    logFailure(deps.log, 'ModelInfer', error)
+    respond(callError(error))
+  }
+  try {
+    const request = asked(deps, call.request)
+    const target: UnaryTarget = {
+      answer: (head: ReplyHead, answer: Answer) => {
+        const metadata = replyMetadata({ ...head, contentType: undefined })
+        if (metadata !== undefined) call.sendMetadata(metadata)
+        respond(null, inferResponse(answer, request.raw))
+      },
+      fail,
+    }
+    const { request: infer, reader } = callFor(request, call.metadata, deadlineOf(call), false)
+    const sink = new UnaryInferSink(reader, target, deps.settings.maxResponseSize)
+    submitUnary(deps.models, call, infer, sink)
+  } catch (thrown) {
+    fail(ServeError.from(thrown))
+  }
+}
+
+async function metadataMessage({ models }: GrpcDeps, request: ModelRequest): Promise<object> {
+  const metadata = await modelMetadata(models, nameOf(request), request.version || undefined)
+  const tensors = (list: typeof metadata.inputs): object[] =>
+    list.map((tensor) => ({ ...tensor, parameters: parameterMap(tensor.parameters) }))
+  return { ...metadata, inputs: tensors(metadata.inputs), outputs: tensors(metadata.outputs) }
+}
+
+function nameOf({ name }: ModelRequest): string {
+  if (name) return name
+  throw new ServeError('INVALID_ARGUMENT', 'Parameter name is required.')
+}
+
+/** Loads and unloads models: for managers only. */
+function manage(deps: GrpcDeps, name: string, run: (model: string) => Promise<object>) {
+  const checked = async ({
+    model_name: model,
+    repository_name: other,
+  }: RepositoryRequest): Promise<object> => {
+    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    return run(nameOf({ name: model || other }))
+  }
+  return rpc(deps, name, checked)
+}
+
+function rpc<Request>(deps: GrpcDeps, name: string, answer: (request: Request) => object | Promise<object>) {
+  return unaryRpc(deps, name, { answer, toCallError: callError })
+}

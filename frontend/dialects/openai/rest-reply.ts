@@ -1,0 +1,70 @@
+import type { ServeError } from '../../../common/errors.ts'
+import type { HttpReply } from '../../edge/http/http-reply.ts'
+import { baseHeaders } from '../../edge/http/reply-headers.ts'
+import type { EventStream } from '../../edge/http/sse.ts'
+import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
+import { openaiFailure } from './rest-errors.ts'
+
+/** The end of every stream of this API. */
+export const DONE = '[DONE]'
+
+export function answerJson(reply: HttpReply, status: number, body: Uint8Array): void {
+  const headers = baseHeaders(reply.exchange.requestId, reply.keepsAlive(status))
+  headers.push('content-type', 'application/json')
+  reply.answer(status, headers, body)
+}
+
+/** A status of its own before the first event; after it an event with the error, and the end. */
+export function failReply(events: EventStream, error: ServeError): void {
+  const { reply } = events
+  const { status, json, headers } = openaiFailure(error)
+  if (!reply.opened) {
+    const base = baseHeaders(reply.exchange.requestId, false)
+    reply.refuse(error, { status, json, headers: [...base, ...headers] })
+    return
+  }
+  reply.exchange.logFailure(error)
+  events.event(json)
+  events.event(DONE)
+  events.end()
+}
+
+/**
+ * Answers from a handler that speaks the API itself: its worker sends whole answers, or chunks that are
+ * complete.
+ */
+export class NativeSink implements ReplySink {
+  readonly #events: EventStream
+  readonly #stream: boolean
+
+  constructor(events: EventStream, stream: boolean) {
+    this.#events = events
+    this.#stream = stream
+  }
+
+  whole(_head: ReplyHead, body: Uint8Array): void {
+    if (!this.#stream) {
+      answerJson(this.#events.reply, 200, body)
+      return
+    }
+    if (body.byteLength > 0) this.#events.eventBytes(body, 0, body.byteLength)
+    this.close()
+  }
+
+  open(): void {
+    this.#events.open()
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return from === to || this.#events.eventBytes(chunk, from, to)
+  }
+
+  close(): void {
+    this.#events.event(DONE)
+    this.#events.end()
+  }
+
+  fail(error: ServeError): void {
+    failReply(this.#events, error)
+  }
+}

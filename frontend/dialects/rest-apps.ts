@@ -1,0 +1,33 @@
+import { createApp, type RestApp } from '../edge/http/app.ts'
+import { createState, type ListenerKind, type RestDeps } from '../edge/http/rest-state.ts'
+import { REST_DIALECTS } from './index.ts'
+import type { RestDialect } from './rest-dialect.ts'
+import { listenerErrors } from './torchserve/rest-errors.ts'
+import { createSite } from './torchserve/rest-site.ts'
+
+/** The inference API: every dialect, and TorchServe's API description. */
+export function createInferenceApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
+  return create(deps, 'inference', dialects)
+}
+
+/** The management API: models, workflows and tokens. */
+export function createManagementApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
+  return create(deps, 'management', dialects)
+}
+
+/** Inference and management on one port; each route asks for its own kind of token. */
+export function createSharedApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
+  return create(deps, 'shared', dialects)
+}
+
+/** /metrics, for everybody. */
+export function createMetricsApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
+  return create(deps, 'metrics', dialects)
+}
+
+/** What no dialect takes is for TorchServe's site, which answers with its errors. */
+function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDialect[]): RestApp {
+  const state = createState(deps, kind, listenerErrors(dialects))
+  const spoken = kind === 'inference' || kind === 'shared' ? dialects : []
+  return createApp(state, spoken, createSite(state, spoken))
+}

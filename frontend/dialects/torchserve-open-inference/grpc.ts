@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto'
+import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import type { CallError } from '../../edge/grpc/call-error.ts'
+import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
+import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
+import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
+import type { InferenceRequest } from '../../jobs/job.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import { isModelReady, isServerReady } from '../../models/readiness.ts'
+import { serverMetadata } from '../../package-info.ts'
+import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
+import { modelInfer } from '../open-inference/grpc.ts'
+import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
+import { takesTensors } from '../open-inference/infer-job.ts'
+import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
+import { UnaryCallReply } from '../torchserve/grpc-reply.ts'
+import { inferRequestJson } from './grpc-request.ts'
+import { inferResponse } from './grpc-response.ts'
+
+type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
+
+let definition: LoadedService | undefined
+
+/**
+ * `GRPCInferenceService` in TorchServe's package, for handlers of its kind. 64-bit integers are texts, absent
+ * lists empty.
+ */
+export const torchserveOpenInferenceGrpc: GrpcDialect = {
+  listeners: ['inference'],
+  isOn: ({ openInferenceProtocol }) => openInferenceProtocol,
+  facts: () => {
+    const name = 'org.pytorch.serve.grpc.openinference.GRPCInferenceService'
+    const decode = { longs: String, arrays: true }
+    definition ??= loadService('open_inference_grpc.proto', name, { decode })
+    return { definition, token: () => 'inference', toCallError: inferenceError }
+  },
+  implement: openInferenceService,
+}
+
+/** Handlers by rpc name. */
+function openInferenceService(deps: GrpcDeps): UntypedServiceImplementation {
+  const { models } = deps
+  return {
+    ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
+    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerMetadata: rpc(deps, 'ServerMetadata', () => serverMetadata),
+    ModelReady: rpc(deps, 'ModelReady', async ({ name, version }: ModelRequest) => {
+      if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter name is required.')
+      return { ready: await isModelReady(models, name, version || undefined) }
+    }),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => modelMetadata(models, request)),
+    ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
+      if (knowsTensors(models, call.request)) modelInfer(deps, call, respond)
+      else inferAsJson(deps, call, respond)
+    },
+  }
+}
+
+/** The tensors are one JSON body for the handler. */
+function inferAsJson(
+  { models, settings, log }: GrpcDeps,
+  call: ModelInferCall,
+  respond: sendUnaryData<ModelInferResponse>,
+): void {
+  const encode = (body: Uint8Array, head: ReplyHead): ModelInferResponse =>
+    inferResponse(call.request, body, head)
+  const target = { rpc: 'ModelInfer', call, respond, encode }
+  const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
+  try {
+    submitUnary(models, call, inferRequest(call), reply)
+  } catch (thrown) {
+    reply.fail(ServeError.from(thrown))
+  }
+}
+
+/** TorchServe's rules are for handlers that speak nothing else, and for what is not there. */
+function knowsTensors(
+  models: ModelOperations,
+  { model_name: name = '', model_version: version }: ModelInferRequest,
+): boolean {
+  try {
+    return takesTensors(models.status(name, version || undefined))
+  } catch {
+    return false
+  }
+}
+
+/** The tensors are one JSON body, and the metadata headers, as with Predictions. */
+function inferRequest(call: ModelInferCall): InferenceRequest {
+  const { model_name: modelName, model_version: modelVersion } = call.request
+  if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  const data = Buffer.from(inferRequestJson(call.request))
+  return {
+    requestId: randomUUID(),
+    modelName,
+    modelVersion: modelVersion === '' ? undefined : modelVersion,
+    method: 'handle',
+    headers: requestHeaders(call.metadata),
+    parts: [{ name: 'body', contentType: 'application/json', data }],
+    deadline: deadlineOf(call),
+  }
+}
+
+async function modelMetadata(models: ModelOperations, { name, version }: ModelRequest): Promise<object> {
+  if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  await models.describe(name, version || undefined)
+  const all = await models.describe(name, 'all')
+  const versions = all.map(({ modelVersion }) => modelVersion)
+  return { name, versions, platform: '', inputs: [], outputs: [] }
+}
+
+function rpc<Request>(deps: GrpcDeps, name: string, answer: (request: Request) => object | Promise<object>) {
+  return unaryRpc(deps, name, { answer, toCallError })
+}
+
+function toCallError(error: ServeError): CallError {
+  const isAbsent = error.code === 'MODEL_NOT_FOUND' || error.code === 'VERSION_NOT_FOUND'
+  return isAbsent ? managementError(error) : inferenceError(error)
+}

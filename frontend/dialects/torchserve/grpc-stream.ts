@@ -1,0 +1,172 @@
+import { ServeError } from '../../../common/errors.ts'
+import { logFailure, type GrpcLog } from '../../edge/grpc/call-error.ts'
+import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
+import type { DuplexCall, MessageUser, StreamCall, StreamUser } from '../../edge/grpc/stream-call.ts'
+import { type AbandonReason, Job } from '../../jobs/job.ts'
+import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
+import type { SequenceHeaders } from '../../jobs/sequence-headers.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import { inferenceError, sequenceError } from './grpc-errors.ts'
+import { sequenceIdOf, sequenceRequest, type PredictionsRequest } from './grpc-request.ts'
+import { encodePrediction, encodeSequenceError, encodeSequencePrediction } from './grpc-response.ts'
+
+/** A call of StreamPredictions: one message per item. */
+export class PredictionStream implements ReplySink, StreamUser {
+  /** Set before the job is submitted. */
+  job: Job | undefined
+  readonly #call: StreamCall
+  readonly #log: GrpcLog
+
+  constructor(call: StreamCall, log: GrpcLog) {
+    this.#call = call
+    this.#log = log
+    call.user = this
+  }
+
+  whole(head: ReplyHead, body: Uint8Array): void {
+    this.open(head)
+    this.#call.send(encodePrediction(body))
+    this.#call.end()
+  }
+
+  open(head: ReplyHead): void {
+    this.#call.sendHead(replyMetadata(head))
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return this.#call.send(encodePrediction(chunk.subarray(from, to)))
+  }
+
+  close(): void {
+    this.#call.end()
+  }
+
+  fail(error: ServeError): void {
+    logFailure(this.#log, 'StreamPredictions', error)
+    this.#call.fail(inferenceError(error))
+  }
+
+  drained(): void {
+    this.job?.drained()
+  }
+
+  cancel(reason: AbandonReason): void {
+    this.job?.cancel(reason)
+  }
+}
+
+/**
+ * Messages of one call that may be worked on at the same time; the next is read when one of them has been
+ * answered.
+ */
+const MAX_OPEN_JOBS = 64
+
+interface SequenceDeps {
+  models: ModelOperations
+  names: SequenceHeaders
+  log: GrpcLog
+}
+
+/**
+ * A call of StreamPredictions2: every message of the client is a job, every reply a message with its sequence
+ * id. When the client has closed its side, the call ends with the last reply. No message is read while the
+ * client does not take its replies.
+ */
+export class SequenceStream implements MessageUser<PredictionsRequest> {
+  readonly #call: DuplexCall<PredictionsRequest>
+  readonly #deps: SequenceDeps
+  readonly #open = new Set<SequenceReply>()
+  #halfClosed = false
+
+  constructor(call: DuplexCall<PredictionsRequest>, deps: SequenceDeps) {
+    this.#call = call
+    this.#deps = deps
+    call.read(this)
+  }
+
+  /** False: the client's connection is full, the job hears `drained`. */
+  send(message: Buffer): boolean {
+    return this.#call.send(message)
+  }
+
+  sendError(error: ServeError, sequenceId: string): void {
+    logFailure(this.#deps.log, 'StreamPredictions2', error)
+    this.#call.send(encodeSequenceError(sequenceError(error), sequenceId))
+  }
+
+  done(reply: SequenceReply): void {
+    this.#open.delete(reply)
+    this.#settle()
+  }
+
+  message(message: PredictionsRequest): void {
+    let sequenceId = message.sequence_id ?? ''
+    try {
+      sequenceId = sequenceIdOf(message, this.#deps.names)
+      const reply = new SequenceReply(this, sequenceId)
+      const job = new Job(sequenceRequest(this.#call, message, sequenceId, this.#deps.names), reply)
+      reply.job = job
+      this.#deps.models.submit(job)
+      if (!job.ended) this.#open.add(reply)
+    } catch (thrown) {
+      this.sendError(ServeError.from(thrown), sequenceId)
+    }
+    this.#settle()
+  }
+
+  halfClosed(): void {
+    this.#halfClosed = true
+    this.#settle()
+  }
+
+  drained(): void {
+    for (const reply of this.#open) reply.job!.drained()
+    this.#settle()
+  }
+
+  cancel(reason: AbandonReason): void {
+    for (const reply of this.#open) reply.job!.cancel(reason)
+    this.#open.clear()
+  }
+
+  /** Ends the call after its last reply; else reads on, or stops reading for a while. */
+  #settle(): void {
+    if (this.#halfClosed && this.#open.size === 0) this.#call.end()
+    else this.#call.reading(!this.#call.full && this.#open.size < MAX_OPEN_JOBS)
+  }
+}
+
+/** The reply to one message: one message per item. */
+class SequenceReply implements ReplySink {
+  /** Set before the job is submitted. */
+  job: Job | undefined
+  readonly #call: SequenceStream
+  readonly #sequenceId: string
+
+  constructor(call: SequenceStream, sequenceId: string) {
+    this.#call = call
+    this.#sequenceId = sequenceId
+  }
+
+  whole(_head: ReplyHead, body: Uint8Array): void {
+    this.#call.send(encodeSequencePrediction(body, this.#sequenceId))
+    this.#call.done(this)
+  }
+
+  open(): void {
+    // Status and headers have no place in these messages.
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return this.#call.send(encodeSequencePrediction(chunk.subarray(from, to), this.#sequenceId))
+  }
+
+  close(): void {
+    this.#call.done(this)
+  }
+
+  fail(error: ServeError): void {
+    this.#call.sendError(error, this.#sequenceId)
+    this.#call.done(this)
+  }
+}

@@ -1,0 +1,109 @@
+import type {
+  sendUnaryData,
+  ServerDuplexStream,
+  ServerUnaryCall,
+  ServerWritableStream,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js'
+import { ServeError } from '../../../common/errors.ts'
+import { headerLine } from '../../../common/header-lines.ts'
+import { loadService, withEncodedResponses, type LoadedService } from '../../edge/grpc/definitions.ts'
+import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
+import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
+import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
+import { Job, type InferenceRequest } from '../../jobs/job.ts'
+import { sequenceHeadersOf } from '../../jobs/sequence-headers.ts'
+import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
+import { inferenceError } from './grpc-errors.ts'
+import { UnaryCallReply } from './grpc-reply.ts'
+import { inferenceRequest, type CallFacts, type PredictionsRequest } from './grpc-request.ts'
+import { encodePrediction } from './grpc-response.ts'
+import { PredictionStream, SequenceStream } from './grpc-stream.ts'
+
+let definition: LoadedService | undefined
+
+/** TorchServe's `InferenceAPIsService`. Responses are handed to grpc-js as bytes. */
+export const torchserveInferenceGrpc: GrpcDialect = {
+  listeners: ['inference'],
+  facts: () => {
+    const name = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'
+    definition ??= withEncodedResponses(loadService('inference.proto', name))
+    return { definition, token: () => 'inference', toCallError: inferenceError, eager: true }
+  },
+  implement: (deps) => new InferenceService(deps).implementation(),
+}
+
+class InferenceService {
+  readonly #deps: GrpcDeps
+
+  constructor(deps: GrpcDeps) {
+    this.#deps = deps
+  }
+
+  /** The handlers by rpc name. */
+  implementation(): UntypedServiceImplementation {
+    return {
+      Ping: unaryRpc(this.#deps, 'Ping', { answer: () => this.#ping(), toCallError: inferenceError }),
+      Predictions: this.#predictions,
+      StreamPredictions: this.#streamPredictions,
+      StreamPredictions2: this.#streamPredictions2,
+    }
+  }
+
+  #ping(): Buffer {
+    const health = JSON.stringify({ status: this.#deps.models.health() }, null, 2)
+    // TorchServeHealthResponse { 1: health } has the wire format of PredictionResponse { 1: prediction }.
+    return encodePrediction(Buffer.from(health))
+  }
+
+  readonly #predictions = (
+    call: ServerUnaryCall<PredictionsRequest, Buffer>,
+    respond: sendUnaryData<Buffer>,
+  ): void => {
+    const { settings, log } = this.#deps
+    const target = { rpc: 'Predictions', call, respond, encode: encodePrediction }
+    const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
+    try {
+      const facts = { metadata: call.metadata, deadline: deadlineOf(call) }
+      submitUnary(this, call, this.#request(call.request, facts), reply)
+    } catch (thrown) {
+      reply.fail(ServeError.from(thrown))
+    }
+  }
+
+  readonly #streamPredictions = (call: ServerWritableStream<PredictionsRequest, Buffer>): void => {
+    const stream = new StreamCall(call, this.#deps.log)
+    const reply = new PredictionStream(stream, this.#deps.log)
+    try {
+      reply.job = new Job(this.#request(call.request, stream), reply)
+      this.submit(reply.job)
+    } catch (thrown) {
+      reply.fail(ServeError.from(thrown))
+    }
+  }
+
+  readonly #streamPredictions2 = (call: ServerDuplexStream<PredictionsRequest, Buffer>): void => {
+    const { models, settings, log } = this.#deps
+    new SequenceStream(new DuplexCall(call, log), { models, names: sequenceHeadersOf(settings), log })
+  }
+
+  #request(message: PredictionsRequest, facts: CallFacts): InferenceRequest {
+    const request = inferenceRequest(message, facts)
+    const { sequence_id: sequenceId } = message
+    if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
+    return request
+  }
+
+  /** A name that no model has may be a workflow's: TorchServe's messages have no other place for it. */
+  submit(job: Job): void {
+    const { models, workflows } = this.#deps
+    try {
+      models.submit(job)
+    } catch (thrown) {
+      const { modelName, modelVersion } = job.request
+      const unknown = ServeError.from(thrown).code === 'MODEL_NOT_FOUND'
+      if (!unknown || modelVersion !== undefined || !workflows.has(modelName)) throw thrown
+      workflows.submit(job)
+    }
+  }
+}

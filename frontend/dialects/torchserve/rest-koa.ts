@@ -1,0 +1,82 @@
+import Koa from 'koa'
+import type { IncomingMessage } from 'node:http'
+import { ServeError } from '../../../common/errors.ts'
+import type { TokenKind } from '../../auth/authorizer.ts'
+import { addCors } from '../../edge/http/reply-headers.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import type { RestState } from '../../edge/http/rest-state.ts'
+import { commonHeaders, prettyJson } from './rest-errors.ts'
+
+/** Koa knows only Node's objects. */
+const exchanges = new WeakMap<IncomingMessage, Exchange>()
+
+/** A Koa app whose middlewares may throw ServeErrors and leave TorchServe's headers to it. */
+export function createKoa(state: RestState): Koa {
+  const app = new Koa()
+  app.on('error', (error: unknown) => {
+    state.log.warn({ detail: String(error) }, 'A connection broke while it was answered')
+  })
+  app.use(answer)
+  return app
+}
+
+/** Hands exchanges to a Koa app. */
+export function koaHandler(koa: Koa): (exchange: Exchange) => void {
+  const handle = koa.callback()
+  return (exchange) => {
+    exchanges.set(exchange.req, exchange)
+    void handle(exchange.req, exchange.res)
+  }
+}
+
+export function exchangeOf(ctx: Koa.Context): Exchange {
+  return exchanges.get(ctx.req)!
+}
+
+/** Outermost: errors to JSON, no answer to 404, the common headers, one count per response. */
+const answer: Koa.Middleware = async (ctx, next) => {
+  const exchange = exchangeOf(ctx)
+  const { state, reply } = exchange
+  try {
+    // The router decodes segment by segment, TorchServe the whole path: `/models/a%2F1` means model a,
+    // version 1.
+    if (ctx.path.includes('%'))
+      ctx.path = `/${exchange.target.segments.map((segment) => encodeURIComponent(segment)).join('/')}`
+    await next()
+    if (ctx.status === 404) throw new ServeError('ROUTE_NOT_FOUND', ROUTE_NOT_FOUND)
+  } catch (thrown) {
+    ctx.respond = false
+    if (!ctx.headerSent) state.errors.fail(exchange, ServeError.from(thrown))
+    return
+  }
+  const headers = commonHeaders(exchange.requestId, reply.keepsAlive(ctx.status))
+  addCors(headers, state.cors)
+  for (let i = 0; i < headers.length; i += 2) ctx.set(headers[i]!, headers[i + 1]!)
+  exchange.answered(ctx.status)
+}
+
+const ROUTE_NOT_FOUND = 'Requested resource is not found, please refer to API document.'
+const METHOD_NOT_ALLOWED = 'Requested method is not allowed, please refer to API document.'
+
+export function methodNotAllowed(): ServeError {
+  return new ServeError('METHOD_NOT_ALLOWED', METHOD_NOT_ALLOWED)
+}
+
+export function apiDisabled(): ServeError {
+  return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
+}
+
+/** Lets in who has the right token; without `kind`, everybody. */
+export function admission(kind: TokenKind | undefined): Koa.Middleware {
+  return (ctx, next) => {
+    exchangeOf(ctx).admit(kind)
+    return next()
+  }
+}
+
+/** Answers with TorchServe's pretty JSON; its content type has no charset. */
+export function answerJson(ctx: Koa.Context, status: number, value: unknown): void {
+  ctx.status = status
+  ctx.set('content-type', 'application/json')
+  ctx.body = prettyJson(value)
+}

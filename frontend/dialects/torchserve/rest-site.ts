@@ -1,0 +1,68 @@
+import { Router, type RouterContext } from '@koa/router'
+import type Koa from 'koa'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import type { RestState } from '../../edge/http/rest-state.ts'
+import type { RestDialect } from '../rest-dialect.ts'
+import { listenerDescription } from './api-description/documents.ts'
+import { admission, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
+import { managementRouter, tokenRouter } from './rest-management.ts'
+import { workflowRouter } from './rest-workflows.ts'
+
+/** What the management API is made of; all of it asks for the management token. */
+export const MANAGEMENT_ROUTERS = [managementRouter, workflowRouter] as const
+
+/**
+ * What TorchServe serves beside inference, on Koa: management, metrics and the API description, which
+ * includes the paths of `dialects`. Everything else is 404.
+ */
+export function createSite(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
+  const koa = createKoa(state)
+  const paths = dialects.flatMap((dialect) => dialect.paths())
+  koa.use(apiDescription(listenerDescription(state.listener, paths)))
+  if (state.listener === 'metrics') koa.use(metricsRouter(state).routes())
+  else if (state.listener === 'inference') koa.use(admission('inference'))
+  else useManagement(koa, state)
+  return koaHandler(koa)
+}
+
+function useManagement(koa: Koa, state: RestState): void {
+  koa.use(admission(undefined)).use(tokenRouter(state).routes()).use(admission('management'))
+  for (const router of MANAGEMENT_ROUTERS) koa.use(router(state).routes())
+  koa.use(wrongMethod)
+}
+
+/** After the routers: one knows the path, but not with this method. */
+const wrongMethod: Koa.Middleware = (ctx) => {
+  const { matched } = ctx as RouterContext
+  if (matched !== undefined && matched.length > 0) throw methodNotAllowed()
+}
+
+/**
+ * OPTIONS on `/`, and any method on `/api-description`; no token is asked for. Any other method on `/` is
+ * refused.
+ */
+function apiDescription(document: string): Koa.Middleware {
+  return (ctx, next) => {
+    const exchange = exchangeOf(ctx)
+    const { segments } = exchange.target
+    const isDescription = segments.length === 1 && segments[0] === 'api-description'
+    if (segments.length > 0 && !isDescription) return next()
+    exchange.admit(undefined)
+    if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()
+    ctx.status = 200
+    ctx.set('content-type', 'application/json')
+    ctx.body = document
+    return undefined
+  }
+}
+
+function metricsRouter({ metrics }: RestState): Router {
+  const router = new Router()
+  router.all(['/metrics', '/metrics/*rest'], (ctx) => {
+    const page = metrics.page(new URLSearchParams(ctx.querystring).getAll('name[]'))
+    ctx.set('content-type', page.contentType)
+    ctx.body = page.text
+    ctx.status = 200
+  })
+  return router
+}

@@ -1,0 +1,94 @@
+import { ServeError } from '../../../common/errors.ts'
+import { readParts } from '../../edge/http/body.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import { clientHeaders } from '../../edge/http/request-headers.ts'
+import { type InferenceRequest, Job, type InputPart } from '../../jobs/job.ts'
+import type { RestDialect } from '../rest-dialect.ts'
+import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
+import { inferencePaths } from './rest-paths.ts'
+import { RestReply, sendJson } from './rest-reply.ts'
+import { inferenceRoute, type InferenceRoute } from './rest-route.ts'
+
+/** TorchServe's inference API: /ping and everything that predicts. Its other paths are in rest-site.ts. */
+export const torchserve: RestDialect = { handle, paths: inferencePaths }
+
+/** Without promises and with no listeners of its own: this is the path whose speed counts. */
+function handle(exchange: Exchange): boolean {
+  const { segments } = exchange.target
+  if (segments[0] === 'ping') {
+    exchange.admit('inference')
+    const status = exchange.state.models.health()
+    sendJson(exchange.reply, status === 'Healthy' ? 200 : 500, { status })
+    return true
+  }
+  const route = inferenceRoute(segments)
+  if (route === undefined) return false
+  exchange.admit('inference')
+  if (exchange.req.method === 'OPTIONS') describe(exchange, route)
+  else predict(exchange, route)
+  return true
+}
+
+/** OPTIONS: how this model or workflow is asked. @throws ServeError WORKFLOW_NOT_FOUND */
+function describe(exchange: Exchange, route: InferenceRoute): void {
+  const { state, reply } = exchange
+  const modelName = route.modelName ?? chooseModel(exchange, [])
+  if (route.workflow) {
+    state.workflows.describe(modelName)
+    sendJson(reply, 200, workflowInferenceDescription(modelName))
+    return
+  }
+  state.models.describe(modelName, route.modelVersion).then(
+    () => sendJson(reply, 200, modelInferenceDescription(modelName)),
+    (thrown: unknown) => state.errors.fail(exchange, ServeError.from(thrown)),
+  )
+}
+
+function predict(exchange: Exchange, route: InferenceRoute): void {
+  readParts(exchange, (error, parts) => {
+    if (error === undefined) submit(exchange, route, parts)
+    else exchange.state.errors.fail(exchange, error)
+  })
+}
+
+function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): void {
+  const { state, req, reply, requestId, target } = exchange
+  try {
+    const parts = route.queryInputs && target.query !== '' ? [...queryParts(target.query), ...body] : body
+    const request: InferenceRequest = {
+      requestId,
+      modelName: route.modelName ?? chooseModel(exchange, body),
+      modelVersion: route.modelVersion,
+      method: route.method,
+      headers: clientHeaders(req),
+      urlPath: route.urlPath,
+      tellsExplain: route.tellsExplain,
+      parts,
+    }
+    const job = new Job(request, new RestReply(reply))
+    if (!reply.follow(job)) return
+    if (route.workflow) state.workflows.submit(job)
+    else state.models.submit(job)
+  } catch (thrown) {
+    state.errors.fail(exchange, ServeError.from(thrown))
+  }
+}
+
+function queryParts(query: string): InputPart[] {
+  const parts: InputPart[] = []
+  for (const [name, value] of new URLSearchParams(query)) parts.push({ name, data: Buffer.from(value) })
+  return parts
+}
+
+/** The model of /invocations: named in the query, or the only one loaded at start, or named in the form. */
+function chooseModel({ state, target }: Exchange, body: InputPart[]): string {
+  const named = new URLSearchParams(target.query).get('model_name')
+  if (named) return named
+  const loaded = state.models.loadedAtStartup()
+  if (loaded.length === 1) return loaded[0]!
+  const field = body.find((part) => part.name === 'model_name')
+  if (field === undefined || field.data.byteLength === 0) {
+    throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  }
+  return Buffer.from(field.data).toString()
+}

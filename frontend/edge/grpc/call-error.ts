@@ -1,0 +1,67 @@
+import { status as Status } from '@grpc/grpc-js'
+import type { ServeError } from '../../../common/errors.ts'
+
+/** How a call fails, in the shape that grpc-js takes. */
+export interface CallError {
+  code: Status
+  details: string
+}
+
+/** An error as one service tells it. */
+export type ToCallError = (error: ServeError) => CallError
+
+/** Of services that belong to no dialect and ask for no token. */
+export function plainError(error: ServeError): CallError {
+  return { code: Status.UNKNOWN, details: printable(error.message) }
+}
+
+/** More unfinished requests than grpc_max_connection_bytes or grpc_max_waiting_bytes has room for. */
+export const NO_ROOM: CallError = {
+  code: Status.RESOURCE_EXHAUSTED,
+  details: 'Too many bytes of unfinished requests wait on this connection or server; send fewer at a time',
+}
+
+/** What the gRPC half needs of a logger; pino's fits. */
+export interface GrpcLog {
+  debug(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** Failures of our own go to the log with their stack; clients see only the message. */
+export function logFailure(log: GrpcLog, rpc: string, error: ServeError): void {
+  if (error.code !== 'INTERNAL') return
+  log.error({ rpc, detail: error.detail ?? error.stack }, error.message)
+}
+
+/** gRPC clients take about 8 KB of trailers, and one character may need nine bytes there. */
+const MAX_MESSAGE_CHARACTERS = 800
+
+/** Without lone surrogates, on which grpc-js throws, and short enough for a trailer. */
+export function printable(message: string): string {
+  const cut =
+    message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS)}...` : message
+  return Buffer.from(cut).toString()
+}
+
+const FROM_HTTP: ReadonlyMap<number, Status> = new Map([
+  [400, Status.INVALID_ARGUMENT],
+  [401, Status.UNAUTHENTICATED],
+  [403, Status.PERMISSION_DENIED],
+  [404, Status.NOT_FOUND],
+  [409, Status.ABORTED],
+  [413, Status.RESOURCE_EXHAUSTED],
+  [416, Status.OUT_OF_RANGE],
+  [429, Status.RESOURCE_EXHAUSTED],
+  [499, Status.CANCELLED],
+  [501, Status.UNIMPLEMENTED],
+  [503, Status.UNAVAILABLE],
+  [504, Status.DEADLINE_EXCEEDED],
+])
+
+/** The status for an HTTP status that a handler chose, as in google.rpc.Code's comments. */
+export function fromHttpStatus(status: number): Status {
+  const named = FROM_HTTP.get(status)
+  if (named !== undefined) return named
+  if (status >= 400 && status < 500) return Status.FAILED_PRECONDITION
+  return status >= 500 && status < 600 ? Status.INTERNAL : Status.UNKNOWN
+}

@@ -1,0 +1,57 @@
+import { ServeError } from '../../../common/errors.ts'
+
+/**
+ * A request target, taken apart as TorchServe does: decoded first, then split; slashes at the end do not
+ * count.
+ */
+export interface Target {
+  /** `/predictions/m/` gives `['predictions', 'm']`. */
+  readonly segments: readonly string[]
+  /** What stands after the `?`; empty without one. */
+  readonly query: string
+  /** INVALID_ARGUMENT: the path is not valid percent-encoding, and there are no segments. */
+  readonly error?: ServeError
+}
+
+/** Targets that were seen lately: clients ask for the same few again and again. */
+const seen = new Map<string, Target>()
+const MAX_SEEN = 500
+const MAX_SEEN_LENGTH = 256
+
+/** Takes a request target apart. Equal targets share one object. */
+export function targetOf(url: string): Target {
+  const known = seen.get(url)
+  if (known !== undefined) return known
+  const target = parse(url)
+  if (seen.size >= MAX_SEEN) seen.clear()
+  if (url.length < MAX_SEEN_LENGTH) seen.set(url, target)
+  return target
+}
+
+function parse(url: string): Target {
+  const target = url.charCodeAt(0) === 0x2f ? url : originForm(url)
+  const mark = target.indexOf('?')
+  const query = mark === -1 ? '' : target.slice(mark + 1)
+  try {
+    return { segments: segmentsOf(mark === -1 ? target : target.slice(0, mark)), query }
+  } catch (cause) {
+    const error = new ServeError('INVALID_ARGUMENT', 'The path is not valid percent-encoding.', { cause })
+    return { segments: [], query, error }
+  }
+}
+
+/** @throws URIError when a percent sign is not followed by what it should be */
+function segmentsOf(path: string): string[] {
+  const decoded = path.includes('%') ? decodeURIComponent(path) : path
+  const segments = decoded.split('/')
+  segments.shift()
+  while (segments.length > 0 && segments[segments.length - 1] === '') segments.pop()
+  return segments
+}
+
+/** Proxies may send the whole URL. */
+function originForm(url: string): string {
+  const slash = /^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i.exec(url)
+  const rest = slash === null ? url : url.slice(slash[0].length)
+  return rest.startsWith('/') ? rest : `/${rest}`
+}

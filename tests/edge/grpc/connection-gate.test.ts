@@ -1,0 +1,88 @@
+import { EventEmitter } from 'node:events'
+import type { Http2Server, Http2Session } from 'node:http2'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { ConnectionGate } from '../../../frontend/edge/grpc/connection-gate.ts'
+import { FIRST_CALL_MS } from '../../../frontend/edge/grpc/limits.ts'
+import { SETTINGS } from './start-grpc.ts'
+
+class FakeSocket extends EventEmitter {
+  readonly remoteAddress: string
+  readonly remotePort: number
+  state = 'open'
+
+  constructor(remoteAddress: string, remotePort: number) {
+    super()
+    this.remoteAddress = remoteAddress
+    this.remotePort = remotePort
+  }
+
+  destroy(): void {
+    this.state = 'closed'
+    this.emit('close')
+  }
+
+  resetAndDestroy(): void {
+    this.state = 'reset'
+  }
+}
+
+/** A gate with two connections for each address, and what it lets in. */
+function listener(): { gate: ConnectionGate; connect: (address: string) => FakeSocket } {
+  const gate = new ConnectionGate({ ...SETTINGS, grpcMaxConnectionsPerAddress: 2 })
+  const server = new EventEmitter()
+  gate.guard(server as unknown as Http2Server)
+  let port = 1
+  const connect = (address: string): FakeSocket => {
+    const socket = new FakeSocket(address, port++)
+    server.emit('connection', socket)
+    return socket
+  }
+  return { gate, connect }
+}
+
+describe('connections of one address', () => {
+  test.each([
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'a network of IPv6 (64 bits)'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::', 'the same, written out and short'],
+    ['::ffff:192.0.2.1', '192.0.2.1', 'an IPv4 address, mapped and not'],
+    ['::1', '::2', 'the loopback network'],
+  ])('%s and %s count together: %s', (one, other) => {
+    const { connect } = listener()
+    const sockets = [one, other, one, other].map(connect)
+    expect(sockets.map(({ state }) => state)).toEqual(['open', 'open', 'reset', 'reset'])
+    sockets[0]!.destroy()
+    expect(connect(other).state).toBe('open')
+  })
+
+  test.each([
+    ['2001:db8:1:2::1', '2001:db8:1:3::1'],
+    ['2001:db8::1', '2001:db8:0:1::1'],
+    ['::ffff:192.0.2.1', '::ffff:192.0.2.2'],
+    ['192.0.2.1', '192.0.2.2'],
+  ])('%s and %s count apart', (one, other) => {
+    const { connect } = listener()
+    expect([one, other, one, other].map((each) => connect(each).state)).toEqual(new Array(4).fill('open'))
+  })
+})
+
+describe('the time for the first call', () => {
+  beforeEach(() => {
+    jest.useFakeTimers()
+  })
+  afterEach(() => {
+    jest.useRealTimers()
+  })
+
+  test('ends a connection without any; one with a call stays, and its neighbour does not profit', () => {
+    const { gate, connect } = listener()
+    const silent = connect('192.0.2.1')
+    const calling = connect('192.0.2.1')
+    jest.advanceTimersByTime(FIRST_CALL_MS - 1)
+    gate.called({ socket: calling } as unknown as Http2Session)
+    expect(silent.state).toBe('open')
+    jest.advanceTimersByTime(1)
+    expect([silent.state, calling.state]).toEqual(['closed', 'open'])
+    jest.advanceTimersByTime(10 * FIRST_CALL_MS)
+    expect([calling.state, gate.count]).toEqual(['open', 1])
+  })
+})

@@ -1,0 +1,73 @@
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { connect, type AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { afterEach, describe, expect, test } from '@jest/globals'
+
+/** What the server relies on though Node does not document it. A failure here names the file that must change. */
+
+let close = (): void => undefined
+afterEach(() => close())
+
+/** The bytes of one answer on a connection of its own. */
+async function answer(
+  version: string,
+  method: string,
+  reply: (res: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer((_req: IncomingMessage, res) => reply(res))
+  close = () => void server.close()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.write(`${method} / HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`)
+  let text = ''
+  for await (const piece of socket) text += String(piece)
+  return text
+}
+
+describe('chunkedEncoding of a response (frontend/edge/http/chunk-writer.ts)', () => {
+  test.each([
+    ['1.1', 'GET', true],
+    ['1.0', 'GET', false],
+    ['1.1', 'HEAD', false],
+  ])('after writeHead says whether Node frames the body: HTTP/%s %s', async (version, method, frames) => {
+    let seen: unknown
+    await answer(version, method, (res) => {
+      res.writeHead(200, ['a', 'b'])
+      seen = res.chunkedEncoding
+      res.end()
+    })
+    expect(seen).toBe(frames)
+  })
+
+  test('set to false lets the bytes through as they are, below the head of a chunked answer', async () => {
+    const text = await answer('1.1', 'GET', (res) => {
+      res.writeHead(200, ['a', 'b'])
+      res.chunkedEncoding = false
+      res.write('1\r\nx\r\n', 'latin1')
+      res.end('0\r\n\r\n', 'latin1')
+    })
+    expect(text).toContain('Transfer-Encoding: chunked\r\n')
+    expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('1\r\nx\r\n0\r\n\r\n')
+  })
+})
+
+test('an https server has one connection listener, which begins TLS (frontend/edge/http/plain-on-tls.ts)', async () => {
+  const server = createTlsServer()
+  close = () => void server.close()
+  const [begin, ...others] = server.listeners('connection')
+  expect([typeof begin, others]).toEqual(['function', []])
+  server.removeAllListeners('connection')
+  const seen = once(server, 'connection')
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const request = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' }).on(
+    'error',
+    () => undefined,
+  )
+  const [socket] = (await seen) as [NodeJS.Socket & { destroy(): void }]
+  // Called by hand, with the plain bytes of an HTTP request: only TLS finds them wrong.
+  const failed = once(server, 'tlsClientError')
+  ;(begin as (socket: unknown) => void).call(server, socket)
+  expect(String((await failed)[0])).toMatch(/http request|wrong version/i)
+  request.destroy()
+})

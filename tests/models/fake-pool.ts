@@ -1,0 +1,62 @@
+import type { Job } from '../../frontend/jobs/job.ts'
+import type { Model } from '../../frontend/models/model.ts'
+import type { WorkerDescription } from '../../frontend/models/operations.ts'
+import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
+
+/** The workers of a model, which the test plays. */
+export class FakePool implements WorkerPool {
+  readonly model: Model
+  wanted = 0
+  ready = 0
+  healthy = 0
+  /** Jobs that the test says its workers have. */
+  running: Job[] = []
+  readonly graces: number[] = []
+  kills = 0
+  /** What the workers of the next `scale` do; default: they load at once. */
+  onScale: (count: number) => Promise<void> = () => Promise.resolve()
+  /** What becomes of the workers at `stop`; default: they end at once. */
+  onStop: (graceMs: number) => Promise<void> = () => Promise.resolve()
+
+  constructor(model: Model) {
+    this.model = model
+  }
+
+  async scale(count: number): Promise<void> {
+    this.wanted = this.healthy = count
+    await this.onScale(count)
+    this.ready = count
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.graces.push(graceMs)
+    await this.onStop(graceMs)
+    this.wanted = this.ready = this.healthy = 0
+  }
+
+  /** Its workers take what waits, and what comes. */
+  take(): void {
+    const run = (jobs: readonly Job[]): void => {
+      for (const job of jobs) job.started({ abandon: () => undefined, drained: () => undefined })
+      this.running.push(...jobs)
+    }
+    this.model.queue.serve([{ freeSlots: 1, run }])
+    this.model.queue.hand()
+  }
+
+  jobs(): Job[] {
+    return this.running.filter((job) => !job.ended)
+  }
+
+  describe(): WorkerDescription[] {
+    return Array.from(
+      { length: this.wanted },
+      (_, index) =>
+        ({ id: String(index), status: index < this.ready ? 'READY' : 'UNLOADING' }) as WorkerDescription,
+    )
+  }
+
+  kill(): void {
+    this.kills += 1
+  }
+}

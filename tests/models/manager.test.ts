@@ -1,0 +1,387 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import { ServeError } from '../../common/errors.ts'
+import { JobIndex } from '../../frontend/jobs/job-index.ts'
+import type { ManagerOptions } from '../../frontend/models/build-model.ts'
+import { ModelManager } from '../../frontend/models/manager.ts'
+import type { RegisterRequest } from '../../frontend/models/operations.ts'
+import { isModelReady, isServerReady } from '../../frontend/models/readiness.ts'
+import { settingsOf } from '../config/support.ts'
+import { heldBack, type Held } from '../support/held.ts'
+import { testJob } from '../support/jobs.ts'
+import { testMetrics } from '../support/metrics.ts'
+import { tempDir } from '../support/temp.ts'
+import { FakePool } from './fake-pool.ts'
+
+const UNREGISTER_S = 77
+
+/** A manager of models whose workers are played by this test, with models a and b in its store. */
+class Rig {
+  readonly folder = tempDir()
+  readonly pools: FakePool[] = []
+  readonly warnings: string[] = []
+  /** Done to each pool before it is used. */
+  shape: (pool: FakePool) => void = () => undefined
+  readonly manager: ModelManager
+
+  constructor(options: Partial<ManagerOptions> = {}) {
+    const store = join(this.folder, 'store')
+    for (const name of ['a', 'b']) {
+      mkdirSync(join(store, name), { recursive: true })
+      writeFileSync(join(store, name, 'handler.mjs'), 'export const handle = (data) => data')
+    }
+    const file = `model_store=${store}\nunregister_model_timeout=${UNREGISTER_S}\n`
+    const { settings } = settingsOf({ file, env: { TEMP: join(this.folder, 'tmp') } })
+    this.manager = new ModelManager({
+      settings: { ...settings, tempDir: join(this.folder, 'tmp') },
+      metrics: testMetrics(),
+      jobs: new JobIndex(),
+      createPool: (model) => {
+        const pool = new FakePool(model)
+        this.pools.push(pool)
+        this.shape(pool)
+        return pool
+      },
+      warn: (message) => this.warnings.push(message),
+      ...options,
+    })
+    rigs.push(this)
+  }
+
+  static async with(name: string, options: Partial<ManagerOptions> = {}): Promise<Rig> {
+    const rig = new Rig(options)
+    await rig.register(name)
+    return rig
+  }
+
+  register(url: string, more: Partial<RegisterRequest> = {}) {
+    return this.manager.register({ url, initialWorkers: 1, synchronous: true, ...more })
+  }
+
+  /** A request that waits, for no worker takes it. */
+  submit(modelName: string) {
+    const asked = testJob('r', { modelName })
+    this.manager.submit(asked.job)
+    return asked
+  }
+
+  /** Folders of models that are unpacked. */
+  unpacked(): string[] {
+    const folder = join(this.folder, 'tmp', 'models')
+    return existsSync(folder) ? readdirSync(folder) : []
+  }
+}
+
+const rigs: Rig[] = []
+
+afterEach(async () => {
+  jest.useRealTimers()
+  await Promise.all(rigs.splice(0).map(({ manager }) => manager.close(0, 0)))
+})
+
+/** From now on; what reads files must be done by then. */
+function stopTheClock(): void {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] })
+}
+
+async function pass(ms: number): Promise<void> {
+  jest.advanceTimersByTime(ms)
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'no error',
+    (error: unknown) => (error as ServeError).code,
+  )
+
+describe('the end of the server', () => {
+  test('waits for what runs as long as the drain may take, and stops the workers then', async () => {
+    const rig = await Rig.with('a')
+    const { job, sink } = rig.submit('a')
+    stopTheClock()
+    rig.manager.beginDrain()
+    const closed = rig.manager.close(60_000, 500)
+    await pass(59_999)
+    expect([sink.calls, rig.pools[0]!.graces]).toEqual([[], []])
+    job.respond({ body: Buffer.from('late'), status: 200, headers: {} })
+    await pass(0)
+    expect([sink.calls, rig.pools[0]!.graces]).toEqual([['whole 200 late'], [500]])
+    await closed
+  })
+
+  test('ends what is left after it, and tells its clients why', async () => {
+    const rig = await Rig.with('a')
+    const { sink } = rig.submit('a')
+    rig.pools[0]!.take()
+    stopTheClock()
+    const closed = rig.manager.close(60_000, 500)
+    await pass(60_000)
+    await closed
+    expect([sink.calls, rig.pools[0]!.graces]).toEqual([
+      ['fail SHUTTING_DOWN The server is shutting down'],
+      [500],
+    ])
+  })
+
+  test('without work does not wait', async () => {
+    const rig = await Rig.with('a')
+    stopTheClock()
+    await rig.manager.close(60_000, 500)
+    expect(rig.pools[0]!.graces).toEqual([500])
+  })
+
+  test('refuses new work from the beginning of the drain on; what it has goes on', async () => {
+    const rig = await Rig.with('a')
+    const { job, sink } = rig.submit('a')
+    rig.manager.beginDrain()
+    const late = testJob('late', { modelName: 'a' })
+    expect(() => rig.manager.submit(late.job)).toThrow(expect.objectContaining({ code: 'SHUTTING_DOWN' }))
+    expect(late.sink.calls).toEqual([])
+    const refusals = [
+      rig.register('b'),
+      rig.manager.scale({ modelName: 'a', minWorker: 2, synchronous: true }),
+    ]
+    expect(await Promise.all(refusals.map(errorOf))).toEqual(['SHUTTING_DOWN', 'SHUTTING_DOWN'])
+    expect([rig.manager.list().models.length, rig.pools.length, rig.unpacked().length]).toEqual([1, 1, 1])
+    job.respond({ body: Buffer.from('done'), status: 200, headers: {} })
+    expect(sink.calls).toEqual(['whole 200 done'])
+  })
+
+  test('calls off what is being installed', async () => {
+    const installing = heldBack<AbortSignal>()
+    const rig = new Rig({
+      installDependencies: (_model, signal) => {
+        installing.open(signal)
+        return new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(new ServeError('DEPENDENCIES_FAILED', 'called off'))),
+        )
+      },
+    })
+    const registering = errorOf(rig.register('a'))
+    const signal = await installing.opened
+    await rig.manager.close(0, 0)
+    expect(signal.aborted).toBe(true)
+    expect(await registering).toBe('DEPENDENCIES_FAILED')
+    expect([rig.manager.list().models, rig.unpacked()]).toEqual([[], []])
+  })
+
+  test('ends a start that is under way: who waits for it hears of the shutdown', async () => {
+    const rig = new Rig()
+    const scaling = heldBack()
+    rig.shape = (pool) => {
+      pool.onScale = () => {
+        scaling.open()
+        return new Promise((_resolve, reject) => {
+          pool.onStop = () => {
+            reject(new ServeError('WORKER_START_FAILED', 'The worker was stopped'))
+            return Promise.resolve()
+          }
+        })
+      }
+    }
+    const registering = errorOf(rig.register('a'))
+    await scaling.opened
+    await rig.manager.close(0, 0)
+    expect(await registering).toBe('SHUTTING_DOWN')
+  })
+
+  test('at once: every worker is killed, and nothing unpacked is left', async () => {
+    const rig = await Rig.with('a')
+    rig.manager.kill()
+    expect([rig.pools[0]!.kills, rig.unpacked()]).toEqual([1, []])
+  })
+})
+
+describe('unregistering', () => {
+  test('lets what runs finish for unregister_model_timeout, and fails what waits', async () => {
+    const rig = await Rig.with('a')
+    const running = testJob('running', { modelName: 'a' })
+    rig.pools[0]!.running.push(running.job)
+    const waiting = rig.submit('a')
+    const stopping: Held<void> = heldBack()
+    rig.pools[0]!.onStop = () => stopping.opened
+    const unregistered = rig.manager.unregister('a')
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(rig.pools[0]!.graces).toEqual([UNREGISTER_S * 1000])
+    expect([running.sink.calls, running.job.ended]).toEqual([[], false])
+    expect(waiting.sink.calls).toEqual(['fail NO_WORKER Model "a" was unregistered'])
+    expect(() => rig.submit('a')).toThrow(expect.objectContaining({ code: 'MODEL_NOT_FOUND' }))
+    expect(rig.unpacked()).toHaveLength(1)
+    stopping.open()
+    expect(await unregistered).toEqual({ state: 'done', message: 'Model "a" unregistered' })
+    expect(rig.unpacked()).toEqual([])
+  })
+
+  test('says when its workers had to be killed; the files are gone all the same', async () => {
+    const rig = await Rig.with('a')
+    rig.pools[0]!.onStop = () => Promise.reject(new ServeError('CLEANUP_TIMEOUT', 'Timed out'))
+    expect(await errorOf(rig.manager.unregister('a'))).toBe('CLEANUP_TIMEOUT')
+    expect([rig.unpacked(), rig.manager.list().models]).toEqual([[], []])
+  })
+})
+
+describe('registering', () => {
+  test('answers when the workers are loaded', async () => {
+    const rig = new Rig()
+    const loading = heldBack()
+    const started = heldBack()
+    rig.shape = (pool) => {
+      pool.onScale = () => {
+        started.open()
+        return loading.opened
+      }
+    }
+    let answered = false
+    const registering = rig.register('a', { initialWorkers: 2 }).finally(() => (answered = true))
+    await started.opened
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([answered, rig.pools[0]!.wanted]).toEqual([false, 2])
+    loading.open()
+    const message = 'Model "a" Version: 1.0 registered with 2 initial workers'
+    expect(await registering).toEqual({ state: 'done', message })
+  })
+
+  test('leaves nothing behind when they do not load', async () => {
+    const rig = new Rig()
+    const cause = new ServeError('WORKER_START_FAILED', 'no such module', { detail: 'stack' })
+    rig.shape = (pool) => (pool.onScale = () => Promise.reject(cause))
+    await expect(rig.register('a')).rejects.toMatchObject({
+      code: 'WORKER_START_FAILED',
+      message: 'Failed to start workers for model a version: 1.0. no such module',
+      detail: 'stack',
+    })
+    expect([rig.manager.list().models, rig.unpacked(), rig.pools[0]!.graces]).toEqual([[], [], [0]])
+  })
+
+  test('a version twice is a conflict that changes nothing', async () => {
+    const rig = await Rig.with('a')
+    expect(await errorOf(rig.register('a'))).toBe('CONFLICT')
+    expect([rig.unpacked().length, rig.pools.length]).toEqual([1, 1])
+    rig.submit('a')
+  })
+
+  test('a snapshot is written before the client hears of it, and after each change', async () => {
+    const events: string[] = []
+    const rig = new Rig({
+      onChange: async () => {
+        await new Promise((resolve) => setImmediate(resolve))
+        events.push('written')
+      },
+    })
+    const step = async (name: string, work: Promise<unknown>) => {
+      await work
+      events.push(name)
+    }
+    await step('registered', rig.register('a'))
+    await step('accepted', rig.register('b', { synchronous: false }))
+    await step('scaled', rig.manager.scale({ modelName: 'a', minWorker: 2, synchronous: true }))
+    await step('unregistered', rig.manager.unregister('b'))
+    const pairs = ['registered', 'accepted', 'scaled', 'unregistered'].flatMap((name) => ['written', name])
+    expect(events).toEqual(pairs)
+  })
+})
+
+describe('loading a model again', () => {
+  test('the old one answers until the new one is loaded, and has unregister_model_timeout to end', async () => {
+    const rig = await Rig.with('a')
+    const [old] = rig.pools
+    const loading = heldBack()
+    const started = heldBack()
+    rig.shape = (pool) => {
+      pool.onScale = () => {
+        started.open()
+        return loading.opened
+      }
+    }
+    const loaded = rig.manager.repository.load('a')
+    await started.opened
+    rig.submit('a')
+    expect([old!.model.queue.pending, old!.graces]).toEqual([1, []])
+    loading.open()
+    await loaded
+    expect(old!.graces).toEqual([UNREGISTER_S * 1000])
+    rig.submit('a')
+    expect(rig.pools[1]!.model.queue.pending).toBe(1)
+  })
+
+  test('the old one stays when the new one does not load', async () => {
+    const rig = await Rig.with('a')
+    rig.shape = (pool) => (pool.onScale = () => Promise.reject(new ServeError('WORKER_START_FAILED', 'no')))
+    expect(await errorOf(rig.manager.repository.load('a'))).toBe('WORKER_START_FAILED')
+    rig.submit('a')
+    expect([rig.pools[0]!.model.queue.pending, rig.pools[0]!.graces, rig.unpacked().length]).toEqual([
+      1,
+      [],
+      1,
+    ])
+  })
+
+  test('one that waits to take another’s place ends with the server too', async () => {
+    const rig = await Rig.with('a')
+    const started = heldBack()
+    rig.shape = (pool) => {
+      pool.onScale = () => {
+        started.open()
+        return new Promise(() => undefined)
+      }
+    }
+    void rig.manager.repository.load('a')
+    await started.opened
+    await rig.manager.close(0, 250)
+    expect(rig.pools.map(({ graces }) => graces)).toEqual([[250], [250]])
+  })
+})
+
+describe('scaling', () => {
+  test('to no workers fails what waits, and refuses what comes', async () => {
+    const rig = await Rig.with('a')
+    const { sink } = rig.submit('a')
+    await rig.manager.scale({ modelName: 'a', minWorker: 0, synchronous: true })
+    expect(sink.calls).toEqual(['fail NO_WORKER Model "a" was scaled to 0 workers'])
+    expect(() => rig.submit('a')).toThrow(expect.objectContaining({ code: 'NO_WORKER' }))
+  })
+
+  test('that fails is told to who waits for it, and to the operator when nobody does', async () => {
+    const rig = await Rig.with('a')
+    rig.pools[0]!.onScale = () => Promise.reject(new ServeError('WORKER_START_FAILED', 'no such module'))
+    const request = { modelName: 'a', minWorker: 2 }
+    expect(await errorOf(rig.manager.scale({ ...request, synchronous: true }))).toBe('WORKER_START_FAILED')
+    const { state } = await rig.manager.scale({ ...request, synchronous: false })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([state, rig.warnings]).toEqual(['accepted', [expect.stringContaining('no such module')]])
+  })
+})
+
+describe('health and readiness', () => {
+  test('a server with a worker past its retries is not healthy, and so not ready', async () => {
+    const rig = await Rig.with('a')
+    expect([rig.manager.health(), await isServerReady(rig.manager)]).toEqual(['Healthy', true])
+    rig.pools[0]!.healthy = 0
+    expect([rig.manager.health(), await isServerReady(rig.manager)]).toEqual(['Unhealthy', false])
+  })
+
+  test('a model whose worker still loads is not ready; one of several is enough', async () => {
+    const rig = await Rig.with('a', {})
+    await rig.manager.scale({ modelName: 'a', minWorker: 2, synchronous: true })
+    rig.pools[0]!.ready = 0
+    expect(await isModelReady(rig.manager, 'a')).toBe(false)
+    rig.pools[0]!.ready = 1
+    expect(await isModelReady(rig.manager, 'a')).toBe(true)
+    expect(await errorOf(isModelReady(rig.manager, 'none'))).toBe('MODEL_NOT_FOUND')
+  })
+
+  test('a server is ready when each model of its start is, whatever was registered later', async () => {
+    const rig = new Rig()
+    await rig.manager.loadAtStartup(join(rig.folder, 'store', 'a'))
+    await rig.register('b')
+    rig.pools[1]!.ready = 0
+    expect(await isServerReady(rig.manager)).toBe(true)
+    rig.pools[0]!.ready = 0
+    expect(await isServerReady(rig.manager)).toBe(false)
+    rig.pools[0]!.wanted = 0
+    rig.pools[0]!.model.minWorkers = 0
+    expect(await isServerReady(rig.manager)).toBe(true)
+  })
+})

@@ -1,0 +1,1 @@
+export { makeOwnTemp as default } from './own-temp.ts'

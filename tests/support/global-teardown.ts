@@ -1,0 +1,1 @@
+export { removeOwnTemp as default } from './own-temp.ts'

@@ -1,0 +1,386 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import { ServeError } from '../../common/errors.ts'
+import { JobIndex } from '../../frontend/jobs/job-index.ts'
+import type { ModelSettings } from '../../frontend/models/model-settings.ts'
+import { Model } from '../../frontend/models/model.ts'
+import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
+import type { Start } from '../../frontend/workers/launch.ts'
+import { Worker } from '../../frontend/workers/worker.ts'
+import { testMetrics } from '../support/metrics.ts'
+import { FakeGroup, turns } from './fake-group.ts'
+import { testJob, type TestJob } from '../support/jobs.ts'
+
+const SETTINGS = {
+  maxConcurrency: 2,
+  tensorConcurrency: 100,
+  responseTimeout: 20,
+  maxRetryTimeoutInSec: 300,
+  cancelGraceMs: 5000,
+  streamWindowSize: 1000,
+  batchSize: 1,
+  maxBatchDelay: 0,
+  jobQueueSize: 10,
+  timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
+} as ModelSettings
+
+/** A worker whose processes are played by this test: one group for each start. */
+class Rig {
+  readonly starts: Start[] = []
+  readonly groups: FakeGroup[] = []
+  readonly log: string[] = []
+  readonly lost: string[] = []
+  frees = 0
+  readonly model: Model
+  readonly worker: Worker
+
+  constructor(settings: Partial<ModelSettings> = {}, shape: (group: FakeGroup) => void = () => undefined) {
+    const metrics = testMetrics().model('m', '1.0')
+    const all = { ...SETTINGS, ...settings }
+    const options = { name: 'm', url: 'm.mar', prepared: { version: '1.0' } as PreparedModel, settings: all }
+    const more = { metrics, loadedAtStartup: false, maxRequestBytes: 1000, jobs: new JobIndex() }
+    const sequenceHeaders = { id: 'id', start: 'start', end: 'end' }
+    this.model = new Model({ ...options, ...more, sequenceHeaders }, () => ({ wanted: 1 }) as WorkerPool)
+    this.worker = new Worker(
+      9000,
+      'W-9000-m_1.0',
+      [],
+      this.model,
+      (start, events) => {
+        const group = new FakeGroup(events)
+        shape(group)
+        this.starts.push(start)
+        this.groups.push(group)
+        return group
+      },
+      {
+        onFree: () => (this.frees += 1),
+        onLost: ({ code }) => this.lost.push(code),
+        log: (level, message, output) => {
+          if (!message.startsWith('State change')) this.log.push(`${level} ${output ?? '-'} ${message}`)
+        },
+      },
+    )
+  }
+
+  /** The processes of the present start. */
+  get group(): FakeGroup {
+    return this.groups.at(-1)!
+  }
+
+  static async ready(...options: ConstructorParameters<typeof Rig>): Promise<Rig> {
+    const rig = new Rig(...options)
+    await rig.group.loaded()
+    return rig
+  }
+
+  run(id: string): TestJob {
+    const job = testJob(id)
+    this.worker.run([job.job])
+    return job
+  }
+}
+
+beforeEach(() => {
+  jest.useFakeTimers()
+})
+
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+async function pass(ms: number): Promise<void> {
+  jest.advanceTimersByTime(ms)
+  await turns()
+}
+
+describe('the start of a worker', () => {
+  test('is ready when its handler is loaded, and offers its slots then, not before', async () => {
+    const rig = new Rig()
+    const states = [rig.worker.state]
+    rig.group.connected()
+    states.push(rig.worker.state)
+    expect([rig.worker.freeSlots, rig.frees]).toEqual([0, 0])
+    await rig.group.loaded()
+    states.push(rig.worker.state)
+    expect(states).toEqual(['starting', 'loading', 'ready'])
+    expect([rig.worker.freeSlots, rig.frees]).toEqual([2, 1])
+    await rig.worker.loaded
+    expect(rig.worker.describe()).toMatchObject({ status: 'READY', state: 'ready', pid: 4242, restarts: 0 })
+  })
+
+  test('tells the model what the handler speaks', async () => {
+    const rig = await Rig.ready({}, (group) => (group.methods = ['predict']))
+    expect([rig.model.methods, rig.worker.freeSlots]).toEqual([['predict'], 100])
+  })
+
+  test('a handler that does not load: who waits is told, the operator too, and it is tried again after a pause', async () => {
+    const rig = new Rig()
+    const waiting = rig.worker.loaded
+    await rig.group.loadFails('WORKER_START_FAILED', 'no such module', 'line 1\nline 2')
+    await expect(waiting).rejects.toMatchObject({ message: 'no such module' })
+    expect(rig.log).toEqual(['error - Load failed: no such module\nline 1\nline 2'])
+    expect([rig.group.kills, rig.groups.length]).toEqual([1, 1])
+    await rig.group.ends()
+    expect(rig.worker.state).toBe('waiting')
+    await pass(99)
+    expect(rig.groups).toHaveLength(1)
+    await pass(1)
+    expect([rig.groups.length, rig.worker.state]).toEqual([2, 'starting'])
+    expect(rig.starts.map(({ serial }) => serial)).toEqual(['9000-1', '9000-2'])
+    expect(rig.worker.describe().lastExit).toMatchObject({
+      reason: 'no such module',
+      stderr: ['line 1', 'line 2'],
+    })
+  })
+
+  test('a new start waits until nothing of the last one is left', async () => {
+    const rig = new Rig()
+    await rig.group.loadFails('WORKER_START_FAILED', 'no')
+    await pass(60_000)
+    expect(rig.groups).toHaveLength(1)
+  })
+
+  test('without time for retries it gives up after the first failure', async () => {
+    const rig = new Rig({ maxRetryTimeoutInSec: 0 })
+    await rig.group.loadFails('WORKER_START_FAILED', 'no such module')
+    await rig.group.ends()
+    await pass(60_000)
+    expect([rig.worker.state, rig.groups.length]).toEqual(['failed', 1])
+    await expect(rig.worker.loaded).rejects.toMatchObject({ message: 'no such module' })
+  })
+})
+
+describe('requests', () => {
+  test('take slots, and give them back', async () => {
+    const rig = await Rig.ready()
+    const [a, b] = [rig.run('a'), rig.run('b')]
+    expect([rig.worker.freeSlots, rig.worker.describe()]).toMatchObject([0, { state: 'busy', inFlight: 2 }])
+    expect(rig.worker.jobs()).toEqual([a.job, b.job])
+    rig.group.answer(2)
+    expect([rig.worker.freeSlots, rig.frees]).toEqual([1, 2])
+    expect(b.sink.calls).toEqual(['whole 200 answer'])
+  })
+
+  test('a failure of the handler is in the operator’s log with its request id and what the handler threw', async () => {
+    const rig = await Rig.ready()
+    rig.run('request-7')
+    const error = new ServeError('HANDLER_FAILED', 'Prediction failed', { detail: 'TypeError: x\n  at y' })
+    rig.group.message({ type: 'failure', id: 1, error: error.toWire() })
+    expect(rig.log).toEqual(['error - request-7 HANDLER_FAILED: TypeError: x\n  at y'])
+  })
+
+  test('what a handler logs has its request id; what it prints does not', async () => {
+    const rig = await Rig.ready()
+    rig.group.message({ type: 'log', level: 'warn', message: 'hot', requestId: 'r9' })
+    rig.group.events.onOutput('stdout', 'hello', '')
+    rig.group.events.onOutput('stderr', 'oops', '[rank 1] ')
+    expect(rig.log).toEqual(['warn stdout r9 hot', 'info stdout hello', 'warn stderr [rank 1] oops'])
+  })
+
+  test('a cancelled one whose handler does not return in time: the worker is killed, and describe says why', async () => {
+    const rig = await Rig.ready()
+    rig.run('a').job.cancel()
+    await pass(4999)
+    expect(rig.group.kills).toBe(0)
+    await pass(1)
+    expect(rig.group.kills).toBe(1)
+    await rig.group.dies({ reason: 'The process was killed by SIGKILL', outOfMemory: true })
+    expect(rig.worker.describe().lastExit?.reason).toBe(
+      'Killed: a request that nobody waits for went on for longer than 5000 ms',
+    )
+    // That we killed it is no lack of memory.
+    expect(rig.lost).toEqual(['WORKER_LOST'])
+  })
+
+  test('a second rank that hangs after the first has answered: the worker is killed after the response timeout', async () => {
+    const rig = await Rig.ready({}, (group) => (group.finishingRanks = 2))
+    const { sink } = rig.run('a')
+    rig.group.answer(1)
+    expect(sink.calls).toEqual(['whole 200 answer'])
+    await pass(19_999)
+    expect([rig.group.kills, rig.worker.freeSlots]).toEqual([0, 1])
+    await pass(1)
+    expect(rig.group.kills).toBe(1)
+  })
+
+  test('a second rank that finishes in time harms nobody', async () => {
+    const rig = await Rig.ready({}, (group) => (group.finishingRanks = 2))
+    rig.run('a')
+    rig.group.answer(1)
+    rig.group.message({ type: 'finished', ids: [1] }, 1)
+    await pass(10 * 20_000)
+    rig.group.sent.length = 0
+    expect([rig.worker.freeSlots, rig.worker.state]).toEqual([2, 'ready'])
+  })
+})
+
+describe('pings', () => {
+  const pings = (rig: Rig) => rig.group.sent.filter(({ type }) => type === 'ping')
+
+  test('an idle worker that answers none for the response timeout is killed', async () => {
+    const rig = await Rig.ready()
+    await pass(5000)
+    expect(pings(rig)).toEqual([{ type: 'ping', nonce: 1 }])
+    await pass(20_000)
+    expect(rig.group.kills).toBe(0)
+    await pass(5000)
+    expect(rig.group.kills).toBe(1)
+    await rig.group.dies()
+    expect(rig.worker.describe().lastExit?.reason).toBe('Killed: it did not answer pings')
+    await pass(100)
+    expect([rig.groups.length, rig.worker.state]).toEqual([2, 'starting'])
+  })
+
+  test('one that answers them lives', async () => {
+    const rig = await Rig.ready()
+    for (let k = 1; k <= 20; k += 1) {
+      await pass(5000)
+      rig.group.message({ type: 'pong', nonce: k })
+    }
+    expect([pings(rig).length, rig.group.kills]).toEqual([20, 0])
+  })
+
+  test('a busy one gets none', async () => {
+    const rig = await Rig.ready()
+    rig.run('a')
+    await pass(100_000)
+    expect([pings(rig), rig.group.kills]).toEqual([[], 0])
+  })
+
+  test('nor one whose kind does not answer them', async () => {
+    const rig = await Rig.ready({}, (group) => (group.answersPings = false))
+    await pass(100_000)
+    expect([pings(rig), rig.group.kills]).toEqual([[], 0])
+  })
+})
+
+describe('the death of a worker', () => {
+  test('fails what it had, after the scheduler has heard of it, and it starts again', async () => {
+    const rig = await Rig.ready()
+    const { job, sink } = rig.run('a')
+    const order: string[] = []
+    job.onEnd = () => order.push(`ended, lost: ${rig.lost.length}`)
+    await rig.group.dies({ stderr: ['last words'] })
+    expect(sink.calls).toEqual(['fail WORKER_LOST Worker died.'])
+    expect(order).toEqual(['ended, lost: 1'])
+    expect(rig.log).toEqual(['error - Worker died: The process exited with code 7'])
+    expect([rig.worker.state, rig.worker.freeSlots]).toEqual(['waiting', 0])
+    await pass(100)
+    await rig.group.loaded()
+    expect([rig.worker.state, rig.worker.freeSlots]).toEqual(['ready', 2])
+    expect(rig.worker.describe()).toMatchObject({ restarts: 1, lastExit: { stderr: ['last words'] } })
+  })
+
+  test('for lack of memory says so', async () => {
+    const rig = await Rig.ready()
+    const { sink } = rig.run('a')
+    await rig.group.dies({ outOfMemory: true })
+    expect(sink.calls).toEqual(['fail OUT_OF_MEMORY Worker died.'])
+    expect(rig.lost).toEqual(['OUT_OF_MEMORY'])
+  })
+
+  test('again and again makes the pauses longer, until it gives up', async () => {
+    const rig = await Rig.ready({ maxRetryTimeoutInSec: 3 })
+    for (const pause of [100, 1000, 1000, 2000]) {
+      await rig.group.dies()
+      await pass(pause - 1)
+      expect(rig.worker.state).toBe('waiting')
+      await pass(1)
+      await rig.group.loaded()
+    }
+    await rig.group.dies()
+    expect(rig.worker.state).toBe('failed')
+    await expect(rig.worker.loaded).rejects.toMatchObject({ message: 'The process exited with code 7' })
+  })
+
+  test('what the processes of an earlier start say does not count', async () => {
+    const rig = await Rig.ready()
+    const [old] = rig.groups
+    await old!.dies()
+    await pass(100)
+    await rig.group.loaded()
+    old!.events.onDeath({ at: new Date(), reason: 'late', stderr: [], outOfMemory: false })
+    expect([rig.worker.state, rig.worker.describe().lastExit?.reason]).toEqual([
+      'ready',
+      'The process exited with code 7',
+    ])
+  })
+})
+
+describe('the stop of a worker', () => {
+  test('lets what it has finish, offers no slot meanwhile and is not started again', async () => {
+    const rig = await Rig.ready()
+    const { sink } = rig.run('a')
+    const stopped = rig.worker.stop(1234)
+    expect([rig.worker.state, rig.worker.freeSlots, rig.group.graces]).toEqual(['stopping', 0, [1234]])
+    rig.group.answer(1)
+    expect(sink.calls).toEqual(['whole 200 answer'])
+    await rig.group.stopped()
+    expect(await stopped).toBe(true)
+    await rig.group.dies()
+    await pass(60_000)
+    expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
+  })
+
+  test('fails what did not finish in time, and says that something was killed', async () => {
+    const rig = await Rig.ready()
+    const { sink } = rig.run('a')
+    const stopped = rig.worker.stop(10)
+    await rig.group.stopped(false)
+    expect([await stopped, sink.calls]).toEqual([false, ['fail WORKER_LOST Worker died.']])
+  })
+
+  test('sends no pings any more', async () => {
+    const rig = await Rig.ready()
+    void rig.worker.stop(1000)
+    await pass(100_000)
+    expect([rig.group.sent, rig.group.kills]).toEqual([[], 0])
+  })
+
+  test('during its start: who waits for the handler is told', async () => {
+    const rig = new Rig()
+    const waiting = rig.worker.loaded
+    void rig.worker.stop(1000)
+    await rig.group.stopped()
+    await expect(waiting).rejects.toMatchObject({ message: 'The worker was stopped' })
+  })
+
+  test('between two starts ends it at once', async () => {
+    const rig = await Rig.ready()
+    await rig.group.dies()
+    expect(await rig.worker.stop(1000)).toBe(true)
+    await pass(60_000)
+    expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
+  })
+
+  test('while what died has not gone yet ends it too', async () => {
+    const rig = await Rig.ready()
+    const cause = { at: new Date(0), reason: 'gone', stderr: [], outOfMemory: false }
+    rig.group.events.onDeath(cause)
+    await rig.worker.stop(1000)
+    await rig.group.ends()
+    await pass(60_000)
+    expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
+  })
+
+  test('a kill waits for nothing', async () => {
+    const rig = await Rig.ready()
+    rig.worker.kill()
+    expect([rig.worker.state, rig.group.kills]).toEqual(['stopped', 1])
+    await rig.group.dies()
+    await pass(60_000)
+    expect(rig.groups).toHaveLength(1)
+  })
+})
+
+test('a line that is a metric counts as one and is not logged', async () => {
+  const rig = await Rig.ready()
+  const reported = jest.spyOn(rig.model.metrics, 'reported')
+  rig.group.events.onOutput(
+    'stdout',
+    '[METRICS]Items.Count:3|#ModelName:m,Level:Model|#hostname:h,1700000000',
+    '',
+  )
+  expect([reported.mock.calls.length, rig.log]).toEqual([1, []])
+})
