@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { execa } from 'execa'
+import { execa, execFileSync } from '../support/tools.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
