@@ -81,7 +81,8 @@ export class Listeners {
     if (settings.enableMetricsApi) {
       await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps, restDialects))
     }
-    const bound = await this.#grpc.listen(await grpcCredentials(settings))
+    const credentials = await grpcCredentials(settings, (message) => this.#deps.log.warn(message))
+    const bound = await this.#grpc.listen(credentials)
     for (const [kind, address] of bound) {
       this.listening.push({ name: GRPC_NAMES[kind], address: hostAndPort(address) })
     }

@@ -4,6 +4,7 @@ import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { listStore } from '../model-archiver/store.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../common/errors.ts'
+import { redactUrl } from '../common/redact.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createTokenStore, type TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
@@ -145,6 +146,7 @@ class Server implements RunningServer {
     this.#tokens = await createTokenStore({
       enabled: !settings.disableTokenAuthorization,
       expirationMin: settings.tokenExpirationMin,
+      warn: (message) => this.#log.warn(message),
     })
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot)
@@ -236,7 +238,7 @@ class Server implements RunningServer {
       await this.#models.loadAtStartup(location, name)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      const message = `Failed to load model: ${location}: ${error.message}`
+      const message = `Failed to load model: ${redactUrl(location)}: ${error.message}`
       if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
       this.#log.error({ detail: error.detail }, message)
     }

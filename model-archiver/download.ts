@@ -5,9 +5,11 @@ import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ServeError } from '../common/errors.ts'
-import { entryNameProblem } from './entry-names.ts'
+import { isName, NAME_RULE } from '../common/names.ts'
+import { redactUrl } from '../common/redact.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { type GetOptions, httpGet } from './http-get.ts'
+import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
 export interface DownloadLimits {
@@ -23,6 +25,8 @@ export interface DownloadLimits {
    * Whether to sign the request for S3 with the environment's keys (TorchServe's s3_sse_kms). Default false.
    */
   readonly s3SseKms?: boolean
+  /** Origins besides those of S3 that get a signature (key s3_signing_hosts). Default: none. */
+  readonly s3SigningHosts?: readonly string[]
   /** Cancels the download. */
   readonly signal?: AbortSignal
 }
@@ -118,17 +122,29 @@ class TimeLimit {
   }
 }
 
+/**
+ * The name that an archive gets in the store. Only an archive's ending passes: any other file could be one
+ * that the server reads when it starts (settings.json, model-settings.json).
+ */
 function fileNameOf(url: string): string {
   const path = URL.canParse(url) ? new URL(url).pathname : ''
-  let name: string
+  const encoded = path.slice(path.lastIndexOf('/') + 1)
+  const name = decodedName(encoded)
+  if (name !== undefined && isName(name) && DOWNLOADED.test(name)) return name
+  throw new ServeError(
+    'DOWNLOAD_FAILED',
+    `The URL ${redactUrl(url)} must end in the name of an archive (.mar, .model, .tar.gz, .tgz or .war), and that name must ${NAME_RULE}.`,
+  )
+}
+
+const DOWNLOADED = /.\.(mar|model|tar\.gz|tgz|war)$/i
+
+function decodedName(text: string): string | undefined {
   try {
-    name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1))
-  } catch (error) {
-    throw failed(url, 'the file name is malformed', error)
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
   }
-  if (name.startsWith('.') || name.includes('/') || entryNameProblem(name) !== undefined)
-    throw failed(url, 'the URL does not end in a file name')
-  return name
 }
 
 async function refuseExisting(target: string): Promise<void> {
@@ -140,11 +156,13 @@ async function refuseExisting(target: string): Promise<void> {
 }
 
 async function request(url: string, options: DownloadOptions, signal: AbortSignal): Promise<Readable> {
-  const { isAllowed, allowPrivate = false, s3SseKms = false, idleMs = IDLE_MS } = options
+  const { isAllowed, allowPrivate = false, s3SseKms = false, s3SigningHosts = [], idleMs = IDLE_MS } = options
   const first = new URL(url)
+  if (s3SseKms && !maySignFor(first, s3SigningHosts)) throw notSigned(first)
   let at = first
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-    const headers = s3SseKms && isSameService(first, at) ? signed(url, at) : {}
+    const isSigned = s3SseKms && isSameService(first, at) && maySignFor(at, s3SigningHosts)
+    const headers = isSigned ? signed(url, at) : {}
     const response = await get(url, at, { headers, allowPrivate, idleMs, signal })
     const { statusCode = 0, headers: answer } = response
     if (statusCode >= 200 && statusCode <= 299) return checkLength(url, response, options.maxBytes)
@@ -166,8 +184,15 @@ function checkLength(url: string, response: IncomingMessage, maxBytes = MAX_BYTE
 
 /** S3 redirects to a bucket's region; no other service gets a signature. */
 function isSameService(first: URL, at: URL): boolean {
-  const amazon = /\.amazonaws\.com(\.cn)?$/
-  return at.host === first.host || (amazon.test(at.hostname) && amazon.test(first.hostname))
+  return at.host === first.host || (isS3Host(at.hostname) && isS3Host(first.hostname))
+}
+
+function notSigned({ protocol, host }: URL): ServeError {
+  return new ServeError(
+    'INVALID_ARGUMENT',
+    `s3_sse_kms is supported for https addresses of S3 and for the hosts in s3_signing_hosts, not for ${protocol}//${host.slice(0, 260)}. ` +
+      'Add the host to s3_signing_hosts, or register without s3_sse_kms.',
+  )
 }
 
 function signed(url: string, at: URL): Record<string, string> {
@@ -233,11 +258,14 @@ async function publish(url: string, from: string, target: string): Promise<void>
 
 /** The error for a URL that is not allowed. */
 export function notAllowed(url: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', `Given URL ${url} does not match any allowed URL(s)`)
+  return new ServeError('MODEL_NOT_FOUND', `Given URL ${redactUrl(url)} does not match any allowed URL(s)`)
 }
 
 function failed(url: string, detail: string, cause?: unknown): ServeError {
-  return new ServeError('DOWNLOAD_FAILED', `Failed to download archive from: ${url}`, { detail, cause })
+  return new ServeError('DOWNLOAD_FAILED', `Failed to download archive from: ${redactUrl(url)}`, {
+    detail,
+    cause,
+  })
 }
 
 function tooLarge(url: string, maxBytes: number): ServeError {
@@ -246,7 +274,7 @@ function tooLarge(url: string, maxBytes: number): ServeError {
 
 function notSaved(url: string, cause: unknown): ServeError {
   const detail = (cause as Error).message
-  return new ServeError('INTERNAL', `Failed to save model: ${url}`, { detail, cause })
+  return new ServeError('INTERNAL', `Failed to save model: ${redactUrl(url)}`, { detail, cause })
 }
 
 function alreadyExists(target: string): ServeError {

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
+import { redactUrl } from '../common/redact.ts'
 import { downloadArchive, type DownloadLimits, notAllowed } from './download.ts'
 
 export interface LocateOptions {
@@ -21,6 +22,8 @@ export interface LocatedModel {
   readonly downloaded: boolean
 }
 
+const MAX_URL = 8192
+
 /**
  * Finds the model at the `url` of a register request: downloads http(s) URLs into the store, uses file://
  * URLs and paths in place, and looks up names in the store.
@@ -31,8 +34,10 @@ export interface LocatedModel {
  */
 export async function locateModel(url: string, options: LocateOptions): Promise<LocatedModel> {
   if (url === '') throw new ServeError('MODEL_NOT_FOUND', 'empty url')
+  if (url.length > MAX_URL)
+    throw new ServeError('INVALID_ARGUMENT', `Parameter url must have at most ${MAX_URL} characters.`)
   if (url.includes('..'))
-    throw new ServeError('MODEL_NOT_FOUND', `Relative path is not allowed in url: ${url}`)
+    throw new ServeError('MODEL_NOT_FOUND', `Relative path is not allowed in url: ${redactUrl(url)}`)
   if (/^https?:/i.test(url)) return { path: await download(url, options), downloaded: true }
   if (/^file:/i.test(url)) return { path: await localFile(url, filePath(url), options), downloaded: false }
   if (isAbsolute(url) && (await exists(url)))
@@ -93,5 +98,5 @@ function matchesAny(url: string, patterns: readonly RegExp[]): boolean {
 }
 
 function notFound(url: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', `Model not found at: ${url}`)
+  return new ServeError('MODEL_NOT_FOUND', `Model not found at: ${redactUrl(url)}`)
 }

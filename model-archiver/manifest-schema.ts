@@ -1,13 +1,18 @@
 import { z } from 'zod'
 import { ServeError } from '../common/errors.ts'
+import { isName, nameProblem } from '../common/names.ts'
 import { RUNTIMES } from './runtime.ts'
 
 const modelSchema = z.looseObject(
   {
-    modelName: z.string('Model name is not defined.').min(1, 'Model name is not defined.'),
+    modelName: z
+      .string('Model name is not defined.')
+      .min(1, { error: 'Model name is not defined.', abort: true })
+      .refine(isName, { error: ({ input }) => nameProblem('Model name', String(input)) }),
     modelVersion: z
       .union([z.string().min(1), z.number()], 'Model version is not defined.')
-      .transform((version) => String(version)),
+      .transform((version) => String(version))
+      .refine(isName, { error: ({ input }) => nameProblem('Model version', String(input)) }),
     /** `file[.ext][:export]`, or the name of one of TorchServe's Python handlers. */
     handler: z.string().optional(),
     serializedFile: z.string().optional(),

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { nameProblem } from '../common/names.ts'
 import { createdOn, ownVersion } from './archive-stamp.ts'
 import { ArchiveContents, mistake } from './contents.ts'
 import { MODEL_NAME } from './model-name.ts'
@@ -41,6 +42,8 @@ export async function packWorkflow(options: WorkflowArchiveOptions): Promise<Pac
     throw mistake(
       `Workflow name contains special characters. The allowed regular expression is ${MODEL_NAME.source}`,
     )
+  const problem = nameProblem('Workflow name', options.workflowName)
+  if (problem !== undefined) throw mistake(problem)
   const exportPath = resolve(options.exportPath ?? '.')
   const path = join(exportPath, `${options.workflowName}.war`)
   if (existsSync(path) && options.force !== true)

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { nameProblem } from '../common/names.ts'
 import { createdOn, ownVersion } from './archive-stamp.ts'
 import { ArchiveContents, mistake } from './contents.ts'
 import { MANIFEST_PATH } from './manifest.ts'
@@ -83,6 +84,8 @@ function checkOptions(options: ArchiveOptions): void {
       `Model name contains special characters. The allowed regular expression is ${MODEL_NAME.source}`,
     )
   if (version === '') throw mistake('The version of the model must not be empty.')
+  const problem = nameProblem('Model name', modelName) ?? nameProblem('Model version', version)
+  if (problem !== undefined) throw mistake(problem)
   if (runtime !== undefined && !RUNTIMES.includes(runtime))
     throw mistake(`Invalid RuntimeType value: ${runtime as string}`)
   if (archiveFormat !== undefined && !ARCHIVE_FORMATS.includes(archiveFormat))

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { nameProblem } from '../common/names.ts'
 import { builtinConfig, builtinHandler } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
@@ -96,6 +97,8 @@ async function prepareIn(
   const settings = await readModelSettings(modelDir, process.env, location)
   const manifest = fillManifest(await readManifest(modelDir), settings, modelDir, location, options)
   const { modelName, modelVersion, handler, configFile } = manifest.model
+  if (modelName !== options.defaultName) checkName('Model name', modelName)
+  checkName('Model version', modelVersion)
   const node = manifest.runtime === 'node'
   const script = node ? handlerScript(manifest, modelDir) : undefined
   // Loads the YAML parser while esbuild, a separate process, compiles.
@@ -117,6 +120,12 @@ async function prepareIn(
     workDir: workspace.root,
     dispose: workspace.dispose,
   }
+}
+
+/** A folder's name, or what a settings file says, may be anything. @throws ServeError INVALID_MODEL */
+function checkName(what: string, text: string): void {
+  const problem = nameProblem(what, text)
+  if (problem !== undefined) throw new ServeError('INVALID_MODEL', problem)
 }
 
 function fillManifest(

@@ -1,11 +1,15 @@
 import { z } from 'zod'
 import { ServeError } from '../common/errors.ts'
+import { isName, nameProblem } from '../common/names.ts'
 
 const text = (missing: string) => z.string(missing).min(1, missing)
 
 const workflowSchema = z.looseObject(
   {
-    workflowName: text('Workflow name is not defined.'),
+    workflowName: z
+      .string('Workflow name is not defined.')
+      .min(1, { error: 'Workflow name is not defined.', abort: true })
+      .refine(isName, { error: ({ input }) => nameProblem('Workflow name', String(input)) }),
     specFile: text('Workflow specFile is not defined.'),
     /** Absent: the workflow has no functions. */
     handler: z.string().nullish(),

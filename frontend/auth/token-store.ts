@@ -1,15 +1,17 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
-import type { Authorizer, TokenKind } from './authorizer.ts'
+import type { Authorizer, Client, TokenKind } from './authorizer.ts'
+import { FailureLimiter } from './failure-limiter.ts'
 
 export const KEY_FILE_NAME = 'key_file.json'
 
-const KEY_BYTES = 6
-/** Characters of a key: six bytes as URL-safe base64. */
-const KEY_LENGTH = 8
+/** 128 bits; TorchServe's have 48. */
+const KEY_BYTES = 16
+/** Characters of a key: its bytes as URL-safe base64. */
+const KEY_LENGTH = 22
 const MS_PER_MINUTE = 60_000
 
 /** An Authorizer to close when the server ends. */
@@ -29,6 +31,8 @@ export interface TokenStoreOptions {
   folder?: string
   /** Returns milliseconds since the epoch. Default: Date.now. */
   now?: () => number
+  /** Reports, in one line, a key file that others can read. Default: no report. */
+  warn?: (message: string) => void
 }
 
 /**
@@ -41,6 +45,7 @@ export async function createTokenStore(options: TokenStoreOptions): Promise<Toke
     join(options.folder ?? process.cwd(), KEY_FILE_NAME),
     options.expirationMin * MS_PER_MINUTE,
     options.now ?? Date.now,
+    options.warn ?? (() => undefined),
   )
   await store.writeFirst()
   return store
@@ -70,6 +75,8 @@ class KeyFileTokens implements TokenStore {
   readonly keyFile: string
   readonly #lifeMs: number
   readonly #now: () => number
+  readonly #limiter: FailureLimiter
+  readonly #warn: (message: string) => void
   readonly #api: Key
   #keys: Keys
   /** Text last written to the file; close() removes the file only if it still holds this. */
@@ -80,7 +87,9 @@ class KeyFileTokens implements TokenStore {
   /** Reused in every comparison, so that a check allocates no buffer. */
   readonly #scratch = Buffer.alloc(KEY_LENGTH)
 
-  constructor(keyFile: string, lifeMs: number, now: () => number) {
+  constructor(keyFile: string, lifeMs: number, now: () => number, warn: (message: string) => void) {
+    this.#warn = warn
+    this.#limiter = new FailureLimiter(now)
     this.keyFile = keyFile
     this.#lifeMs = lifeMs
     this.#now = now
@@ -88,19 +97,31 @@ class KeyFileTokens implements TokenStore {
     this.#keys = { management: this.#fresh(), inference: this.#fresh() }
   }
 
-  check(kind: TokenKind, authorization: string | undefined): void {
+  check(kind: TokenKind, authorization: string | undefined, client?: Client): void {
     const key = this.#keys[kind]
-    if (this.#matches(key, authorization) && this.#now() < key.expires) return
+    if (this.#passes(client, () => this.#matches(key, authorization) && this.#now() < key.expires)) return
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 
-  async rotate(kind: string | undefined, authorization: string | undefined): Promise<void> {
-    if (!this.#matches(this.#api, authorization) || (kind !== 'management' && kind !== 'inference')) {
+  async rotate(kind: string | undefined, authorization: string | undefined, client?: Client): Promise<void> {
+    const isRight = this.#passes(client, () => this.#matches(this.#api, authorization))
+    if (!isRight || (kind !== 'management' && kind !== 'inference')) {
       throw new ServeError('INVALID_API_KEY', failure('Authentication'))
     }
     const rotation = this.#rotations.then(() => this.#replace(kind))
     this.#rotations = rotation.catch(() => undefined)
     await rotation
+  }
+
+  /** A client that is refused unchecked gets the same answer as for a wrong token. */
+  #passes(client: Client | undefined, isRight: () => boolean): boolean {
+    const address = client?.remoteAddress
+    if (address === undefined) return isRight()
+    if (!this.#limiter.admits(address)) return false
+    const passes = isRight()
+    if (passes) this.#limiter.passed(address)
+    else this.#limiter.failed(address)
+    return passes
   }
 
   async writeFirst(): Promise<void> {
@@ -147,6 +168,8 @@ class KeyFileTokens implements TokenStore {
       throw error
     }
     this.#written = text
+    if (((await stat(this.keyFile)).mode & 0o004) !== 0)
+      this.#warn(`${this.keyFile} can be read by every user of this machine: its file system keeps no modes`)
   }
 
   /** Runs on every request: allocates only the slice, and compares in constant time. */
@@ -163,7 +186,7 @@ class KeyFileTokens implements TokenStore {
 
 const BEARER = /^Bearer\s+\S+$/
 
-/** Whether `\s` matches the character before the token's eight; otherwise the token is longer. */
+/** Whether `\s` matches the character before the token; otherwise the token is longer. */
 function isBlank(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }

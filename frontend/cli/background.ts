@@ -181,7 +181,7 @@ function openLogs(folder: string): Logs {
   const path = join(folder, LOG_FILE_NAME)
   const consolePath = join(folder, CONSOLE_FILE_NAME)
   const offset = existsSync(path) ? statSync(path).size : 0
-  return { path, offset, consolePath, consoleFd: openSync(consolePath, 'w') }
+  return { path, offset, consolePath, consoleFd: openSync(consolePath, 'w', 0o640) }
 }
 
 /** The last lines of this start in its logs. */

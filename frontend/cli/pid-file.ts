@@ -1,4 +1,15 @@
-import { linkSync, readFileSync, rmSync, writeFileSync, mkdirSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
@@ -43,9 +54,10 @@ export function findRunning(path: string): PidRecord | undefined {
  * @throws ServeError CONFLICT when a server is running
  */
 export function claimPidFile(path: string, stopMs: number): () => void {
-  const beside = `${path}.${process.pid}`
+  const beside = `${path}.${randomBytes(8).toString('hex')}`
   mkdirSync(join(path, '..'), { recursive: true })
-  writeFileSync(beside, `${process.pid}\n${stopMs}\n`)
+  // The folder may be everybody's (/tmp): a name that nobody can foresee, and never through a link.
+  writeFileSync(beside, `${process.pid}\n${stopMs}\n`, { flag: 'wx', mode: 0o600 })
   try {
     if (findRunning(path) !== undefined) throw alreadyRunning()
     linkSync(beside, path)
@@ -70,11 +82,39 @@ export function alreadyRunning(): ServeError {
 }
 
 function readRecord(path: string): PidRecord | undefined {
+  const text = readOwn(path)
+  if (text === undefined) return undefined
+  const [pid, stopMs] = text.split('\n')
+  if (!/^[1-9]\d{0,9}$/.test(pid ?? '')) return undefined
+  return { pid: Number(pid), stopMs: /^\d{1,12}$/.test(stopMs ?? '') ? Number(stopMs) : DEFAULT_STOP_MS }
+}
+
+const MAX_BYTES = 100
+
+/**
+ * The text of a plain file; undefined for a link, and for what is no file. Another user must not decide which
+ * process this one signals.
+ * @throws ServeError CONFIG for a file of another user, unless this is root
+ */
+function readOwn(path: string): string | undefined {
+  let fd: number
   try {
-    const [pid, stopMs] = readFileSync(path, 'utf8').split('\n')
-    if (!/^[1-9]\d{0,9}$/.test(pid ?? '')) return undefined
-    return { pid: Number(pid), stopMs: /^\d{1,12}$/.test(stopMs ?? '') ? Number(stopMs) : DEFAULT_STOP_MS }
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch {
     return undefined
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) return undefined
+    const user = process.getuid?.() ?? 0
+    if (user !== 0 && stats.uid !== user)
+      throw new ServeError(
+        'CONFIG',
+        `The pid file ${path} belongs to another user; set TEMP to a folder of your own`,
+      )
+    const bytes = Buffer.alloc(MAX_BYTES)
+    return bytes.toString('latin1', 0, readSync(fd, bytes))
+  } finally {
+    closeSync(fd)
   }
 }

@@ -1,10 +1,12 @@
 import { ServeError } from '../../common/errors.ts'
 import { setOwn } from '../../common/own-keys.ts'
+import { redactSecrets } from '../../common/redact.ts'
 import { collectEntries, type Sources } from './collect-entries.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry } from './properties.ts'
+import { shownValue } from './secrets.ts'
 import type { ListenAddress, Settings } from './settings.ts'
 
 export interface LoadedSettings {
@@ -48,10 +50,10 @@ function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
   if (text === undefined) return undefined
   let why = ''
   const value = spec.type.parse(text, (reason) => {
-    why = ` (${oneLine(reason)})`
+    why = ` (${oneLine(redactSecrets(reason))})`
   })
   if (value !== undefined) return value
-  const problem = `${spec.name} must be ${spec.type.expected}, found ${oneLine(text)}${why}`
+  const problem = `${spec.name} must be ${spec.type.expected}, found ${shownValue(spec.name, text)}${why}`
   throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${problem}`)
 }
 

@@ -2,6 +2,7 @@ import { key, optional } from './key-spec.ts'
 import {
   OPEN_INFERENCE,
   BOOLEAN,
+  CIPHERS,
   HOST,
   PATH,
   PORT,
@@ -182,6 +183,13 @@ export const LISTENER_KEYS = {
     'PEM file with the certificate chain, for https addresses and gRPC.',
   ),
   privateKeyFile: optional('private_key_file', PATH, 'PEM file with its private key (PKCS8 or PKCS1).'),
+  tlsCiphers: key(
+    'tls_ciphers',
+    CIPHERS,
+    'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20',
+    'TLS suites for https addresses and gRPC, as OpenSSL lists them. The default has only AEAD suites with forward secrecy.',
+    OURS,
+  ),
   keystore: optional(
     'keystore',
     PATH,

@@ -1,7 +1,7 @@
 import { key, optional, type Details } from './key-spec.ts'
 import { MODEL_SNAPSHOT } from './model-snapshot.ts'
 import { MODELS_TO_LOAD } from './models-to-load.ts'
-import { BOOLEAN, PATH, SECONDS, integer, patternList } from './value-types.ts'
+import { BOOLEAN, ORIGIN_LIST, PATH, SECONDS, integer, patternList } from './value-types.ts'
 import { MODELS_JSON } from './version-settings.ts'
 
 const OURS: Details = { ours: true }
@@ -67,14 +67,21 @@ export const MODEL_KEYS = {
   allowedUrls: key(
     'allowed_urls',
     patternList('i'),
-    'file://.*|http(s)?://.*',
-    'Where models may be loaded from: regular expressions that match the whole URL, in any letter case. The variable has an effect only with use_env_allowed_urls=true.',
+    'http(s)?://.*',
+    'Where clients may register models from, besides the model store: regular expressions that match the whole URL (a local path as file://), in any letter case. The variable has an effect only with use_env_allowed_urls=true.',
   ),
   allowPrivateUrls: optional(
     'allow_private_urls',
     BOOLEAN,
     'Whether models may be downloaded from loopback and private addresses. Unset: only if allowed_urls is set. The variable always has an effect.',
     { ours: true, envAlways: true },
+  ),
+  s3SigningHosts: key(
+    's3_signing_hosts',
+    ORIGIN_LIST,
+    '',
+    'Hosts besides those of S3 that get requests signed with the AWS keys (s3_sse_kms=true): `host[:port]` over TLS, `http://host[:port]` without it.',
+    OURS,
   ),
   maxDownloadSize: key(
     'max_download_size',

@@ -1,3 +1,4 @@
+import { redactSecrets } from '../../common/redact.ts'
 import { oneLine } from './properties.ts'
 
 const SECRET = /(^|_)(pass|password|secret)$/
@@ -5,5 +6,5 @@ const SECRET = /(^|_)(pass|password|secret)$/
 /** The value of a key for display: one line, without passwords. */
 export function shownValue(name: string, text: string): string {
   if (SECRET.test(name)) return '***'
-  return oneLine(text.replace(/\/\/[^/@\s,]*@/g, '//***@'))
+  return oneLine(redactSecrets(text))
 }

@@ -87,13 +87,20 @@ export interface Settings {
   readonly modelSnapshot: ModelSnapshot | undefined
   /** Ours: number of snapshots to keep. Key max_snapshots, default 50. */
   readonly maxSnapshots: number
-  /** Regular expressions that a model URL must match as a whole. */
+  /**
+   * Regular expressions; one must match the whole of a URL that a client registers, unless it is in the model
+   * store.
+   */
   readonly allowedUrls: readonly RegExp[]
   /**
    * Ours: whether models may be downloaded from loopback and private addresses. Key allow_private_urls.
    * Unset: true if allowed_urls is set, false otherwise.
    */
   readonly allowPrivateUrls: boolean | undefined
+  /** Ours: TLS suites as OpenSSL lists them. Key tls_ciphers, default: AEAD with forward secrecy. */
+  readonly tlsCiphers: string
+  /** Ours: origins besides S3's that get a signature with s3_sse_kms. Key s3_signing_hosts, default none. */
+  readonly s3SigningHosts: readonly string[]
   /** Ours: maximum size of a downloaded archive in bytes. Key max_download_size, default 20 GiB. */
   readonly maxDownloadSize: number
   /** Ours: time limit of a download in seconds. Key download_timeout, default 3600. */

@@ -1,4 +1,3 @@
-import { constants } from 'node:fs'
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { LoadedSettings } from './build-settings.ts'
@@ -101,7 +100,9 @@ function settingLines(entries: LoadedSettings['entries']): string[] {
 async function writeWhole(path: string, text: string): Promise<void> {
   const beside = `${path}.part`
   try {
-    const file = await open(beside, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o600)
+    await rm(beside, { force: true })
+    // A new file: an old one, or a link, could be open to others.
+    const file = await open(beside, 'wx', 0o600)
     try {
       await file.writeFile(text)
       await file.sync()

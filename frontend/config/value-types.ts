@@ -113,6 +113,21 @@ export function patternList(flags: string): ValueType<readonly RegExp[]> {
   })
 }
 
+/** Whether OpenSSL knows the suites is told when a listener opens. */
+export const CIPHERS = parsed('cipher list', 'names of OpenSSL, divided by colons', (text) =>
+  /^[A-Za-z0-9_:+!@=.-]{1,4096}$/.test(text) ? text : undefined,
+)
+
+/** Origins of a URL: `host[:port]` stands for `https://host[:port]`. */
+export const ORIGIN_LIST = parsed('host list', 'hosts, each host[:port] or http://host[:port]', (text) => {
+  const origins = splitList(text).map((item) => {
+    const url = /^https?:\/\//i.test(item) ? item : `https://${item}`
+    const { origin, href } = URL.canParse(url) ? new URL(url) : { origin: '', href: undefined }
+    return href === `${origin}/` && !item.endsWith('/') ? origin : undefined
+  })
+  return origins.every((each) => each !== undefined) ? origins : undefined
+})
+
 export function listenAddress(httpPort: number, httpsPort: number): ValueType<ListenAddress> {
   const ports = { http: httpPort, https: httpsPort }
   return parsed('address', 'http://host:port, https://host:port or unix:/path', (text) =>

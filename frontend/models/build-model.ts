@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
+import { redactUrl } from '../../common/redact.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -58,7 +59,8 @@ export function buildModel(
   return new Model(
     {
       name,
-      url: origin.url ?? request.url,
+      // Nothing needs the secrets any more: a restart finds what was downloaded in the store.
+      url: redactUrl(origin.url ?? request.url),
       handlerOverride: request.handler,
       prepared,
       settings: settingsOf(request, located, origin.atStartup, options),

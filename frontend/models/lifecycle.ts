@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
+import { nameProblem } from '../../common/names.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { locateAndPrepare } from './located-model.ts'
 import type { Model } from './model.ts'
@@ -34,6 +35,7 @@ export class Lifecycle {
    * @throws ServeError like a register request; cleans up first
    */
   async create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
+    if (origin.workflowNode === undefined) checkName(request.modelName)
     const { settings } = this.#options
     const signal = this.#stopping.signal
     const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
@@ -75,8 +77,8 @@ export class Lifecycle {
   /**
    * Builds a version and, once its workers have loaded it, swaps it for the one of the same name and number.
    */
-  async replace(request: RegisterRequest, graceMs: number): Promise<Model> {
-    const model = await this.create(request, { trusted: false, atStartup: false }, true)
+  async replace(request: RegisterRequest, trusted: boolean, graceMs: number): Promise<Model> {
+    const model = await this.create(request, { trusted, atStartup: false }, true)
     const workers = Math.max(1, model.minWorkers)
     this.#replacing.add(model)
     try {
@@ -134,4 +136,10 @@ export class Lifecycle {
   #all(): Model[] {
     return [...new Set([...this.#registry.all(), ...this.#replacing])]
   }
+}
+
+/** Of a node the workflow has checked it. @throws ServeError INVALID_ARGUMENT */
+function checkName(modelName: string | undefined): void {
+  const problem = modelName === undefined ? undefined : nameProblem('Model name', modelName)
+  if (problem !== undefined) throw new ServeError('INVALID_ARGUMENT', problem)
 }

@@ -32,6 +32,7 @@ export function downloadLimits(
     allowPrivate: trusted || settings.allowPrivateUrls === true,
     maxBytes: settings.maxDownloadSize,
     timeoutMs: settings.downloadTimeout * 1000,
+    s3SigningHosts: settings.s3SigningHosts,
     ...more,
   }
 }

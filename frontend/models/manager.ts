@@ -76,8 +76,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     await this.#lifecycle.dispose(model, graceMs)
   }
 
-  async replace(request: RegisterRequest): Promise<Model> {
-    const model = await this.#lifecycle.replace(request, this.#unregisterMs)
+  async replace(request: RegisterRequest, trusted: boolean): Promise<Model> {
+    const model = await this.#lifecycle.replace(request, trusted, this.#unregisterMs)
     await this.#changed()
     return model
   }

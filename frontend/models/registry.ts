@@ -49,7 +49,10 @@ export class Registry {
     const versions = this.#versions(name)
     const model = versions.byVersion.get(version ?? versions.default)
     if (model === undefined) {
-      throw new ServeError('VERSION_NOT_FOUND', `Model version: ${version} does not exist for model: ${name}`)
+      throw new ServeError(
+        'VERSION_NOT_FOUND',
+        `Model version: ${told(version!)} does not exist for model: ${name}`,
+      )
     }
     return model
   }
@@ -66,7 +69,10 @@ export class Registry {
   setDefault(name: string, version: string): void {
     const versions = this.#versions(name)
     if (!versions.byVersion.has(version)) {
-      throw new ServeError('VERSION_NOT_FOUND', `Model version ${version} does not exist for model ${name}`)
+      throw new ServeError(
+        'VERSION_NOT_FOUND',
+        `Model version ${told(version)} does not exist for model ${name}`,
+      )
     }
     versions.default = version
   }
@@ -106,8 +112,11 @@ export class Registry {
 
   #versions(name: string): Versions {
     const versions = this.#models.get(name)
-    if (versions === undefined)
-      throw new ServeError('MODEL_NOT_FOUND', `Model not found: ${name.slice(0, MAX_NAME_TOLD)}`)
+    if (versions === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found: ${told(name)}`)
     return versions
   }
+}
+
+function told(text: string): string {
+  return text.slice(0, MAX_NAME_TOLD)
 }

@@ -11,8 +11,9 @@ export interface RepositoryHost {
   registered(): Model[]
   /**
    * Registers a version, waits until it can answer, then replaces an older one of the same name and number.
+   * @param trusted whether the operator named the url, so that it may lead out of the model store
    */
-  replace(request: RegisterRequest): Promise<Model>
+  replace(request: RegisterRequest, trusted: boolean): Promise<Model>
   remove(model: Model): Promise<void>
 }
 
@@ -53,9 +54,8 @@ export class Repository implements RepositoryOperations {
     const loaded: Model[] = []
     for (const url of urls) {
       const before = known.find((model) => model.url === url)
-      loaded.push(
-        await this.#host.replace({ url, modelName, handler: before?.handlerOverride, synchronous: true }),
-      )
+      const request = { url, modelName, handler: before?.handlerOverride, synchronous: true }
+      loaded.push(await this.#host.replace(request, before !== undefined && isOperators(before)))
     }
     const versions = new Set(loaded.map(({ version }) => version))
     for (const model of known) {
@@ -87,6 +87,14 @@ export class Repository implements RepositoryOperations {
     if (/^[a-z]+:\/\//i.test(url)) return false
     return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
   }
+}
+
+/**
+ * Whether it came from a path that the operator named, in the store or not; an address is checked again each
+ * time.
+ */
+function isOperators({ loadedAtStartup, url }: Model): boolean {
+  return loadedAtStartup && !/^https?:/i.test(url)
 }
 
 function entryOf({ name, version, workers }: Model): IndexEntry {

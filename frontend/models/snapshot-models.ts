@@ -41,7 +41,8 @@ function versionOf(model: Model, current: Model): VersionSnapshot {
 
 function archiveName(url: string): string {
   if (!URL.canParse(url)) return basename(url)
-  return decodeURIComponent(basename(new URL(url).pathname))
+  const name = basename(new URL(url).pathname)
+  return /%(?![0-9a-f]{2})/i.test(name) ? name : decodeURIComponent(name)
 }
 
 /** One version of a snapshot, with the path of its files. */
@@ -76,7 +77,8 @@ async function archivePath(
   { marName, modelUrl }: VersionSnapshot,
   modelStore: string | undefined,
 ): Promise<string> {
-  const candidates = [localPath(modelUrl), modelStore && join(modelStore, basename(marName))]
+  const stored = /^\.{0,2}$/.test(basename(marName)) ? undefined : basename(marName)
+  const candidates = [localPath(modelUrl), modelStore && stored && join(modelStore, stored)]
   for (const path of candidates) {
     if (path !== undefined && (await stat(path).catch(() => undefined)) !== undefined) return path
   }

@@ -1,15 +1,20 @@
 import { createSecureContext } from 'node:tls'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
-import { readKeyFile, type PemPair } from './key-files.ts'
+import { readKeyFile, warnIfReadable, type PemPair } from './key-files.ts'
 import { readKeystore, type KeystoreSettings } from './keystore.ts'
 import { selfSigned } from './self-signed.ts'
 
 /** Credentials of an https listener: PEM, or a PKCS12 file with its password. */
-export type TlsCredentials = PemPair | { readonly pfx: Buffer; readonly passphrase: string }
+export type TlsCredentials = (PemPair | { readonly pfx: Buffer; readonly passphrase: string }) & WithCiphers
+
+interface WithCiphers {
+  /** The suites that are offered, as OpenSSL lists them. */
+  readonly ciphers: string
+}
 
 export type TlsSettings = KeystoreSettings &
-  Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'enableGrpcSsl' | 'tempDir'>
+  Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'tlsCiphers' | 'enableGrpcSsl' | 'tempDir'>
 
 /**
  * Key and certificate of the https listeners: the keystore, else the two PEM files, else a new self-signed
@@ -21,11 +26,14 @@ export async function restCredentials(
   warn: (message: string) => void,
 ): Promise<TlsCredentials> {
   const stored = await readKeystore(settings)
-  if (stored !== undefined) return usable(stored, `keystore ${settings.keystore}`)
-  const files = await pemFiles(settings)
+  if (stored !== undefined) {
+    await warnIfReadable('keystore', settings.keystore!, warn)
+    return usable({ ...stored, ciphers: settings.tlsCiphers }, `keystore ${settings.keystore}`)
+  }
+  const files = await pemFiles(settings, warn)
   if (files !== undefined) return files
   warn('https uses a new self-signed certificate; set certificate_file and private_key_file to use your own')
-  return selfSigned(settings.tempDir)
+  return { ...(await selfSigned(settings.tempDir)), ciphers: settings.tlsCiphers }
 }
 
 /**
@@ -33,14 +41,20 @@ export async function restCredentials(
  * for gRPC, as in TorchServe.
  * @throws ServeError CONFIG, one line
  */
-export async function grpcCredentials(settings: TlsSettings): Promise<PemPair | undefined> {
+export async function grpcCredentials(
+  settings: TlsSettings,
+  warn: (message: string) => void,
+): Promise<(PemPair & WithCiphers) | undefined> {
   if (!settings.enableGrpcSsl) return undefined
-  const files = await pemFiles(settings)
+  const files = await pemFiles(settings, warn)
   if (files !== undefined) return files
   throw new ServeError('CONFIG', 'enable_grpc_ssl=true requires certificate_file and private_key_file')
 }
 
-async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promise<PemPair | undefined> {
+async function pemFiles(
+  { certificateFile, privateKeyFile, tlsCiphers: ciphers }: TlsSettings,
+  warn: (message: string) => void,
+): Promise<(PemPair & WithCiphers) | undefined> {
   if (certificateFile === undefined && privateKeyFile === undefined) return undefined
   if (certificateFile === undefined || privateKeyFile === undefined) {
     const [given, missing] =
@@ -51,7 +65,11 @@ async function pemFiles({ certificateFile, privateKeyFile }: TlsSettings): Promi
   }
   const key = await readKeyFile('private_key_file', privateKeyFile)
   const cert = await readKeyFile('certificate_file', certificateFile)
-  return usable({ key, cert }, `certificate_file ${certificateFile} with private_key_file ${privateKeyFile}`)
+  await warnIfReadable('private_key_file', privateKeyFile, warn)
+  return usable(
+    { key, cert, ciphers },
+    `certificate_file ${certificateFile} with private_key_file ${privateKeyFile}`,
+  )
 }
 
 /** Lets OpenSSL check the credentials at start instead of at the first connection. */

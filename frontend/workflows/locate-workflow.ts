@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel, type LocatedModel } from '../../model-archiver/locate.ts'
 import { ServeError } from '../../common/errors.ts'
+import { redactUrl } from '../../common/redact.ts'
 
 export interface WorkflowStoreOptions {
   /** Absolute path; undefined: none is configured. */
@@ -21,7 +22,7 @@ export async function locateWorkflow(
   if (workflowStore === undefined) throw notFound('Workflow store has not been configured.')
   const located = await locateModel(url, { modelStore: workflowStore, ...options }).catch(asWorkflowError)
   if (located.downloaded || (await stat(located.path)).isFile()) return located
-  throw notFound(`Workflow not found at: ${url}`)
+  throw notFound(`Workflow not found at: ${redactUrl(url)}`)
 }
 
 function asWorkflowError(thrown: unknown): never {

@@ -1,7 +1,8 @@
 import { rm } from 'node:fs/promises'
-import { MODEL_NAME } from '../../model-archiver/model-name.ts'
 import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import { ServeError } from '../../common/errors.ts'
+import { nameProblem } from '../../common/names.ts'
+import { redactUrl } from '../../common/redact.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
@@ -18,6 +19,9 @@ import type {
 } from './operations.ts'
 import { registerNodes, removeNodes } from './register-nodes.ts'
 import { Workflow } from './workflow.ts'
+
+/** Characters of a name that a client made up which are told back. */
+const MAX_NAME_TOLD = 200
 
 export interface WorkflowManagerOptions {
   settings: Settings
@@ -52,6 +56,7 @@ export class WorkflowManager implements WorkflowOperations {
 
   async register(request: RegisterWorkflowRequest): Promise<string> {
     this.#checkOpen()
+    checkName(request.workflowName)
     const { settings } = this.#options
     const { workflowStore, modelStore, allowedUrls, tempDir } = settings
     const { path, downloaded } = await locateWorkflow(request.url, {
@@ -127,7 +132,7 @@ export class WorkflowManager implements WorkflowOperations {
       this.#reserve(name)
       reserved = true
       const nodes = await registerNodes(name, prepared, this.#options.models, request)
-      this.#workflows.set(name, this.#build(name, request.url, prepared, nodes, downloaded))
+      this.#workflows.set(name, this.#build(name, redactUrl(request.url), prepared, nodes, downloaded))
     } catch (error) {
       await prepared.dispose()
       throw error
@@ -137,13 +142,8 @@ export class WorkflowManager implements WorkflowOperations {
     return `Workflow ${name} has been registered and scaled successfully.`
   }
 
-  /** @throws ServeError CONFLICT, INVALID_WORKFLOW */
+  /** @throws ServeError CONFLICT */
   #reserve(name: string): void {
-    if (!MODEL_NAME.test(name))
-      throw new ServeError(
-        'INVALID_WORKFLOW',
-        `Workflow name ${JSON.stringify(name)} must not contain special characters.`,
-      )
     if (this.#workflows.has(name) || this.#registering.has(name))
       throw new ServeError('CONFLICT', `Workflow ${name} is already registered.`)
     this.#registering.add(name)
@@ -175,7 +175,8 @@ export class WorkflowManager implements WorkflowOperations {
   /** @throws ServeError WORKFLOW_NOT_FOUND */
   #get(name: string): Workflow {
     const workflow = this.#workflows.get(name)
-    if (workflow === undefined) throw new ServeError('WORKFLOW_NOT_FOUND', `Workflow not found: ${name}`)
+    if (workflow === undefined)
+      throw new ServeError('WORKFLOW_NOT_FOUND', `Workflow not found: ${name.slice(0, MAX_NAME_TOLD)}`)
     return workflow
   }
 
@@ -183,4 +184,10 @@ export class WorkflowManager implements WorkflowOperations {
   #checkOpen(): void {
     if (this.#draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
   }
+}
+
+/** @throws ServeError INVALID_WORKFLOW */
+function checkName(workflowName: string | undefined): void {
+  const problem = workflowName === undefined ? undefined : nameProblem('Workflow name', workflowName)
+  if (problem !== undefined) throw new ServeError('INVALID_WORKFLOW', problem)
 }

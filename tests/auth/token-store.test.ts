@@ -65,7 +65,7 @@ describe('the key file', () => {
       API: { key: expect.any(String) },
     })
     const texts = [keys.management.key, keys.inference.key, keys.API.key]
-    for (const text of texts) expect(text).toMatch(/^[A-Za-z0-9_-]{8}$/)
+    for (const text of texts) expect(text).toMatch(/^[A-Za-z0-9_-]{22}$/)
     expect(new Set(texts).size).toBe(3)
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })

@@ -5,7 +5,10 @@ import { KEYS } from '../../frontend/config/keys.ts'
 import { settingsOf } from './support.ts'
 
 /** Defaults that differ from TorchServe's on purpose (docs/torchserve-compatibility.md). */
-const OTHER_DEFAULT: Readonly<Record<string, string>> = {}
+const OTHER_DEFAULT: Readonly<Record<string, string>> = {
+  // A client must not register what is outside the model store.
+  allowed_urls: 'http(s)?://.*',
+}
 
 type Row = [key: string, fallback?: string, env?: string | null]
 

@@ -19,7 +19,8 @@ beforeAll(async () => {
     join(store, 'climbing.mar'),
     await zipOf({ '../escaped.js': 'x', 'handler.js': 'export const handle = () => []' }),
   )
-  server = await startServer({ models: [ECHO], modelStore: store, config: { max_request_size: 100_000 } })
+  const config = { max_request_size: 100_000, allowed_urls: 'file://.*|http://.*' }
+  server = await startServer({ models: [ECHO], modelStore: store, config })
   await server.ready('echo')
 })
 

@@ -344,7 +344,7 @@ models:
 dag: {first: [after]}
 `
     // Without a workflow store the archives are in the model store.
-    const stopping = await startServer({ modelStore: store.folder })
+    const stopping = await startServer({ modelStore: store.folder, config: { allowed_urls: 'file://.*' } })
     await store.register(stopping, 'steps', spec)
     const request = new RawRequest(
       stopping.ports.inference,

@@ -199,20 +199,22 @@ describe('s3_sse_kms', () => {
       response.end('archive')
     })
     Object.assign(process.env, KEYS)
-    const url = `${origin}/bucket/a%20b/x(1).mar?versionId=3&a=%2F`
+    const url = `${origin}/bucket/a%20b/x(1)/y.mar?versionId=3&a=%2F`
     const store = tempFolder()
     await downloadArchive(url.replace('(1)', '%281%29'), store, {
       isAllowed: () => true,
       allowPrivate: true,
       s3SseKms: true,
+      s3SigningHosts: [origin],
     })
     expect(good).toBe(true)
-    expect(readdirSync(store)).toEqual(['x(1).mar'])
+    expect(readdirSync(store)).toEqual(['y.mar'])
   })
 
   test('needs these keys', async () => {
+    const OWN = { s3SseKms: true, s3SigningHosts: ['http://127.0.0.1:1'] }
     for (const name of Object.keys(KEYS)) Reflect.deleteProperty(process.env, name)
-    expect(await problem(download('http://127.0.0.1:1/x.mar', tempFolder(), { s3SseKms: true }))).toEqual({
+    expect(await problem(download('http://127.0.0.1:1/x.mar', tempFolder(), OWN))).toEqual({
       code: 'DOWNLOAD_FAILED',
       detail: 'Miss environment variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_DEFAULT_REGION',
     })
@@ -228,7 +230,7 @@ describe('s3_sse_kms', () => {
       response.writeHead(307, { location: `${other}/y` }).end(),
     )
     Object.assign(process.env, KEYS)
-    await download(`${origin}/x.mar`, tempFolder(), { s3SseKms: true })
+    await download(`${origin}/x.mar`, tempFolder(), { s3SseKms: true, s3SigningHosts: [origin, other] })
     expect(authorization).toBeUndefined()
   })
 

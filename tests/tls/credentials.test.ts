@@ -15,6 +15,7 @@ const NOTHING: TlsSettings = {
   certificateFile: undefined,
   privateKeyFile: undefined,
   enableGrpcSsl: true,
+  tlsCiphers: 'ECDHE+AESGCM',
   tempDir: '/nonexistent',
 }
 const PEM = { certificateFile: CERT_FILE, privateKeyFile: KEY_FILE }
@@ -44,12 +45,12 @@ function fileWith(bytes: Buffer | string): string {
 
 describe('key and certificate of https', () => {
   test('come from the PEM files', async () => {
-    expect(await rest(PEM)).toEqual({ key: KEY, cert: CERT })
+    expect(await rest(PEM)).toEqual({ key: KEY, cert: CERT, ciphers: NOTHING.tlsCiphers })
   })
 
   test('come from the keystore first', async () => {
     const credentials = await rest({ ...PEM, keystore: KEYSTORE_FILE, keystorePass: 'secret' })
-    expect(Object.keys(credentials)).toEqual(['pfx', 'passphrase'])
+    expect(Object.keys(credentials)).toEqual(['pfx', 'passphrase', 'ciphers'])
     expect(() => createSecureContext(credentials)).not.toThrow()
   })
 
@@ -85,7 +86,7 @@ describe('https without any key', () => {
     process.env['PATH'] = `${bin}:${PATH}`
     try {
       const made = await rest({ tempDir: folder }, warnings)
-      expect(made).toEqual({ key: KEY, cert: CERT })
+      expect(made).toEqual({ key: KEY, cert: CERT, ciphers: NOTHING.tlsCiphers })
     } finally {
       process.env['PATH'] = PATH
     }
@@ -127,13 +128,17 @@ done
 
 describe('key and certificate of gRPC', () => {
   test('are the PEM files, if enable_grpc_ssl is on', async () => {
-    expect(await grpcCredentials({ ...NOTHING, ...PEM })).toEqual({ key: KEY, cert: CERT })
-    expect(await grpcCredentials({ ...NOTHING, ...PEM, enableGrpcSsl: false })).toBeUndefined()
+    expect(await grpcCredentials({ ...NOTHING, ...PEM }, () => undefined)).toEqual({
+      ...{ key: KEY, cert: CERT, ciphers: NOTHING.tlsCiphers },
+    })
+    expect(
+      await grpcCredentials({ ...NOTHING, ...PEM, enableGrpcSsl: false }, () => undefined),
+    ).toBeUndefined()
   })
 
   test('never come from the keystore', async () => {
     const keystore = { keystore: KEYSTORE_FILE, keystorePass: 'secret' }
-    expect(await refusal(grpcCredentials({ ...NOTHING, ...keystore }))).toBe(
+    expect(await refusal(grpcCredentials({ ...NOTHING, ...keystore }, () => undefined))).toBe(
       'enable_grpc_ssl=true requires certificate_file and private_key_file',
     )
   })

@@ -33,7 +33,7 @@ export function tokenRouter(state: RestState): Router {
   const router = new Router()
   router.all('/token', async (ctx) => {
     const kind = queryParams(ctx).text('type')
-    await state.authorizer.rotate(kind, ctx.req.headers.authorization)
+    await state.authorizer.rotate(kind, ctx.req.headers.authorization, ctx.req.socket)
     ctx.status = 200
     ctx.set('content-type', 'application/json')
     ctx.body = '\n'

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
-import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Authorizer, Client } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
@@ -102,7 +102,7 @@ export class CallGate {
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection)
+    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket)
     if (refusal !== undefined) {
       this.#refuse(stream, path, refusal)
       this.#countRefusal(connection, session)
@@ -117,6 +117,7 @@ export class CallGate {
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
+    client: Client,
   ): CallError | undefined {
     const { limits, authorizer } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
@@ -125,7 +126,7 @@ export class CallGate {
     }
     if (token !== undefined) {
       try {
-        authorizer.check(token, headers.authorization)
+        authorizer.check(token, headers.authorization, client)
       } catch (thrown) {
         return toCallError(ServeError.from(thrown))
       }

@@ -1,4 +1,5 @@
-import { isIPv6, type Server, type Socket } from 'node:net'
+import { groupOf } from '../../../common/address-group.ts'
+import { type Server, type Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
 
@@ -71,18 +72,4 @@ export class ConnectionGate {
 
 function peerOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
   return `${remoteAddress}:${remotePort}`
-}
-
-/**
- * Whoever has an IPv6 address has the 2^64 of its network; IPv4 addresses stand for themselves, mapped ones
- * too.
- */
-function groupOf(address: string): string {
-  if (!isIPv6(address)) return address
-  if (address.startsWith('::ffff:') && address.includes('.')) return address.slice('::ffff:'.length)
-  const [head = '', tail] = address.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const rest = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? 0 : 8 - groups.length - rest.length
-  return [...groups, ...new Array<string>(zeros).fill('0'), ...rest].slice(0, 4).join(':')
 }

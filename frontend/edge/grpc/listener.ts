@@ -22,6 +22,8 @@ export interface BoundAddress {
 export interface GrpcTls {
   readonly key: Buffer
   readonly cert: Buffer
+  /** OpenSSL's list of the suites that are offered. */
+  readonly ciphers: string
 }
 
 interface GrpcListenerOptions {
@@ -69,7 +71,7 @@ export class GrpcListener {
     try {
       const { address } = await lookup(host)
       const bracketed = isIPv6(address) ? `[${address}]` : address
-      return { host: address, port: await this.#bind(`${bracketed}:${port}`, credentialsFor(tls)) }
+      return { host: address, port: await this.#bind(`${bracketed}:${port}`, tls) }
     } catch (cause) {
       throw new ServeError(
         'CONFIG',
@@ -93,12 +95,17 @@ export class GrpcListener {
     this.#server.forceShutdown()
   }
 
-  #bind(address: string, credentials: ServerCredentials): Promise<number> {
+  #bind(address: string, tls: GrpcTls | undefined): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, credentials, (error, bound) => {
+      this.#server.bindAsync(address, credentialsFor(tls), (error, bound) => {
         try {
           if (error !== null) throw error
-          for (const server of http2ServersOf(this.#server)) this.#guard(server)
+          for (const server of http2ServersOf(this.#server)) {
+            // grpc-js takes suites from a variable of the environment only.
+            if (tls !== undefined && 'setSecureContext' in server)
+              server.setSecureContext({ ...tls, minVersion: 'TLSv1.2' })
+            this.#guard(server)
+          }
           resolve(bound)
         } catch (thrown) {
           reject(thrown instanceof Error ? thrown : new Error(String(thrown)))

@@ -43,7 +43,7 @@ export class Exchange {
     if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    if (kind !== undefined) state.authorizer.check(kind, req.headers.authorization)
+    if (kind !== undefined) state.authorizer.check(kind, req.headers.authorization, req.socket)
   }
 
   /**

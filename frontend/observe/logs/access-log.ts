@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { redactSecrets } from '../../../common/redact.ts'
 import { stamp } from './clock.ts'
 import { escapeControls } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
@@ -25,7 +26,7 @@ export class AccessLog {
     const { method, url, httpVersion } = req
     const last = this.#last
     if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
-      const shown = printable(`${method} ${url} HTTP/${httpVersion}`)
+      const shown = printable(`${method} ${redactSecrets(url!)} HTTP/${httpVersion}`)
       this.#last = { method: method!, url: url!, httpVersion, shown }
     }
     this.#add(peer, this.#last.shown, status, startedAt)

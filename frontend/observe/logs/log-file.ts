@@ -1,8 +1,11 @@
-import { closeSync, fstatSync, mkdirSync, openSync, write, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, mkdirSync, openSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Allowance } from '../../../common/allowance.ts'
 import { endOfDay, localTime } from './clock.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
+
+/** Logs hold clients' addresses and what handlers print: only owner and group may read them. */
+export const LOG_MODE = 0o640
 
 /** Takes lines, each with its line end. */
 export interface LineWriter {
@@ -159,8 +162,9 @@ export class LogFile implements LineWriter {
 
   /** Takes the existing file's time, so that the first write rolls a file of an earlier day. */
   #open(): number {
-    const fd = openSync(this.#path, 'a')
-    const { size, mtimeMs } = fstatSync(fd)
+    const fd = openSync(this.#path, 'a', LOG_MODE)
+    const { size, mtimeMs, mode } = fstatSync(fd)
+    if ((mode & 0o007) !== 0) closeToOthers(fd, mode)
     this.#size = size
     this.#day = size === 0 ? Date.now() : mtimeMs
     return fd
@@ -179,5 +183,14 @@ export class LogFile implements LineWriter {
     if (now - this.#lastWarning < WARN_PAUSE_MS) return
     this.#lastWarning = now
     this.#options.warn(`${this.#path} cannot be written: ${error.message}`)
+  }
+}
+
+/** Everybody could read the files of earlier versions. A pipe or a terminal stays unchanged. */
+function closeToOthers(fd: number, mode: number): void {
+  try {
+    if (fstatSync(fd).isFile()) fchmodSync(fd, mode & 0o770)
+  } catch {
+    // another user's file
   }
 }

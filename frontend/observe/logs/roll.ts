@@ -27,7 +27,7 @@ export function setAside(path: string, time: number): string {
 /** Compresses a rolled file to `<its name>.gz`. */
 export async function compress(aside: string): Promise<void> {
   const unfinished = `${aside}.gz.tmp`
-  await pipeline(createReadStream(aside), createGzip(), createWriteStream(unfinished))
+  await pipeline(createReadStream(aside), createGzip(), createWriteStream(unfinished, { mode: 0o640 }))
   await rename(unfinished, `${aside}.gz`)
   await rm(aside)
 }

@@ -60,8 +60,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a job is cancelled without telling its holder',
     file: 'frontend/jobs/job.ts',
-    find: '    this.#holder.abandon(this, reason)\n  }\n\n  /** The job cannot go on',
-    replace: '  }\n\n  /** The job cannot go on',
+    find: '    this.#holder.abandon(this, reason)\n  }\n\n  /** The job cannot continue',
+    replace: '  }\n\n  /** The job cannot continue',
     tests: ['tests/jobs/job.test.ts'],
   },
   {

@@ -1,0 +1,85 @@
+/** Which parts of an address are secrets, for everything that shows, logs or keeps one. */
+
+const HIDDEN = '***'
+
+/**
+ * Names of query parameters that carry a password, a key or a signature: those of S3 (X-Amz-Signature,
+ * X-Amz-Credential, X-Amz-Security-Token, AWSAccessKeyId), Google Cloud Storage (X-Goog-Signature,
+ * GoogleAccessId), Azure (sig), CloudFront (Signature, Key-Pair-Id, Policy), and common names of others.
+ */
+const SECRET_PARAM =
+  /sig|token(?!s)|secret|pass|pwd|credential|auth|key|accessid|policy|jwt|session|cookie|^(code|sas|pw|pin)$/i
+
+/** Enough for an address in a parameter of an address in a parameter of a request. */
+const MAX_DEPTH = 3
+
+/**
+ * Removes the secrets of the addresses in a text: `user:password@` becomes `***@`, and the value of a secret
+ * query parameter `***`, also in an address that is the value of a parameter, percent-encoded or not. Text
+ * without secrets stays unchanged. Takes time in proportion to the text.
+ */
+export function redactSecrets(text: string, depth = 0): string {
+  if (!MAY_HOLD_SECRETS.test(text)) return text
+  return withoutUserInfo(withoutParams(text, depth))
+}
+
+/**
+ * Returns an address of a model as it may be shown and kept. Escapes its blanks first, as an HTTP client does:
+ * a blank would end a secret.
+ */
+export function redactUrl(url: string, depth = 0): string {
+  const escaped = /^https?:/i.test(url) ? url.replace(/[\t\n\r]/g, '').replace(/\s/g, '%20') : url
+  const shown = redactSecrets(escaped, depth)
+  return shown === escaped ? url : shown
+}
+
+/** Skips plain names and paths, the usual case, at the cost of one test. */
+const MAY_HOLD_SECRETS = /[=@]|%40|%3d/i
+
+/**
+ * Looks at runs between the signs that end an authority (WHATWG URL Standard): user and password end at the
+ * last @ of the first run after the scheme.
+ */
+function withoutUserInfo(text: string): string {
+  if (!text.includes('@')) return text
+  return text.replace(/[^/?#\\\n]+/g, (run: string, at: number) => {
+    const end = run.lastIndexOf('@')
+    if (end <= 0) return run
+    if (/[/:\\][/\\]$/.test(text.slice(Math.max(0, at - 2), at))) return HIDDEN + run.slice(end)
+    // Special schemes need no slashes.
+    const scheme = /^(?:.{0,200}[^a-z])?https?:/is.exec(run.slice(0, Math.min(end, 220)))
+    return scheme === null ? run : scheme[0] + HIDDEN + run.slice(end)
+  })
+}
+
+/** `name=value` behind `?`, `&`, `;` or `#`, up to the next of them or a blank. */
+function withoutParams(text: string, depth: number): string {
+  return text.replace(
+    /([?&;#])([^=?&;#\s]{1,200})=([^&;#\s]*)/g,
+    (whole, sign, name: string, value: string) => {
+      if (value === '') return whole
+      const plainName = decoded(name) ?? name
+      if (SECRET_PARAM.test(plainName)) return `${sign as string}${name}=${HIDDEN}`
+      const shown = redactedValue(value, depth)
+      return shown === value ? whole : `${sign as string}${name}=${shown}`
+    },
+  )
+}
+
+function redactedValue(value: string, depth: number): string {
+  if (depth >= MAX_DEPTH) return value
+  const asIs = redactSecrets(value, depth + 1)
+  if (asIs !== value || !value.includes('%')) return asIs
+  const plain = decoded(value)
+  if (plain === undefined || plain === value) return value
+  const shown = redactUrl(plain, depth + 1)
+  return shown === plain ? value : encodeURIComponent(shown).replaceAll('%2A', '*')
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
