@@ -36,8 +36,8 @@ export class Worker implements JobRunner {
   #loaded = new Deferred()
 
   /**
-   * `name` is `W-<id>-<model>_<version>`; `devices` are the ids of its GPUs; `startGroup` starts its processes,
-   * each time anew.
+   * `name` is `W-<id>-<model>_<version>`; `devices` are the ids of its GPUs; `startGroup` starts its
+   * processes, each time anew.
    */
   constructor(
     id: number,

@@ -1,6 +1,7 @@
 /**
- * Whether the tests notice when the product is wrong: `npm run test:mutants [-- --only NAME... | --part K/N | --list]`. Each mutant of list/ is put into a
- * copy of the working tree, where the tests that are named with it must be green without it and red with it. Ends with `N passed, N failed`.
+ * Whether the tests notice when the product is wrong: `npm run test:mutants [-- --only NAME... | --part K/N
+ * | --list]`. Each mutant of list/ is put into a copy of the working tree, where the tests that are named
+ * with it must be green without it and red with it. Ends with `N passed, N failed`.
  */
 import { parseArgs } from 'node:util'
 import { runJest, type JestResult } from './jest-run.ts'

@@ -4,8 +4,9 @@ import type { ServerHttp2Stream } from 'node:http2'
 const LOOK_MS = 10
 
 /**
- * Closes a stream whose answer is complete while its client still sends. nghttp2 drops every frame of a stream
- * that waits when it is closed, and the status is one of them: so it closes once nothing waits any more.
+ * Closes a stream whose answer is complete while its client still sends. nghttp2 drops every frame of a
+ * stream that waits when it is closed, and the status is one of them: so it closes once nothing waits any
+ * more.
  */
 export function closeWhenSent(stream: ServerHttp2Stream): void {
   if (stream.destroyed || stream.closed) return

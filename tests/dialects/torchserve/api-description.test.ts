@@ -183,7 +183,10 @@ describe('the description of one model', () => {
   })
 })
 
-/** What TorchServe 0.12 describes, in the notation of api-outline.ts: a paragraph for each document of its own tests. */
+/**
+ * What TorchServe 0.12 describes, in the notation of api-outline.ts: a paragraph for each document of its
+ * own tests.
+ */
 const TORCHSERVE = new Map(
   readFileSync(join(import.meta.dirname, 'torchserve-apis.txt'), 'utf8')
     .trimEnd()
