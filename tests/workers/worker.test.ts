@@ -187,7 +187,7 @@ describe('requests', () => {
     expect(rig.group.kills).toBe(1)
     await rig.group.dies({ reason: 'The process was killed by SIGKILL', outOfMemory: true })
     expect(rig.worker.describe().lastExit?.reason).toBe(
-      'Killed: a request that nobody waits for went on for longer than 5000 ms',
+      'Killed: a cancelled request ran for longer than 5000 ms; the worker is restarted',
     )
     // That we killed it is no lack of memory.
     expect(rig.lost).toEqual(['WORKER_LOST'])

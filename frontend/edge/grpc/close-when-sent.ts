@@ -1,15 +1,18 @@
 import type { ServerHttp2Stream } from 'node:http2'
 
-/** Milliseconds from one look at the connection's queue to the next. */
-const LOOK_MS = 10
+/** Most clients end their side when they have the status; who does not in this time is told to. */
+const FAREWELL_MS = 1_000
 
 /**
- * Closes a stream whose answer is complete while its client still sends. nghttp2 drops every frame of a
- * stream that waits when it is closed, and the status is one of them: so it closes once nothing waits any
- * more.
+ * Closes a stream whose answer is complete while its client still sends (RFC 9113, 8.1). Not at once: nghttp2
+ * drops what a closed stream has not sent, the status included, and a client of grpc-js that gets the reset
+ * with the status in one piece reports the reset.
  */
 export function closeWhenSent(stream: ServerHttp2Stream): void {
-  if (stream.destroyed || stream.closed) return
-  if ((stream.session?.state.outboundQueueSize ?? 0) === 0) stream.close()
-  else setTimeout(closeWhenSent, LOOK_MS, stream).unref()
+  const timer = setTimeout(() => {
+    if ((stream.session?.state.outboundQueueSize ?? 0) === 0) stream.close()
+    else closeWhenSent(stream)
+  }, FAREWELL_MS)
+  timer.unref()
+  stream.once('close', () => clearTimeout(timer))
 }

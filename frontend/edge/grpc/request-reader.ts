@@ -121,7 +121,7 @@ export class RequestReader implements Limited {
     })
     // This is heard before grpc-js sends the trailers.
     stream.on('wantTrailers', () => {
-      if (!this.#clientEnded) setImmediate(closeWhenSent, stream)
+      if (!this.#clientEnded) closeWhenSent(stream)
     })
   }
 
