@@ -121,12 +121,6 @@ const house = {
   },
 }
 
-/** Rooms whose comments do not follow the rules on comments yet. */
-const oldComments = [
-  ...['backend-worker', 'common', 'protocol', 'tests'],
-  ...['edge', 'dialects', 'jobs', 'workers'].map((room) => `frontend/${room}`),
-]
-
 export default tseslint.config(
   {
     ignores: [
@@ -172,7 +166,6 @@ export default tseslint.config(
   },
   {
     files: ['**/*.ts'],
-    ignores: oldComments.map((room) => `${room}/**`),
     plugins: { house },
     rules: { 'house/comment-length': 'error', 'house/no-section-citations': 'error' },
   },

@@ -8,11 +8,11 @@ export type WorkerAddress = { readonly path: string } | { readonly host: string;
 
 export interface WorkerArguments {
   readonly address: WorkerAddress
-  /** Largest frame that the frontend may send. Default 64 MiB. */
+  /** Maximum frame size in bytes that the frontend may send. Default 64 MiB. */
   readonly maxFrameBytes: number
 }
 
-/** @throws Error with one sentence when the command line cannot be used. */
+/** @throws Error with one sentence when the command line is not valid */
 export function parseArguments(args: readonly string[]): WorkerArguments {
   const { values } = parseArgs({
     args: [...args],
@@ -31,7 +31,7 @@ export function parseArguments(args: readonly string[]): WorkerArguments {
   }
 }
 
-/** RANK, LOCAL_RANK and WORLD_SIZE as torchrun sets them; absent: a group of one. */
+/** RANK, LOCAL_RANK and WORLD_SIZE, as torchrun sets them. Without them: a group of one. */
 export function rankFrom(env: NodeJS.ProcessEnv): Rank {
   const rank = wholeNumber('RANK', env['RANK'])
   const localRank = wholeNumber('LOCAL_RANK', env['LOCAL_RANK'])

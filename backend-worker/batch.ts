@@ -6,20 +6,20 @@ import { checkAnswer, encodeOutput } from './output.ts'
 import type { RequestGroup } from './request-group.ts'
 import { ResponseStream, type StreamLimits, type StreamOwner } from './response-stream.ts'
 
-/** What batches share. */
+/** What all batches of a worker share. */
 export interface BatchHost {
   readonly outlet: Outlet
   readonly limits: StreamLimits
   readonly rank: number
-  /** One request of the batch has had its end. */
+  /** One request of the batch has ended. */
   streamEnded(stream: ResponseStream): void
 }
 
-/** The requests that one call of the handler answers. Ranks other than 0 only tell when they are done. */
+/** The requests that one call of the handler answers. Ranks other than 0 only report that they are done. */
 export class Batch implements RequestGroup, StreamOwner {
   readonly streams: readonly ResponseStream[]
   readonly requestIds: readonly string[]
-  /** Called when nobody waits for any request of the batch any more. */
+  /** Called when every request of the batch was cancelled. */
   onGone: (() => void) | undefined
   readonly #host: BatchHost
   #wanted: number
@@ -54,8 +54,9 @@ export class Batch implements RequestGroup, StreamOwner {
   }
 
   /**
-   * The handler's answer: one item per request. An item that is an error, or cannot be sent, fails its own request.
-   * @throws ServeError INVALID_OUTPUT when it is no such list.
+   * Sends the handler's result: one item per request. An item that is an error, or that cannot be encoded,
+   * fails its own request. @throws ServeError INVALID_OUTPUT when the result is not a list with one item per
+   * request
    */
   finish(answer: unknown): void {
     if (this.#host.rank !== 0) {
@@ -74,7 +75,7 @@ export class Batch implements RequestGroup, StreamOwner {
     })
   }
 
-  /** The handler threw: every request that has no end of its own ends with the error. */
+  /** The handler threw: every request that has not ended fails with the error. */
   fail(thrown: unknown): void {
     if (this.#host.rank !== 0) {
       if (!this.gone) sendLog(this.outlet, 'error', `The handler threw: ${describeThrown(thrown)}`)
@@ -102,7 +103,7 @@ export class Batch implements RequestGroup, StreamOwner {
   }
 }
 
-/** One intermediate item as the request's own affair: what cannot be sent fails that request only. */
+/** Sends one intermediate item. An item that cannot be encoded fails its request only. */
 export function pushItem(stream: ResponseStream, item: unknown): void {
   try {
     if (item instanceof Error) stream.drop(handlerError(item))

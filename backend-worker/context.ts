@@ -16,13 +16,13 @@ import { type ResponseHead, setContentType, setHeader, setStatus } from './respo
 import type { ResponseStream } from './response-stream.ts'
 import { ownValue } from '../common/own-keys.ts'
 
-/** The further inputs of a request whose client sends several; for adapters of this package. */
+/** The further inputs of a request whose client sends several; for the adapters of this package. */
 export const INPUTS = Symbol('inputs')
 export interface WithInputs {
   [INPUTS]?(): AsyncIterable<Uint8Array> | undefined
 }
 
-/** What one call of the handler sees: the model, and its batch (none in `initialize`: a batch without requests). */
+/** The context of one call of the handler: the model and the batch. In `initialize` the batch is empty. */
 export class HandlerContext implements Context {
   stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
   readonly #model: LoadedModel
@@ -107,7 +107,7 @@ export class HandlerContext implements Context {
     for (const stream of this.#batch.streams) setStatus(stream.head, status, reason)
   }
 
-  /** ts_stream_next is how TorchServe's handlers say whether a request goes on; the server writes it, not they. */
+  /** TorchServe's handlers set ts_stream_next themselves. Here only the server writes it. */
   setResponseHeader(index: number, name: string, value: string): void {
     if (name === 'ts_stream_next') this.setStreamNext(index, value === 'true')
     else setHeader(this.#head(index), name, value)
@@ -158,6 +158,6 @@ export class HandlerContext implements Context {
   #stream(index: number): ResponseStream {
     const stream = this.#batch.streams[index]
     if (stream !== undefined) return stream
-    throw new RangeError(`No request ${index} in a batch of ${this.#batch.streams.length}`)
+    throw new RangeError(`The batch of ${this.#batch.streams.length} requests has no index ${index}`)
   }
 }

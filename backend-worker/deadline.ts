@@ -1,4 +1,4 @@
-/** Waits for the work, but no longer than `ms`. Rejects as the work does, while it waits. */
+/** Waits for the work for at most `ms` milliseconds. Rejects if the work rejects within that time. */
 export async function within(ms: number, work: unknown): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {

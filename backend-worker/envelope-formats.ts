@@ -2,25 +2,25 @@ import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
 import type { Context, HandlerResponse } from './handler.ts'
 
-/** One request out of its envelope. */
+/** One unpacked request. */
 export interface Opened {
-  /** What the handler gets in place of the request. */
+  /** The rows that the handler gets in place of the request. */
   readonly rows: readonly unknown[]
-  /** Its answer, from the outputs for its rows. */
+  /** Builds the response from the outputs for the rows. */
   close(outputs: readonly unknown[]): HandlerResponse
 }
 
 /**
- * Opens one request of a batch.
+ * Unpacks one request of a batch.
  * @param content the value of its part `data`, else `body`, else all its parts
- * @throws ServeError INVALID_ARGUMENT when it is not in the format
+ * @throws ServeError INVALID_ARGUMENT when the content does not have the format of the envelope
  */
 export type Open = (content: unknown, context: Context, index: number) => Opened
 
-/** The content itself. */
+/** Passes the content on unchanged. */
 export const body: Open = (content) => ({ rows: [content], close: ([output]) => output })
 
-/** `{"instances": [...]}` -> `{"predictions": [...]}`; `{"b64": "..."}` stands for bytes. */
+/** `{"instances": [...]}` -> `{"predictions": [...]}`. `{"b64": "..."}` stands for bytes. */
 export const json: Open = (content) => ({
   rows: instances(content).map(withBytes),
   close: (outputs) => JSON.stringify({ predictions: outputs }),
@@ -32,18 +32,18 @@ export const kserve: Open = (content, context) => ({
   close: (outputs) => ({ [context.explain ? 'explanations' : 'predictions']: outputs }),
 })
 
-/** @throws ServeError INVALID_ARGUMENT when it is no JSON object */
+/** @throws ServeError INVALID_ARGUMENT when it is not a JSON object */
 export function jsonObject(content: unknown): Readonly<Record<string, unknown>> {
   let value = content
   if (typeof value === 'string' || Buffer.isBuffer(value)) {
     try {
       value = JSON.parse(value.toString()) as unknown
     } catch (thrown) {
-      throw malformed('The request is no valid JSON', thrown)
+      throw malformed('The request is not valid JSON', thrown)
     }
   }
   if (isObject(value)) return value
-  throw malformed('The request is no JSON object')
+  throw malformed('The request must be a JSON object')
 }
 
 export function malformed(message: string, cause?: unknown): ServeError {
@@ -53,7 +53,7 @@ export function malformed(message: string, cause?: unknown): ServeError {
 function instances(content: unknown): unknown[] {
   const list = jsonObject(content)['instances']
   if (Array.isArray(list)) return list as unknown[]
-  throw malformed('The request has no list "instances"')
+  throw malformed('The request must have a list "instances"')
 }
 
 function withBytes(row: unknown): unknown {

@@ -1,7 +1,10 @@
 import { isObject } from '../common/json.ts'
 import { jsonObject, malformed, type Open } from './envelope-formats.ts'
 
-/** A tensor as the handler gets it: `data` is nested as `shape` says, of BYTES a single element alone. */
+/**
+ * A tensor as the handler gets it: `data` is nested according to `shape`; a single BYTES element has no list
+ * around it.
+ */
 interface Input {
   readonly name: string
   readonly shape: readonly number[]
@@ -31,10 +34,13 @@ const DATATYPES: readonly (readonly [new (length: number) => ArrayBufferView, st
   [Float64Array, 'FP64'],
 ]
 
-/** KServe V2: `{"id"?, "inputs": [...]}` -> `{"id", "model_name", "model_version", "outputs": [...]}`, a row for each input. */
+/**
+ * KServe V2: `{"id"?, "inputs": [...]}` -> `{"id", "model_name", "model_version", "outputs": [...]}`. Each
+ * input is a row.
+ */
 export const kserveV2: Open = (content, context, index) => {
   const { id, inputs } = jsonObject(content)
-  if (!Array.isArray(inputs)) throw malformed('The request has no list "inputs"')
+  if (!Array.isArray(inputs)) throw malformed('The request must have a list "inputs"')
   const rows = inputs.map(readInput)
   return {
     rows,
@@ -48,14 +54,14 @@ export const kserveV2: Open = (content, context, index) => {
 }
 
 function readInput(input: unknown): Input {
-  if (!isObject(input)) throw malformed('An input is no object')
+  if (!isObject(input)) throw malformed('An input must be a JSON object')
   const { name, shape, datatype, data } = input
   if (typeof name !== 'string' || typeof datatype !== 'string' || !isShape(shape) || !Array.isArray(data))
-    throw malformed('An input has no "name", "shape", "datatype" or "data"')
+    throw malformed('An input must have "name", "shape", "datatype" and "data"')
   const flat: unknown[] = data.flat(MAX_DIMENSIONS)
   if (flat.some(Array.isArray) || flat.length !== shape.reduce((size, dimension) => size * dimension, 1))
-    throw malformed(`The data of the input "${name}" is not of its shape`)
-  // TorchServe's handlers expect no list of one string or picture.
+    throw malformed(`The data of the input "${name}" must match its shape`)
+  // TorchServe's handlers expect a single string or image without a list around it.
   const single = datatype === 'BYTES' && flat.length === 1
   return { ...input, name, shape, datatype, data: single ? flat[0] : nest(flat, shape) }
 }
@@ -68,7 +74,7 @@ function isShape(value: unknown): value is number[] {
   )
 }
 
-/** Nothing is in a list without elements, however many dimensions it has. */
+/** A list without elements is empty, whatever its number of dimensions. */
 function nest(flat: readonly unknown[], [size, ...rest]: readonly number[]): unknown {
   if (size === undefined) return flat[0]
   if (rest.length === 0 || flat.length === 0) return flat
@@ -82,7 +88,7 @@ function toOutput(name: string, output: unknown): Output {
   return { name, datatype: typed ?? datatypeOf(data), data, shape: [data.length] }
 }
 
-/** @returns the datatype of the last typed array in it, if there is one */
+/** @returns the datatype of the last typed array in it, if any */
 function flatten(value: unknown, into: unknown[]): string | undefined {
   if (Array.isArray(value)) {
     let datatype: string | undefined

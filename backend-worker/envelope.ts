@@ -14,16 +14,17 @@ const ENVELOPES: ReadonlyMap<string, Open> = new Map([
 ])
 
 /**
- * Request envelopes (service_envelope, spec 6.6): a handler whose `handle` and `explain` get the rows inside the requests of a batch,
- * all in one list, and whose outputs, one for each row, go back to their requests in the format of the envelope. What a handler
- * streams is addressed to requests and goes out as it is. A request that is not in the format fails alone.
- * @throws ServeError INVALID_MODEL when there is no envelope of that name
+ * Request envelopes (key service_envelope, docs/envelopes.md). `handle` and `explain` get the rows of all
+ * requests of a batch in one list. Their outputs, one per row, return to the requests in the envelope's
+ * format. Stream items are addressed to requests and pass unchanged. A request with another format fails
+ * alone.
+ * @throws ServeError INVALID_MODEL when no envelope has this name
  */
 export function inEnvelope(handler: LoadedHandler, name: string): LoadedHandler {
   const open = ENVELOPES.get(name)
   if (open === undefined) {
     const known = [...ENVELOPES.keys()].join(', ')
-    throw new ServeError('INVALID_MODEL', `There is no service_envelope "${name}", only ${known}`)
+    throw new ServeError('INVALID_MODEL', `service_envelope "${name}" is not supported; use one of ${known}`)
   }
   return {
     ...handler,
@@ -41,12 +42,12 @@ function around(open: Open, handle: Handler['handle']): Handle {
     const opened = requests.map((request, index) => openOrRefuse(open, request, context, index))
     const rows = opened.flatMap((one) => (one instanceof ServeError ? [] : one.rows))
     if (rows.length === 0) return close(opened, [])
-    // Rows are what the format holds: parts of a request no longer.
+    // The handler gets the rows, not the parts of the requests.
     const answer: unknown = await handle(rows as HandlerRequest[], context)
     if (isAsyncIterable(answer)) return refusing(answer, opened)
     return close(opened, outputsOf(answer, opened.length === 1 ? undefined : rows.length))
   }
-  // What streams comes as a promise of an async iterable, which is served as well.
+  // A streaming handler returns an async iterable, possibly as a promise; both are served.
   return wrapped as Handle
 }
 
@@ -63,7 +64,7 @@ function openOrRefuse(
   }
 }
 
-/** A single request takes whatever list the handler answers, as in TorchServe. */
+/** With a single request, any list is its response, as in TorchServe. */
 function outputsOf(answer: unknown, expected: number | undefined): unknown[] {
   return checkAnswer(answer, expected ?? (Array.isArray(answer) ? answer.length : 0))
 }
@@ -78,7 +79,7 @@ function close(opened: readonly (Opened | ServeError)[], outputs: readonly unkno
   })
 }
 
-/** Items and the last ones (what the generator returns) are in the places of their requests. */
+/** Stream items, and the last ones that the generator returns, have one place per request. */
 async function* refusing(
   stream: AsyncIterable<unknown>,
   opened: readonly (Opened | ServeError)[],

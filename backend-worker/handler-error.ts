@@ -8,7 +8,7 @@ const MAX_DETAIL_CHARACTERS = 16_384
 const OUT_OF_MEMORY =
   /out of memory|allocation failed|failed to allocate|cannot allocate memory|invalid (array|string|array buffer) length|CUDA/i
 
-/** What a handler threw (or put into its answer), as the error of its request. */
+/** Converts what a handler threw, or returned as an item, to the error of its request. */
 export function handlerError(thrown: unknown): ServeError {
   if (thrown instanceof ServeError) return thrown
   const detail = describeThrown(thrown)
@@ -27,7 +27,7 @@ function textOrNothing(value: unknown): string | undefined {
   return typeof value === 'string' ? value.slice(0, 256) : undefined
 }
 
-/** TorchServe's rule, for JavaScript: allocations that failed, and whatever speaks of CUDA. */
+/** TorchServe's rule, adapted to JavaScript: failed allocations, and any message that contains CUDA. */
 export function looksOutOfMemory(thrown: unknown): boolean {
   return thrown instanceof Error && OUT_OF_MEMORY.test(thrown.message)
 }

@@ -12,27 +12,31 @@ import type {
 export type { MetricKind }
 
 /**
- * The public door for handler authors: what a handler gets and what it may answer.
+ * The API for handler authors: what a handler gets and what it may return.
  *
- * A handler module exports one of
- * - a class with `handle` (extend {@link BaseHandler} or not), as its default export or its only class,
- * - a function `handle(requests, context)`, as its default export or by that name; it may be `async *`,
- * - a class with `predict` or `predictStream`, or functions of these names: a handler of the Open Inference Protocol (InferenceHandler).
+ * A handler module exports one of these:
+ * - a class with `handle`, as its default export or its only class; it may extend {@link BaseHandler},
+ * - a function `handle(requests, context)`, as its default export or under this name; it may be `async *`,
+ * - a class with `predict` or `predictStream`, or functions with these names: see InferenceHandler.
  */
 
-/** One request of a batch: part name -> value. JSON and text parts are decoded, everything else is a Buffer. */
+/**
+ * One request of a batch: part name -> value. JSON parts are parsed, text parts are strings, and all other
+ * parts are Buffers.
+ */
 export type HandlerRequest = Record<string, unknown>
 
 /**
- * One item of an answer. Bytes (any typed array) go out as they are, strings as UTF-8, anything else as JSON (two spaces, as
- * TorchServe writes it). An Error fails its own request only. `undefined` in an intermediate response: nothing for that
- * request this time; as the last item: an empty body.
+ * One item of a response. Bytes (any typed array) are sent as they are, strings as UTF-8, and everything else
+ * as JSON (indented by two spaces, as in TorchServe). An Error fails its own request only. In an intermediate
+ * response `undefined` sends nothing to that request; as the last item it is an empty body.
  */
 export type HandlerResponse = unknown
 
-/** Request ids of a batch by their place in it. Arrays fit; leave places out to address a part of the batch. */
+/** Request ids by index in the batch. Arrays fit. Leave indexes out to address a part of the batch. */
 export type RequestIds = Readonly<Record<number, string>>
 
+/** Writes to the frontend's model log. With `requestIndex` the line contains the id of that request. */
 export interface Logger {
   debug(message: string, requestIndex?: number): void
   info(message: string, requestIndex?: number): void
@@ -42,27 +46,30 @@ export interface Logger {
 
 type Dimensions = Readonly<Record<string, string>>
 
-/** A metric of the worker's cache: nothing is added to the dimensions of its values. */
+/** A metric of the worker's cache. Its values have exactly the given dimensions; the server adds none. */
 export interface Metric {
   readonly name: string
   readonly unit: string
   readonly kind: MetricKind
   readonly dimensionNames: readonly string[]
-  /** One value for each of its dimensions; `requestId` stands beside it in the log file. */
+  /**
+   * Reports a value. `dimensionValues` has one value per dimension name; `requestId` appears in the log file.
+   */
   addOrUpdate(value: number, dimensionValues?: readonly string[], requestId?: string): void
-  /** The same with dimensions of one's own. */
+  /** Reports a value with the given dimensions instead of the metric's own. */
   update(value: number, requestId?: string, dimensions?: Dimensions): void
 }
 
 /**
- * What a handler may report. A metric reaches the metrics page and the log files if metrics.yaml declares it, or with
- * `model_metrics_auto_detect=true`. `ModelName` and `Level` (`Model`) are added to the dimensions. A value counts for all requests of the
- * batch, with `requestIndex` for one of them. What cannot be (a negative counter, no number) is logged and left out.
+ * Reports metrics. A metric appears on the metrics page and in the log files if metrics.yaml declares it, or
+ * with `model_metrics_auto_detect=true`. The server adds the dimensions `ModelName` and `Level` (`Model`). A
+ * value counts for all requests of the batch, or with `requestIndex` for that request only. An invalid value
+ * (a negative counter, not a number) is logged and ignored: it never fails a request.
  */
 export interface HandlerMetrics {
-  /** Adds `value` (not negative) to a counter. */
+  /** Adds `value` (0 or greater) to a counter. */
   addCounter(name: string, value: number, dimensions?: Dimensions, requestIndex?: number): void
-  /** A duration; unit `ms` or `s`, default `ms`; default a gauge. */
+  /** Reports a duration. `unit` is `ms` (default) or `s`; `kind` is `gauge` by default. */
   addTime(
     name: string,
     value: number,
@@ -71,7 +78,7 @@ export interface HandlerMetrics {
     kind?: MetricKind,
     requestIndex?: number,
   ): void
-  /** A size; unit `B`, `kB`, `MB` or `GB`, default `MB`; default a gauge. */
+  /** Reports a size. `unit` is `B`, `kB`, `MB` (default) or `GB`; `kind` is `gauge` by default. */
   addSize(
     name: string,
     value: number,
@@ -80,7 +87,7 @@ export interface HandlerMetrics {
     kind?: MetricKind,
     requestIndex?: number,
   ): void
-  /** Default a gauge. */
+  /** Reports a percentage from 0 to 100. `kind` is `gauge` by default. */
   addPercent(
     name: string,
     value: number,
@@ -88,9 +95,9 @@ export interface HandlerMetrics {
     kind?: MetricKind,
     requestIndex?: number,
   ): void
-  /** Counts errors; `Level` is `Error`, and no request is named. */
+  /** Counts errors. The dimension `Level` is `Error`, and the value belongs to no request. */
   addError(name: string, value: number, dimensions?: Dimensions): void
-  /** Any metric; default a counter. */
+  /** Reports any metric. `kind` is `counter` by default. */
   addMetric(
     name: string,
     value: number,
@@ -99,31 +106,47 @@ export interface HandlerMetrics {
     kind?: MetricKind,
     requestIndex?: number,
   ): void
-  /** Puts a metric into the worker's cache, in place of one of its name and kind; reports nothing. Default a counter. */
+  /**
+   * Adds a metric to the worker's cache and replaces one with the same name and kind. Reports no value.
+   * `kind` is `counter` by default; `dimensionNames` is empty by default.
+   */
   addMetricToCache(name: string, unit: string, dimensionNames?: readonly string[], kind?: MetricKind): Metric
-  /** A metric of the cache, which holds those that metrics.yaml declares as well; default a counter. */
+  /**
+   * Returns a metric of the cache; undefined if there is none. The cache contains the model metrics of
+   * metrics.yaml. `kind` is `counter` by default.
+   */
   getMetric(name: string, kind?: MetricKind): Metric | undefined
 }
 
-/** What stays the same for the life of a worker. */
+/** Properties that stay the same for the life of a worker. */
 export interface ContextProperties {
-  /** Absolute folder with the model's files. */
+  /** Absolute path of the folder with the model's files. */
   readonly modelDir: string
+  /** Maximum number of requests per batch, as registered. */
   readonly batchSize: number
-  /** The server's number of the (first) GPU of this worker, of which a Node worker sees no others; -1 on CPU. */
+  /**
+   * The server's number of this worker's GPU (of the first, if it has several); -1 on CPU. A Node.js worker
+   * sees only its own GPUs: use `device`.
+   */
   readonly gpuId: number
-  /** `cpu`, or `cuda:<n>` as this process counts its GPUs: 0, or the local rank in a rank group. */
+  /**
+   * `cpu`, or `cuda:<n>`, where n is the GPU's number within this process: 0, or the local rank in a rank
+   * group.
+   */
   readonly device: string
-  /** limit_max_image_pixels of the server: false if a handler may decode images of any size. */
+  /** The server's key limit_max_image_pixels: false if a handler may decode images of any size. */
   readonly limitMaxImagePixels: boolean
+  /** Number of this process in its rank group, from 0. Rank 0 sends the responses. 0 without a rank group. */
   readonly rank: number
+  /** The rank on this machine. */
   readonly localRank: number
+  /** Number of ranks of the worker; 1 without a rank group. */
   readonly worldSize: number
   readonly serverName: string
   readonly serverVersion: string
 }
 
-/** Names of the headers that speak of sequences. */
+/** Names of the sequence headers (docs/batching.md). */
 export interface SequenceHeaders {
   readonly id: string
   readonly start: string
@@ -131,111 +154,137 @@ export interface SequenceHeaders {
 }
 
 /**
- * Decides after a step of continuous batching whether a request ends with this item: true ends it, false makes the item an
- * intermediate response and the request takes part in the next step. Nothing (undefined, null) ends it too.
+ * Continuous batching: decides whether a request ends with this item. `true` ends it. `false` makes the item
+ * an intermediate response, and the request takes part in the next step. `undefined` and `null` end it too.
  */
 export type StoppingCriterion = (item: HandlerResponse) => boolean | null | undefined
 
-/** What a handler knows about the model and, in `handle`, about the batch in hand. */
+/**
+ * What a handler knows about the model and, during a call, about the batch. An index is the position of a
+ * request in the batch, from 0.
+ */
 export interface Context {
   readonly modelName: string
   readonly modelVersion: string
   readonly manifest: Readonly<Record<string, unknown>>
-  /** The whole model-config.yaml. */
+  /** The complete model-config.yaml. */
   readonly modelConfig: Readonly<Record<string, unknown>>
   readonly properties: ContextProperties
   readonly logger: Logger
   readonly metrics: HandlerMetrics
 
-  /** The ids of the batch, in its order. Empty in `initialize`. */
+  /** The request ids of the batch, in order. Empty in `initialize`. */
   readonly requestIds: readonly string[]
-  /** Aborts when nobody waits for any request of the batch any more (clients left, deadlines, timeouts, shutdown). */
+  /**
+   * Aborts when every request of the batch is cancelled: clients disconnected, deadlines or time limits
+   * passed, or the server stops.
+   */
   readonly signal: AbortSignal
-  /** The signal of one request of the batch. */
+  /** Aborts when this request of the batch is cancelled. */
   requestSignal(index: number): AbortSignal
-  /** Milliseconds since the epoch after which nobody waits for the answer; undefined: no such time. */
+  /** The client's deadline in milliseconds since the epoch; undefined if it has none. */
   requestDeadline(index: number): number | undefined
-  /** Whether the request is to be explained instead of predicted (/explanations). */
+  /** Whether the request asks for an explanation (/explanations) instead of a prediction. */
   readonly explain: boolean
-  /** A request header; names in any letter case. */
+  /** A request header; undefined if the client did not send it. Names are case-insensitive. */
   requestHeader(index: number, name: string): string | undefined
+  /** All headers of a request, with the names as the client wrote them. */
   requestHeaders(index: number): Readonly<Record<string, string>>
-  /** Status of one answer; counts until its first response. */
+  /**
+   * Sets the HTTP status of one response, 200 to 599. Has no effect after its first item. @throws RangeError
+   */
   setResponseStatus(index: number, status: number, reason?: string): void
+  /** Sets the HTTP status of every response of the batch. @throws RangeError */
   setAllResponseStatus(status: number, reason?: string): void
+  /**
+   * Sets a response header. Has no effect after the first item, except for the header that ends sequences.
+   * @throws TypeError when name or value is not valid in HTTP; RangeError for more than 64 headers
+   */
   setResponseHeader(index: number, name: string, value: string): void
+  /** Sets the content type of a response. Has no effect after its first item. @throws TypeError */
   setResponseContentType(index: number, contentType: string): void
 
   /**
-   * The handler's own, the same in every call for the life of the worker. With continuous batching the entry under a request's
-   * id is deleted when that request leaves.
+   * A store for the handler, the same object in every call for the life of the worker. With continuous
+   * batching the server deletes the entry under a request's id when that request leaves.
    */
   readonly cache: Map<string, unknown>
-  /** Continuous batching: set in each step, one criterion per request. Where there is none, `setStreamNext` decides. */
+  /**
+   * Continuous batching: set it in each step, one criterion per request. Without one, `setStreamNext`
+   * decides.
+   */
   stoppingCriteria: readonly (StoppingCriterion | undefined)[] | undefined
-  /** Continuous batching: whether the request takes part in the next step. Default: it ends with this one. */
+  /** Continuous batching: whether the request takes part in the next step. Default: false. */
   setStreamNext(index: number, next: boolean): void
 
-  /** The sequence that a request belongs to; undefined: none (the model has no sequenceBatching). */
+  /** The sequence of a request; undefined if the model has no sequenceBatching. */
   sequenceId(index: number): string | undefined
-  /** Ends the sequence of a request with the answer to it: its waiting requests are refused. */
+  /** Ends the sequence of a request with its response. Requests of the sequence that still wait get 503. */
   endSequence(index: number): void
   readonly sequenceHeaders: SequenceHeaders
 }
 
-/** What the server calls. Everything may be left out but `handle`, or one method of another dialect in its place. */
+/** The methods that the server calls. Required is `handle`, or one method of another dialect in its place. */
 export interface Handler {
-  /** Once, before the first request: load weights here. */
+  /** Called once, before the first request. Load weights here. */
   initialize?(context: Context): void | Promise<void>
-  /** One answer per request of the batch, in its order; or an async iterable whose items are intermediate responses. */
+  /**
+   * Answers a batch. Return one item per request, in the order of the batch, or an async iterable whose
+   * values are intermediate responses with one item per request.
+   */
   handle(
     requests: HandlerRequest[],
     context: Context,
   ): HandlerResponse[] | Promise<HandlerResponse[]> | AsyncIterable<HandlerResponse[]>
   /**
-   * Answers /v1/chat/completions itself (docs/openai.md), whether the client streams or not: yields chunks, of which the server fills in what
-   * is missing (id, role, nulls, the end) and joins them if need be; or the whole completion. The request of the call is number 0 of
-   * the context. Throw an {@link OpenAIError} for a status and code of one's own.
+   * Answers /v1/chat/completions (docs/openai.md), with and without `stream`. Yield chunks: the server adds
+   * what they lack (id, role, nulls, the end), and joins them for a unary response. Or return the complete
+   * response. The request has index 0 in the context. Throw an {@link OpenAIError} to choose status and code.
    */
   chatCompletions?(
     request: ChatCompletionRequest,
     context: Context,
   ): AsyncIterable<ChatChunk> | Completion | Promise<Completion>
-  /** The same for /v1/completions. */
+  /** Answers /v1/completions, in the same way. */
   completions?(
     request: CompletionRequest,
     context: Context,
   ): AsyncIterable<CompletionChunk> | Completion | Promise<Completion>
-  /** Answers /v1/embeddings: one vector per input, in whatever form the client wants them. */
+  /**
+   * Answers /v1/embeddings: one vector per input. The server encodes it as the client requests (float or
+   * base64).
+   */
   embeddings?(request: EmbeddingsRequest, context: Context): EmbeddingsResult | Promise<EmbeddingsResult>
-  /** Answers a customized describe. */
+  /** Answers a customized describe (`GET /models/{name}?customized=true`). */
   describe?(context: Context): Record<string, unknown> | Promise<Record<string, unknown>>
-  /** Answers /explanations; absent: `handle` with context.explain set. */
+  /** Answers /explanations. Without it the server calls `handle` with `context.explain` set. */
   explain?(requests: HandlerRequest[], context: Context): HandlerResponse[] | Promise<HandlerResponse[]>
   /**
-   * Continuous batching: a request that took part in a step has left, whether it ended, failed or was cancelled. Never called while
-   * a step runs.
+   * Continuous batching: a request has left after it took part in a step, because it ended, failed or was
+   * cancelled. Never called during a step.
    */
   release?(requestId: string, context: Context): void
-  /** Once, before the worker leaves. */
+  /** Called once, before the worker exits. */
   shutdown?(): void | Promise<void>
 }
 
-/** `handle` in three steps, each of which a subclass may replace. */
+/** Splits `handle` into three steps. A subclass overrides what it needs. */
 export abstract class BaseHandler implements Handler {
   initialize(_context: Context): void | Promise<void> {}
 
-  /** Requests to model input. Default: the value of `data`, else `body`, of each request. */
+  /** Converts requests to model input. Default: the value of `data`, else `body`, of each request. */
   preprocess(requests: HandlerRequest[], _context: Context): unknown {
     return requests.map((request) => request['data'] ?? request['body'])
   }
 
-  /** Model input to model output. Default: the input. */
+  /** Converts model input to model output. Default: returns the input. */
   inference(input: unknown, _context: Context): unknown {
     return input
   }
 
-  /** Model output to one answer per request. Default: the output, which must be a list then. */
+  /**
+   * Converts model output to one item per request. Default: returns the output, which must then be a list.
+   */
   postprocess(output: unknown, _context: Context): HandlerResponse[] | Promise<HandlerResponse[]> {
     return output as HandlerResponse[]
   }

@@ -1,9 +1,10 @@
 /**
- * What handler authors import from `torchserve-ts`.
+ * The public API of `torchserve-ts`, for handler authors.
  *
  * @example
  * ```ts
- * import { BaseHandler, sendIntermediatePredictResponse, type Context, type HandlerRequest } from 'torchserve-ts'
+ * import { BaseHandler, sendIntermediatePredictResponse } from 'torchserve-ts'
+ * import type { Context, HandlerRequest } from 'torchserve-ts'
  *
  * export default class Countdown extends BaseHandler {
  *   override async handle(requests: HandlerRequest[], context: Context) {

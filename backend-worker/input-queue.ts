@@ -1,4 +1,7 @@
-/** The further inputs of a request whose client sends several: what has come waits here until the handler asks for it. */
+/**
+ * The further inputs of a request whose client sends several. Inputs wait here until the handler asks for
+ * them.
+ */
 export class InputQueue implements AsyncIterable<Uint8Array> {
   readonly #onTaken: () => void
   readonly #waiting: Uint8Array[] = []
@@ -6,24 +9,24 @@ export class InputQueue implements AsyncIterable<Uint8Array> {
   #error: Error | undefined
   #wake: (() => void) | undefined
 
-  /** `onTaken` is called for each input that the handler has asked for. */
+  /** `onTaken` is called for each input that the handler takes. */
   constructor(onTaken: () => void) {
     this.#onTaken = onTaken
   }
 
   push(data: Uint8Array): void {
-    // A copy: the message lies in a piece of memory that others share.
+    // A copy, because the message shares its memory with others.
     this.#waiting.push(Uint8Array.from(data))
     this.#wakeUp()
   }
 
-  /** No further input comes. */
+  /** No further input follows. */
   end(): void {
     this.#ended = true
     this.#wakeUp()
   }
 
-  /** Nobody waits for the answer: who asks for inputs hears why. */
+  /** The request was cancelled: the next read throws the reason. */
   fail(error: Error): void {
     this.#error ??= error
     this.#waiting.length = 0

@@ -4,8 +4,9 @@ import { setOwn } from '../common/own-keys.ts'
 import type { HandlerRequest } from './handler.ts'
 
 /**
- * The parts of a request as the handler sees them (spec 1.6): part name -> value. JSON is parsed and text becomes a string; what
- * cannot be decoded stays a Buffer, and `warn` hears why. Of parts with the same name the last one counts.
+ * The parts of a request as the handler gets them: part name -> value. JSON is parsed and text becomes a
+ * string. A part that cannot be decoded stays a Buffer, and `warn` gets the reason. The last part of a
+ * repeated name wins.
  */
 export function decodeRequest(
   parts: InputPart[],
@@ -25,7 +26,7 @@ function decodePart(part: InputPart, warn: (message: string) => void): unknown {
   if (contentType === 'application/json') return parseJson(part.name, data, warn)
   if (contentType?.startsWith('text/') !== true) return data
   if (isUtf8(data)) return data.toString()
-  warn(`Part "${part.name}" is no UTF-8 text; the handler gets its bytes`)
+  warn(`Part "${part.name}" is not valid UTF-8; the handler gets its bytes`)
   return data
 }
 
@@ -34,7 +35,7 @@ function parseJson(name: string, data: Buffer, warn: (message: string) => void):
     return JSON.parse(data.toString()) as unknown
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message.slice(0, 200) : ''
-    warn(`Part "${name}" is no valid JSON; the handler gets its bytes: ${why}`)
+    warn(`Part "${name}" is not valid JSON; the handler gets its bytes: ${why}`)
     return data
   }
 }

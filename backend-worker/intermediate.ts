@@ -5,7 +5,7 @@ import { markOwn } from './own-errors.ts'
 import type { RequestGroup } from './request-group.ts'
 import type { ResponseStream } from './response-stream.ts'
 
-/** Where a context keeps its batch; a registered symbol, so that any copy of this package finds it. */
+/** The key under which a context keeps its batch. A registered symbol works across copies of this package. */
 export const SEND = Symbol.for('torchserve-ts.send')
 
 type Send = (ret: readonly HandlerResponse[], ids: RequestIds, message: string, code: number) => Promise<void>
@@ -13,22 +13,29 @@ type Send = (ret: readonly HandlerResponse[], ids: RequestIds, message: string, 
 const DONE = Promise.resolve()
 
 /**
- * Sends one intermediate response to each addressed request of the batch, at once; the client sees it as one chunk, message or
- * event. Resolves when there is room for more, so a handler that awaits each call goes no faster than its slowest reader.
- * Without `await` the order is kept, but a request that piles up too much fails with SEND_OVERFLOW.
+ * Sends one intermediate response at once to each addressed request of the batch. The client gets it as one
+ * HTTP chunk, gRPC message or Server-Sent Event.
  *
- * @param ret One item per entry of `requestIds`, in the same places. `undefined`: nothing for that request this time. An Error
- * (or what cannot be encoded, or is larger than max_response_size) fails that request only.
- * @param requestIds `context.requestIds`, or a part of it: `ret[i]` goes to the request with the id `requestIds[i]`.
- * @param message Counts with a code that is an error: the client sees it.
- * @param code 200: all is well. Another 2xx: the status of answers that have not begun. Anything else fails the addressed requests
- * with this status, as in TorchServe.
+ * The promise resolves when the window has room again, so a handler that awaits each call is never faster
+ * than its slowest client. Without `await` the order is kept, but a request fails with SEND_OVERFLOW if too
+ * many bytes wait.
  *
- * On ranks other than 0 it sends nothing and does not wait for readers. Items for requests that were cancelled are dropped in
- * silence: the neighbours in the batch go on.
- * @throws (rejects) with the reason of the abort when nobody waits for any request of the batch any more, so that a loop that
- * awaits its sends stops by itself; with an Error when `ret` is not a list, an id is not of this batch, or the request has had its
- * final response.
+ * On ranks other than 0 the call sends nothing and resolves without waiting for clients. Items for cancelled
+ * requests are dropped, and the other requests of the batch continue.
+ *
+ * @param ret One item per entry of `requestIds`, at the same index. `undefined` sends nothing to that
+ * request. An Error fails that request only, and so does an item that cannot be encoded or exceeds
+ * max_response_size.
+ * @param requestIds `context.requestIds`, or a part of it: `ret[i]` goes to the request with the id
+ * `requestIds[i]`.
+ * @param message The error message for the client; used only if `code` is an error.
+ * @param code 200 for success. Another 2xx sets the status of responses that have not begun. Any other code
+ * fails the addressed requests with that status, as in TorchServe.
+ * @param context The context of the current call.
+ * @throws (rejects with) the reason of `context.signal` when every request of the batch is cancelled, so that
+ * a loop of awaited sends ends by itself
+ * @throws (rejects with) Error when `ret` is not a list, an id is not in the batch, or a request has already
+ * ended
  */
 export function sendIntermediatePredictResponse(
   ret: readonly HandlerResponse[],
@@ -38,11 +45,11 @@ export function sendIntermediatePredictResponse(
   context: Context,
 ): Promise<void> {
   const send = (context as Context & { [SEND]?: Send })[SEND]
-  if (send === undefined) return refuse('context must be the one that handle was called with')
+  if (send === undefined) return refuse('context must be the context of the current call of handle')
   return send.call(context, ret, requestIds, message, code)
 }
 
-/** The work behind {@link sendIntermediatePredictResponse}. */
+/** Implements {@link sendIntermediatePredictResponse}. */
 export function sendToBatch(
   batch: RequestGroup,
   ret: readonly HandlerResponse[],
@@ -58,8 +65,8 @@ export function sendToBatch(
     const requestId = requestIds[i]
     if (item === undefined || requestId === undefined) continue
     const stream = find(batch, requestId, i)
-    if (stream === undefined) return refuse(`no request "${requestId}" in this batch`)
-    if (stream.complete) return refuse(`request ${requestId} has had its final response already`)
+    if (stream === undefined) return refuse(`the batch has no request "${requestId}"`)
+    if (stream.complete) return refuse(`request ${requestId} has already ended`)
     if (code === 200) pushItem(stream, item)
     else pushWithCode(stream, item, message, code)
     full ||= isFull(stream)
@@ -69,7 +76,7 @@ export function sendToBatch(
   return next(batch)
 }
 
-/** When the handler may go on; rejects when it need not. */
+/** Resolves when the handler may continue; rejects when all its requests are cancelled. */
 function next(batch: RequestGroup): Promise<void> {
   return batch.gone ? quiet(Promise.reject(reasonOf(batch))) : (batch.outlet.breather() ?? DONE)
 }
@@ -96,7 +103,7 @@ function isSuccess(code: number): boolean {
   return code >= 200 && code < 300
 }
 
-/** Mostly `requestIds` is the batch's own list, so the place tells the request. */
+/** Usually `requestIds` is the list of the batch, so the index finds the request. */
 function find(batch: RequestGroup, requestId: string, place: number): ResponseStream | undefined {
   const guess = batch.streams[place]
   if (guess?.requestId === requestId) return guess
@@ -123,7 +130,7 @@ function refuse(why: string): Promise<never> {
   return quiet(Promise.reject(markOwn(new Error(`sendIntermediatePredictResponse: ${why}`))))
 }
 
-/** A promise that may be left alone: that it rejects is no unhandled rejection. */
+/** Handlers need not await the promise, so its rejection must not count as unhandled. */
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise

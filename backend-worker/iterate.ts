@@ -9,8 +9,9 @@ export function isAsyncIterable(answer: unknown): answer is AsyncIterable<unknow
 }
 
 /**
- * Runs an `async *handle`: each yield is an intermediate response, and the next one is asked for when there is room. Returns what
- * it returned: the last items (none: all undefined). When nobody waits any more, the iterator is told to return, so that its `finally` blocks run.
+ * Runs an `async *handle`. Each yield is an intermediate response; the next value is requested when the
+ * window has room. Returns the generator's return value as the last items (default: all undefined). When all
+ * requests are cancelled it calls the iterator's `return`, so that `finally` blocks run.
  */
 export async function iterate(answer: AsyncIterable<unknown>, batch: Batch): Promise<unknown> {
   const iterator = answer[Symbol.asyncIterator]()

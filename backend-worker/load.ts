@@ -16,13 +16,14 @@ export interface RunningModel {
 }
 
 /**
- * Loads and initialises the handler.
- * @throws ServeError INVALID_MODEL, OUT_OF_MEMORY or WORKER_START_FAILED, with the cause's message and its stack as detail.
+ * Loads and initializes the handler.
+ * @throws ServeError INVALID_MODEL, OUT_OF_MEMORY or WORKER_START_FAILED, with the cause's message and its
+ * stack as detail
  */
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<RunningModel> {
   try {
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
-    // Tensors come in no envelope, also where the server has one for all models.
+    // Tensor requests have no envelope, even if the server sets one for all models.
     const isPlain = load.envelope === undefined || loaded.native.has('predict')
     const handler = isPlain ? loaded : inEnvelope(loaded, load.envelope!)
     return await startService(handler, modelFrom(load, rank, outlet), outlet)
@@ -31,7 +32,7 @@ export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): 
   }
 }
 
-/** Initialises a handler; the context has no requests then. */
+/** Initializes a handler. The context contains no requests. */
 export async function startService(
   handler: LoadedHandler,
   model: LoadedModel,

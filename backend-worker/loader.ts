@@ -10,9 +10,9 @@ import { type ExportedHandler, hasNativeMethod, type LoadedHandler, loadedHandle
 type Exports = Readonly<Record<string, unknown>>
 
 /**
- * Imports a handler module (JavaScript, ES module or CommonJS) and makes its handler: the export called `entry` if given, else the
- * default export, else the function `handle`, else its only class with a `handle`.
- * @throws ServeError INVALID_MODEL when there is no such handler; whatever the module or the constructor throws.
+ * Imports a handler module (ES module or CommonJS) and creates its handler: the export `entry` if given, else
+ * the default export, else the function `handle`, else the only class with a `handle`.
+ * @throws ServeError INVALID_MODEL when there is no such handler; any error of the module or the constructor
  */
 export async function loadHandler(path: string, entry?: string): Promise<LoadedHandler> {
   if (!existsSync(path)) throw invalid(`Handler not found: ${path}`)
@@ -20,7 +20,10 @@ export async function loadHandler(path: string, entry?: string): Promise<LoadedH
   return entry === undefined ? onlyHandler(path, exports) : namedHandler(path, exports, entry)
 }
 
-/** A handler from what a module exports: an object with `handle`, a class, or a function. Undefined: it is none of these. */
+/**
+ * Creates a handler from an export: an object with `handle`, a class, or a function. Undefined for anything
+ * else.
+ */
 export function asHandler(exported: unknown, exports: Exports = {}): LoadedHandler | undefined {
   if (typeof exported === 'function') {
     if (!isClass(exported))
@@ -43,7 +46,7 @@ async function importModule(path: string): Promise<Exports> {
   }
 }
 
-/** In CommonJS the exports are the default export; a compiled ES module has its own default inside. */
+/** For CommonJS the default export is `module.exports`; a compiled ES module has its own default in it. */
 function exportsOf(namespace: Exports): Exports {
   const inner = namespace['default']
   if (typeof inner !== 'object' || inner === null || isHandler(inner)) return namespace
@@ -53,7 +56,7 @@ function exportsOf(namespace: Exports): Exports {
 function namedHandler(path: string, exports: Exports, entry: string): LoadedHandler {
   const handler = asHandler(ownValue(exports, entry), exports)
   if (handler !== undefined) return handler
-  throw invalid(`The handler ${path} exports no class with handle and no function called "${entry}"`)
+  throw invalid(`The handler ${path} must export a class with handle, or a function, called "${entry}"`)
 }
 
 function onlyHandler(path: string, exports: Exports): LoadedHandler {
@@ -65,14 +68,14 @@ function onlyHandler(path: string, exports: Exports): LoadedHandler {
   if (classes.length === 0 && isHandler(hooks)) return loadedHandler(hooks)
   throw invalid(
     classes.length === 0
-      ? `The handler ${path} exports no handler: a class with handle, or a function called handle`
+      ? `The handler ${path} must export a class with handle, or a function called handle`
       : `The handler ${path} exports ${classes.length} classes with handle; make one the default export`,
   )
 }
 
 const HOOKS = ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS] as const
 
-/** What a module with a function handler may export beside it. */
+/** Further functions that a module with a function handler may export. */
 function hooksOf(exports: Exports): Partial<ExportedHandler> {
   const found = HOOKS.map((name) => [name, exports[name]] as const)
   return Object.fromEntries(found.filter(([, hook]) => typeof hook === 'function'))

@@ -2,7 +2,7 @@ import type { LogLevel } from '../protocol/messages.ts'
 import type { Logger } from './handler.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 
-/** `context.logger`: lines go to the frontend's model log, with the request's id when its index is given. */
+/** `context.logger`: writes to the frontend's model log, with the request id if an index is given. */
 export class ContextLogger implements Logger {
   readonly #outlet: Outlet
   readonly #requestIds: readonly string[]

@@ -6,9 +6,10 @@ import { isOwn } from './own-errors.ts'
 import { WorkerSession } from './session.ts'
 
 /**
- * The worker process: one model, one connection. `node main.js --sock-type unix --sock-name PATH` or `--sock-type tcp --port N`.
- * It leaves at once when the connection or its stdin ends, and on SIGTERM when what runs has finished: a signal to the whole
- * process group must not break the streams that the frontend lets finish. Ctrl-C belongs to the frontend.
+ * The worker process: one model, one connection. `node main.js --sock-type unix --sock-name PATH` or
+ * `--sock-type tcp --port N`. It exits when the connection or its stdin ends. On SIGTERM it finishes running
+ * requests first, because a signal to the whole process group must not break streams that the frontend lets
+ * finish. SIGINT (Ctrl-C) is left to the frontend.
  */
 
 let session: WorkerSession | undefined
@@ -33,7 +34,7 @@ function start(): void {
   const { address, maxFrameBytes } = parseArguments(process.argv.slice(2))
   const rank = rankFrom(process.env)
   const server = createServer({ noDelay: true }, (socket) => {
-    server.close() // one connection is all; this also removes the socket file
+    server.close() // a worker has exactly one connection; this also removes the socket file
     if (session !== undefined) socket.destroy()
     else session = new WorkerSession(socket, rank, maxFrameBytes, { onEnd: ended })
   })
@@ -48,7 +49,7 @@ function start(): void {
   listen(server, address)
 }
 
-/** Only the worker's own user may connect to a Unix socket. */
+/** Restricts a Unix socket to the worker's own user. */
 function listen(server: Server, address: WorkerAddress): void {
   const umask = process.umask(0o077)
   server.listen(address)
@@ -73,18 +74,21 @@ async function leave(code: number): Promise<void> {
   process.exit(code)
 }
 
-/** Errors that we gave to the handler may be left alone by it; any other means that nobody knows what state it is in. */
+/**
+ * A handler may ignore errors that the server gave it. Any other unhandled error leaves an unknown state, so
+ * the worker exits.
+ */
 function judge(what: string, thrown: unknown): void {
   if (isOwn(thrown)) return
   say(`${what}: ${describeThrown(thrown)}`)
   process.exit(1)
 }
 
-/** At once: the process may be about to end. */
+/** Synchronous, because the process may be about to exit. */
 function say(text: string): void {
   try {
     writeSync(2, `${text}\n`)
   } catch {
-    // nobody reads it
+    // nobody reads the output any more
   }
 }

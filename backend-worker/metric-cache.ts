@@ -7,7 +7,7 @@ const MAX_CHARACTERS = 256
 const MAX_DIMENSIONS = 16
 const MAX_METRICS = 1_000
 
-/** TorchServe's words for units (spec 8.4). */
+/** TorchServe's units (ts/metrics/unit.py in pytorch/serve). */
 const UNITS: ReadonlyMap<string, string> = new Map([
   ['ms', 'Milliseconds'],
   ['s', 'Seconds'],
@@ -20,24 +20,27 @@ const UNITS: ReadonlyMap<string, string> = new Map([
   ['', 'unit'],
 ])
 
-/** One value on its way out. */
+/** One value to be sent. */
 export interface Sample {
   name: string
   kind: MetricKind
   unit: string
   value: number
   dimensions: Readonly<Record<string, string>>
-  /** Divided by commas; empty: none. */
+  /** Separated by commas; empty: no request. */
   requestIds: string
 }
 
-/** The metrics of a worker: those that metrics.yaml declares, and those that the handler added (spec 8.7). */
+/**
+ * The metrics of a worker: those that metrics.yaml declares, and those that the handler adds
+ * (docs/metrics-and-logs.md).
+ */
 export class MetricCache {
   readonly sender: MetricSender
   readonly #outlet: Outlet
   readonly #metrics = new Map<string, CachedMetric>()
 
-  /** Without `wanted` everything is. */
+  /** Without `wanted` the frontend needs every metric. */
   constructor(outlet: Outlet, wanted?: WantedMetrics) {
     this.#outlet = outlet
     this.sender = new MetricSender(outlet, wanted)
@@ -45,7 +48,7 @@ export class MetricCache {
       this.add(name, unit, dimensions, kind)
   }
 
-  /** Takes the place of one of the same name and kind. */
+  /** Replaces a metric with the same name and kind. */
   add(name: string, unit: string, dimensionNames: readonly string[], kind: MetricKind): CachedMetric {
     const metric = new CachedMetric(this, { name: clip(name), unit, dimensionNames, kind })
     const key = `${kind} ${metric.name}`
@@ -57,12 +60,12 @@ export class MetricCache {
     return this.#metrics.get(`${kind} ${clip(name)}`)
   }
 
-  /** A value that cannot be is logged and left out: it must not fail a prediction. */
+  /** An invalid value is logged and ignored: it must not fail a prediction. */
   record({ name, kind, unit, value, dimensions, requestIds }: Sample): void {
     const clipped = clip(name)
-    if (!Number.isFinite(value)) this.refuse(name, `${clip(value)} is no value for it`)
+    if (!Number.isFinite(value)) this.refuse(name, `its value must be a number, not ${clip(value)}`)
     else if (kind === 'counter' && value < 0)
-      this.refuse(name, `a counter takes no negative value (${value})`)
+      this.refuse(name, `a counter must not have a negative value (${value})`)
     else if (this.sender.wants(clipped)) {
       const word = UNITS.get(unit) ?? clip(unit)
       this.sender.series(clipped, kind, word, shorten(dimensions)).add(value, requestIds)
@@ -70,7 +73,7 @@ export class MetricCache {
   }
 
   refuse(name: string, why: string): void {
-    sendLog(this.#outlet, 'warn', `Metric ${clip(name)} left out: ${why}`)
+    sendLog(this.#outlet, 'warn', `Metric ${clip(name)} is ignored: ${why}`)
   }
 }
 
@@ -107,7 +110,7 @@ class CachedMetric implements Metric {
     } else {
       this.#cache.refuse(
         this.name,
-        `it has the dimensions [${names.join(', ')}], not ${dimensionValues.length} values`,
+        `it must have a value for each of its dimensions [${names.join(', ')}], not ${dimensionValues.length} values`,
       )
     }
   }
@@ -123,7 +126,7 @@ function shorten(dimensions: Readonly<Record<string, string>>): Record<string, s
   return Object.fromEntries(first.map(([name, value]) => [clip(name), clip(value)]))
 }
 
-/** Handlers are JavaScript: what should be text need not be. */
+/** Handlers may be plain JavaScript, so a string argument can be of any type. */
 function clip(text: unknown): string {
   return String(text).slice(0, MAX_CHARACTERS)
 }

@@ -2,17 +2,20 @@ import { Allowance } from '../common/allowance.ts'
 import type { MetricKind, MetricMessage, MetricSpec, WantedMetrics } from '../protocol/messages.ts'
 import { type Outlet, sendMetric } from './outlet.ts'
 
-/** In a busy worker, values of one metric that come closer together than this leave in one message. */
+/** Milliseconds: in a busy worker, values of one metric within this time leave in one message. */
 const PAUSE_MS = 20
 const BURST = 16
-/** Values of a counter or gauge that one message holds; what comes beyond is added to the last one, or takes its place. */
+/**
+ * Maximum values of a counter or gauge in one message. A further value is added to the last one (counter) or
+ * replaces it (gauge).
+ */
 const MAX_VALUES = 4
-/** Values of a histogram that wait; then they leave at once, for none may be lost. */
+/** Maximum waiting values of a histogram. Then they are sent at once, because none may be lost. */
 const MAX_HISTOGRAM_VALUES = 256
-/** Sets of dimensions that are kept; further ones leave each value at once. */
+/** Maximum sets of dimensions that are kept. Values of further ones are sent at once. */
 const MAX_SERIES = 1_000
 
-/** The values of one metric with one set of dimensions that have not left yet. */
+/** The waiting values of one metric with one set of dimensions. */
 export class MetricSeries {
   readonly spec: Omit<MetricSpec, 'dimensions'>
   readonly dimensions: Readonly<Record<string, string>>
@@ -30,7 +33,7 @@ export class MetricSeries {
     this.dimensions = dimensions
   }
 
-  /** `requestIds` as one text, divided by commas. */
+  /** `requestIds` as one string, separated by commas. */
   add(value: number, requestIds: string): void {
     const last = this.#values.length - 1
     const { kind } = this.spec
@@ -45,7 +48,7 @@ export class MetricSeries {
     else if (last + 2 >= MAX_HISTOGRAM_VALUES) this.#sender.flush()
   }
 
-  /** What has not left yet, which is taken. */
+  /** Returns the waiting values and removes them. */
   take(): MetricMessage {
     const { name, kind, unit } = this.spec
     const message: MetricMessage = {
@@ -64,8 +67,8 @@ export class MetricSeries {
 }
 
 /**
- * Sends metrics to the frontend so that they cost next to nothing per request: those of a quiet worker leave before the answer of
- * their batch, those of a busy one every 20 ms.
+ * Sends metrics at almost no cost per request: a quiet worker sends them before the response of their batch,
+ * a busy one every 20 ms.
  */
 export class MetricSender {
   readonly #outlet: Outlet
@@ -76,24 +79,24 @@ export class MetricSender {
   #waiting: MetricSeries[] = []
   #timer: NodeJS.Timeout | undefined
 
-  /** Without `wanted` everything is that the handler reports, and nothing waits. */
+  /** Without `wanted` everything that the handler reports is sent, at once. */
   constructor(outlet: Outlet, wanted?: WantedMetrics) {
     this.#outlet = outlet
     this.#wanted = wanted
     this.#declared = new Map(wanted?.declared.map(({ name, kind }) => [name, kind]))
   }
 
-  /** Whether anybody wants metrics of this name. */
+  /** Whether the frontend needs metrics with this name. */
   wants(name: string): boolean {
     return this.#wanted === undefined || this.#wanted.others || this.#declared.has(name)
   }
 
-  /** The same for what the worker reports unasked. */
+  /** The same for metrics that the worker reports by itself. */
   wantsTimes(name: string): boolean {
     return this.#wanted !== undefined && this.wants(name)
   }
 
-  /** A declaration decides the kind. */
+  /** A declaration determines the kind. */
   series(name: string, asked: MetricKind, unit: string, dimensions: Record<string, string>): MetricSeries {
     const kind = this.#declared.get(name) ?? asked
     const key = JSON.stringify([name, kind, unit, dimensions])
@@ -104,14 +107,14 @@ export class MetricSender {
     return series
   }
 
-  /** The series has its first value that waits. */
+  /** Called when the first value of a series waits. */
   waits(series: MetricSeries): void {
     this.#waiting.push(series)
     if (this.#wanted === undefined) this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), PAUSE_MS).unref()
   }
 
-  /** A batch is about to be answered: what it reported leaves before, unless that was done often lately. */
+  /** Before a batch is answered: sends its metrics, unless that happened often recently. */
   answering(): void {
     if (this.#waiting.length > 0 && this.#flushes.wait === 0) this.flush()
   }

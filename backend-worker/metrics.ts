@@ -7,7 +7,10 @@ const SIZE_UNITS: readonly string[] = ['B', 'kB', 'MB', 'GB']
 
 type Dimensions = Readonly<Record<string, string>>
 
-/** `context.metrics`: values go to the frontend, with the dimensions that TorchServe adds (spec 8.7). */
+/**
+ * `context.metrics`: sends values to the frontend with the dimensions that TorchServe adds
+ * (ts/metrics/metrics_store.py in pytorch/serve).
+ */
 export class ContextMetrics implements HandlerMetrics {
   readonly #cache: MetricCache
   readonly #modelName: string
@@ -29,7 +32,7 @@ export class ContextMetrics implements HandlerMetrics {
   ): void {
     const requestIds =
       requestIndex === undefined ? this.#requestIds.join(',') : (this.#requestIds[requestIndex] ?? '')
-    // The handler's own come first, as in TorchServe.
+    // The handler's dimensions come first, as in TorchServe.
     const all = {
       ...dimensions,
       ModelName: dimensions?.['ModelName'] ?? this.#modelName,
@@ -50,7 +53,7 @@ export class ContextMetrics implements HandlerMetrics {
     kind: MetricKind = 'gauge',
     requestIndex?: number,
   ): void {
-    if (!TIME_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a time is ms or s')
+    if (!TIME_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a time must be ms or s')
     else this.addMetric(name, value, unit, dimensions, kind, requestIndex)
   }
 
@@ -62,7 +65,7 @@ export class ContextMetrics implements HandlerMetrics {
     kind: MetricKind = 'gauge',
     requestIndex?: number,
   ): void {
-    if (!SIZE_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a size is B, kB, MB or GB')
+    if (!SIZE_UNITS.includes(unit)) this.#cache.refuse(name, 'the unit of a size must be B, kB, MB or GB')
     else this.addMetric(name, value, unit, dimensions, kind, requestIndex)
   }
 

@@ -4,14 +4,14 @@ import { MetricCache } from './metric-cache.ts'
 import type { Outlet } from './outlet.ts'
 import type { StreamLimits } from './response-stream.ts'
 
-/** Which of the processes of its worker this one is. */
+/** The rank of this process within its worker. */
 export interface Rank {
   readonly rank: number
   readonly localRank: number
   readonly worldSize: number
 }
 
-/** The model that this worker serves, as contexts show it. */
+/** The model that this worker serves, as contexts expose it. */
 export interface LoadedModel {
   readonly name: string
   readonly version: string
@@ -22,7 +22,7 @@ export interface LoadedModel {
   readonly decodeInput: boolean
   readonly continuousBatching: boolean
   readonly sequenceHeaders: SequenceHeaders
-  /** What the handler keeps from call to call. */
+  /** The handler's store between calls. */
   readonly cache: Map<string, unknown>
   readonly metrics: MetricCache
 }

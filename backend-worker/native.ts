@@ -8,15 +8,15 @@ import type { InferenceHandler } from './open-inference/types.ts'
 
 /** How the worker calls a native method. */
 export interface NativeCall {
-  /** Each request has a call of its own; else those of a batch share one. */
+  /** Each request has its own call; else the requests of a batch share one. */
   readonly alone: boolean
-  /** Answers requests as `handle` does; their parts are as they were sent. */
+  /** Answers requests as `handle` does, with undecoded parts. */
   answer(requests: readonly PredictRequest[], context: Context): unknown
 }
 
 export type NativeCalls = ReadonlyMap<NativeMethod, NativeCall>
 
-/** What a module exports: a handler that may have native methods instead of `handle`. */
+/** A handler that may have native methods instead of `handle`. */
 export type ExportedHandler = Omit<Handler, 'handle'> & Partial<Pick<Handler, 'handle'>> & InferenceHandler
 
 /** A handler as the worker calls it. */
@@ -25,13 +25,13 @@ export interface LoadedHandler extends Pick<
   'handle' | 'explain' | 'describe' | 'initialize' | 'release' | 'shutdown'
 > {
   readonly native: NativeCalls
-  /** The native methods that it has itself. */
+  /** The native methods that the handler itself has. */
   readonly methods: readonly NativeMethod[]
 }
 
 /**
- * The calls of a handler. Without a `handle` of its own it is given one in terms of its native methods, so that TorchServe's routes
- * reach it too. With one, tensors come to it as parts, whatever else the handler has.
+ * The calls of a handler. A handler without `handle` gets one that uses its native methods, so that
+ * TorchServe's routes work too. A handler with `handle` gets tensors as parts, even if it has native methods.
  */
 export function loadedHandler(exported: ExportedHandler): LoadedHandler {
   const own = exported.handle !== undefined

@@ -1,21 +1,21 @@
 import type { FromWorker, LogLevel } from '../protocol/messages.ts'
 
-/** Where messages to the frontend go: the channel, or a list in a test. */
+/** The destination of messages to the frontend: the channel, or a list in a test. */
 export interface Outlet {
   send(message: FromWorker): void
-  /** An intermediate response that has nothing but a body. */
+  /** An intermediate response that consists of a body only. */
   sendItem(id: number, body: Uint8Array): void
-  /** A promise to await before more is sent, when the event loop has been held for long (Channel.breather). */
+  /** A promise to await before the next send, if the event loop has been held for long (Channel.breather). */
   breather(): Promise<void> | undefined
-  /** Bytes sent that the other side has not taken yet. */
+  /** Bytes sent that the frontend has not taken yet. */
   readonly unsentBytes: number
 }
 
 const MAX_MESSAGE_CHARACTERS = 32_768
-/** Beyond this, logs and metrics are dropped: they have no credit that bounds them. */
+/** Above this number of pending bytes, logs and metrics are dropped, because no credit bounds them. */
 const MAX_UNSENT_BYTES = 4 * 1024 * 1024
 
-/** Sends a log line, cut to a length that fits a frame; dropped when the frontend does not keep up. */
+/** Sends a log line, cut to a length that fits a frame. Drops it when the frontend does not keep up. */
 export function sendLog(outlet: Outlet, level: LogLevel, message: unknown, requestId?: string): void {
   if (outlet.unsentBytes > MAX_UNSENT_BYTES) return
   const text = typeof message === 'string' ? message : String(message)
@@ -24,7 +24,7 @@ export function sendLog(outlet: Outlet, level: LogLevel, message: unknown, reque
   outlet.send(log)
 }
 
-/** Sends a metric; dropped when the frontend does not keep up. */
+/** Sends a metric. Drops it when the frontend does not keep up. */
 export function sendMetric(outlet: Outlet, metric: FromWorker & { type: 'metric' }): void {
   if (outlet.unsentBytes <= MAX_UNSENT_BYTES) outlet.send(metric)
 }

@@ -3,8 +3,9 @@ import { ServeError } from '../common/errors.ts'
 const EMPTY = Buffer.alloc(0)
 
 /**
- * One item of an answer as bytes (spec 1.7): bytes as they are, strings as UTF-8, nothing for undefined, all else JSON.
- * @throws ServeError INVALID_OUTPUT when it cannot be written as JSON.
+ * Encodes one item of a response: bytes as they are, strings as UTF-8, undefined as nothing, everything else
+ * as JSON.
+ * @throws ServeError INVALID_OUTPUT when it cannot be encoded as JSON
  */
 export function encodeOutput(item: unknown): Uint8Array {
   if (typeof item === 'string') return Buffer.from(item)
@@ -15,12 +16,12 @@ export function encodeOutput(item: unknown): Uint8Array {
   return Buffer.from(toJson(item))
 }
 
-/** @throws ServeError INVALID_OUTPUT when the answer is not one item per request. */
+/** @throws ServeError INVALID_OUTPUT when the result is not a list with one item per request */
 export function checkAnswer(answer: unknown, batchLength: number): unknown[] {
   if (!Array.isArray(answer)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
   if (answer.length !== batchLength) {
     throw new ServeError('INVALID_OUTPUT', 'number of batch response mismatched', {
-      detail: `The handler answered with ${answer.length} items to ${batchLength} requests`,
+      detail: `The handler returned ${answer.length} items for ${batchLength} requests`,
     })
   }
   return answer as unknown[]
@@ -35,6 +36,6 @@ function toJson(item: unknown): string {
     cause = thrown
   }
   if (json !== undefined) return json
-  const detail = cause instanceof Error ? cause.message : `A ${typeof item} has no JSON form`
+  const detail = cause instanceof Error ? cause.message : `A ${typeof item} cannot be encoded as JSON`
   throw new ServeError('INVALID_OUTPUT', 'Unsupported model output data type.', { detail, cause })
 }

@@ -1,10 +1,10 @@
 /**
- * Errors that the server itself handed to a handler: abort reasons and refused sends. When nobody awaits a promise that
- * ends with one of them, that is no reason to end the worker with all its other requests (main.ts asks here).
+ * Errors that the server gave to a handler: abort reasons and refused sends. An unhandled rejection with one
+ * of them must not end the worker and its other requests; main.ts checks here.
  */
 const own = new WeakSet()
 
-/** Remembers an error as ours and returns it. */
+/** Marks an error as the server's own and returns it. */
 export function markOwn<E extends Error>(error: E): E {
   own.add(error)
   return error

@@ -1,10 +1,10 @@
 /**
- * Throw it (or return it as one item of the answer) to fail with a status and a message of your own, which the client
- * sees. Any other error answers 503 `Prediction failed`, and only the log shows what it was.
+ * Throw it, or return it as an item, to fail a request with your own status and message, which the client
+ * sees. Any other error answers 503 `Prediction failed`, and only the log contains its message.
  */
 export class PredictionException extends Error {
   override readonly name = 'PredictionException'
-  /** HTTP status, 400 to 599; anything else becomes 500. */
+  /** HTTP status, 400 to 599; any other value becomes 500. Default 500. */
   readonly code: number
 
   constructor(message: string, code = 500) {
@@ -13,7 +13,7 @@ export class PredictionException extends Error {
   }
 }
 
-/** By shape, so that one from another copy of this package counts too. */
+/** Checks the shape, so that an instance from another copy of this package is recognized. */
 export function isPredictionException(thrown: unknown): thrown is PredictionException {
   return (
     thrown instanceof Error &&

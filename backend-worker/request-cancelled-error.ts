@@ -1,7 +1,7 @@
 import type { CancelReason } from '../protocol/messages.ts'
 import { markOwn } from './own-errors.ts'
 
-/** The reason of an aborted signal: nobody waits for the answer any more. Its name is `AbortError`, as the platform's. */
+/** The abort reason of a cancelled request. Its name is `AbortError`, as in the web platform. */
 export class RequestCancelledError extends Error {
   override readonly name = 'AbortError'
   readonly reason: CancelReason

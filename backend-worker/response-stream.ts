@@ -15,32 +15,32 @@ import { RequestCancelledError } from './request-cancelled-error.ts'
 import type { ResponseHead } from './response-head.ts'
 
 export interface StreamLimits {
-  /** Bytes of one response body. */
+  /** Maximum bytes of one response body. */
   readonly maxResponseBytes: number
-  /** Bytes that may wait here for the reader when the handler does not await its sends. */
+  /** Maximum bytes that may wait here when the handler does not await its sends. */
   readonly maxUnsentBytes: number
 }
 
-/** Who hears about the turns of a stream: its batch. */
+/** The batch of the stream, which gets these events. */
 export interface StreamOwner {
-  /** Nobody wants more of this stream: it was cancelled or has failed. */
+  /** The stream was cancelled or has failed. */
   streamGone(stream: ResponseStream): void
-  /** Its one final response or failure was sent. */
+  /** The final response or failure was sent. */
   streamEnded(stream: ResponseStream): void
 }
 
 /**
- * The answers to one request on their way to the frontend: in order, within the window of bytes that the reader has granted, and
- * with exactly one end. An item may overdraw the window; then further items wait here until credit comes back. There is one
- * of these for every open request, so what is rarely needed is made when it is asked for.
+ * The response to one request on its way to the frontend: in order, within the window, and with exactly one
+ * end. An item may exceed the window; further items then wait here for credit. Every open request has such an
+ * object, so rarely used parts are created on demand.
  */
 export class ResponseStream {
   readonly id: number
   readonly requestId: string
-  /** The method that the request wants. */
+  /** The method that the request asks for. */
   readonly method: HandlerMethod
   readonly deadline: number | undefined
-  /** Further inputs; undefined: the client sent all at once. */
+  /** Further inputs; undefined if the client sends only one. */
   readonly inputs: InputQueue | undefined
   readonly #headerLines: string
   readonly #outlet: Outlet
@@ -52,7 +52,7 @@ export class ResponseStream {
   #streamed = false
   #waiting: Uint8Array[] | undefined
   #waitingBytes = 0
-  /** The last body or the failure; it leaves after what waits. */
+  /** The last body or the failure; sent after the waiting items. */
   #end: Uint8Array | ServeError | undefined
   #ended = false
   #gone: Error | undefined
@@ -80,7 +80,7 @@ export class ResponseStream {
     return (this.#requestHeaders ??= splitHeaders(this.#headerLines))
   }
 
-  /** Status and headers of the answer; they count until its first response. */
+  /** Status and headers of the response; they count until its first item. */
   get head(): ResponseHead {
     return (this.#head ??= {})
   }
@@ -93,12 +93,12 @@ export class ResponseStream {
     return this.#controller.signal
   }
 
-  /** Why nobody wants more of this stream; undefined while somebody does. */
+  /** Why the stream was cancelled or failed; undefined while it is active. */
   get gone(): Error | undefined {
     return this.#gone
   }
 
-  /** Whether the final response was handed over: no item may follow. */
+  /** Whether the final response was given, so that no item may follow. */
   get complete(): boolean {
     return this.#end !== undefined
   }
@@ -107,27 +107,27 @@ export class ResponseStream {
     return this.#window > 0
   }
 
-  /** Resolves when there is room, or the stream is gone. */
+  /** Resolves when the window has room or the stream is gone. */
   room(): Promise<void> {
     return (this.#room ??= new Promise((resolve) => {
       this.#wake = resolve
     }))
   }
 
-  /** One intermediate response: sent now when there is room, else it waits its turn. */
+  /** Sends one intermediate response, at once or as soon as the window has room. */
   push(body: Uint8Array): void {
     if (this.#gone !== undefined || !this.#fits(body)) return
     if (this.#window > 0) this.#sendItem(body)
     else this.#keep(body)
   }
 
-  /** The last response. */
+  /** Sends the last response. */
   finish(body: Uint8Array): void {
     if (this.#fits(body)) this.#finishWith(body)
-    else this.#finishWith(EMPTY) // what was too large has failed the stream already
+    else this.#finishWith(EMPTY) // the oversized item has already failed the stream
   }
 
-  /** The stream ends with an error, after the items that wait. */
+  /** Ends the stream with an error, after the waiting items. */
   fail(error: ServeError): void {
     this.#finishWith(error)
   }
@@ -136,7 +136,10 @@ export class ResponseStream {
     if (this.#gone === undefined) this.drop(new RequestCancelledError(reason))
   }
 
-  /** Nobody wants more: what waits is dropped, the signal aborts. The end is still sent, once the handler has returned. */
+  /**
+   * Cancels the stream: drops waiting items and aborts the signal. The end is still sent when the handler has
+   * returned.
+   */
   drop(reason: Error): void {
     if (this.#gone !== undefined || this.#ended) return
     this.#gone = reason
@@ -149,7 +152,7 @@ export class ResponseStream {
     if (this.#end !== undefined) this.#sendEnd()
   }
 
-  /** The reader took this many bytes. */
+  /** Credit: the reader took this many bytes. */
   credit(bytes: number): void {
     this.#window += bytes
     if (this.#waiting !== undefined) this.#flush(this.#waiting)
@@ -169,11 +172,11 @@ export class ResponseStream {
   #keep(body: Uint8Array): void {
     this.#waitingBytes += itemCost(body.byteLength)
     if (this.#waitingBytes > this.#limits.maxUnsentBytes) {
-      const message = `The handler sent ${this.#waitingBytes} bytes more than the reader took; await each send`
+      const message = `The handler sent ${this.#waitingBytes} bytes beyond the window; await each send`
       this.drop(markOwn(new ServeError('SEND_OVERFLOW', message)))
       return
     }
-    // A copy, because the caller may use its buffer again.
+    // A copy, because the caller may reuse its buffer.
     ;(this.#waiting ??= []).push(Uint8Array.from(body))
   }
 
@@ -222,7 +225,8 @@ export class ResponseStream {
     const head = this.#head
     if (head === undefined) return message
     if (!this.#streamed) return { ...message, ...head }
-    // What was set after the first response: only a last one can still tell it (which sequences have ended).
+    // Headers that were set after the first item can still go out with the last one: those that end
+    // sequences.
     if (next === 'false' && head.headers !== undefined) message.headers = head.headers
     return message
   }

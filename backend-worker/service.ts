@@ -13,7 +13,7 @@ import type { ResponseStream } from './response-stream.ts'
 import { Steps } from './steps.ts'
 import { type BatchTimes, Timings } from './timings.ts'
 
-/** Runs batches on a loaded handler. Several may run at once: everything is found by request id, nothing by its place in time. */
+/** Runs batches on a loaded handler. Several may run at once, so everything is found by request id. */
 export class Service implements BatchHost {
   readonly outlet: Outlet
   readonly rank: number
@@ -23,7 +23,7 @@ export class Service implements BatchHost {
   readonly #streams = new Map<number, ResponseStream>()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined
-  /** When the handler was called the last time. */
+  /** When the handler was last called. */
   #called = 0
   #onIdle: (() => void)[] = []
 
@@ -41,12 +41,15 @@ export class Service implements BatchHost {
     return this.#handler.methods
   }
 
-  /** Whether the number belongs to a request that has not had its end. */
+  /** Whether a request with this number is open. */
   has(id: number): boolean {
     return this.#streams.has(id)
   }
 
-  /** Takes a batch. Requests share a call of the handler when they want the same method, and those calls go one after the other. */
+  /**
+   * Accepts a batch. Requests with the same method share a call of the handler; the calls run one after the
+   * other.
+   */
   predict({ requests }: PredictMessage): void {
     let before = NOTHING
     for (const group of byMethod(requests)) {
@@ -69,7 +72,7 @@ export class Service implements BatchHost {
     for (const stream of [...this.#streams.values()]) stream.cancel(reason)
   }
 
-  /** Requests that have ended get credit too, for what was under way: it is ignored. */
+  /** Credit for a request that has ended was already under way and is ignored. */
   credit(id: number, bytes: number): void {
     this.#streams.get(id)?.credit(bytes)
     this.#steps?.wake()
@@ -88,7 +91,7 @@ export class Service implements BatchHost {
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
-  /** Sends what was reported and has not left yet. */
+  /** Sends reported metrics that still wait. */
   flushMetrics(): void {
     this.#model.metrics.sender.flush()
   }
@@ -99,7 +102,7 @@ export class Service implements BatchHost {
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** Whether requests for it take part in steps. Explaining is one call where the handler has a method for it. */
+  /** Whether requests for the method take part in steps. An `explain` method is called once per batch. */
   #isStepped(method: HandlerMethod): boolean {
     if (this.#steps === undefined) return false
     return method === 'handle' || (method === 'explain' && this.#handler.explain === undefined)
@@ -120,7 +123,10 @@ export class Service implements BatchHost {
     return batch
   }
 
-  /** Not async itself: what waits for the handler must not keep the requests, with their undecoded inputs, in memory. */
+  /**
+   * Not async, so that the requests with their undecoded inputs are not kept in memory while the handler
+   * runs.
+   */
   #run(batch: Batch, requests: readonly PredictRequest[]): Promise<void> {
     const timed = this.#timings !== undefined && requests[0]!.method !== 'describe'
     const begun = timed ? performance.now() : 0

@@ -14,22 +14,25 @@ import { describeThrown } from './handler-error.ts'
 import { type RunningModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'
 
-/** A handler of TorchServe's kind has nothing to say. */
+/** Handlers with TorchServe's methods only: nothing to list. */
 function loadedMessage(methods: readonly NativeMethod[]): FromWorker {
   return methods.length === 0 ? { type: 'loaded' } : { type: 'loaded', methods }
 }
 
-/** Time for running requests to see their abort, and for the handler's `shutdown`, each. */
+/** Milliseconds that running requests get to react to their abort, and the handler's `shutdown`, each. */
 const LEAVE_GRACE_MS = 2500
-/** Time for the frontend to take what was sent and close its side. */
+/** Milliseconds for the frontend to take what was sent and to close its side. */
 const CLOSE_GRACE_MS = 2000
 
 export interface WorkerSessionEvents {
-  /** Once: the connection is gone and nothing runs any more. `trouble` says why, if it was not a plain end. */
+  /**
+   * Called once, when the connection is gone and nothing runs any more. `trouble` is set unless it ended
+   * normally.
+   */
   onEnd(trouble?: string): void
 }
 
-/** The worker's side of its one connection: decides what each message of the frontend means. */
+/** The worker's side of its one connection: handles the frontend's messages. */
 export class WorkerSession {
   readonly #channel: Channel<FromWorker>
   readonly #rank: Rank
@@ -60,12 +63,12 @@ export class WorkerSession {
     })
   }
 
-  /** Lets run what runs, takes nothing new, then leaves; at once when no model is loaded. */
+  /** Finishes running requests, accepts no new ones, then exits. Exits at once if no model is loaded. */
   unload(): Promise<void> {
     return (this.#unloaded ??= this.#unload())
   }
 
-  /** Stops what runs and leaves: the frontend is gone. */
+  /** The frontend is gone: cancels running requests and exits. */
   async end(): Promise<void> {
     await this.#leave()
     this.#channel.close()
@@ -102,7 +105,7 @@ export class WorkerSession {
 
   async #load(message: LoadMessage): Promise<void> {
     if (this.#loading) {
-      this.#channel.close(new ServeError('PROTOCOL', 'A worker loads one model once'))
+      this.#channel.close(new ServeError('PROTOCOL', 'A worker accepts only one load message'))
       return
     }
     this.#loading = true
@@ -120,12 +123,12 @@ export class WorkerSession {
   #predict(message: PredictMessage): void {
     const service = this.#loaded?.service
     if (service === undefined || this.#unloading) {
-      const error = new ServeError('SHUTTING_DOWN', 'The worker serves no model now').toWire()
+      const error = new ServeError('SHUTTING_DOWN', 'The worker has no model').toWire()
       for (const { id } of message.requests) this.#channel.send({ type: 'failure', id, error })
       return
     }
     const known = message.requests.find(({ id }) => service.has(id))
-    if (known !== undefined) throw new ServeError('PROTOCOL', `Request ${known.id} is open already`)
+    if (known !== undefined) throw new ServeError('PROTOCOL', `Request ${known.id} is already open`)
     service.predict(message)
   }
 
@@ -135,7 +138,7 @@ export class WorkerSession {
     await this.end()
   }
 
-  /** Once: who asks again waits for the same `shutdown`. */
+  /** Runs `shutdown` once; later callers get the same promise. */
   #leave(): Promise<void> {
     return (this.#left ??= this.#stop())
   }

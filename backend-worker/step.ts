@@ -45,8 +45,9 @@ export class Step implements RequestGroup {
   }
 
   /**
-   * The handler's answer: one item per request, each an intermediate response or the last, as criteria and `setNext` say.
-   * @throws ServeError INVALID_OUTPUT when it is no such list.
+   * Sends the handler's result: one item per request, intermediate or last according to criteria and
+   * `setStreamNext`.
+   * @throws ServeError INVALID_OUTPUT when the result is not a list with one item per request
    */
   finish(answer: unknown, criteria: StoppingCriteria): void {
     const items = checkAnswer(answer, this.streams.length)
@@ -60,7 +61,7 @@ export class Step implements RequestGroup {
     })
   }
 
-  /** Fails the requests that take part, and no others. */
+  /** Fails only the requests that take part. */
   fail(thrown: unknown): void {
     const error = handlerError(thrown)
     for (const stream of this.streams) stream.fail(error)

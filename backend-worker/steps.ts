@@ -11,7 +11,7 @@ import { ResponseStream, type StreamOwner } from './response-stream.ts'
 import { Step } from './step.ts'
 import { Timings } from './timings.ts'
 
-/** A request between its arrival and its end. */
+/** A request that has not ended. */
 interface Running {
   readonly stream: ResponseStream
   /** The handler gets the same object in every step. */
@@ -21,9 +21,10 @@ interface Running {
 }
 
 /**
- * Continuous batching (spec 7.3): calls the handler again and again, each time with all requests that have not ended. New ones
- * join at the next step, those that ended or were cancelled are not in it any more. A request whose reader has no room waits
- * outside until it has; the others go on. The frontend sends no more requests than may take part.
+ * Continuous batching (docs/batching.md): calls the handler repeatedly, each time with all requests that have
+ * not ended. New requests join at the next step; ended and cancelled ones leave. A request without room in
+ * its window skips steps until it has room, while the others continue. The frontend never sends more requests
+ * than may take part.
  */
 export class Steps implements StreamOwner {
   readonly #handler: LoadedHandler
@@ -48,7 +49,7 @@ export class Steps implements StreamOwner {
     return stream
   }
 
-  /** Something has changed: a request came or was cancelled, or a reader has room again. */
+  /** Something changed: a request arrived or was cancelled, or a window has room again. */
   wake(): void {
     if (this.#active || this.#running.length === 0) return
     this.#active = true
@@ -64,7 +65,10 @@ export class Steps implements StreamOwner {
     this.#host.streamEnded(stream)
   }
 
-  /** Begins in a later microtask: what came in one piece shares the first step, and no stream ends while it is being cancelled. */
+  /**
+   * Starts in a later microtask, so that requests that arrived together share the first step, and no stream
+   * ends while it is being cancelled.
+   */
   async #run(): Promise<void> {
     for (;;) {
       await this.#host.outlet.breather()
@@ -99,7 +103,7 @@ export class Steps implements StreamOwner {
     this.#current = undefined
   }
 
-  /** Those that have ended, and those that nobody waits for any more. */
+  /** Removes requests that have ended or were cancelled. */
   #leave(): void {
     const leaving = this.#running.filter(({ stream }) => stream.complete || stream.gone !== undefined)
     if (leaving.length === 0) return
@@ -121,12 +125,12 @@ export class Steps implements StreamOwner {
   }
 }
 
-/** Those that share a step want the same method: the handler may be asked to explain (`context.explain`). */
+/** Requests of one step have the same method, because `context.explain` applies to all of them. */
 function sharing(members: readonly Running[]): readonly (readonly Running[])[] {
   const explained = members.filter(({ stream }) => stream.method === 'explain')
   if (explained.length === 0 || explained.length === members.length) return [members]
   return [members.filter(({ stream }) => stream.method !== 'explain'), explained]
 }
 
-/** For those that have no end yet; the reason of their cancel takes its place. */
+/** Fails the requests that have not ended; a cancelled one fails with the reason of its cancel. */
 const LEFT = new ServeError('CANCELLED', 'The request was cancelled')

@@ -2,32 +2,34 @@ import { ServeError } from '../common/errors.ts'
 import { type FromWorker, itemCost, type LogMessage, type MetricKind } from '../protocol/messages.ts'
 import type { Outlet } from './outlet.ts'
 
-/** Hears each intermediate response; what it returns is awaited before the handler gets its credit back. */
+/** Called with each intermediate response. Its result is awaited before the handler gets credit. */
 export type OnItem = (item: string, requestIndex: number) => void | Promise<void>
 
-/** The answer to one request. */
+/** The response to one request. */
 export interface TestResponse {
-  /** 200 unless the handler set one; undefined when it failed before its first response. */
+  /**
+   * The status, 200 unless the handler set another; undefined if the request failed before its first item.
+   */
   status: number | undefined
   contentType: string | undefined
   headers: Record<string, string>
-  /** What the handler streamed, each as text, and its last response unless that was empty. */
+  /** The streamed items as text, and the last item unless it is empty. */
   items: string[]
-  /** The same as bytes in one piece. */
+  /** The same as bytes, concatenated. */
   body: Buffer
   streamed: boolean
   /** Why the request failed. */
   error: ServeError | undefined
 }
 
-/** One value that the handler reported. */
+/** One reported metric value. */
 export interface TestMetric {
   name: string
   kind: MetricKind
   unit: string
   value: number
   dimensions: Record<string, string>
-  /** Divided by commas; empty: none. */
+  /** Separated by commas; empty: no request. */
   requestIds: string
 }
 
@@ -37,11 +39,11 @@ export interface RunResult {
   metrics: TestMetric[]
 }
 
-/** Takes the place of the frontend. */
+/** Acts as the frontend. */
 export class TestRun implements Outlet {
   readonly unsentBytes = 0
 
-  /** Nothing has to leave a test in a hurry. */
+  /** Tests need no early flush. */
   breather(): undefined {
     return undefined
   }

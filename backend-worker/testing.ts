@@ -1,5 +1,5 @@
 /**
- * Runs a handler in a unit test: no server, no socket, but the very code that runs it in a worker.
+ * Runs a handler in a unit test, without server or socket, with the same code as in a worker.
  *
  * @example
  * ```ts
@@ -26,10 +26,16 @@ import type { InferenceHandler } from './open-inference/types.ts'
 export type { TestInput } from './testing-input.ts'
 export type { OnItem, RunResult, TestMetric, TestResponse } from './testing-run.ts'
 
-/** One request: its `body` alone, or named parts and headers. Strings arrive as text, bytes as a Buffer, all else as JSON. */
+/**
+ * One request: only its `body`, or named parts and headers. Strings arrive as text, bytes as a Buffer, and
+ * everything else as JSON.
+ */
 export type TestRequest = TestInput | { parts: Record<string, TestInput>; headers?: Record<string, string> }
 
-/** With `handle`, or with methods of the OpenAI API or the Open Inference Protocol alone: these are asked as by TorchServe's routes. */
+/**
+ * A handler with `handle`, or only with methods of the OpenAI API or the Open Inference Protocol. The latter
+ * are called as TorchServe's routes call them.
+ */
 type AnyHandler = Handler | Omit<Handler, 'handle'> | InferenceHandler
 
 export type TestHandler = AnyHandler | (new () => AnyHandler) | Handler['handle']
@@ -39,28 +45,34 @@ export interface RunOptions {
   modelConfig?: Record<string, unknown>
   /** Default: the current folder. */
   modelDir?: string
-  /** Default 0; others send nothing. */
+  /** Default 0. Other ranks send nothing. */
   rank?: number
   worldSize?: number
-  /** What the requests want: /explanations asks for `explain`, a customized describe for `describe`, the OpenAI API for its methods. Default `handle`. */
+  /**
+   * The method that the requests ask for: `explain` for /explanations, `describe` for a customized describe,
+   * or a method of the OpenAI API. Default `handle`.
+   */
   method?: Exclude<HandlerMethod, 'predict' | 'predictStream'>
-  /** Aborting it cancels all requests, as clients that leave do. */
+  /** Aborting it cancels all requests, as when clients disconnect. */
   signal?: AbortSignal
-  /** Calls the handler step by step, as with continuousBatching in model-config.yaml; all requests join at the first. */
+  /**
+   * Calls the handler step by step, as with continuousBatching in model-config.yaml. All requests join at the
+   * first step. Default false.
+   */
   continuousBatching?: boolean
   /** The server's service_envelope. Default: none. */
   envelope?: 'body' | 'json' | 'kserve' | 'kservev2'
-  /** Bytes under way per request. Default 262144. */
+  /** Window per request in bytes. Default 262144. */
   window?: number
-  /** Called at each intermediate response; make it slow to see how the handler waits. */
+  /** Called for each intermediate response. Make it slow to test backpressure. */
   onItem?: OnItem
 }
 
 const LIMIT = 64 * 1024 * 1024
 
 /**
- * Initialises the handler, calls it with one batch of requests, and shuts it down.
- * @throws (rejects) what `initialize` or `shutdown` throws; what `handle` throws stands in the responses.
+ * Initializes the handler, calls it with one batch of requests, and shuts it down.
+ * @throws (rejects with) errors of `initialize` and `shutdown`; errors of `handle` are in the responses
  */
 export async function runHandler(
   handler: TestHandler,
@@ -68,7 +80,11 @@ export async function runHandler(
   options: RunOptions = {},
 ): Promise<RunResult> {
   const own = asHandler(handler)
-  if (own === undefined) throw new ServeError('INVALID_MODEL', 'This is no handler: it has no handle')
+  if (own === undefined)
+    throw new ServeError(
+      'INVALID_MODEL',
+      'handler must be a class, an object or a function with handle or a native method',
+    )
   const made = options.envelope === undefined ? own : inEnvelope(own, options.envelope)
   const run = new TestRun(requests.length, options.onItem)
   const { service } = await startService(made, model(requests.length, options, run), run)

@@ -1,21 +1,21 @@
 import type { MetricSeries } from './metric-sender.ts'
 import type { LoadedModel } from './model.ts'
 
-/** When a batch came, and when its handler was called; performance.now() milliseconds. */
+/** When a batch arrived and when its handler was called, in milliseconds of performance.now(). */
 export interface BatchTimes {
   readonly begun: number
   readonly called: number
 }
 
 /**
- * TorchServe's two times of a batch (spec 8.2): HandlerTime, the call of the handler, and PredictionTime, all that is done until there
- * is an answer.
+ * TorchServe's two metrics of a batch: HandlerTime is the time of the handler's call, PredictionTime the time
+ * until the response is ready (ts/service.py in pytorch/serve).
  */
 export class Timings {
   readonly #handler: MetricSeries | undefined
   readonly #prediction: MetricSeries | undefined
 
-  /** Undefined when nobody wants either: then no clock need be read. */
+  /** Undefined if the frontend needs neither, to avoid reading the clock. */
   static for(model: LoadedModel): Timings | undefined {
     const timings = new Timings(model)
     return timings.#handler === undefined && timings.#prediction === undefined ? undefined : timings
@@ -29,7 +29,7 @@ export class Timings {
     this.#prediction = series('PredictionTime')
   }
 
-  /** A batch was answered well. */
+  /** A batch was answered successfully. */
   record({ begun, called }: BatchTimes, requestIds: readonly string[]): void {
     const now = performance.now()
     const ids = requestIds.length === 1 ? requestIds[0]! : requestIds.join(',')

@@ -1,8 +1,10 @@
-/** Lets something happen at once while it is seldom, and at a steady pace when it is not: `burst` times, then once every `everyMs`. */
+/**
+ * Limits how often something happens: up to `burst` times at once, then once every `everyMs` milliseconds.
+ */
 export class Allowance {
   readonly #everyMs: number
   readonly #savedMs: number
-  /** Time is used up to here. */
+  /** The allowance is used up to this time (performance.now()). */
   #used = -Infinity
 
   constructor(everyMs: number, burst: number) {
@@ -10,12 +12,12 @@ export class Allowance {
     this.#savedMs = everyMs * burst
   }
 
-  /** Milliseconds until it may happen; 0: now. */
+  /** Milliseconds until it may happen again; 0: now. */
   get wait(): number {
     return Math.max(0, this.#used + this.#everyMs - performance.now())
   }
 
-  /** It happened. */
+  /** Records that it happened. */
   use(): void {
     this.#used = Math.max(this.#used, performance.now() - this.#savedMs) + this.#everyMs
   }

@@ -1,14 +1,17 @@
-/** What a request may want of a handler, each by the name of the handler's method. The table for both processes. */
+/** The methods of a handler that a request can ask for. Frontend and worker share this table. */
 export const HANDLER_METHODS = [
-  /** The one method of TorchServe's handlers, which answers batches. */
+  /** TorchServe's method. It answers batches. */
   'handle',
-  /** Explains instead of predicting; `handle` with `context.explain` set where the handler has no `explain`. */
+  /** Explains instead of predicting. A handler without `explain` gets `handle` with `context.explain` set. */
   'explain',
-  /** Metadata of the model (a customized describe); no batch. */
+  /** Metadata of the model, for a customized describe. Never batched. */
   'describe',
-  /** Tensors of the Open Inference Protocol, one response. A handler with `predictStream` alone answers it as well. */
+  /** Open Inference Protocol, unary. A handler that has only `predictStream` serves it as well. */
   'predict',
-  /** The same, every response as it comes. A handler with `predict` alone answers it as well, message by message. */
+  /**
+   * Open Inference Protocol, streamed. A handler that has only `predict` serves it as well, message by
+   * message.
+   */
   'predictStream',
   /** The OpenAI API: /v1/chat/completions. */
   'chatCompletions',
@@ -21,8 +24,8 @@ export const HANDLER_METHODS = [
 export type HandlerMethod = (typeof HANDLER_METHODS)[number]
 
 /**
- * The methods that say more than `handle`: the worker lists those that the handler has in `loaded`, and the frontend asks only for these.
- * What a handler does not have the frontend maps to `handle`.
+ * The methods that a handler may have instead of `handle`. The worker lists them in its `loaded` message, and
+ * the frontend sends only these. It maps every other request to `handle`.
  */
 export const NATIVE_METHODS = [
   'predict',
@@ -34,12 +37,12 @@ export const NATIVE_METHODS = [
 
 export type NativeMethod = (typeof NATIVE_METHODS)[number]
 
-/** Whether a handler with these methods takes tensors as they are. */
+/** Whether a handler with these methods accepts tensors without conversion. */
 export function hasTensorMethod(methods: readonly NativeMethod[]): boolean {
   return methods.includes('predict') || methods.includes('predictStream')
 }
 
-/** Requests that may share a call: those that want the same method, in their order. */
+/** Groups requests that can share a call: those with the same method, in their order. */
 export function byMethod<T extends { readonly method: HandlerMethod }>(
   requests: readonly T[],
 ): readonly (readonly T[])[] {

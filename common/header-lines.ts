@@ -1,9 +1,9 @@
 import { setOwn } from './own-keys.ts'
 
 /**
- * Request headers as they travel to the worker: one text of names and values, each followed by a line feed. Most handlers
- * never look at them, so a worker takes them apart only when asked; a map of strings would cost both processes more than
- * all else in a small request.
+ * Request headers as they travel to the worker: one string of names and values, each followed by a line feed.
+ * Most handlers never read headers, so the worker parses them only on demand. A map of strings would cost
+ * both processes more than everything else in a small request.
  */
 export function joinHeaders(headers: Readonly<Record<string, string>>): string {
   let lines = ''
@@ -11,17 +11,17 @@ export function joinHeaders(headers: Readonly<Record<string, string>>): string {
   return lines
 }
 
-/** One header of such a text. */
+/** One header in this format. */
 export function headerLine(name: string, value: string): string {
   return `${name}\n${oneLine(value)}\n`
 }
 
-/** A header of HTTP cannot hold a line feed, a decoded path (url_path) can. */
+/** HTTP forbids line feeds in headers, but a decoded path (url_path) can contain one. */
 function oneLine(value: string): string {
   return value.includes('\n') ? value.replaceAll('\n', ' ') : value
 }
 
-/** What `joinHeaders` was given. Of a repeated name the last value counts. */
+/** The inverse of `joinHeaders`. The last value of a repeated name wins. */
 export function splitHeaders(lines: string): Record<string, string> {
   const headers: Record<string, string> = {}
   const pieces = lines.split('\n')

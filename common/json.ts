@@ -1,9 +1,9 @@
-/** Whether a JSON value is an object; a list is none. */
+/** Whether a JSON value is an object and not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value of a JSON text; undefined, which no JSON says: it is none. */
+/** Parses JSON. Returns undefined, which is no JSON value, if the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -12,7 +12,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Fields, or undefined where there are none. */
+/** Returns the fields, or undefined if there are none. */
 export function unlessEmpty<T extends object>(fields: T): T | undefined {
   return Object.keys(fields).length === 0 ? undefined : fields
 }

@@ -9,9 +9,9 @@ export const NAME_RULE =
   'have no two dots in a row, and not be __proto__'
 
 /**
- * Whether a text may be the name of a model, a version or a workflow. A name that passes is one part of a path
- * on every system, needs no escaping in a URL's path, a log line or a metric's label, and is no special key of
- * an object.
+ * Whether a text may be the name of a model, a version or a workflow. A name that passes is one part of a
+ * path on every system, needs no escaping in a URL's path, a log line or a metric's label, and is no
+ * special key of an object.
  */
 export function isName(text: string): boolean {
   return NAME.test(text) && !text.includes('..') && text !== '__proto__'

@@ -1,16 +1,16 @@
 /**
- * The only doors to an object whose key is any text. `record[key]` would find `constructor` and `toString` in
- * every object, and an assignment to `__proto__` changes the object's prototype; the lint rule
- * house/no-text-keys forbids both. A table of ours is a Map.
+ * The only access to an object whose keys come from outside. `record[key]` would find `constructor` and
+ * `toString` in every object, and an assignment to `__proto__` changes the prototype. The lint rule
+ * house/no-text-keys forbids both. Tables of the product are Maps.
  */
 
-/** What the object itself has under the key; undefined: nothing. */
+/** The own value of the object under the key; undefined if there is none. */
 export function ownValue<V>(record: Readonly<Record<string, V>>, key: string): V | undefined {
   // eslint-disable-next-line house/no-text-keys -- the object has the key itself
   return Object.hasOwn(record, key) ? record[key] : undefined
 }
 
-/** Sets the object's own value, whatever the key is called. */
+/** Sets an own value of the object, whatever the key. */
 export function setOwn<V>(record: Record<string, V>, key: string, value: V): void {
   if (key === '__proto__') {
     Object.defineProperty(record, key, { value, enumerable: true, writable: true, configurable: true })

@@ -24,8 +24,8 @@ export function redactSecrets(text: string, depth = 0): string {
 }
 
 /**
- * Returns an address of a model as it may be shown and kept. Escapes its blanks first, as an HTTP client does:
- * a blank would end a secret.
+ * Returns an address of a model as it may be shown and kept. Escapes its blanks first, as an HTTP client
+ * does: a blank would end a secret.
  */
 export function redactUrl(url: string, depth = 0): string {
   const escaped = /^https?:/i.test(url) ? url.replace(/[\t\n\r]/g, '').replace(/\s/g, '%20') : url

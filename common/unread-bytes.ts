@@ -1,9 +1,15 @@
-/** The beginning of something whose rest has not come yet. A chunk that finds nothing kept is read where it is, without a copy. */
+/**
+ * Keeps the beginning of something that has not arrived completely. A chunk that arrives when nothing is kept
+ * is read in place, without a copy.
+ */
 export class UnreadBytes {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  /** What is kept and the chunk behind it, to be read; undefined: together they have fewer than `wanted` bytes, and are kept. */
+  /**
+   * Returns the kept bytes joined with the chunk. Returns undefined, and keeps both, if they are less than
+   * `wanted` bytes.
+   */
   join(chunk: Buffer, wanted: number): Buffer | undefined {
     if (this.#bytes === 0) return chunk
     this.#chunks.push(chunk)
@@ -15,7 +21,7 @@ export class UnreadBytes {
     return joined
   }
 
-  /** Keeps the end of a chunk, from a byte that is there. */
+  /** Keeps the end of a chunk, from the byte at `from`. */
   keep(chunk: Buffer, from: number): void {
     this.#chunks = [from === 0 ? chunk : chunk.subarray(from)]
     this.#bytes = chunk.byteLength - from

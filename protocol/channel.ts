@@ -6,28 +6,31 @@ import { isItemFrame, ITEM_BODY_AT, itemId } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { Outbox } from './outbox.ts'
 
-/** Senders that have held the event loop for this long together have to let others in. */
+/** After senders have held the event loop for this many milliseconds, they yield to other work. */
 const LONG_TURN_MS = 10
-/** This long between two sends of a turn means that somebody computes: what it sent shall not wait for it. */
+/**
+ * A pause of this many milliseconds between two sends of a turn means that the sender computes: flush what it
+ * sent.
+ */
 const LONG_PAUSE_MS = 0.5
 
 export interface ChannelEvents<In> {
   onMessage(message: In): void
-  /** Once, when the socket is gone. `error` says why if it was not a plain end. */
+  /** Called once, when the socket has closed. `error` is set unless the socket ended normally. */
   onClose(error?: ServeError): void
 }
 
 export interface FrontendEvents extends ChannelEvents<FromWorker> {
   /**
-   * An item of a stream with nothing but a body, which lies in the bytes from..to of `chunk` until this returns; by far the most
-   * frequent message, so no object is made of it. All others come to `onMessage`.
+   * A stream item that consists of a body only: the bytes from..to of `chunk`, valid until this returns. This
+   * is the most frequent message, so no object is made for it. Other messages go to `onMessage`.
    */
   onItem(id: number, chunk: Buffer, from: number, to: number): void
 }
 
 /**
- * A socket that speaks messages. Messages sent in one turn of the event loop leave in one write. Anything that breaks
- * the protocol, or throws in `onMessage`, closes the channel: after it nothing on this socket can be trusted.
+ * A socket that carries messages. Messages of one turn of the event loop leave in one write. A protocol
+ * violation, or an exception in `onMessage`, closes the channel, because nothing after it can be trusted.
  */
 export class Channel<Out extends ToWorker | FromWorker> {
   readonly #socket: Socket
@@ -68,7 +71,7 @@ export class Channel<Out extends ToWorker | FromWorker> {
     return this.#socket.writable
   }
 
-  /** Bytes accepted by `send` that the kernel has not taken yet. */
+  /** Bytes that `send` accepted and the kernel has not taken yet. */
   get unsentBytes(): number {
     return this.#socket.writableLength + this.#outbox.bytes
   }
@@ -79,7 +82,7 @@ export class Channel<Out extends ToWorker | FromWorker> {
     this.#sendSoon()
   }
 
-  /** An item of a stream that has nothing but a body: {type: "response", id, body, ts_stream_next: "true"}. */
+  /** Sends a stream item with only a body: {type: "response", id, body, ts_stream_next: "true"}. */
   sendItem(id: number, body: Uint8Array): void {
     if (!this.#socket.writable) return
     this.#outbox.addItem(id, body)
@@ -94,9 +97,9 @@ export class Channel<Out extends ToWorker | FromWorker> {
   }
 
   /**
-   * Undefined while sends follow each other quickly and this turn of the event loop is young; else a promise for the next
-   * turn, in which what was sent has left and what has come is heard. A sender that computes between its sends waits for it,
-   * or nothing would leave until its end.
+   * Undefined while sends follow each other quickly and this turn of the event loop is short. Else a promise
+   * for the next turn: then sent messages have left and received ones were handled. A sender that computes
+   * between its sends awaits it; otherwise nothing would leave before its end.
    */
   breather(): Promise<void> | undefined {
     const now = performance.now()
@@ -112,7 +115,7 @@ export class Channel<Out extends ToWorker | FromWorker> {
     }))
   }
 
-  /** Ends after what was sent; with an error, at once. */
+  /** Closes after pending messages were sent; with an error, at once. */
   close(error?: ServeError): void {
     this.#error ??= error
     if (error !== undefined) {
@@ -142,7 +145,7 @@ export function frontendChannel(
   return new Channel(socket, maxFrameBytes, onFrame, (error) => events.onClose(error))
 }
 
-/** The worker's end of its socket. */
+/** The worker's end of a worker socket. */
 export function workerChannel(
   socket: Socket,
   maxFrameBytes: number,

@@ -6,17 +6,17 @@ import { readPredict } from './predict-frame.ts'
 import { readResponse } from './response-frame.ts'
 import { isFromWorker, isToWorker } from './validate.ts'
 
-/** Plain maps, no shared record structures: a frame can be read without any other. */
+/** Plain maps without msgpackr's shared record structures, so that every frame can be decoded alone. */
 const packr = new Packr({ useRecords: false })
 
-/** A message as one frame, length included. */
+/** Encodes a message as one frame, with its length. */
 export function encode(message: ToWorker | FromWorker): Buffer {
   const frame = packr.pack(message, RESERVE_START_SPACE | LENGTH_BYTES)
   writeLength(frame)
   return frame
 }
 
-/** Reads the frame in the bytes from..to of a chunk, as a frontend receives it. @throws ServeError PROTOCOL */
+/** Decodes a frame (bytes from..to of a chunk) that the frontend received. @throws ServeError PROTOCOL */
 export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength): FromWorker {
   const response = readResponse(chunk, from, to)
   if (response !== undefined) return response
@@ -25,7 +25,7 @@ export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength)
   return message
 }
 
-/** Reads the frame in the bytes from..to of a chunk, as a worker receives it. @throws ServeError PROTOCOL */
+/** Decodes a frame (bytes from..to of a chunk) that a worker received. @throws ServeError PROTOCOL */
 export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.byteLength): ToWorker {
   const predict = readPredict(chunk, from, to)
   if (predict !== undefined) return predict

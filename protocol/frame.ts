@@ -1,10 +1,10 @@
 import { ServeError } from '../common/errors.ts'
 import { UnreadBytes } from '../common/unread-bytes.ts'
 
-/** Every frame starts with its length: one unsigned 32-bit big-endian number, not counting itself. */
+/** Every frame begins with its length: an unsigned 32-bit big-endian number that does not count itself. */
 export const LENGTH_BYTES = 4
 
-/** Writes the length into the first four bytes of a frame whose body is already in place. */
+/** Writes the length into the first four bytes of a frame that already contains its body. */
 export function writeLength(frame: Uint8Array): void {
   const length = frame.byteLength - LENGTH_BYTES
   frame[0] = length >>> 24
@@ -17,13 +17,13 @@ function readLength(chunk: Buffer, at: number): number {
   return chunk[at]! * 0x1000000 + ((chunk[at + 1]! << 16) | (chunk[at + 2]! << 8) | chunk[at + 3]!)
 }
 
-/** A whole frame: the bytes from..to of a chunk. */
+/** One complete frame: the bytes from..to of a chunk. */
 export type OnFrame = (chunk: Buffer, from: number, to: number) => void
 
 /**
- * Cuts a byte stream into frames. Takes chunks of any size; calls back once per whole frame, in order. A frame that lies
- * within one chunk is handed on in place (no copy). The announced length is checked before anything is kept, so
- * memory never exceeds `maxFrameBytes` plus one chunk, whatever the peer sends.
+ * Splits a byte stream into frames. It accepts chunks of any size and calls back once per complete frame, in
+ * order. A frame within one chunk is passed on in place (no copy). The announced length is checked before
+ * anything is kept, so memory stays below `maxFrameBytes` plus one chunk.
  */
 export class FrameDecoder {
   readonly #maxFrameBytes: number
@@ -36,7 +36,7 @@ export class FrameDecoder {
     this.#onFrame = onFrame
   }
 
-  /** @throws ServeError PROTOCOL when a frame is empty or announces more than the limit; the stream is useless then. */
+  /** @throws ServeError PROTOCOL when a frame is empty or too long; the stream cannot be used after that */
   push(chunk: Buffer): void {
     const bytes = this.#unread.join(chunk, this.#wanted)
     if (bytes !== undefined) this.#cut(bytes)
@@ -71,7 +71,7 @@ export class FrameDecoder {
         `A frame of ${length} bytes exceeds the limit of ${this.#maxFrameBytes}`,
       )
     }
-    if (length === 0) throw new ServeError('PROTOCOL', 'An empty frame')
+    if (length === 0) throw new ServeError('PROTOCOL', 'A frame must not be empty')
     return length
   }
 }

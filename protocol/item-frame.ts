@@ -1,9 +1,9 @@
 import { LENGTH_BYTES } from './frame.ts'
 
 /**
- * The frame of an item of a stream, by far the most frequent of all: the same bytes that response-frame.ts makes of a message
- * with nothing but a body, {type: "response", id: uint32, ts_stream_next: "true", body: bin32}. Everything in it has its
- * fixed place, so it is compared and filled in instead of being parsed and put together, and its body is told by its place, without a view.
+ * The frame of a stream item, the most frequent frame: {type: "response", id: uint32, ts_stream_next: "true",
+ * body: bin32}, in the same bytes that response-frame.ts writes for such a message. All fields have fixed
+ * positions, so the frame is filled in and compared as bytes, without a codec.
  */
 const BEFORE_ID = Buffer.from('\x84\xa4type\xa8response\xa2id\xce', 'latin1')
 const AFTER_ID = Buffer.from('\xaets_stream_next\xa4true\xa4body\xc6', 'latin1')
@@ -11,13 +11,13 @@ const AFTER_ID = Buffer.from('\xaets_stream_next\xa4true\xa4body\xc6', 'latin1')
 const ID_AT = BEFORE_ID.length
 const AFTER_ID_AT = ID_AT + 4
 const SIZE_AT = AFTER_ID_AT + AFTER_ID.length
-/** Bytes of the map before its body. */
+/** Bytes of the map before the body. */
 const HEAD_BYTES = SIZE_AT + 4
 
 /** Where the body begins in the map. */
 export const ITEM_BODY_AT = HEAD_BYTES
 
-/** What an item's frame holds beyond its body, length included. */
+/** Size of an item's frame without its body, including the frame's length. */
 export const ITEM_FRAME_BYTES = LENGTH_BYTES + HEAD_BYTES
 
 const TEMPLATE = Buffer.concat([
@@ -28,7 +28,7 @@ const TEMPLATE = Buffer.concat([
   Buffer.alloc(4),
 ])
 
-/** Writes the frame into `target`, which has room for it; returns where it ends. */
+/** Writes the frame into `target`, which must have room; returns the end position. */
 export function writeItemFrame(target: Buffer, at: number, id: number, body: Uint8Array): number {
   const size = body.byteLength
   target.set(TEMPLATE, at)
@@ -39,7 +39,7 @@ export function writeItemFrame(target: Buffer, at: number, id: number, body: Uin
   return at + ITEM_FRAME_BYTES + size
 }
 
-/** Whether bytes from..to of `chunk` are such a map; if not, the general codec has to read them. */
+/** Whether bytes from..to of `chunk` are such a map; if not, the general codec reads them. */
 export function isItemFrame(chunk: Buffer, from: number, to: number): boolean {
   return (
     to - from >= HEAD_BYTES &&
@@ -49,7 +49,7 @@ export function isItemFrame(chunk: Buffer, from: number, to: number): boolean {
   )
 }
 
-/** Whose item it is. */
+/** The request id of the item. */
 export function itemId(chunk: Buffer, from: number): number {
   return readUint32(chunk, from + ID_AT)
 }

@@ -5,86 +5,92 @@ import type { InputPart } from '../common/input-part.ts'
 export type { InputPart }
 
 /**
- * What frontend and worker say to each other: two closed unions, told apart by `type`. Each message travels as one
- * msgpack map in one frame (frame.ts). Requests are numbered per connection (`id`); answers are matched by that number,
- * never by their place in time.
+ * The messages of the worker protocol: two closed unions, discriminated by `type`. Each message is one
+ * msgpack map in one frame (frame.ts). Requests have a number per connection (`id`), and responses refer to
+ * that number, never to an order in time.
  */
 
-/** Raised whenever a message changes in a way that an older peer cannot read. */
+/** Raise this number for every change that an older peer cannot read. */
 export const PROTOCOL_VERSION = 5
 
-/** `ts_stream_next` as TorchServe writes it: "true" = more follows, "false" = this was the last of a stream. */
+/** TorchServe's `ts_stream_next`: "true" = more items follow, "false" = this is the last item of a stream. */
 export type StreamNext = 'true' | 'false'
 
 /** One request of a batch. */
 export interface PredictRequest {
-  /** The method of the handler that it wants. Nothing else says so: headers and parts are the client's. */
+  /** The requested method of the handler. Only this field decides; headers and parts are the client's. */
   method: HandlerMethod
-  /** Correlation number, a uint32, unique among the open requests of its connection. */
+  /** Correlation number, a uint32, unique among the open requests of a connection. */
   id: number
-  /** The id that users see: x-request-id, `context.requestIds`. */
+  /** The request id that users see: x-request-id, `context.requestIds`. */
   requestId: string
-  /** Names and values, see header-lines.ts. */
+  /** Names and values; see common/header-lines.ts. */
   headers: string
   parts: InputPart[]
-  /** Bytes that may be sent before credit comes back. */
+  /** The window in bytes: what the worker may send before it gets credit. */
   window: number
-  /** Milliseconds since the epoch after which nobody waits for the answer. */
+  /** The client's deadline in milliseconds since the epoch. */
   deadline?: number
   /** Further inputs follow, each in an `input` message. */
   moreInputs?: boolean
 }
 
-/** Everything that a worker must know to load its handler. */
+/** Everything that a worker needs to load its handler. */
 export interface LoadMessage {
   type: 'load'
   modelName: string
   modelVersion: string
-  /** Absolute folder with the model's files: `context.properties.modelDir`. */
+  /** Absolute path of the model's files: `context.properties.modelDir`. */
   modelDir: string
   /** Absolute path of the handler's JavaScript module. */
   handlerPath: string
-  /** Export to use; absent: the module decides (default export, `handle`, or its only class). */
+  /** The export to use. Default: the module's default export, `handle`, or its only class. */
   handlerEntry?: string
   manifest: Record<string, unknown>
-  /** The whole model-config.yaml. */
+  /** The complete model-config.yaml. */
   modelConfig: Record<string, unknown>
   batchSize: number
-  /** -1 on CPU. */
+  /** GPU number; -1 on CPU. */
   gpuId: number
   serverVersion: string
-  /** Largest body of one response, in bytes (max_response_size). */
+  /** Maximum body size of one response in bytes (max_response_size). */
   maxResponseBytes: number
-  /** Bytes that a handler may send beyond its window before SEND_OVERFLOW. */
+  /** Bytes that a handler may queue beyond the window before it gets SEND_OVERFLOW. */
   maxUnsentBytes: number
-  /** Whether text and JSON parts are decoded before the handler sees them (decode_input_request). */
+  /** Whether text and JSON parts are decoded for the handler (decode_input_request). */
   decodeInput: boolean
-  /** The handler is called step by step with all running requests. Default false. */
+  /** Continuous batching: the handler is called step by step with all running requests. Default false. */
   continuousBatching?: boolean
-  /** Names of the headers that speak of sequences. Default: TorchServe's. */
+  /** Names of the sequence headers. Default: TorchServe's. */
   sequenceHeaders?: { id: string; start: string; end: string }
-  /** The metrics that somebody wants; others need not be sent. Absent: all that the handler reports, each value at once. */
+  /**
+   * Names of the metrics that the frontend needs; others need not be sent. Absent: send all, each value at
+   * once.
+   */
   metrics?: WantedMetrics
-  /** TorchServe's limit_max_image_pixels, for handlers that decode images. Absent: true. */
+  /** limit_max_image_pixels of the server, for handlers that decode images. Absent: true. */
   limitMaxImagePixels?: boolean
-  /** TorchServe's service_envelope. Absent: none. */
+  /** service_envelope of the server. Absent: none. */
   envelope?: string
 }
 
-/** What metrics.yaml declares for handlers (spec 8.3). */
+/** The model metrics that metrics.yaml declares. */
 export interface WantedMetrics {
   declared: MetricSpec[]
-  /** Whether metrics that are not declared are wanted too (model_metrics_auto_detect). */
+  /** Whether undeclared metrics are accepted too (model_metrics_auto_detect). */
   others: boolean
 }
 
-/** A batch. Its requests may want different methods: those that want the same one share a call of the handler. */
+/**
+ * A batch. Its requests may ask for different methods; those with the same method share a call of the
+ * handler.
+ */
 export interface PredictMessage {
   type: 'predict'
   requests: PredictRequest[]
 }
 
-/** Why work is no longer wanted; becomes the reason of the handler's AbortSignal. */
+/** Why a request was cancelled; becomes the reason of the handler's AbortSignal. */
 export type CancelReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed'
 
 export interface CancelMessage {
@@ -93,18 +99,21 @@ export interface CancelMessage {
   reason: CancelReason
 }
 
-/** The reader took `bytes` more (each item counts its body plus ITEM_OVERHEAD_BYTES). */
+/** Credit: the reader took `bytes` more. Each item counts its body plus ITEM_OVERHEAD_BYTES. */
 export interface CreditMessage {
   type: 'credit'
   id: number
   bytes: number
 }
 
-/** A further input of a request with `moreInputs`; the worker says `taken` when its handler has asked for it. */
+/**
+ * A further input of a request with `moreInputs`. The worker sends `taken` after its handler has asked for
+ * it.
+ */
 export interface InputMessage {
   type: 'input'
   id: number
-  /** Absent: none follows, the last one came before. */
+  /** Absent: the previous input was the last one. */
   data?: Uint8Array
 }
 
@@ -113,7 +122,7 @@ export interface PingMessage {
   nonce: number
 }
 
-/** Finish what runs, then leave. */
+/** Finish running requests, then exit. */
 export interface UnloadMessage {
   type: 'unload'
 }
@@ -121,7 +130,7 @@ export interface UnloadMessage {
 export type ToWorker =
   LoadMessage | PredictMessage | InputMessage | CancelMessage | CreditMessage | PingMessage | UnloadMessage
 
-/** The worker's hello, first message on every connection. */
+/** The first message of the worker on every connection. */
 export interface ReadyMessage {
   type: 'ready'
   protocolVersion: number
@@ -132,16 +141,16 @@ export interface ReadyMessage {
 
 export interface LoadedMessage {
   type: 'loaded'
-  /** Absent: loaded. Present: why not; the worker leaves after it. */
+  /** Absent: the handler is loaded. Present: why not; the worker exits after this message. */
   error?: WireError
-  /** The methods that the handler has beyond `handle`, `explain` and `describe`. Absent: none. */
+  /** The handler's methods besides `handle`, `explain` and `describe`. Absent: none. */
   methods?: readonly NativeMethod[]
 }
 
 /**
- * One response of one request. Without `ts_stream_next` it is the whole answer; with "true" an intermediate one; with
- * "false" the last of a stream. Status, content type and headers count on the first response only; the
- * last one of a stream may have headers that end sequences.
+ * One response of one request. `ts_stream_next` absent: the unary response; "true": an item; "false": the
+ * last item of a stream. Status, content type and headers count on the first response only, except that the
+ * last one may have headers that end sequences.
  */
 export interface ResponseMessage {
   type: 'response'
@@ -154,21 +163,21 @@ export interface ResponseMessage {
   headers?: Record<string, string>
 }
 
-/** The request ended with an error. Exactly one final response or failure is sent for every request by rank 0. */
+/** The request failed. Rank 0 sends exactly one final response or failure for every request. */
 export interface FailureMessage {
   type: 'failure'
   id: number
   error: WireError
 }
 
-/** The handler has asked for this many `input` messages: as many more may be sent. */
+/** The handler has asked for this many `input` messages; the frontend may send as many more. */
 export interface TakenMessage {
   type: 'taken'
   id: number
   inputs: number
 }
 
-/** From ranks other than 0: these requests have run to their end here. */
+/** From ranks other than 0: these requests have ended on this rank. */
 export interface FinishedMessage {
   type: 'finished'
   ids: number[]
@@ -183,19 +192,19 @@ export interface LogMessage {
   requestId?: string
 }
 
-/** What a value does: it is added to a counter, set as the state of a gauge, counted in a bucket of a histogram. */
+/** How values are combined: added to a counter, set as a gauge, or counted in a histogram bucket. */
 export type MetricKind = 'counter' | 'gauge' | 'histogram'
 
-/** What a metric is, apart from its values. */
+/** A metric without its values. */
 export interface MetricSpec {
   name: string
   kind: MetricKind
   unit: string
-  /** Names of its dimensions, in the order of their values. */
+  /** Names of the dimensions, in the order of their values. */
   dimensions: string[]
 }
 
-/** Values of one metric with the same dimensions, oldest first: to be added to a counter, the state of a gauge. */
+/** Values of one metric with the same dimensions, oldest first. */
 export interface MetricMessage {
   type: 'metric'
   name: string
@@ -203,7 +212,7 @@ export interface MetricMessage {
   unit: string
   dimensions: Record<string, string>
   values: number[]
-  /** One for each value: the ids of its requests, divided by commas; empty: none. */
+  /** Per value: the ids of its requests, separated by commas; empty: none. */
   requestIds: string[]
 }
 
@@ -223,10 +232,10 @@ export type FromWorker =
   | MetricMessage
   | PongMessage
 
-/** What an item costs its window beyond its body, so that many tiny items are bounded too. */
+/** What an item costs its window besides its body, so that many tiny items are bounded too. */
 export const ITEM_OVERHEAD_BYTES = 64
 
-/** What one response takes from its request's window. */
+/** What one response costs its request's window. */
 export function itemCost(bodyBytes: number): number {
   return bodyBytes + ITEM_OVERHEAD_BYTES
 }

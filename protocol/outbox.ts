@@ -7,35 +7,38 @@ import { predictRoom, writePredict } from './predict-frame.ts'
 import { responseRoom, writeResponse } from './response-frame.ts'
 import { Writer } from './wire-pieces.ts'
 
-/** With this many requests or answers, or bytes, a turn is cut: both processes shall work at the same time. */
+/**
+ * After this many requests or responses, or this many bytes, the outbox flushes within a turn, so that both
+ * processes work at the same time.
+ */
 const ENOUGH_MESSAGES = 16
 const ENOUGH_BYTES = 32_768
-/** Frames are collected in a buffer of this size. */
+/** Size of the buffer in which frames are collected. */
 const BUFFER_BYTES = 65_536
 const MAX_SPARE = 4
-/** A frame from this size on is not copied into it. */
+/** Frames of this size or more are not copied into the buffer. */
 const LARGE_FRAME_BYTES = 16_384
 
 const NO_BYTES = Buffer.alloc(0)
 
-/** Frames that wait for the end of the turn, joined as they come, so that a turn is one write whatever their number. */
+/** Collects frames until the end of the turn and joins them, so that a turn causes one write. */
 export class Outbox {
   #buffer: Buffer | undefined
   #used = 0
   readonly #writer = new Writer(NO_BYTES, 0)
-  /** Whole buffers that the kernel has taken. */
+  /** Buffers of full size that the kernel has taken and that can be reused. */
   readonly #spare: Buffer[] = []
-  /** What was before the buffer's content and does not fit in it. */
+  /** Frames that precede the buffer's content and are not in it. */
   #earlier: Buffer[] = []
   #earlierBytes = 0
-  /** Messages since the last flush, other than items of streams. */
+  /** Messages since the last flush, except stream items. */
   #messages = 0
 
   get bytes(): number {
     return this.#earlierBytes + this.#used
   }
 
-  /** Whether the other side could well begin with what is here, instead of waiting for the end of the turn. */
+  /** Whether there is enough to flush now, so that the peer can begin before the turn ends. */
   get isWorthSending(): boolean {
     return this.#messages >= ENOUGH_MESSAGES || this.bytes >= ENOUGH_BYTES
   }
@@ -53,7 +56,7 @@ export class Outbox {
     this.#used += frame.byteLength
   }
 
-  /** An item of a stream; see Channel.sendItem. `id` is a uint32. */
+  /** A stream item; see Channel.sendItem. `id` is a uint32. */
   addItem(id: number, body: Uint8Array): void {
     const size = body.byteLength
     if (size < LARGE_FRAME_BYTES) {
@@ -63,7 +66,7 @@ export class Outbox {
     }
   }
 
-  /** Writes the frequent messages in place; false: it is another, or one that is not worth copying. */
+  /** Writes a frequent message in place; false if it is of another kind, or too large to copy. */
   #addHot(message: ToWorker | FromWorker): boolean {
     if (message.type !== 'response' && message.type !== 'predict') return false
     const room = message.type === 'response' ? responseRoom(message) : predictRoom(message)
@@ -95,7 +98,7 @@ export class Outbox {
     }
   }
 
-  /** What the kernel does not take at once still lies in the buffer: the next turn gets another, and this one comes back. */
+  /** If the kernel has not taken everything, the next turn uses another buffer and this one returns later. */
   #writeBuffer(socket: Socket, buffer: Buffer): void {
     let taken = false
     socket.write(buffer.subarray(0, this.#used), () => {
@@ -108,7 +111,7 @@ export class Outbox {
     this.#buffer = undefined
   }
 
-  /** A buffer with that much room from `#used` on. */
+  /** A buffer with this much room after `#used`. */
   #room(bytes: number): Buffer {
     if (this.#buffer !== undefined && this.#used + bytes <= this.#buffer.byteLength) return this.#buffer
     this.#closeBuffer()
@@ -122,7 +125,7 @@ export class Outbox {
     this.#earlierBytes += frame.byteLength
   }
 
-  /** What the buffer holds goes before what comes next; its rest is used on. */
+  /** Queues what the buffer holds before the next frame. The rest of the buffer stays in use. */
   #closeBuffer(): void {
     if (this.#used === 0 || this.#buffer === undefined) return
     this.#earlier.push(this.#buffer.subarray(0, this.#used))

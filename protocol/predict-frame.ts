@@ -5,14 +5,15 @@ import type { Writer } from './wire-pieces.ts'
 import { constant, MARKER, Reader, textRoom } from './wire-pieces.ts'
 
 /**
- * Predict messages, written and read by hand for the same reason as responses (response-frame.ts). Order of keys: type, requests;
- * in a request method, id, requestId, headers, parts, window, deadline?; in a part name, contentType?, data.
+ * Predict messages, encoded and decoded by hand for speed, as in response-frame.ts. Order of keys: type,
+ * requests; in a request method, id, requestId, headers, parts, window, deadline?; in a part name,
+ * contentType?, data.
  */
 const { map, double, uint32, bin32, array32 } = MARKER
 const PREDICT = constant(map + 2, 'type', 'predict', 'requests', array32)
 const REQUEST = constant(map + 6)
 const REQUEST_WITH_DEADLINE = constant(map + 7)
-/** The method, and the key of the id. `handle`, the most frequent one, stands first. */
+/** The method, and the key of the id. `handle` comes first because it is the most frequent. */
 const METHODS = new Map(
   HANDLER_METHODS.map((method) => [method, constant('method', method, 'id', uint32)] as const),
 )
@@ -29,14 +30,14 @@ const BODY = constant('body')
 const CONTENT_TYPE = constant('contentType')
 const DATA = constant('data', bin32)
 
-/** What keys, markers and numbers take at most. */
+/** Upper bound of keys, markers and numbers, in bytes. */
 const MESSAGE_BYTES = 64 + LENGTH_BYTES
 const REQUEST_BYTES = 128
 const PART_BYTES = 48
 
 const MAX_UINT32 = 0xffffffff
 
-/** An upper bound of the frame's size, length included; undefined: the message needs the general codec. */
+/** Upper bound of the frame size, including the length; undefined: the message needs the general codec. */
 export function predictRoom(message: PredictMessage): number | undefined {
   let room = MESSAGE_BYTES
   for (const request of message.requests) {
@@ -49,7 +50,7 @@ export function predictRoom(message: PredictMessage): number | undefined {
   return room
 }
 
-/** Writes the map (without the frame's length). */
+/** Writes the map, without the frame's length. */
 export function writePredict(writer: Writer, message: PredictMessage): void {
   writer.constant(PREDICT)
   writer.uint32(message.requests.length)
@@ -89,7 +90,7 @@ function writePart(writer: Writer, { name, contentType, data }: InputPart): void
   writer.bytes(data)
 }
 
-/** Reads such a map; undefined: the frame is something else. */
+/** Reads the map; undefined: the frame is of another kind. */
 export function readPredict(chunk: Buffer, from: number, to: number): PredictMessage | undefined {
   const reader = new Reader(chunk, from, to)
   if (!reader.tryConstant(PREDICT)) return undefined

@@ -4,8 +4,8 @@ import type { Writer } from './wire-pieces.ts'
 import { constant, MARKER, Reader, textRoom } from './wire-pieces.ts'
 
 /**
- * Responses, written and read by hand: nearly all frames are of this kind, and a general codec spends most of its time on
- * their keys. The bytes are the msgpack map that any codec could have made, in this order of keys: type, id,
+ * Responses, encoded and decoded by hand: nearly all frames are responses, and a general codec spends most of
+ * its time on their keys. The bytes are a standard msgpack map with the keys in this order: type, id,
  * ts_stream_next?, contentType?, status?, body.
  */
 const TYPE_AND_ID = constant('type', 'response', 'id', MARKER.uint32)
@@ -15,7 +15,7 @@ const CONTENT_TYPE = constant('contentType')
 const STATUS = constant('status', MARKER.uint32)
 const BODY = constant('body', MARKER.bin32)
 
-/** What keys, markers and numbers take at most. */
+/** Upper bound of keys, markers and numbers, in bytes. */
 const HEAD_BYTES =
   LENGTH_BYTES +
   1 +
@@ -24,14 +24,14 @@ const HEAD_BYTES =
 
 const MAP_OF_3 = MARKER.map + 3
 
-/** An upper bound of the frame's size, length included; undefined: the message needs the general codec. */
+/** Upper bound of the frame size, including the length; undefined: the message needs the general codec. */
 export function responseRoom(message: ResponseMessage): number | undefined {
   if (message.headers !== undefined || message.reason !== undefined) return undefined
   const { contentType } = message
   return HEAD_BYTES + message.body.length + (contentType === undefined ? 0 : textRoom(contentType))
 }
 
-/** Writes the map (without the frame's length). */
+/** Writes the map, without the frame's length. */
 export function writeResponse(writer: Writer, message: ResponseMessage): void {
   const { ts_stream_next: next, contentType, status } = message
   writer.byte(MAP_OF_3 + optionalFields(message))
@@ -50,7 +50,7 @@ export function writeResponse(writer: Writer, message: ResponseMessage): void {
   writer.bytes(message.body)
 }
 
-/** Reads such a map; undefined: the frame is something else. */
+/** Reads the map; undefined: the frame is of another kind. */
 export function readResponse(chunk: Buffer, from: number, to: number): ResponseMessage | undefined {
   const reader = new Reader(chunk, from, to)
   const fields = reader.byte() - MAP_OF_3

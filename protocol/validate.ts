@@ -2,7 +2,9 @@ import { HANDLER_METHODS, NATIVE_METHODS } from '../common/handler-methods.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { ownValue } from '../common/own-keys.ts'
 
-/** Shape checks for what comes off the wire: msgpack yields any type for any key, so nothing is taken on trust. */
+/**
+ * Validates the shape of decoded messages. msgpack can yield any type for any key, so every field is checked.
+ */
 
 type Fields = Record<string, unknown>
 type Check = (value: unknown) => boolean
@@ -13,7 +15,7 @@ const bytes: Check = (v) => v instanceof Uint8Array
 const count: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0
 const integer: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v)
 const finite: Check = (v) => typeof v === 'number' && Number.isFinite(v)
-/** By prototype: a field may well be called `constructor`, for instance a header of a client. */
+/** Checks the prototype, because a key may be `constructor`, for example in a client's header. */
 const fields: Check = (v) =>
   typeof v === 'object' && v !== null && Object.getPrototypeOf(v) === Object.prototype
 const uint32: Check = (v) => count(v) && (v as number) <= 0xffffffff

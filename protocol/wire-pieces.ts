@@ -1,16 +1,16 @@
 /**
- * msgpack pieces, written and read in place. Only the forms that the frequent frames use (predict-frame.ts, response-frame.ts); all
- * are standard msgpack. What is always the same between two values, keys and markers, is one constant.
+ * msgpack values, written and read in place. Only the forms that the frequent frames use (predict-frame.ts,
+ * response-frame.ts), all of them standard msgpack. Keys and markers between two values are one constant.
  */
 
-/** Most bytes of UTF-8 that a character of a JavaScript string takes. */
+/** Maximum UTF-8 bytes per JavaScript character. */
 const MAX_BYTES_PER_CHARACTER = 3
 
 export const MARKER = { map: 0x80, double: 0xcb, uint32: 0xce, bin32: 0xc6, array32: 0xdd } as const
 const STR8 = 0xd9
 const STR32 = 0xdb
 
-/** Bytes that always stand together: markers as numbers, short strings of ASCII as msgpack writes them. */
+/** Constant bytes: markers as numbers, short ASCII strings in msgpack's form. */
 export function constant(...pieces: readonly (number | string)[]): Uint8Array {
   const bytes = (piece: number | string): Buffer =>
     typeof piece === 'number'
@@ -19,12 +19,12 @@ export function constant(...pieces: readonly (number | string)[]): Uint8Array {
   return Buffer.concat(pieces.map(bytes))
 }
 
-/** At most how many bytes a string takes, without counting them. */
+/** Upper bound of a string's bytes, without counting them. */
 export function textRoom(text: string): number {
   return 5 + text.length * MAX_BYTES_PER_CHARACTER
 }
 
-/** Where to write, and how far it is written. The caller has made room. */
+/** A write position in a buffer. The caller ensures that there is room. */
 export class Writer {
   buffer: Buffer
   at: number
@@ -51,7 +51,7 @@ export class Writer {
     this.at = this.buffer.writeDoubleBE(value, this.at)
   }
 
-  /** With its marker: as str8 when it surely fits, else str32. */
+  /** A string with its marker: str8 if it surely fits, else str32. */
   text(text: string): void {
     const { buffer, at } = this
     const short = text.length * MAX_BYTES_PER_CHARACTER <= 0xff
@@ -71,8 +71,8 @@ export class Writer {
 }
 
 /**
- * Reads what a Writer wrote, from `at` to `end`. Whatever does not fit turns `ok` to false for good, and what is returned from then
- * on means nothing: the general codec has to decide.
+ * Reads what a Writer wrote, from `at` to `end`. The first mismatch sets `ok` to false for good. Results
+ * after that are meaningless, and the general codec decodes the frame instead.
  */
 export class Reader {
   readonly buffer: Buffer
@@ -94,7 +94,7 @@ export class Reader {
     if (!this.tryConstant(bytes)) this.ok = false
   }
 
-  /** Goes on if these bytes come next. */
+  /** Advances if these bytes come next. */
   tryConstant(bytes: Uint8Array): boolean {
     const { buffer, at } = this
     const size = bytes.length
@@ -110,7 +110,7 @@ export class Reader {
     return this.buffer.readUInt32BE(this.at - 4)
   }
 
-  /** A float64 that is a number. */
+  /** A finite float64. */
   finite(): number {
     if (!this.#has(8)) return 0
     const value = this.buffer.readDoubleBE(this.at)
@@ -118,7 +118,10 @@ export class Reader {
     return Number.isFinite(value) ? value : this.#fail()
   }
 
-  /** How many things follow that take at least a byte each, so that a lie is seen before anything is made of it. */
+  /**
+   * A count of elements of at least one byte each; a count beyond the frame's end is rejected before anything
+   * is allocated.
+   */
   count(): number {
     const count = this.uint32()
     return this.#has(count) ? count : 0

@@ -4,18 +4,19 @@ import { PredictionException } from '../prediction-exception.ts'
 import type { InputTensor, OutputTensor } from './types.ts'
 
 /**
- * The content types of MLServer (spec 3.7) for handlers: `decodeInput` takes an input apart, `encodeOutput` makes an output of shape `[N, 1]`.
- * @throws PredictionException 422 from `decodeInput` when the client's input is not of that kind
+ * MLServer's content types (MLServer's documentation, "Content Types") for handlers. `decodeInput` decodes an
+ * input; `encodeOutput` makes an output of shape `[N, 1]`.
+ * @throws PredictionException 422 from `decodeInput` when the client's input does not have this type
  */
 
-/** `str`: texts. */
+/** Content type `str`: strings. */
 export const StringCodec = {
   contentType: 'str',
   decodeInput: (input: InputTensor): string[] => bytesOf(input).map((element) => element.toString()),
   encodeOutput: (name: string, texts: readonly string[]): OutputTensor => column(name, [...texts], 'str'),
 } as const
 
-/** `base64`: bytes, which are base64 on the wire. What is no base64 is taken as it was sent. */
+/** Content type `base64`: bytes, in base64 on the wire. Elements that are not valid base64 pass unchanged. */
 export const Base64Codec = {
   contentType: 'base64',
   decodeInput: (input: InputTensor): Uint8Array[] =>
@@ -31,14 +32,14 @@ export const Base64Codec = {
     ),
 } as const
 
-/** `datetime`: ISO 8601 texts. */
+/** Content type `datetime`: dates in ISO 8601. */
 export const DatetimeCodec = {
   contentType: 'datetime',
   decodeInput: (input: InputTensor): Date[] =>
     bytesOf(input).map((element) => {
       const date = new Date(element.toString())
       if (!Number.isNaN(date.getTime())) return date
-      throw refusal(input, 'holds what is no date')
+      throw refusal(input, 'must contain only ISO 8601 dates')
     }),
   encodeOutput: (name: string, dates: readonly Date[]): OutputTensor =>
     column(
@@ -48,19 +49,19 @@ export const DatetimeCodec = {
     ),
 } as const
 
-/** Numbers with a shape, as numpy has them. */
+/** Numbers with a shape, like a NumPy array. */
 export interface NumberArray {
   readonly shape: readonly number[]
   /** FP16 and BF16 as 32-bit floats. */
   readonly data: Exclude<InputTensor['data'], Uint8Array[]>
 }
 
-/** `np`: numbers. A list of one dimension is written `[N, 1]`, as MLServer does. */
+/** Content type `np`: numbers. A list with one dimension is encoded as `[N, 1]`, as in MLServer. */
 export const ArrayCodec = {
   contentType: 'np',
   decodeInput: (input: InputTensor): NumberArray => {
     const { datatype, shape, data } = input
-    if (Array.isArray(data)) throw refusal(input, 'holds no numbers')
+    if (Array.isArray(data)) throw refusal(input, 'must contain numbers')
     if (datatype === 'FP16') return { shape, data: halfToFloats(data as Uint16Array) }
     return { shape, data: datatype === 'BF16' ? brainToFloats(data as Uint16Array) : data }
   },
@@ -81,7 +82,10 @@ export const ArrayCodec = {
   },
 } as const
 
-/** An input by its `content_type`; without one BYTES are texts and all else numbers. A type that is unknown: the data as it is. */
+/**
+ * Decodes an input by its `content_type`. Without one, BYTES become strings and all other datatypes numbers.
+ * With an unknown one, returns the data unchanged.
+ */
 export function decodeInput(input: InputTensor): unknown {
   const { content_type: named = input.datatype === 'BYTES' ? 'str' : 'np' } = input.parameters
   const codec = [StringCodec, Base64Codec, DatetimeCodec, ArrayCodec].find(
@@ -90,7 +94,7 @@ export function decodeInput(input: InputTensor): unknown {
   return codec === undefined ? input.data : codec.decodeInput(input)
 }
 
-/** The numbers of a tensor as nested lists, as its shape says; bigints stay what they are. */
+/** The numbers of a tensor as nested lists, according to its shape. Bigints stay bigints. */
 export function toNested({ shape, data }: NumberArray): unknown {
   let values: unknown[] = Array.from(data as ArrayLike<unknown>)
   for (let i = shape.length - 1; i > 0; i -= 1) {
@@ -107,7 +111,7 @@ function column(name: string, data: string[], content_type: string): OutputTenso
 
 function bytesOf(input: InputTensor): Buffer[] {
   if (Array.isArray(input.data)) return input.data as Buffer[]
-  throw refusal(input, 'is no BYTES')
+  throw refusal(input, 'must have the datatype BYTES')
 }
 
 function isBase64(text: string): boolean {
@@ -119,7 +123,7 @@ function datatypeOf(data: ArrayBufferView): Datatype {
     if (name !== 'BOOL' && name !== 'FP16' && name !== 'BF16' && data instanceof array)
       return name as Datatype
   }
-  throw new TypeError(`${data.constructor.name} has no datatype`)
+  throw new TypeError(`${data.constructor.name} is not supported as tensor data`)
 }
 
 function refusal({ name }: InputTensor, why: string): PredictionException {

@@ -10,7 +10,7 @@ import { formOf, mergeRequests, splitResponse } from './merge.ts'
 import { fromHandler, type RawResponse, toHandler } from './messages.ts'
 import type { InferenceHandler, InferenceRequest, InferenceResponse } from './types.ts'
 
-/** Answers requests in terms of `predict` and `predictStream`. */
+/** Serves requests with `predict` and `predictStream`. */
 export class TensorAdapter {
   readonly #handler: InferenceHandler
 
@@ -34,7 +34,7 @@ export class TensorAdapter {
     ]
   }
 
-  /** `handle`, for TorchServe's routes. A request alone gets whatever there is: a stream if the handler can. */
+  /** `handle`, for TorchServe's routes. A single request is streamed if the handler can stream. */
   readonly handle: Handler['handle'] = (requests, context) => {
     if (requests.length === 1 && this.#handler.predictStream !== undefined) {
       return this.#stream(plainCall(requests[0]!, 0), context)
@@ -55,7 +55,7 @@ export class TensorAdapter {
     for await (const payload of payloads) yield await this.#handler.predict!(payload, context)
   }
 
-  /** Requests of the same form share a call; each failure is its own request's. */
+  /** Requests of the same form share a call. A failure fails its own request only. */
   async #answerAll<T>(
     requests: readonly T[],
     callOf: (request: T, index: number) => Call,
@@ -92,7 +92,9 @@ export class TensorAdapter {
     )
   }
 
-  /** Undefined: one of them spoils it for the others, or the answer cannot be told apart; then each is predicted alone. */
+  /**
+   * Undefined if the shared call fails or its response cannot be split. Each request is then predicted alone.
+   */
   async #predictTogether(group: readonly Call[], context: Context): Promise<RawResponse[] | undefined> {
     const requests = group.map(({ request }) => request)
     const merged = mergeRequests(requests)
@@ -116,7 +118,7 @@ export class TensorAdapter {
   }
 }
 
-/** Whether a value can be made into one: it has `predict` or `predictStream`. */
+/** Whether a value can become such a handler: it has `predict` or `predictStream`. */
 export function isInferenceHandler(value: unknown): value is InferenceHandler {
   if (typeof value !== 'object' || value === null) return false
   const { predict, predictStream } = value as Record<string, unknown>

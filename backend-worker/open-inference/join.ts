@@ -3,13 +3,14 @@ import { joinElements, splitElements } from '../../common/tensors/bytes.ts'
 import type { RawTensor } from '../../common/tensors/tensor.ts'
 import type { RawResponse } from './messages.ts'
 
-/** Of the texts of one output together. */
+/** Maximum bytes of one output's joined text. */
 const MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * The responses of a stream as one, for a client that asked for no stream: the only one as it is; of several with the same outputs, each
- * one BYTES element, the texts joined. A stream that cannot be joined, or not any more, is ended at once.
- * @throws ServeError INVALID_OUTPUT when they cannot be joined, RESPONSE_TOO_LARGE
+ * Joins the responses of a stream for a unary client. A single response passes unchanged. Several must have
+ * the same outputs with one BYTES element each, whose texts are joined. A stream that cannot be joined is
+ * ended at once.
+ * @throws ServeError INVALID_OUTPUT when the responses cannot be joined, RESPONSE_TOO_LARGE
  */
 export async function joinResponses(responses: AsyncIterable<RawResponse>): Promise<RawResponse> {
   let first: RawResponse | undefined
@@ -23,7 +24,7 @@ export async function joinResponses(responses: AsyncIterable<RawResponse>): Prom
     if (response.outputs.length !== texts.length) throw notOne()
     for (const [i, text] of texts.entries()) text.add(response.outputs[i]!)
   }
-  if (first === undefined) throw new ServeError('INVALID_OUTPUT', 'The handler gave no response')
+  if (first === undefined) throw new ServeError('INVALID_OUTPUT', 'The handler sent no response')
   return texts === undefined ? first : { ...first, outputs: texts.map((text) => text.whole()) }
 }
 
@@ -53,10 +54,10 @@ class JoinedText {
 }
 
 function notOne(): ServeError {
-  return new ServeError('INVALID_OUTPUT', 'The model gives more than one response: ask it for a stream')
+  return new ServeError('INVALID_OUTPUT', 'The model sends several responses; request a stream')
 }
 
 function tooLarge(): ServeError {
-  const message = `The responses of the stream together are larger than ${MAX_BYTES} bytes: ask for a stream`
+  const message = `The joined responses of the stream exceed ${MAX_BYTES} bytes; request a stream`
   return new ServeError('RESPONSE_TOO_LARGE', message)
 }

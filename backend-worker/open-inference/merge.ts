@@ -2,9 +2,9 @@ import { elementEnd, type RawTensor } from '../../common/tensors/tensor.ts'
 import type { InferRequest } from '../../common/tensors/message.ts'
 import type { RawResponse } from './messages.ts'
 
-/** Several requests as one, for adaptive batching (spec 3.8): their rows one after the other. */
+/** Merges several requests into one by concatenating their rows, for MLServer's adaptive batching. */
 
-/** What requests must have in common; undefined: it cannot share a call. */
+/** What requests must have in common to share a call; undefined: the request cannot share one. */
 export function formOf({ inputs, parameters, outputs }: InferRequest): string | undefined {
   const rows = inputs[0]?.shape[0]
   if (rows === undefined || rows === 0 || inputs.some(({ shape }) => shape[0] !== rows)) return undefined
@@ -17,7 +17,7 @@ export function formOf({ inputs, parameters, outputs }: InferRequest): string | 
   return JSON.stringify([forms, parameters, outputs])
 }
 
-/** Requests of the same form as one. */
+/** Merges requests of the same form. */
 export function mergeRequests(requests: readonly InferRequest[]): InferRequest {
   const inputs = requests[0]!.inputs.map((first, i): RawTensor => {
     const parts = requests.map((request) => request.inputs[i]!)
@@ -31,7 +31,7 @@ export function mergeRequests(requests: readonly InferRequest[]): InferRequest {
   return { ...requests[0]!, id: undefined, inputs }
 }
 
-/** The response to merged requests, cut by their rows; undefined: it has not as many rows as they. */
+/** Splits the response to merged requests by rows; undefined if the number of rows differs. */
 export function splitResponse(
   response: RawResponse,
   requests: readonly InferRequest[],

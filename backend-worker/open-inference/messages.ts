@@ -5,7 +5,7 @@ import { checkHead, type RawTensor } from '../../common/tensors/tensor.ts'
 import { dataOf, rawOf } from '../../common/tensors/typed.ts'
 import type { InferenceRequest, InferenceResponse } from './types.ts'
 
-/** A request as the handler sees it. */
+/** A request as the handler gets it. */
 export function toHandler({ id, parameters = {}, inputs, outputs }: InferRequest): InferenceRequest {
   const tensors = inputs.map((input) => {
     const { name, datatype, shape } = input
@@ -20,21 +20,22 @@ export interface RawResponse extends Omit<InferenceResponse, 'outputs'> {
 }
 
 /**
- * What the handler answered, checked; without outputs that the client did not ask for.
- * @throws ServeError INVALID_OUTPUT when it is no response, INVALID_TENSOR when an output that the client named is not there
+ * Validates the handler's response and removes outputs that the client did not request.
+ * @throws ServeError INVALID_OUTPUT when it is not a response, INVALID_TENSOR when a requested output does
+ * not exist
  */
 export function fromHandler(response: unknown, request: InferRequest): RawResponse {
   if (!isObject(response) || !Array.isArray(response['outputs'])) {
     throw new ServeError(
       'INVALID_OUTPUT',
-      'The handler answered with no inference response: it has no outputs',
+      'The inference response of the handler is not valid: it must have outputs',
     )
   }
   const answered = response as unknown as InferenceResponse
   return { ...answered, outputs: selectOutputs(answered.outputs.map(rawOutput), request.outputs) }
 }
 
-/** As the frontend gets it. */
+/** Encodes the response for the frontend. */
 export function encodeRaw({ id, model_name, model_version, parameters, outputs }: RawResponse): Buffer {
   return encodeResponse({ id, modelName: model_name, modelVersion: model_version, parameters, outputs })
 }
@@ -44,6 +45,6 @@ function rawOutput(output: unknown): RawTensor {
     return rawOf(checkHead(output), (output as { data?: unknown }).data)
   } catch (thrown) {
     const { message } = ServeError.from(thrown)
-    throw new ServeError('INVALID_OUTPUT', `The handler answered with no inference response: ${message}`)
+    throw new ServeError('INVALID_OUTPUT', `The inference response of the handler is not valid: ${message}`)
   }
 }

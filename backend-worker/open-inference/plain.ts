@@ -8,8 +8,10 @@ import type { HandlerRequest } from '../handler.ts'
 import type { RawResponse } from './messages.ts'
 
 /**
- * What came over one of TorchServe's routes, as a request: a JSON body with `inputs` is one as it stands; of anything else each
- * part is an input of its name, BYTES `[1]` (JSON that is no text as JSON text). @throws ServeError INVALID_TENSOR
+ * Converts a request of one of TorchServe's routes. A JSON body with `inputs` is an inference request.
+ * Otherwise each part becomes an input with its name, BYTES `[1]`; JSON that is not a string is passed as
+ * JSON text.
+ * @throws ServeError INVALID_TENSOR
  */
 export function fromParts(parts: HandlerRequest): InferRequest {
   const body = parts['body'] ?? parts['data']
@@ -18,7 +20,7 @@ export function fromParts(parts: HandlerRequest): InferRequest {
   return { inputs: Object.entries(parts).map(([name, value]) => bytesTensor(name, value)) }
 }
 
-/** A body without a content type may be JSON as well. */
+/** A body without a content type may be JSON too. */
 function parsed(body: unknown): unknown {
   return body instanceof Uint8Array && body[0] === 0x7b ? parseJson(Buffer.from(body).toString()) : body
 }
@@ -31,7 +33,10 @@ function bytesTensor(name: string, value: unknown): RawTensor {
   return { name, datatype: 'BYTES', shape: [1], parameters, data: joinElements([element]) }
 }
 
-/** A response for a client of TorchServe: the one element of the one output if it is BYTES, else the response as JSON. */
+/**
+ * The response for a client of TorchServe: the element itself if there is one output with one BYTES element,
+ * else JSON.
+ */
 export function toPlain(response: RawResponse): { body: Uint8Array; contentType?: string } {
   const [output, ...others] = response.outputs
   if (output?.datatype === 'BYTES' && others.length === 0) {

@@ -9,7 +9,7 @@ import type {
   ToolCall,
 } from '../../common/openai/types.ts'
 
-/** A whole chat completion as the chunks of a stream, for handlers that do not stream. */
+/** A complete chat completion as stream chunks, for handlers that do not stream. */
 export function chatChunks({ choices, ...whole }: Completion): ChatChunk[] {
   return choices.map((choice, place) => {
     const { tool_calls: calls, ...delta } = (choice['message'] ?? {}) as ChatDelta & {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
@@ -16,12 +17,12 @@ import { isAsyncIterable } from '../iterate.ts'
 import type { NativeCall } from '../native.ts'
 import { chatChunks, completionChunks } from './as-chunks.ts'
 
-/** The methods of the API; each may be missing. */
+/** The methods of the API; each is optional. */
 export type OpenAIHandler = Pick<Handler, 'chatCompletions' | 'completions' | 'embeddings'>
 
 type Answer<T> = AsyncIterable<T> | Completion | Promise<Completion>
 
-/** How the worker calls the methods of the OpenAI API that a handler has. */
+/** How the worker calls the OpenAI API methods of a handler. */
 export function openaiCalls(handler: OpenAIHandler): [NativeMethod, NativeCall][] {
   const calls: [NativeMethod, NativeCall][] = []
   const { chatCompletions, completions, embeddings } = handler
@@ -31,7 +32,7 @@ export function openaiCalls(handler: OpenAIHandler): [NativeMethod, NativeCall][
   return calls
 }
 
-/** The frontend has checked that the body is what the method takes. */
+/** The frontend has validated the body for this method. */
 function alone(
   handler: OpenAIHandler,
   answer: (handler: OpenAIHandler, body: never, context: Context) => unknown,
@@ -51,7 +52,7 @@ async function answerEmbeddings(
   return [JSON.stringify(embeddingsAnswer(result, body.model, body.encoding_format ?? 'float'))]
 }
 
-/** A list with the whole answer, or a stream with one chunk per item. */
+/** A list with the complete response, or a stream with one chunk per item. */
 function answerChat(handler: OpenAIHandler, body: ChatCompletionRequest, context: Context): unknown {
   const answer = handler.chatCompletions!(body, context)
   const head = streamHead('chatcmpl', body, context)
@@ -96,8 +97,12 @@ async function* streamed<T>(
   chunks: AsyncIterable<T>,
   stream: { next(chunk: T): T[]; end(): T[] },
 ): AsyncGenerator<string[]> {
+  let first = true
   for await (const chunk of chunks) {
     for (const complete of stream.next(chunk)) yield [JSON.stringify(complete)]
+    // The role and the first text come at once; they leave before a handler computes the next one.
+    if (first) await nextTurn()
+    first = false
   }
   for (const last of stream.end()) yield [JSON.stringify(last)]
 }
@@ -115,6 +120,6 @@ async function collected<T>(
 
 function bodyOf(request: PredictRequest): unknown {
   const part = request.parts[0]
-  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API has no body')
+  if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API must have a body')
   return JSON.parse(Buffer.from(part.data).toString()) as unknown
 }

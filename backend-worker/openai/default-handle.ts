@@ -15,8 +15,9 @@ import type { OpenAIHandler } from './calls.ts'
 type Fields = Record<string, unknown>
 
 /**
- * `handle` for a handler that has only methods of the OpenAI API, so that TorchServe's routes reach it too (docs/openai.md): the
- * body is a request of that API, told apart by `messages`, `prompt` or `input`. The texts are the answer, one item each; embeddings are JSON.
+ * `handle` for a handler that has only OpenAI API methods, so that TorchServe's routes work too
+ * (docs/openai.md). The body is a request of that API with `messages`, `prompt` or `input`. The response is
+ * text, one item per chunk; embeddings are JSON.
  */
 export function handleByOpenAI(handler: OpenAIHandler): Handler['handle'] {
   return (requests, context) =>
@@ -67,7 +68,7 @@ function call(handler: OpenAIHandler, fields: Fields, context: Context): unknown
   throw refusal(handler)
 }
 
-/** Who asks for something else, such as a completion of a handler that only chats, learns what there is. */
+/** A request for a method that the handler lacks gets an error that lists the accepted fields. */
 function refusal({ chatCompletions, completions, embeddings }: OpenAIHandler): PredictionException {
   const fields = [chatCompletions && 'messages', completions && 'prompt', embeddings && 'input']
   return new PredictionException(
@@ -76,7 +77,7 @@ function refusal({ chatCompletions, completions, embeddings }: OpenAIHandler): P
   )
 }
 
-/** Undefined: the body is no JSON object. */
+/** Undefined if the body is not a JSON object. */
 function fieldsOf(request: HandlerRequest, context: Context): Fields | undefined {
   const body = request['data'] ?? request['body']
   const value = body instanceof Uint8Array ? parseJson(Buffer.from(body).toString()) : body

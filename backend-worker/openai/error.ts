@@ -1,13 +1,14 @@
 import { PredictionException } from '../prediction-exception.ts'
 
 /**
- * A failure as the OpenAI API says it (spec 5.7): status, and for programs a `code` such as `context_length_exceeded` and the
- * parameter at fault. In every other dialect it counts as a PredictionException.
+ * An error for clients of the OpenAI API: an HTTP status, a `code` for programs such as
+ * `context_length_exceeded`, and the parameter at fault. In all other dialects it acts as a
+ * PredictionException.
  */
 export class OpenAIError extends PredictionException {
-  /** `error.code` of the answer. */
+  /** The response's `error.code`. */
   readonly reason: string | undefined
-  /** `error.param` of the answer. */
+  /** The response's `error.param`. */
   readonly param: string | undefined
 
   constructor(message: string, status: number, more: { code?: string; param?: string } = {}) {

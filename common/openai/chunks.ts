@@ -10,15 +10,16 @@ export interface StreamHead {
   includeUsage: boolean
 }
 
-/** No client takes more (spec 5.8). */
+/** Maximum number of choices in one response; the OpenAI API allows no more (`n` is at most 128). */
 const MAX_CHOICES = 128
 
 type Kind = 'chat.completion.chunk' | 'text_completion'
 
 /**
- * Makes a stream as clients expect it (spec 5.4) out of what a handler yields: same id, time and model in every chunk, the role in the first
- * delta of each choice, `finish_reason` null until the end and then exactly once, usage in one chunk without choices at the end and
- * only if asked for. Chunks that are complete already come out as they are.
+ * Completes the chunks of a handler to a stream as OpenAI's API reference describes it
+ * (chat.completion.chunk): every chunk has the same id, created and model; the first delta of each choice has
+ * the role; `finish_reason` is null until the end and is set exactly once; usage comes in a last chunk
+ * without choices, only on request. Complete chunks pass unchanged.
  */
 abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: string | null }>> {
   protected readonly seen = new Map<number, { finished: boolean }>()
@@ -31,7 +32,7 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
     this.#head = head
   }
 
-  /** The chunks to send for one that the handler made; often it alone. */
+  /** The chunks to send for one chunk of the handler; usually that chunk alone. */
   next(chunk: T): T[] {
     if (chunk.usage != null) this.#usage = chunk.usage
     if (chunk.choices.length === 0) return []
@@ -44,12 +45,14 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
     return this.#group(made).map((group) => this.#chunk(group, more))
   }
 
-  /** A provider elsewhere names its answer itself; what is made here at the end belongs to that. */
+  /**
+   * A remote provider sets its own id, time and model. Chunks that the server adds at the end use them too.
+   */
   #adopt({ id = this.#head.id, created = this.#head.created, model = this.#head.model }: T): void {
     this.#head = { ...this.#head, id, created, model }
   }
 
-  /** Clients make lists of the choices, so the first chunks of all come in order. */
+  /** Clients append choices to a list, so the first chunks of all choices come in index order. */
   #before(index: number): T['choices'][number][] {
     const missing: T['choices'][number][] = []
     for (let lower = this.seen.size; lower < Math.min(index, MAX_CHOICES); lower++) {
@@ -60,7 +63,7 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
     return missing
   }
 
-  /** What is left to send at the end: finishes that were not said, and the usage. */
+  /** The chunks that are missing at the end: finish reasons and usage. */
   end(): T[] {
     const open = [...this.seen].filter(([, { finished }]) => !finished)
     const last = open.map(([index]) => this.#chunk([this.finish(index)]))
@@ -70,13 +73,13 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
     return last
   }
 
-  /** A choice of the handler with everything that belongs to it; more than one where the role goes ahead. */
+  /** Completes a choice. Returns more than one if the role comes in a chunk of its own. */
   protected abstract complete(choice: T['choices'][number]): T['choices'][number][]
   protected abstract finish(index: number): T['choices'][number]
-  /** The first chunk of a choice of which nothing is known yet. */
+  /** The first chunk of a new choice. */
   protected abstract begin(index: number): T['choices'][number]
 
-  /** Two entries for the same choice are two chunks. */
+  /** Two entries for the same choice become two chunks. */
   #group(choices: T['choices'][number][]): T['choices'][number][][] {
     const groups: T['choices'][number][][] = []
     for (const choice of choices) {

@@ -13,7 +13,7 @@ import type {
   Usage,
 } from './types.ts'
 
-/** No client takes more choices or tool calls than that (spec 5.8). */
+/** Maximum number of choices, and of tool calls per choice, in one response. */
 const MAX_INDEX = 128
 
 interface Collected {
@@ -25,7 +25,7 @@ interface Collected {
   finish: FinishReason | undefined
 }
 
-/** Joins the chunks of a stream into the answer that a client without `stream` gets (spec 5.3). */
+/** Joins the chunks of a stream into the unary response for a client without `stream`. */
 export class Collector {
   readonly #head: StreamHead
   readonly #choices: Collected[] = []
@@ -135,7 +135,10 @@ function addCall(calls: ToolCall[], { index: given, id, function: piece }: ToolC
 
 function checkedIndex(index: number): number {
   if (Number.isInteger(index) && index >= 0 && index < MAX_INDEX) return index
-  throw new ServeError('INVALID_OUTPUT', `A choice or tool call cannot have the index ${String(index)}`)
+  throw new ServeError(
+    'INVALID_OUTPUT',
+    `index must be a whole number from 0 to ${MAX_INDEX - 1}, not ${String(index)}`,
+  )
 }
 
 function joinLogprobs(before: CompletionLogprobs | undefined, more: CompletionLogprobs): CompletionLogprobs {

@@ -10,12 +10,12 @@ const NAMES: Readonly<Record<string, string>> = {
   function: 'Tool',
 }
 
-/** Where an answer to the default template ends: the model begins to speak for somebody else. */
+/** Stop texts of the default template: the model starts to write the next speaker's message. */
 export const DEFAULT_CHAT_STOPS: readonly string[] = ['\nUser:', '\nSystem:', '\nTool:', '\nAssistant:']
 
 /**
- * A chat as one prompt, for models that bring no template (docs/openai.md): `System: ...`, `User: ...`, `Assistant: ...`, one message
- * after the other on lines of their own, and `Assistant:` at the end for the model to go on.
+ * Formats a chat as one prompt, for models without a template (docs/openai.md). Each message is a line
+ * `System: ...`, `User: ...` or `Assistant: ...`; a final `Assistant:` asks the model to continue.
  */
 export function defaultChatPrompt(messages: readonly ChatMessage[]): string {
   const lines = messages.map((message) => `${ownValue(NAMES, message.role) ?? 'User'}: ${spoken(message)}`)
@@ -28,7 +28,10 @@ function spoken(message: ChatMessage): string {
   return [text, ...(calls ?? [])].filter((piece) => piece !== '').join('\n')
 }
 
-/** Where messages hold what is no text (images, audio, files): `messages[0].content[1]`; undefined: nowhere. */
+/**
+ * The path of the first message part that is not text (image, audio, file), such as `messages[0].content[1]`;
+ * undefined if all parts are text.
+ */
 export function otherThanText(messages: readonly ChatMessage[]): string | undefined {
   for (const [i, { content }] of messages.entries()) {
     const at = Array.isArray(content) ? content.findIndex(({ type }) => !TEXT_PARTS.has(type)) : -1
@@ -37,10 +40,10 @@ export function otherThanText(messages: readonly ChatMessage[]): string | undefi
   return undefined
 }
 
-/** An assistant's refusal says nothing to go on from, but is no reason to refuse. */
+/** A refusal of the assistant adds nothing to the prompt, but is valid input. */
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal'])
 
-/** The text of a message; what is no text (images, audio) is left out. */
+/** The text of a message; other parts (images, audio) are left out. */
 export function messageText({ content }: ChatMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')

@@ -2,7 +2,9 @@ import type { EmbeddingsResult } from './types.ts'
 
 type Vector = readonly number[] | Float32Array
 
-/** The answer to /v1/embeddings (spec 5.6). Clients ask for base64 unless told otherwise: little-endian float32. */
+/**
+ * The response of /v1/embeddings. With `encoding_format: base64` a vector is little-endian float32 in base64.
+ */
 export function embeddingsAnswer(
   result: EmbeddingsResult,
   model: string,

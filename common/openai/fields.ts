@@ -3,21 +3,21 @@ import { isObject } from '../json.ts'
 import { ownValue } from '../own-keys.ts'
 
 /**
- * Checks of single fields; null counts as absent, as in the API. All throw ServeError INVALID_ARGUMENT with
- * the field as `param`.
+ * Checks of single fields. Null counts as absent, as in the OpenAI API. Each throws ServeError
+ * INVALID_ARGUMENT with the field as `param`.
  */
 export class Fields {
   readonly #fields: Readonly<Record<string, unknown>>
   readonly #prefix: string
 
-  /** `prefix` stands before the names in messages: `messages[0].` */
+  /** `prefix` precedes the field name in messages: `messages[0].` */
   constructor(fields: Readonly<Record<string, unknown>>, prefix = '') {
     this.#fields = fields
     this.#prefix = prefix
   }
 
   text(name: string, required = false): void {
-    this.#check(name, required, 'must be a text that is not empty', (v) => typeof v === 'string' && v !== '')
+    this.#check(name, required, 'must be a non-empty string', (v) => typeof v === 'string' && v !== '')
   }
 
   flag(name: string): void {
@@ -44,28 +44,28 @@ export class Fields {
 
   objects(name: string, required = false): void {
     const fits = (v: unknown): boolean => Array.isArray(v) && v.every(isObject) && (!required || v.length > 0)
-    this.#check(name, required, `must be a list of objects${required ? ' that is not empty' : ''}`, fits)
+    this.#check(name, required, `must be a ${required ? 'non-empty ' : ''}list of objects`, fits)
   }
 
-  /** One text, or some. */
+  /** A string, or an array of strings. */
   texts(name: string, max: number): void {
     const fits = (v: unknown): boolean =>
       typeof v === 'string' ||
       (Array.isArray(v) && v.length <= max && v.every((text) => typeof text === 'string'))
-    this.#check(name, false, `must be a text, or a list of at most ${max}`, fits)
+    this.#check(name, false, `must be a string or a list of at most ${max} strings`, fits)
   }
 
-  /** What a message says: a text, or a list of parts. */
+  /** The content of a message: a string, or an array of parts. */
   content(name: string): void {
     const isPart = (part: unknown): boolean =>
       isObject(part) &&
       typeof part['type'] === 'string' &&
       (part['type'] !== 'text' || typeof part['text'] === 'string')
     const fits = (v: unknown): boolean => typeof v === 'string' || (Array.isArray(v) && v.every(isPart))
-    this.#check(name, false, 'must be a text or a list of parts with a type', fits)
+    this.#check(name, false, 'must be a string or a list of parts with a type', fits)
   }
 
-  /** A text or token ids, or a list of these; returns how many. */
+  /** A string, an array of token ids, or an array of these. Returns how many inputs they are. */
   prompts(name: string, max: number): number {
     const value = ownValue(this.#fields, name)
     if (typeof value === 'string' || isTokens(value)) return 1
@@ -74,7 +74,7 @@ export class Fields {
       v.length > 0 &&
       v.length <= max &&
       (v.every((text) => typeof text === 'string') || v.every(isTokens))
-    this.#check(name, true, `must be a text, token ids, or a list of at most ${max} of them`, fits)
+    this.#check(name, true, `must be a string, token ids, or a list of at most ${max} of these`, fits)
     return (value as unknown[]).length
   }
 

@@ -1,8 +1,8 @@
 import type { NativeMethod } from '../handler-methods.ts'
 
 /**
- * The generating operations of the API: which method of a handler answers them, and the path as a
- * handler sees it (`url_path`).
+ * The generating operations of the API: the handler's method, and the path that the handler sees as
+ * `url_path`.
  */
 export const OPERATIONS = {
   chat: { method: 'chatCompletions', path: 'v1/chat/completions' },

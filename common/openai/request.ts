@@ -5,7 +5,7 @@ import type { ChatCompletionRequest, CompletionRequest, EmbeddingsRequest } from
 import { Fields } from './fields.ts'
 import type { Operation } from './operations.ts'
 
-/** Choices of one request: prompts times n. The OpenAI API takes no more. */
+/** Maximum number of choices in one request: prompts times `n`. The OpenAI API allows no more. */
 export const MAX_CHOICES = 128
 const MAX_INPUTS = 2_048
 const MAX_STOPS = 4
@@ -16,9 +16,8 @@ export type OpenAIRequest =
   | { operation: 'embeddings'; body: EmbeddingsRequest }
 
 /**
- * A request with everything that is known of it checked, so that handlers get what the types say; unknown
- * fields stay as they are.
- * @throws ServeError INVALID_ARGUMENT that names the parameter, MALFORMED_BODY
+ * Parses and validates a request, so that handlers get what the types promise. Unknown fields pass unchanged.
+ * @throws ServeError INVALID_ARGUMENT with the parameter, MALFORMED_BODY
  */
 export function readRequest(
   operation: Operation,
@@ -29,16 +28,14 @@ export function readRequest(
   if (pathModel !== undefined && body['model'] === undefined) body['model'] = pathModel
   const request = checkRequest(operation, body)
   if (pathModel !== undefined && body['model'] !== pathModel)
-    new Fields(body).refuse('model', `the path names the model ${pathModel}`)
+    new Fields(body).refuse('model', `it must be ${pathModel}, the model in the path`)
   return request
 }
 
-/**
- * The same for a body that is no JSON any more. @throws ServeError INVALID_ARGUMENT that names the parameter
- */
+/** The same for a parsed body. @throws ServeError INVALID_ARGUMENT with the parameter */
 export function checkRequest(operation: Operation, body: Record<string, unknown>): OpenAIRequest {
   if (isNestedTooDeep(body))
-    throw new ServeError('INVALID_ARGUMENT', `The body is nested deeper than ${MAX_NESTING} levels`)
+    throw new ServeError('INVALID_ARGUMENT', `The body must not be nested deeper than ${MAX_NESTING} levels`)
   const fields = new Fields(body)
   fields.text('model', true)
   if (operation === 'embeddings') return { operation, body: embeddings(body, fields) }
@@ -85,7 +82,7 @@ function chat(body: Record<string, unknown>, fields: Fields): ChatCompletionRequ
   fields.flag('logprobs')
   fields.integer('top_logprobs', 0, 20)
   if (body['top_logprobs'] != null && body['top_logprobs'] !== 0 && body['logprobs'] !== true)
-    fields.refuse('top_logprobs', 'logprobs must be true for it')
+    fields.refuse('top_logprobs', 'it requires logprobs to be true')
   fields.objects('tools')
   tools(body['tools'])
   toolChoice(body, fields)
@@ -104,12 +101,11 @@ function tools(value: unknown): void {
   })
 }
 
-/** A call that is asked for without tools to call would be an answer without one. */
+/** `tool_choice` requires `tools`: without them the model could not make the call. */
 function toolChoice({ tools: given, tool_choice: choice }: Record<string, unknown>, fields: Fields): void {
   if (choice == null || choice === 'none' || choice === 'auto') return
   if (choice !== 'required') fields.object('tool_choice')
-  if (given == null || (given as unknown[]).length === 0)
-    fields.refuse('tool_choice', 'the request has no tools')
+  if (given == null || (given as unknown[]).length === 0) fields.refuse('tool_choice', 'it requires tools')
 }
 
 function responseFormat(body: Record<string, unknown>, fields: Fields): void {
@@ -125,7 +121,7 @@ function responseFormat(body: Record<string, unknown>, fields: Fields): void {
 function completion(body: Record<string, unknown>, fields: Fields): CompletionRequest {
   const prompts = fields.prompts('prompt', MAX_CHOICES)
   if (prompts * Number(body['n'] ?? 1) > MAX_CHOICES)
-    fields.refuse('n', `all prompts together may have at most ${MAX_CHOICES} choices`)
+    fields.refuse('n', `prompts times n must not exceed ${MAX_CHOICES} choices`)
   fields.integer('logprobs', 0, 5)
   fields.flag('echo')
   fields.integer('best_of', 1, MAX_CHOICES)

@@ -1,6 +1,7 @@
 /**
- * Lets a text through piece by piece until one of some texts is complete in it; neither that nor anything after it comes out. Of several that
- * end together the longest counts, however the text is cut. What may be the beginning of one waits until it is clear.
+ * Passes a text on, piece by piece, up to the first stop text. Neither the stop text nor what follows it
+ * comes out. Of several stop texts that end at the same place the longest wins, however the text is cut into
+ * pieces. A possible beginning of a stop text is held back until the next pieces decide.
  */
 export class StopFilter {
   readonly #stops: readonly string[]
@@ -11,12 +12,12 @@ export class StopFilter {
     this.#stops = stops.filter((stop) => stop !== '')
   }
 
-  /** Whether a stop was seen: the text has ended. */
+  /** Whether a stop text was found, so that the text has ended. */
   get stopped(): boolean {
     return this.#stopped
   }
 
-  /** What may go out now. */
+  /** Adds a piece; returns what can be sent now. */
   push(piece: string): string {
     if (this.#stopped) return ''
     const text = this.#held + piece
@@ -31,14 +32,14 @@ export class StopFilter {
     return text.slice(0, text.length - keep)
   }
 
-  /** The text has ended by itself: what waited was no stop. */
+  /** The text ended without a stop text; returns what was held back. */
   flush(): string {
     const held = this.#held
     this.#held = ''
     return held
   }
 
-  /** Where the stop that is complete first begins; -1: there is none. */
+  /** Where the first complete stop text begins; -1: there is none. */
   #first(text: string): number {
     let first = -1
     let firstEnd = Infinity
@@ -52,7 +53,7 @@ export class StopFilter {
     return first
   }
 
-  /** Characters at the end of the text with which a stop begins. */
+  /** Number of characters at the end of the text that may begin a stop text. */
   #partial(text: string): number {
     let longest = 0
     for (const stop of this.#stops) {

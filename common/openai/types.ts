@@ -1,6 +1,6 @@
 /**
- * The OpenAI API's objects as far as the server looks into them (spec/open-inference-and-openai.md, chapter 5). Requests and answers may
- * hold more: it is passed on as it came.
+ * The objects of the OpenAI API (OpenAI's API reference), as far as the server reads them. Requests and
+ * responses may have more fields; they pass unchanged.
  */
 
 export interface Usage {
@@ -44,7 +44,7 @@ export type ResponseFormat =
   | { type: 'json_object' }
   | { type: 'json_schema'; json_schema: { name?: string; schema?: Record<string, unknown> } }
 
-/** What both kinds of generation have in common; checked by the frontend. */
+/** What chat completions and completions have in common; checked by the frontend. */
 export interface SamplingOptions {
   model: string
   stream?: boolean | null
@@ -139,7 +139,10 @@ export interface CompletionChoiceChunk {
   finish_reason?: FinishReason | null
 }
 
-/** One chunk of a stream. What is left out of a handler's chunk (id, object, created, model, roles, nulls) is filled in. */
+/**
+ * One chunk of a stream. The server adds what a handler's chunk lacks (id, object, created, model, roles,
+ * nulls).
+ */
 export interface Chunk<C> {
   id?: string
   object?: string
@@ -153,7 +156,7 @@ export interface Chunk<C> {
 export type ChatChunk = Chunk<ChatChoiceChunk>
 export type CompletionChunk = Chunk<CompletionChoiceChunk>
 
-/** A whole answer. */
+/** A unary response. */
 export interface Completion {
   id?: string
   object?: string
@@ -162,7 +165,7 @@ export interface Completion {
   [more: string]: unknown
 }
 
-/** Vectors, one per input, or the whole answer as the API has it (`object: 'list'`). */
+/** Vectors, one per input, or the complete response of the API (`object: 'list'`). */
 export type EmbeddingsResult =
   | { embeddings: (readonly number[] | Float32Array)[]; usage?: { prompt_tokens: number } }
   | { object: 'list'; [more: string]: unknown }

@@ -1,6 +1,9 @@
 import { elementEnd, type RawTensor } from './tensor.ts'
 
-/** The elements of a raw BYTES tensor; they share its memory. @throws ServeError INVALID_TENSOR when the last one is cut off */
+/**
+ * The elements of a raw BYTES tensor, as views of its memory.
+ * @throws ServeError INVALID_TENSOR when the last one is incomplete
+ */
 export function splitElements({ name, data }: Pick<RawTensor, 'name' | 'data'>): Buffer[] {
   const bytes = asBuffer(data)
   const elements: Buffer[] = []
@@ -12,7 +15,7 @@ export function splitElements({ name, data }: Pick<RawTensor, 'name' | 'data'>):
   return elements
 }
 
-/** Raw BYTES of these elements; texts are UTF-8. */
+/** Raw BYTES of these elements. Strings become UTF-8. */
 export function joinElements(elements: readonly (string | Uint8Array)[]): Buffer {
   const parts = elements.map((element) => (typeof element === 'string' ? Buffer.from(element) : element))
   const joined = Buffer.allocUnsafe(parts.reduce((bytes, part) => bytes + 4 + part.byteLength, 0))

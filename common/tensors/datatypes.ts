@@ -1,4 +1,4 @@
-/** The datatypes of the Open Inference Protocol (spec 1.4). BF16 is Triton's. */
+/** The datatypes of the Open Inference Protocol, and BF16 as in Triton. */
 export const DATATYPE_NAMES = [
   'BOOL',
   'UINT8',
@@ -17,7 +17,9 @@ export const DATATYPE_NAMES = [
 ] as const
 export type Datatype = (typeof DATATYPE_NAMES)[number]
 
-/** The elements of a tensor as a handler has them. FP16 and BF16 are their bits (half.ts), BOOL is 0 and 1. */
+/**
+ * The elements of a tensor as a handler gets them. FP16 and BF16 are bit patterns (half.ts); BOOL is 0 or 1.
+ */
 export type NumericData =
   | Uint8Array
   | Uint16Array
@@ -35,16 +37,16 @@ interface ArrayType {
   readonly BYTES_PER_ELEMENT: number
 }
 
-/** What the elements of a tensor are. Raw tensors are little-endian, as are the machines that Node runs on. */
+/** The element type of a datatype. Raw tensors are little-endian, like all machines that Node.js supports. */
 export interface DatatypeSpec {
   readonly kind: 'boolean' | 'integer' | 'wide integer' | 'half' | 'brain' | 'float'
   readonly array: ArrayType
-  /** Range of an integer; whole numbers of 64 bits have bigints. */
+  /** Range of an integer type; a bigint for 64 bits. */
   readonly min: number | bigint
   readonly max: number | bigint
 }
 
-/** All but BYTES, whose elements have no common size. */
+/** All datatypes except BYTES, whose elements vary in size. */
 export const NUMERIC: ReadonlyMap<string, DatatypeSpec> = new Map<string, DatatypeSpec>([
   ['BOOL', { kind: 'boolean', array: Uint8Array, min: 0, max: 1 }],
   ['UINT8', { kind: 'integer', array: Uint8Array, min: 0, max: 0xff }],

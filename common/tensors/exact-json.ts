@@ -1,7 +1,10 @@
-/** Whole numbers with this many digits may be beyond what a number of JavaScript holds exactly. */
+/** From this many digits on, a JavaScript number may not hold an integer exactly. */
 const LONG = /\d{16}/
 
-/** Like JSON.parse, but whole numbers of 16 digits and more become texts, so that none of their digits is lost. @throws SyntaxError */
+/**
+ * Like JSON.parse, but integers of 16 digits or more become strings, so that no digit is lost. @throws
+ * SyntaxError
+ */
 export function parseExactJson(text: string): unknown {
   return JSON.parse(LONG.test(text) ? quoteLongIntegers(text) : text) as unknown
 }
@@ -30,7 +33,7 @@ function quoteLongIntegers(text: string): string {
   return quoted + text.slice(copied)
 }
 
-/** Behind the quote that ends the string which begins at `at`. */
+/** The position after the closing quote of the string that begins at `at`. */
 function stringEnd(text: string, at: number): number {
   for (let i = at; i < text.length; i += 1) {
     const code = text.charCodeAt(i)

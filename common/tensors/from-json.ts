@@ -4,13 +4,14 @@ import { toBrain, toHalf } from './half.ts'
 import { elementCount, invalid, type TensorHead } from './tensor.ts'
 
 /**
- * The `data` of a tensor in JSON, nested or flat, as raw elements. Whole numbers of 64 bits may be texts (exact-json.ts makes
- * them where a number of JavaScript would not hold them); `null` is NaN. @throws ServeError INVALID_TENSOR
+ * Converts the `data` of a JSON tensor, nested or flat, to raw elements. 64-bit integers may be strings,
+ * because exact-json.ts reads integers as strings that a JavaScript number cannot hold. `null` is NaN.
+ * @throws ServeError INVALID_TENSOR
  */
 export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
   const count = elementCount(head)
   const spec = NUMERIC.get(head.datatype)
-  if (!Array.isArray(data)) throw invalid(head.name, 'data is no list')
+  if (!Array.isArray(data)) throw invalid(head.name, 'data must be a list')
   const leaves = flatten(data, count, head.name)
   if (leaves.length !== count) throw wrongCount(head.name, leaves.length, count)
   if (spec === undefined) return joinElements(leaves.map((leaf) => text(leaf, head.name)))
@@ -18,7 +19,7 @@ export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
   const read = READERS[spec.kind]
   for (let i = 0; i < count; i += 1) {
     const value = read(leaves[i], spec)
-    if (value === undefined) throw invalid(head.name, `data holds what is no ${head.datatype}`)
+    if (value === undefined) throw invalid(head.name, `data must contain only ${head.datatype} values`)
     array[i] = value
   }
   return new Uint8Array(array.buffer)
@@ -41,7 +42,7 @@ function addLeaves(
   name: string,
   depth: number,
 ): void {
-  if (depth > MAX_DEPTH) throw invalid(name, `data is nested more than ${MAX_DEPTH} deep`)
+  if (depth > MAX_DEPTH) throw invalid(name, `data must not be nested deeper than ${MAX_DEPTH} levels`)
   for (const each of data) {
     if (Array.isArray(each)) addLeaves(each as unknown[], leaves, count, name, depth + 1)
     else if (leaves.push(each) > count) throw wrongCount(name, leaves.length, count)
@@ -50,7 +51,7 @@ function addLeaves(
 
 function wrongCount(name: string, found: number, count: number) {
   const more = found > count ? ' or more' : ''
-  return invalid(name, `data has ${found}${more} elements, its shape says ${count}`)
+  return invalid(name, `data must have ${count} elements to match shape, not ${found}${more}`)
 }
 
 type Read = (leaf: unknown, spec: DatatypeSpec) => number | bigint | undefined
@@ -81,12 +82,12 @@ function mapped(value: number | undefined, map: (value: number) => number): numb
   return value === undefined ? undefined : map(value)
 }
 
-/** A whole number as text; 400 digits are more than any datatype has. */
+/** An integer as a string. No datatype holds one of 400 digits. */
 function isDigits(leaf: unknown): leaf is string {
   return typeof leaf === 'string' && leaf.length <= 400 && /^-?\d+$/.test(leaf)
 }
 
 function text(leaf: unknown, name: string): string | Uint8Array {
   if (typeof leaf === 'string' || leaf instanceof Uint8Array) return leaf
-  throw invalid(name, 'data holds what is no text')
+  throw invalid(name, 'data must contain only strings')
 }

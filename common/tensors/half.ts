@@ -1,9 +1,9 @@
-/** Floats of 16 bits, which JavaScript has no arrays of: numbers to their bits and back. */
+/** 16-bit floats, for which Node.js 20 has no typed array: conversion between numbers and bit patterns. */
 
 const one = new Float32Array(1)
 const oneBits = new Uint32Array(one.buffer)
 
-/** An IEEE half: one sign, five exponent and ten fraction bits. */
+/** IEEE 754 binary16: one sign, five exponent and ten fraction bits. */
 export function fromHalf(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1
   const exponent = (bits >> 10) & 0x1f
@@ -12,7 +12,7 @@ export function fromHalf(bits: number): number {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15))
 }
 
-/** The nearest half, of two equally near the even one; beyond 65504 infinity. */
+/** Rounds to nearest, ties to even. Beyond 65504: infinity. */
 export function toHalf(value: number): number {
   if (Number.isNaN(value)) return 0x7e00
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0
@@ -20,11 +20,11 @@ export function toHalf(value: number): number {
   if (size >= 65520) return sign | 0x7c00
   const exponent = size < 2 ** -14 ? -14 : Math.floor(Math.log2(size))
   const steps = roundToEven(size / 2 ** (exponent - 10))
-  // A fraction that was rounded up to the next power carries over into the exponent.
+  // A fraction that rounds up to the next power carries into the exponent.
   return sign | (size < 2 ** -14 ? steps : steps - 1024 + ((exponent + 15) << 10))
 }
 
-/** The upper half of a 32-bit float. */
+/** bfloat16: the upper half of a 32-bit float. */
 export function fromBrain(bits: number): number {
   oneBits[0] = bits << 16
   return one[0]!
@@ -37,22 +37,22 @@ export function toBrain(value: number): number {
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff
 }
 
-/** The numbers of an FP16 tensor. */
+/** Converts the bit patterns of an FP16 tensor to numbers. */
 export function halfToFloats(bits: Uint16Array): Float32Array {
   return Float32Array.from(bits, fromHalf)
 }
 
-/** The data of an FP16 tensor. */
+/** Converts numbers to the bit patterns of an FP16 tensor. */
 export function floatsToHalf(values: ArrayLike<number>): Uint16Array {
   return Uint16Array.from(values, toHalf)
 }
 
-/** The numbers of a BF16 tensor. */
+/** Converts the bit patterns of a BF16 tensor to numbers. */
 export function brainToFloats(bits: Uint16Array): Float32Array {
   return Float32Array.from(bits, fromBrain)
 }
 
-/** The data of a BF16 tensor. */
+/** Converts numbers to the bit patterns of a BF16 tensor. */
 export function floatsToBrain(values: ArrayLike<number>): Uint16Array {
   return Uint16Array.from(values, toBrain)
 }

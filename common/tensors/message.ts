@@ -6,15 +6,15 @@ import { rawFromJson } from './from-json.ts'
 import { checkHead, checkParameters, checkSize, invalid, type Parameters, type RawTensor } from './tensor.ts'
 
 /**
- * Requests and responses of the Open Inference Protocol as one piece of bytes: the length of the head in four bytes
- * (little-endian), the head as JSON, the raw tensors. That is the protocol's binary-data extension (spec 1.5) with the length in
- * the body instead of a header, because the items of a stream have no headers.
+ * An Open Inference Protocol request or response in one piece: the length of the head (4 bytes,
+ * little-endian), the head as JSON, then the raw tensors. This is the protocol's binary tensor data
+ * extension, with the length in the body instead of a header, because the items of a stream have no headers.
  */
 
-/** Content type of an answer whose items are such messages. */
+/** Content type of a response whose items have this format. */
 export const TENSORS_TYPE = 'application/vnd.torchserve-ts.tensors'
 
-/** An output that a client wants. */
+/** An output that a client requests. */
 export interface WantedOutput {
   readonly name: string
   readonly parameters?: Parameters
@@ -24,7 +24,7 @@ export interface InferRequest {
   readonly id?: string
   readonly parameters?: Parameters
   readonly inputs: readonly RawTensor[]
-  /** Absent: all. */
+  /** Absent: all outputs. */
   readonly outputs?: readonly WantedOutput[]
 }
 
@@ -36,7 +36,7 @@ export interface InferResponse {
   readonly outputs: readonly RawTensor[]
 }
 
-/** More are refused: each costs far more memory than it has bytes on the wire. */
+/** Maximum number of tensors, because each costs far more memory than its bytes on the wire. */
 const MAX_TENSORS = 1024
 const LENGTH_BYTES = 4
 const NO_BYTES = Buffer.alloc(0)
@@ -63,7 +63,7 @@ export function decodeResponse(message: Uint8Array): InferResponse {
   return responseFrom(parseObject(head), raw)
 }
 
-/** A request from a JSON value, with or without raw tensors behind it. @throws ServeError INVALID_TENSOR */
+/** Reads a request from parsed JSON and the raw tensors that follow it. @throws ServeError INVALID_TENSOR */
 export function requestFrom(value: Record<string, unknown>, raw: Uint8Array = NO_BYTES): InferRequest {
   const { id, parameters, outputs } = value
   return {
@@ -75,7 +75,7 @@ export function requestFrom(value: Record<string, unknown>, raw: Uint8Array = NO
   }
 }
 
-/** A response from a JSON value. @throws ServeError INVALID_TENSOR */
+/** Reads a response from parsed JSON and the raw tensors that follow it. @throws ServeError INVALID_TENSOR */
 export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = NO_BYTES): InferResponse {
   return {
     id: optionalText('id', value['id']),
@@ -86,7 +86,10 @@ export function responseFrom(value: Record<string, unknown>, raw: Uint8Array = N
   }
 }
 
-/** The outputs that a client named, in its order; all where it named none. @throws ServeError INVALID_TENSOR when one is not there */
+/**
+ * The outputs that a client requested, in the order of the request; all if it requested none.
+ * @throws ServeError INVALID_TENSOR when an output does not exist
+ */
 export function selectOutputs<T extends readonly RawTensor[]>(
   outputs: T,
   wanted: InferRequest['outputs'],
@@ -99,16 +102,19 @@ export function selectOutputs<T extends readonly RawTensor[]>(
   })
 }
 
-/** A JSON object; its long whole numbers are texts. @throws ServeError MALFORMED_BODY */
+/** Parses a JSON object; integers of 16 digits or more become strings. @throws ServeError MALFORMED_BODY */
 export function parseObject(json: Uint8Array): Record<string, unknown> {
   let value: unknown
   try {
     value = parseExactJson(asBuffer(json).toString())
   } catch (cause) {
-    throw new ServeError('MALFORMED_BODY', `The body is no JSON: ${(cause as Error).message.slice(0, 200)}`)
+    throw new ServeError(
+      'MALFORMED_BODY',
+      `The body is not valid JSON: ${(cause as Error).message.slice(0, 200)}`,
+    )
   }
   if (isObject(value)) return value
-  throw new ServeError('INVALID_TENSOR', 'The body is no JSON object')
+  throw new ServeError('INVALID_TENSOR', 'The body must be a JSON object')
 }
 
 function encode(head: object, tensors: readonly RawTensor[]): Buffer {
@@ -118,7 +124,7 @@ function encode(head: object, tensors: readonly RawTensor[]): Buffer {
   return Buffer.concat([length, json, ...tensors.map(({ data }) => data)])
 }
 
-/** A tensor as the extension writes it. */
+/** The head of a tensor in the binary tensor data extension. */
 export function headOf({ name, datatype, shape, parameters, data }: RawTensor): object {
   return { name, datatype, shape, parameters: { ...parameters, binary_data_size: data.byteLength } }
 }
@@ -126,7 +132,7 @@ export function headOf({ name, datatype, shape, parameters, data }: RawTensor): 
 function split(message: Uint8Array): { head: Buffer; raw: Buffer } {
   const bytes = asBuffer(message)
   const end = bytes.byteLength < LENGTH_BYTES ? Infinity : LENGTH_BYTES + bytes.readUInt32LE(0)
-  if (end > bytes.byteLength) throw new ServeError('MALFORMED_BODY', 'A tensor message is cut off')
+  if (end > bytes.byteLength) throw new ServeError('MALFORMED_BODY', 'The tensor message is incomplete')
   return { head: bytes.subarray(LENGTH_BYTES, end), raw: bytes.subarray(end) }
 }
 
@@ -141,31 +147,31 @@ function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
     }
     const end = at + Number(bytes)
     if (!Number.isSafeInteger(bytes) || end < at || end > raw.byteLength) {
-      throw invalid(head.name, 'binary_data_size is not what follows')
+      throw invalid(head.name, 'binary_data_size does not match the bytes that follow')
     }
     const data = raw.subarray(at, end)
     at = end
     return checkSize({ ...head, parameters: unlessEmpty(parameters), data })
   })
   if (at === raw.byteLength) return read
-  throw new ServeError('INVALID_TENSOR', `${raw.byteLength - at} bytes follow that belong to no tensor`)
+  throw new ServeError('INVALID_TENSOR', `The body has ${raw.byteLength - at} bytes that belong to no tensor`)
 }
 
 function wantedOutput(value: unknown): WantedOutput {
   if (!isObject(value) || typeof value['name'] !== 'string') {
-    throw new ServeError('INVALID_TENSOR', 'A requested output has no name')
+    throw new ServeError('INVALID_TENSOR', 'A requested output must have a name')
   }
   return { name: value['name'], parameters: checkParameters(value['parameters']) }
 }
 
 function list(what: string, value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw new ServeError('INVALID_TENSOR', `${what} is no list`)
+  if (!Array.isArray(value)) throw new ServeError('INVALID_TENSOR', `${what} must be a list`)
   if (value.length <= MAX_TENSORS) return value
-  throw new ServeError('INVALID_TENSOR', `${what} has more than ${MAX_TENSORS} tensors`)
+  throw new ServeError('INVALID_TENSOR', `${what} must not have more than ${MAX_TENSORS} tensors`)
 }
 
 function optionalText(what: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
-  throw new ServeError('INVALID_TENSOR', `${what} is no text`)
+  throw new ServeError('INVALID_TENSOR', `${what} must be a string`)
 }

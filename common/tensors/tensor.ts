@@ -5,17 +5,19 @@ import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
 
 export type Parameters = Readonly<Record<string, unknown>>
 
-/** A tensor on its way: its elements are raw, row-major and little-endian, those of BYTES each behind its length in four bytes. */
+/**
+ * A tensor with raw elements: row-major and little-endian. Each BYTES element follows its length (4 bytes).
+ */
 export interface RawTensor {
   readonly name: string
   readonly datatype: Datatype
-  /** Whole numbers from 0. */
+  /** Integers, 0 or greater. */
   readonly shape: readonly number[]
   readonly parameters?: Parameters
   readonly data: Uint8Array
 }
 
-/** A tensor apart from its elements, as it stands in JSON. */
+/** A tensor without its elements, as in JSON. */
 export interface TensorHead {
   name: string
   datatype: Datatype
@@ -25,25 +27,29 @@ export interface TensorHead {
 
 const MAX_DIMENSIONS = 32
 
-/** Name, datatype, shape and parameters of a tensor. @throws ServeError INVALID_TENSOR */
+/** Validates name, datatype, shape and parameters of a tensor. @throws ServeError INVALID_TENSOR */
 export function checkHead(value: unknown): TensorHead {
-  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'A tensor is no object')
+  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'A tensor must be a JSON object')
   const { name, datatype, shape, parameters } = value
-  if (typeof name !== 'string') throw new ServeError('INVALID_TENSOR', 'A tensor has no name')
-  if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is unknown`)
-  if (!isShape(shape)) throw invalid(name, `shape ${brief(shape)} is no list of whole numbers`)
+  if (typeof name !== 'string') throw new ServeError('INVALID_TENSOR', 'A tensor must have a name')
+  if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is not supported`)
+  if (!isShape(shape))
+    throw invalid(name, `shape must be a list of whole numbers from 0, not ${brief(shape)}`)
   const head: TensorHead = { name, datatype, shape }
   const checked = checkParameters(parameters)
   if (checked !== undefined) head.parameters = checked
   return head
 }
 
-/** Parameters of a request, a response or a tensor; null is none. @throws ServeError INVALID_TENSOR */
+/**
+ * Validates the parameters of a request, response or tensor; null counts as absent. @throws ServeError
+ * INVALID_TENSOR
+ */
 export function checkParameters(value: unknown): Parameters | undefined {
   if (value === undefined || value === null) return undefined
-  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'parameters are no object')
+  if (!isObject(value)) throw new ServeError('INVALID_TENSOR', 'parameters must be a JSON object')
   if (!isNestedTooDeep(value)) return value
-  throw new ServeError('INVALID_TENSOR', `parameters are nested deeper than ${MAX_NESTING} levels`)
+  throw new ServeError('INVALID_TENSOR', `parameters must not be nested deeper than ${MAX_NESTING} levels`)
 }
 
 function isShape(shape: unknown): shape is number[] {
@@ -51,15 +57,17 @@ function isShape(shape: unknown): shape is number[] {
   return shape.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
 }
 
-/** How many elements the shape says. @throws ServeError INVALID_TENSOR when nothing could hold them */
+/**
+ * The number of elements that the shape implies. @throws ServeError INVALID_TENSOR when it exceeds 2^32 - 1
+ */
 export function elementCount({ name, shape }: Pick<RawTensor, 'name' | 'shape'>): number {
   let count = 1
   for (const size of shape) count *= size
   if (count <= 0xffffffff) return count
-  throw invalid(name, 'its shape says more elements than a tensor can have')
+  throw invalid(name, 'shape must not have more than 4294967295 elements')
 }
 
-/** That data and shape fit each other. @throws ServeError INVALID_TENSOR */
+/** Checks that data and shape match. @throws ServeError INVALID_TENSOR */
 export function checkSize(tensor: RawTensor): RawTensor {
   const { name, datatype, data } = tensor
   const count = elementCount(tensor)
@@ -69,17 +77,17 @@ export function checkSize(tensor: RawTensor): RawTensor {
       ? countElements(name, data) === count
       : data.byteLength === count * spec.array.BYTES_PER_ELEMENT
   if (fits) return tensor
-  throw invalid(name, `${data.byteLength} bytes are not what shape and datatype say`)
+  throw invalid(name, `data of ${data.byteLength} bytes does not match shape and datatype`)
 }
 
-/** Elements of raw BYTES. @throws ServeError INVALID_TENSOR */
+/** Counts the elements of raw BYTES. @throws ServeError INVALID_TENSOR */
 function countElements(name: string, data: Uint8Array): number {
   let count = 0
   for (let at = 0; at < data.byteLength; count += 1) at = elementEnd(name, data, at)
   return count
 }
 
-/** Where the element ends whose length stands at `at`. @throws ServeError INVALID_TENSOR */
+/** The end of the element whose length begins at `at`. @throws ServeError INVALID_TENSOR */
 export function elementEnd(name: string, data: Uint8Array, at: number): number {
   const start = at + 4
   const end =
@@ -87,7 +95,7 @@ export function elementEnd(name: string, data: Uint8Array, at: number): number {
       ? Infinity
       : start + ((data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)) >>> 0)
   if (end <= data.byteLength) return end
-  throw invalid(name, 'its last element is cut off')
+  throw invalid(name, 'the last element of data is incomplete')
 }
 
 export function invalid(name: string, why: string): ServeError {

@@ -5,7 +5,7 @@ import { fromBrain, fromHalf } from './half.ts'
 import type { RawTensor } from './tensor.ts'
 import { arrayOf } from './typed.ts'
 
-/** The JSON text of a tensor with its `data`, flat. Whole numbers keep all their digits, what JSON cannot say (NaN, infinite) is null. */
+/** A tensor as JSON text with flat `data`. Integers keep all their digits. NaN and infinity become null. */
 export function tensorJson(tensor: RawTensor): string {
   const { name, datatype, shape } = tensor
   const spec = NUMERIC.get(datatype)
@@ -16,7 +16,10 @@ export function tensorJson(tensor: RawTensor): string {
   return `${head}${said},"data":[${data}]}`
 }
 
-/** The JSON text of an object whose last key is a list of tensors; `text` writes one of them. Their elements are never JSON values. */
+/**
+ * A JSON object whose last key is a list of tensors; `text` writes one tensor. Elements go straight into the
+ * text.
+ */
 export function withTensors(
   head: object,
   key: 'inputs' | 'outputs',
@@ -27,7 +30,7 @@ export function withTensors(
   return `${open}${open === '{' ? '' : ','}"${key}":[${tensors.map(text).join(',')}]}`
 }
 
-/** The numbers of a tensor as the inside of a flat JSON list. */
+/** The numbers of a tensor as the inside of a flat JSON array. */
 export function numbersJson(tensor: RawTensor): string {
   const { kind } = NUMERIC.get(tensor.datatype)!
   const array = arrayOf(tensor)
@@ -50,7 +53,10 @@ function floats(values: number[] | Float32Array | Float64Array): string {
   return Array.from(values, (value) => (Number.isFinite(value) ? value : 'null')).join(',')
 }
 
-/** Elements that are no text can only be said in base64, and the content type tells it (spec 1.4). */
+/**
+ * JSON strings cannot hold other bytes than UTF-8: such elements are base64, and `content_type` says so (as
+ * in MLServer).
+ */
 function bytesJson(tensor: RawTensor): { data: string; parameters: RawTensor['parameters'] } {
   const elements = splitElements(tensor)
   if (elements.every((element) => isUtf8(element))) {
@@ -61,7 +67,7 @@ function bytesJson(tensor: RawTensor): { data: string; parameters: RawTensor['pa
   return { data: elements.map((element) => `"${element.toString('base64')}"`).join(','), parameters }
 }
 
-/** The numbers of a tensor as JSON lists, nested as its shape says. */
+/** The numbers of a tensor as JSON arrays, nested according to the shape. */
 export function elementsJson(tensor: RawTensor): string {
   const [, ...inner] = tensor.shape
   const flat = numbersJson(tensor)

@@ -3,10 +3,13 @@ import { NUMERIC, type Datatype, type NumericData } from './datatypes.ts'
 import { rawFromJson } from './from-json.ts'
 import { checkSize, invalid, type RawTensor, type TensorHead } from './tensor.ts'
 
-/** The elements of a tensor as a handler has them: an array of its datatype, for BYTES one Buffer each (a type that not every handler's author has). */
+/**
+ * The elements of a tensor as a handler gets them: a typed array, or for BYTES one Uint8Array (a Buffer) per
+ * element. The type says Uint8Array because handler authors may lack the types of Node.js.
+ */
 export type TensorData = NumericData | Uint8Array[]
 
-/** The elements of a raw tensor that is no BYTES. They share its memory where that is aligned. */
+/** The elements of a raw tensor, except BYTES. They share its memory if it is aligned. */
 export function arrayOf({ datatype, data }: Pick<RawTensor, 'datatype' | 'data'>): NumericData {
   const { array } = NUMERIC.get(datatype)!
   const size = array.BYTES_PER_ELEMENT
@@ -18,18 +21,19 @@ export function arrayOf({ datatype, data }: Pick<RawTensor, 'datatype' | 'data'>
     ) => NumericData
     return new Shared(data.buffer, data.byteOffset, data.byteLength / size)
   }
-  // A copy; `slice` of a Buffer would be none.
+  // `slice` of a Buffer would share the memory; this copies.
   return new array(new Uint8Array(data).buffer)
 }
 
-/** What the handler gets. */
+/** The elements as the handler gets them. */
 export function dataOf(tensor: RawTensor): TensorData {
   return tensor.datatype === 'BYTES' ? splitElements(tensor) : arrayOf(tensor)
 }
 
 /**
- * What the handler gave, as raw elements: an array of the datatype as it is; lists of numbers, bigints, booleans, texts or bytes,
- * nested or flat, element by element. @throws ServeError INVALID_TENSOR when it does not fit datatype and shape
+ * Converts the handler's elements to raw: a typed array of the datatype as it is; an array of numbers,
+ * bigints, booleans, strings or bytes, nested or flat, element by element.
+ * @throws ServeError INVALID_TENSOR when the elements do not match datatype and shape
  */
 export function rawOf(head: TensorHead, data: unknown): RawTensor {
   return checkSize({ ...head, data: elements(head, data) })
@@ -38,8 +42,8 @@ export function rawOf(head: TensorHead, data: unknown): RawTensor {
 function elements(head: TensorHead, data: unknown): Uint8Array {
   const { name, datatype } = head
   if (Array.isArray(data)) return isBytesList(datatype, data) ? joinElements(data) : rawFromJson(head, data)
-  if (!ArrayBuffer.isView(data)) throw invalid(name, 'data is neither a typed array nor a list')
-  if (datatype === 'BYTES') throw invalid(name, 'data of BYTES must be a list of texts or bytes')
+  if (!ArrayBuffer.isView(data)) throw invalid(name, 'data must be a typed array or a list')
+  if (datatype === 'BYTES') throw invalid(name, 'data of BYTES must be a list of strings or bytes')
   const isBytes = data instanceof Uint8Array
   if (!isBytes && data.constructor !== NUMERIC.get(datatype)!.array) {
     return rawFromJson(head, Array.from(data as unknown as ArrayLike<unknown>))

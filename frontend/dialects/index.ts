@@ -8,7 +8,7 @@ import { torchserveOpenInferenceGrpc } from './torchserve-open-inference/grpc.ts
 import { torchserveInferenceGrpc } from './torchserve/grpc.ts'
 import { torchserveManagementGrpc } from './torchserve/grpc-management.ts'
 
-/** Every dialect that REST clients can speak, in the order in which a request is offered to them. */
+/** All REST dialects, in the order in which a request is offered to them. */
 export const REST_DIALECTS: readonly RestDialect[] = [openInference, torchserve, openai]
 
 /** Every service that gRPC clients can call. */

@@ -1,4 +1,4 @@
-/** The parts of OpenAPI 3.0.1 that are used here, and short ways to write them. */
+/** Types and short constructors for the parts of OpenAPI 3.0.1 that the API description uses. */
 
 export interface Schema {
   type: string
@@ -45,7 +45,7 @@ export interface OpenApi {
 /** Properties by name: `[type, description]`, or a schema. */
 type Fields = Record<string, readonly [type: string, description: string] | Schema>
 
-/** An object; every field is required unless it is named in `optional`. */
+/** An object schema; every field is required unless `optional` names it. */
 export function object(fields: Fields, optional: readonly string[] = []): Schema {
   const properties = Object.fromEntries(
     Object.entries(fields).map(([name, field]): [string, Schema] => [
@@ -61,7 +61,7 @@ export function pathParameter(name: string, description: string): Parameter {
   return { in: 'path', name, description, required: true, schema: { type: 'string' } }
 }
 
-/** An optional query parameter. TorchServe writes every default as text [quirk]. */
+/** An optional query parameter. Defaults are strings, as in TorchServe's description. */
 export function query(name: string, description: string, type = 'string', fallback?: string): Parameter {
   const schema = fallback === undefined ? { type } : { type, default: fallback }
   return { in: 'query', name, description, required: false, schema }
@@ -74,16 +74,16 @@ export function json(description: string, schema: Schema): Response {
 const ERROR = object({
   code: ['integer', 'The HTTP status.'],
   type: ['string', 'The kind of error.'],
-  message: ['string', 'What went wrong.'],
+  message: ['string', 'The error message.'],
 })
-const STATUS = object({ status: ['string', 'What was done.'] })
+const STATUS = object({ status: ['string', 'The result.'] })
 
-/** An answer with the error object. */
+/** An error response with TorchServe's error object. */
 export function error(description: string): Response {
   return json(description, ERROR)
 }
 
-/** An answer with the status object. */
+/** A response with TorchServe's status object. */
 export function status(description: string): Response {
   return json(description, STATUS)
 }

@@ -5,7 +5,7 @@ import type { RestDialect } from './rest-dialect.ts'
 import { listenerErrors } from './torchserve/rest-errors.ts'
 import { createSite } from './torchserve/rest-site.ts'
 
-/** The inference API: every dialect, and TorchServe's API description. */
+/** The inference API: all dialects, and TorchServe's API description. */
 export function createInferenceApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
   return create(deps, 'inference', dialects)
 }
@@ -15,17 +15,17 @@ export function createManagementApp(deps: RestDeps, dialects = REST_DIALECTS): R
   return create(deps, 'management', dialects)
 }
 
-/** Inference and management on one port; each route asks for its own kind of token. */
+/** Inference and management on one port; each route requires its own kind of token. */
 export function createSharedApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
   return create(deps, 'shared', dialects)
 }
 
-/** /metrics, for everybody. */
+/** /metrics, without a token. */
 export function createMetricsApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
   return create(deps, 'metrics', dialects)
 }
 
-/** What no dialect takes is for TorchServe's site, which answers with its errors. */
+/** TorchServe's site handles what no dialect takes, with TorchServe's errors. */
 function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDialect[]): RestApp {
   const state = createState(deps, kind, listenerErrors(dialects))
   const spoken = kind === 'inference' || kind === 'shared' ? dialects : []

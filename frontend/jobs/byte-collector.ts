@@ -1,8 +1,8 @@
 const FIRST_CAPACITY = 1024
 
 /**
- * Joins the items of a stream into one body of at most `limit` bytes. One growing buffer: what it costs depends on the
- * bytes, not on the number of items, and no item's memory is kept.
+ * Joins the items of a stream into one body of at most `limit` bytes. It copies them into one growing buffer,
+ * so the cost depends on the bytes and not on the number of items.
  */
 export class ByteCollector {
   readonly #limit: number
@@ -14,7 +14,7 @@ export class ByteCollector {
     this.#buffer = Buffer.allocUnsafe(Math.min(FIRST_CAPACITY, limit))
   }
 
-  /** False: the item does not fit, and was not added. */
+  /** Returns false, and adds nothing, if the item does not fit. */
   add(item: Uint8Array): boolean {
     const length = this.#length + item.byteLength
     if (length > this.#limit) return false
@@ -24,7 +24,7 @@ export class ByteCollector {
     return true
   }
 
-  /** What was collected; a view that the next `add` may write behind. */
+  /** The collected bytes: a view that is valid until the next `add`. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }

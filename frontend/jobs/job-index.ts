@@ -2,8 +2,8 @@ import { ServeError } from '../../common/errors.ts'
 import type { Job } from './job.ts'
 
 /**
- * Every open job of the server by its request id. Models and workflows enter a job before they do anything with it and take it out at
- * its end. Ids are the server's own, so no two open jobs have the same.
+ * Every open job of the server by request id. Models and workflows add a job before they do anything with it,
+ * and remove it at its end. The server chooses the ids, so they are unique.
  */
 export class JobIndex {
   readonly #jobs = new Map<string, Job>()
@@ -12,15 +12,15 @@ export class JobIndex {
     return this.#jobs.size
   }
 
-  /** The open job of this id; undefined: none, or it has ended. */
+  /** The open job with this id; undefined if there is none or it has ended. */
   get(requestId: string): Job | undefined {
     return this.#jobs.get(requestId)
   }
 
-  /** @throws ServeError INTERNAL when an open job has this id: nothing has changed then */
+  /** @throws ServeError INTERNAL when an open job already has this id; the index is unchanged then */
   enter(job: Job): void {
     const { requestId } = job.request
-    if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `A request ${requestId} is open already`)
+    if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
     this.#jobs.set(requestId, job)
   }
 

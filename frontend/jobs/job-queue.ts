@@ -3,21 +3,21 @@ import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { freest, goesAlone, type JobRunner, type Scheduler } from './scheduler.ts'
 
 export interface JobQueueOptions {
-  /** Jobs that may wait. */
+  /** Maximum number of waiting jobs. */
   capacity: number
-  /** Jobs that one batch may hold. */
+  /** Maximum number of jobs per batch. */
   batchSize: number
   /** Milliseconds that the oldest job may wait for its batch to fill. */
   maxBatchDelay: number
   timeouts: JobTimeouts
-  /** What a client is told whose job is refused. */
+  /** The message for a client whose job is rejected. */
   refusal(job: Job): string
 }
 
 /**
- * The bounded first-in-first-out queue of one model version, and the rule for its batches: a batch is ready when it is
- * full, or when its oldest job has waited maxBatchDelay. Nothing is locked while a batch fills: whichever worker has a
- * free slot takes what is ready.
+ * The bounded first-in-first-out queue of one model version, and the rule for its batches: a batch is ready
+ * when it is full, or when its oldest job has waited maxBatchDelay. Any worker with a free slot takes the
+ * batch that is ready.
  */
 export class JobQueue implements Scheduler {
   readonly #options: JobQueueOptions
@@ -56,7 +56,7 @@ export class JobQueue implements Scheduler {
     this.#workers = workers
   }
 
-  /** As long as a worker has a free slot and a batch is ready. */
+  /** Dispatches while a worker has a free slot and a batch is ready. */
   hand(): void {
     for (;;) {
       const worker = freest(this.#workers)
@@ -68,10 +68,10 @@ export class JobQueue implements Scheduler {
   }
 
   workerLost(): void {
-    // Any worker can take any of these jobs.
+    // Any worker can take these jobs.
   }
 
-  /** The next batch, oldest first; empty when none is ready. */
+  /** The next batch, oldest job first; empty if none is ready. */
   take(): Job[] {
     const oldest = this.#oldest()
     if (oldest === undefined || !this.#ready(oldest)) return []
@@ -83,13 +83,13 @@ export class JobQueue implements Scheduler {
     return this.#remove(batch)
   }
 
-  /** A job ended while it waited: it never starts. */
+  /** The job ended while it waited, so it never starts. */
   abandon(job: Job): void {
     this.#jobs.delete(job)
   }
 
   drained(): void {
-    // A waiting job has sent nothing.
+    // A waiting job sends nothing, so there is nothing to resume.
   }
 
   jobs(): Iterable<Job> {

@@ -9,48 +9,57 @@ import { type Limited, TimeLimit } from './time-limit.ts'
 
 export type { InputPart }
 
-/** What a client asked for, whatever protocol it spoke. */
-export interface InferenceRequest {
+/** A request of a client in neutral form, the same for all dialects. */
+export interface JobRequest {
   /** x-request-id: a uuid that the server chose. */
   requestId: string
   modelName: string
   /** Absent: the default version. */
   modelVersion?: string
-  /** The method of the handler that the request wants. Beyond `handle`, `explain` and `describe` only one that the handler has. */
+  /** The method of the handler to call. A native method only if the handler has it. */
   method: HandlerMethod
-  /** The client's headers, names in its letter case; the text of common/header-lines.ts. They mean nothing to the server. */
+  /**
+   * The client's headers with names as the client wrote them, in the format of common/header-lines.ts. The
+   * server does not interpret them.
+   */
   headers: string
-  /** What followed the version in the path: the handler sees it as the header `url_path`, as in TorchServe. Absent: no such header. */
+  /**
+   * The rest of the path after the version. The handler gets it as the header `url_path`, as in TorchServe.
+   * Absent: no such header.
+   */
   urlPath?: string
-  /** The handler sees the header `explain` also when it is not to explain, as TorchServe's paths do that have a counterpart. Default false. */
+  /**
+   * Sends the header `explain` to the handler for predictions too, as TorchServe does on paths that also have
+   * an explaining form. Default false.
+   */
   tellsExplain?: boolean
   parts: InputPart[]
-  /** Milliseconds since the epoch after which the client no longer waits. */
+  /** The client's deadline in milliseconds since the epoch. */
   deadline?: number
-  /** It shares no batch with others. */
+  /** The job is never batched with others. */
   alone?: boolean
-  /** Further inputs follow. Only for handlers that take them (`predictStream`). */
+  /** Further inputs follow. Only for handlers that accept them (`predictStream`). */
   feed?: InputFeed
 }
 
 /** One response of the worker to one job. */
 export interface JobResponse extends ReplyHead {
   body: Uint8Array
-  /** Absent: the whole answer. `true`: more follows. `false`: the last item of a stream. */
+  /** Absent: the unary response. `true`: an item, and more follow. `false`: the last item of a stream. */
   more?: boolean
 }
 
-/** Limits on the time of one job, each in milliseconds; 0 switches one off. */
+/** The time limits of one job, each in milliseconds; 0 disables a limit. */
 export interface JobTimeouts {
   queue: number
   firstResponse: number
   gap: number
   total: number
-  /** The setting that `total` comes from, for the client. Default `requestTimeout`. */
+  /** The setting behind `total`, for the error message. Default `requestTimeout`. */
   totalKey?: string
 }
 
-/** The limits of all jobs of one model. */
+/** The time limits of all jobs of one model. */
 export interface JobLimits {
   readonly queue: TimeLimit
   readonly firstResponse: TimeLimit
@@ -70,17 +79,17 @@ export function jobLimits(timeouts: JobTimeouts): JobLimits {
   }
 }
 
-/** How a job ended. The three ways look different to its client (design, section 2). */
+/** How a job ended: with a response, with an error, cancelled by its client, or by a time limit. */
 export type JobOutcome = Outcome
 
-/** Why a job that still has work going on is no longer wanted. */
+/** Why a job with running work was given up. */
 export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed'
 
-/** Who has the job now: the queue, later a worker. */
+/** The current holder of a job: first the queue, then a worker. */
 export interface JobHolder {
-  /** The job has ended though its work has not: drop it or stop it. */
+  /** The job has ended but its work has not: the holder drops or stops it. */
   abandon(job: Job, reason: AbandonReason): void
-  /** The client's connection has room again after `respond` returned false. */
+  /** The client's connection has room again, after `respond` returned false. */
   drained(job: Job): void
 }
 
@@ -89,21 +98,22 @@ const NO_PARTS: InputPart[] = []
 const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
 
 /**
- * One request on its way: from the queue to a worker, and its responses back to the client's sink. Guards the stream
- * contract: the first response decides the head, there is exactly one end, and each time limit is its own.
+ * One request on its way from the queue to a worker, with its responses back to the client's sink. It guards
+ * the contract of a stream: the first item determines status and headers, there is exactly one end, and each
+ * time limit runs by itself.
  */
 export class Job implements Limited {
-  readonly request: InferenceRequest
+  readonly request: JobRequest
   readonly createdAt = performance.now()
-  /** When a worker got it; undefined while queued. */
+  /** When a worker got the job; undefined while it is queued. */
   startedAt: number | undefined
   firstResponseAt: number | undefined
   outcome: JobOutcome | undefined
-  /** Whether the answer came (or comes) as a stream. */
+  /** Whether the response is a stream. */
   streaming = false
-  /** Where the gaps between its responses are observed, in seconds. */
+  /** Records the gaps between items, in seconds. */
   gaps: Distribution | undefined
-  /** Called once, at the end of the job. */
+  /** Called once, when the job ends. */
   onEnd: ((job: Job) => void) | undefined
 
   limit: TimeLimit | undefined
@@ -115,11 +125,11 @@ export class Job implements Limited {
   #limits: JobLimits | undefined
   #gapTimer: NodeJS.Timeout | undefined
   #totalTimer: NodeJS.Timeout | undefined
-  /** When the stream last went on: an item came, or the client took some. */
+  /** When the stream last advanced: an item arrived, or the client read some. */
   #lastProgress = 0
   #lastResponse = 0
 
-  constructor(request: InferenceRequest, sink: ReplySink) {
+  constructor(request: JobRequest, sink: ReplySink) {
     this.request = request
     this.#sink = sink
   }
@@ -128,12 +138,15 @@ export class Job implements Limited {
     return this.outcome !== undefined
   }
 
-  /** performance.now() when the worker last gave a sign while somebody waited: its last response, or that it got the job. */
+  /**
+   * performance.now() of the worker's last sign of life while the client could read: its last response, or
+   * when it got the job.
+   */
   get lastSign(): number {
     return this.firstResponseAt === undefined ? (this.startedAt ?? this.createdAt) : this.#lastResponse
   }
 
-  /** A queue has taken the job. */
+  /** A queue has accepted the job. */
   queued(holder: JobHolder, limits: JobLimits): void {
     this.#holder = holder
     this.#limits = limits
@@ -144,12 +157,14 @@ export class Job implements Limited {
     }
   }
 
-  /** No worker was free for it: its waiting time is limited from now on. */
+  /** No worker was free, so the queue time limit starts. */
   waits(): void {
     this.#limits?.queue.begin(this)
   }
 
-  /** A worker has taken the job and has been sent its input, which is let go: a stream may stay open for long. */
+  /**
+   * A worker has the job and its input. The input is released here, because a stream may stay open for long.
+   */
   started(holder: JobHolder): void {
     this.request.parts = NO_PARTS
     this.#holder = holder
@@ -158,7 +173,10 @@ export class Job implements Limited {
     this.#limits?.firstResponse.begin(this)
   }
 
-  /** One response from the worker. False: the client's connection is full, the holder will hear `drained`. */
+  /**
+   * Handles one response of the worker. False: the client's connection is full, and the holder will get
+   * `drained`.
+   */
   respond(response: JobResponse): boolean {
     if (this.outcome !== undefined) return true
     try {
@@ -190,7 +208,7 @@ export class Job implements Limited {
     return room
   }
 
-  /** The stream that has begun is at its end; its last item came before. */
+  /** Ends the stream; its last item came before. */
   finish(): void {
     if (this.outcome !== undefined) return
     this.#end('finished')
@@ -201,7 +219,7 @@ export class Job implements Limited {
     }
   }
 
-  /** An item of a stream that has begun and goes on: `respond` without all that only first and last items need. */
+  /** An item of a running stream: `respond` without the work for first and last items. */
   item(chunk: Uint8Array, from: number, to: number): boolean {
     if (this.outcome !== undefined) return true
     const now = performance.now()
@@ -215,8 +233,8 @@ export class Job implements Limited {
   }
 
   /**
-   * The sink threw. Answers are read from the worker's socket: going on, the exception would fail all
-   * requests of that worker.
+   * The sink threw. Responses are read from the worker's socket, so the exception would otherwise fail every
+   * request of that worker.
    */
   #broke(thrown: unknown): true {
     const error = ServeError.from(thrown)
@@ -225,21 +243,21 @@ export class Job implements Limited {
     return true
   }
 
-  /** The job failed: the client gets the error in its own way. */
+  /** Fails the job: the client gets the error in its dialect. */
   fail(error: ServeError): void {
     if (this.outcome !== undefined) return
     this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
     this.#sink.fail(error)
   }
 
-  /** The client is gone (or its deadline passed): nobody hears an answer, and the work is stopped. */
+  /** The client disconnected or its deadline passed: there is no response, and the work is stopped. */
   cancel(reason: AbandonReason = 'client left'): void {
     if (this.outcome !== undefined) return
     this.#end(reason === 'deadline' || reason === 'timeout' ? 'timed_out' : 'cancelled')
     this.#holder.abandon(this, reason)
   }
 
-  /** The job cannot go on: the client hears why, and the work is stopped. */
+  /** The job cannot continue: the client gets the error, and the work is stopped. */
   abort(error: ServeError, reason: AbandonReason): void {
     if (this.outcome !== undefined) return
     this.fail(error)
@@ -257,7 +275,7 @@ export class Job implements Limited {
     this.#timeout(code, what, key, ms)
   }
 
-  /** Items do not touch the timer, they only note their time: when it goes off, it is set again for what is left. */
+  /** Items only record their time. The timer checks it when it fires, and restarts for the remaining time. */
   #limitGap(ms: number): void {
     if (ms === 0) return
     const check = (): void => {

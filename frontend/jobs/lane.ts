@@ -3,25 +3,25 @@ import { goesAlone, type JobRunner } from './scheduler.ts'
 import type { Sequence } from './sequence.ts'
 
 export interface BatchRule {
-  /** Jobs that one batch may hold. */
+  /** Maximum number of jobs per batch. */
   readonly batchSize: number
   /** Milliseconds that the oldest job may wait for its batch to fill. */
   readonly maxBatchDelay: number
 }
 
-/** The sequences that one worker has, and the batches that are made of them: one job of each at most. */
+/** The sequences of one worker, and the batches made of them: each batch has at most one job per sequence. */
 export class Lane {
   readonly worker: JobRunner
   readonly sequences = new Set<Sequence>()
-  /** Those that have a job to go, longest first. */
+  /** Sequences with a job that is ready, longest wait first. */
   readonly ready = new Set<Sequence>()
-  /** When it got its last sequence: a number that grows. */
+  /** When it last got a sequence, as an increasing number. */
   lastGotAt: number
   readonly #rule: BatchRule
   readonly #onDue: () => void
   #timer: NodeJS.Timeout | undefined
 
-  /** `onDue` is called when a batch has waited long enough. */
+  /** `onDue` is called when a batch has waited for its maximum delay. */
   constructor(worker: JobRunner, createdAt: number, rule: BatchRule, onDue: () => void) {
     this.worker = worker
     this.lastGotAt = createdAt
@@ -29,7 +29,7 @@ export class Lane {
     this.#onDue = onDue
   }
 
-  /** The next batch; empty when none is ready. */
+  /** The next batch; empty if none is ready. */
   take(): Job[] {
     const batch: Job[] = []
     if (!this.#isDue()) return batch
@@ -47,7 +47,7 @@ export class Lane {
     clearTimeout(this.#timer)
   }
 
-  /** Full, or with a job of every sequence that there is, or old enough. */
+  /** A batch is ready when it is full, has a job of every sequence, or has waited long enough. */
   #isDue(): boolean {
     const { batchSize, maxBatchDelay } = this.#rule
     const [oldest] = this.ready

@@ -2,14 +2,14 @@ import { type BatchRule, Lane } from './lane.ts'
 import type { JobRunner, RunWatcher } from './scheduler.ts'
 import type { Sequence } from './sequence.ts'
 
-/** Binds sequences to workers, and hands the workers their batches. */
+/** Binds sequences to workers and dispatches batches to the workers. */
 export class Lanes {
   readonly #rule: BatchRule
   readonly #watcher: RunWatcher
   readonly #lanes = new Map<JobRunner, Lane>()
-  /** Sequences that no worker has yet and that have a job to go, longest first. */
+  /** Unbound sequences with a job that is ready, longest wait first. */
   readonly #unbound = new Set<Sequence>()
-  /** The worker that keeps the state of a sequence, from the moment its first job is about to go. */
+  /** The worker that keeps the state of a sequence, bound when its first job is about to start. */
   readonly #bound = new Map<Sequence, Lane>()
   #workers: readonly JobRunner[] = []
   #clock = 0
@@ -23,7 +23,7 @@ export class Lanes {
     this.#workers = workers
   }
 
-  /** A job of the sequence may go, if it has one. */
+  /** Called when the next job of the sequence may start, if there is one. */
   arm(sequence: Sequence): void {
     if (sequence.next === undefined) return
     const lane = this.#bound.get(sequence)
@@ -31,12 +31,12 @@ export class Lanes {
     else lane.ready.add(sequence)
   }
 
-  /** The worker that has the sequence; undefined: none yet. */
+  /** The worker of the sequence; undefined if it is not bound. */
   workerOf(sequence: Sequence): JobRunner | undefined {
     return this.#bound.get(sequence)?.worker
   }
 
-  /** It has no job to go any more. */
+  /** The sequence has no job that is ready. */
   disarm(sequence: Sequence): void {
     this.#unbound.delete(sequence)
     this.#bound.get(sequence)?.ready.delete(sequence)
@@ -48,7 +48,7 @@ export class Lanes {
     this.#bound.delete(sequence)
   }
 
-  /** As long as a worker has a free slot and a batch is ready. */
+  /** Dispatches while a worker has a free slot and a batch is ready. */
   hand(): void {
     for (const sequence of this.#unbound) {
       const lane = this.#best()
@@ -64,7 +64,7 @@ export class Lanes {
     }
   }
 
-  /** Forgets a worker; returns the sequences that it had, which are bound to none now. */
+  /** Removes a worker. Returns its sequences, which are unbound now. */
   lose(worker: JobRunner): Sequence[] {
     const lane = this.#lanes.get(worker)
     if (lane === undefined) return []
@@ -86,7 +86,10 @@ export class Lanes {
     this.arm(sequence)
   }
 
-  /** Of the workers with a free slot the one with the fewest sequences, and of these the one that got none for longest. */
+  /**
+   * Of the workers with a free slot, the one with the fewest sequences; among equals, the one that got none
+   * for longest.
+   */
   #best(): Lane | undefined {
     let best: Lane | undefined
     for (const worker of this.#workers) {

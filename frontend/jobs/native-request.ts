@@ -1,15 +1,12 @@
 import { type Operation, OPERATIONS } from '../../common/openai/operations.ts'
-import type { InferenceRequest } from './job.ts'
+import type { JobRequest } from './job.ts'
 
-/**
- * The neutral request to a handler that answers an operation of the API itself; `body` is the JSON of the
- * request.
- */
+/** The neutral request for a handler's native method; `body` is the request as JSON. */
 export function nativeRequest(
   operation: Operation,
   body: Buffer,
-  facts: Omit<InferenceRequest, 'parts' | 'method'>,
-): InferenceRequest {
+  facts: Omit<JobRequest, 'parts' | 'method'>,
+): JobRequest {
   return {
     ...facts,
     method: OPERATIONS[operation].method,

@@ -1,20 +1,22 @@
 import { ServeError } from '../../common/errors.ts'
-import type { InferenceRequest } from './job.ts'
+import type { JobRequest } from './job.ts'
 
-/** Inputs of one request. More are refused: each costs far more memory than it has bytes on the wire. */
+/** Maximum number of inputs per request, because each costs far more memory than its bytes on the wire. */
 export const MAX_PARTS = 1_024
-/** What one request may take in a worker's frame beyond max_request_size: names, types, headers. */
+/** What a request may add to a worker's frame beyond max_request_size, in bytes: names, types, headers. */
 export const REQUEST_OVERHEAD_BYTES = 512 * 1_024
-/** Keys and lengths of one input in a frame, rounded up. */
+/** Upper bound of the keys and lengths of one input in a frame, in bytes. */
 const PART_OVERHEAD_BYTES = 64
 
 export function tooManyParts(): ServeError {
   return new ServeError('INVALID_ARGUMENT', `A request may have at most ${MAX_PARTS} inputs.`)
 }
 
-/** A request that does not fit into a frame would end the worker. @throws ServeError PAYLOAD_TOO_LARGE */
+/**
+ * Rejects a request that exceeds a frame, which would end the worker. @throws ServeError PAYLOAD_TOO_LARGE
+ */
 export function checkSize(
-  { parts, headers }: Pick<InferenceRequest, 'parts' | 'headers'>,
+  { parts, headers }: Pick<JobRequest, 'parts' | 'headers'>,
   maxRequestSize: number,
 ): void {
   let bytes = headers.length
@@ -27,7 +29,10 @@ export function checkSize(
   }
 }
 
-/** Bytes in UTF-8; of a short text, at most: counting them would take longer than all else here. */
+/**
+ * UTF-8 bytes. For a short text an upper bound, because counting would take longer than the rest of the
+ * check.
+ */
 function textBytes(text: string): number {
   return text.length < 64 ? text.length * 3 : Buffer.byteLength(text)
 }

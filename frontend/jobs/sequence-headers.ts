@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { headerLine, splitHeaders } from '../../common/header-lines.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
-import type { InferenceRequest } from './job.ts'
+import type { JobRequest } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'
 
-/** Names of the headers that speak of sequences (spec 5.1, ts_header_key_sequence_*). */
+/** Names of the sequence headers: TorchServe's keys ts_header_key_sequence_* (docs/batching.md). */
 export interface SequenceHeaders {
-  /** Which sequence a request belongs to, and its answer. */
+  /** The sequence of a request, and of its response. */
   readonly id: string
   /** `true` on the first request of a sequence whose id the server chose. */
   readonly start: string
-  /** On a request: `true` on the last one. On an answer: the ids of sequences that have ended, with semicolons between them. */
+  /** On a request: `true` on the last one. On a response: ids of ended sequences, separated by semicolons. */
   readonly end: string
 }
 
-/** The settings that name them. */
+/** The settings with these names. */
 export type SequenceSettings = Pick<
   Settings,
   'tsHeaderKeySequenceId' | 'tsHeaderKeySequenceStart' | 'tsHeaderKeySequenceEnd'
@@ -29,16 +29,16 @@ export function sequenceHeadersOf(settings: SequenceSettings): SequenceHeaders {
   }
 }
 
-/** What a request says about its sequence. */
+/** What the headers of a request say about its sequence. */
 export interface SequenceRequest {
-  /** Undefined: none was given. */
+  /** Undefined if the client gave no id. */
   readonly id: string | undefined
-  /** Whether the handler finds the id under its exact name. */
+  /** Whether the handler can find the id under the exact header name. */
   readonly exact: boolean
   readonly last: boolean
 }
 
-/** Names of any letter case count: proxies and HTTP/2 change it. */
+/** Names are matched in any letter case, because proxies and HTTP/2 change it. */
 export function readSequence(lines: string, names: SequenceHeaders): SequenceRequest {
   const headers = splitHeaders(lines)
   const exact = ownValue(headers, names.id)
@@ -47,14 +47,14 @@ export function readSequence(lines: string, names: SequenceHeaders): SequenceReq
   return { id: id === '' ? undefined : id, exact: exact !== undefined && exact !== '', last }
 }
 
-/** The id of a sequence whose client gave none. */
+/** An id for a sequence whose client gave none. */
 export function newSequenceId(): string {
   return `ts-seq-${randomUUID()}`
 }
 
-/** Makes sure that the handler sees the id, and that a sequence without one has begun here. */
+/** Adds the id to the headers for the handler; for a new sequence without id also the start header. */
 export function writeSequence(
-  request: InferenceRequest,
+  request: JobRequest,
   { id: given, exact }: SequenceRequest,
   id: string,
   names: SequenceHeaders,
@@ -63,13 +63,13 @@ export function writeSequence(
   if (given === undefined) request.headers += headerLine(names.start, 'true')
 }
 
-/** The ids of sequences that a handler says have ended. */
+/** The ids of sequences that the handler ended. */
 export function endedSequences(headers: ReplyHead['headers'], names: SequenceHeaders): string[] {
   const value = anyCase(headers, names.end)
   return value === undefined ? [] : value.split(';').map((id) => id.trim())
 }
 
-/** The headers of an answer with its sequence's id, unless the handler has set it. */
+/** The headers of a response with its sequence's id, unless the handler has set one. */
 export function withSequenceId(
   headers: ReplyHead['headers'],
   id: string,

@@ -16,25 +16,29 @@ import {
 } from './sequence-headers.ts'
 
 export interface SequenceQueueOptions extends BatchRule {
-  /** Sequences that may live at the same time. */
+  /** Maximum number of live sequences. */
   maxSequences: number
-  /** Jobs of one sequence that may wait. */
+  /** Maximum number of waiting jobs per sequence. */
   maxWaiting: number
-  /** Milliseconds without a job after which a sequence ends. */
+  /** A sequence without jobs ends after this many milliseconds. */
   maxIdleMs: number
-  /** Milliseconds after which a sequence takes no more jobs; 0: no limit. */
+  /** A sequence accepts no more jobs after this many milliseconds; 0: no limit. */
   maxLifeMs: number
-  /** Whether a job may follow when the one before has begun to answer (continuous batching); else when it has ended. */
+  /**
+   * Continuous batching: the next job may start when the previous one has begun to answer. Otherwise: when it
+   * has ended.
+   */
   overlap: boolean
   headers: SequenceHeaders
   timeouts: JobTimeouts
-  /** What a client is told whose job is refused. */
+  /** The message for a client whose job is rejected. */
   refusal(job: Job): string
 }
 
 /**
- * Jobs that belong to sequences (spec 7.4). A sequence is bound to one worker for its life; of its jobs at most one is in a
- * batch, so their order is kept. A job without an id starts a sequence of its own, whose id its answer tells.
+ * Jobs of sequences, as in TorchServe's stateful inference (docs/batching.md). A sequence is bound to one
+ * worker for its life, and at most one of its jobs is in a batch, so the order is kept. A job without an id
+ * starts a new sequence, and its response contains the id.
  */
 export class SequenceQueue implements Scheduler, RunWatcher {
   readonly #options: SequenceQueueOptions
@@ -115,7 +119,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#lanes.hand()
   }
 
-  /** What it knew of its sequences is lost: they end, and a job of theirs that another worker got would lie. */
+  /**
+   * The state in the worker is lost, so its sequences end: another worker would answer their next jobs
+   * wrongly.
+   */
   workerLost(worker: JobRunner, error: ServeError): void {
     for (const sequence of this.#lanes.lose(worker)) {
       if (sequence.started) this.#end(sequence, error)
@@ -154,7 +161,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   }
 
   drained(): void {
-    // A waiting job has sent nothing.
+    // A waiting job sends nothing, so there is nothing to resume.
   }
 
   *jobs(): Iterable<Job> {
@@ -197,7 +204,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     return sequence
   }
 
-  /** After a job has left it: it goes on, waits for the next, or ends. */
+  /** Called after a job has left: the sequence continues, waits for the next job, or ends. */
   #settle(sequence: Sequence): void {
     if (sequence.gone) return
     this.#lanes.arm(sequence)
@@ -211,12 +218,12 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const sequence = this.#sequences.get(id)
     if (sequence === undefined) return
     sequence.closing = true
-    const error = new ServeError('NO_WORKER', `The sequence ${id} was closed by the handler`)
+    const error = new ServeError('NO_WORKER', `The handler ended the sequence ${id}`)
     this.#failWaiting(sequence, error)
     this.#settle(sequence)
   }
 
-  /** Jobs that run go on; what comes with its id from now on starts a new one. */
+  /** Running jobs continue. A later job with the same id starts a new sequence. */
   #end(sequence: Sequence, error?: ServeError): void {
     sequence.gone = true
     sequence.stopTimers()
@@ -232,7 +239,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     }
   }
 
-  /** A job that waited will not run. */
+  /** A waiting job will not run. */
   #forget(sequence: Sequence, job: Job): void {
     this.#sequenceOf.delete(job)
     sequence.waiting.delete(job)

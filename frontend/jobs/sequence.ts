@@ -1,16 +1,16 @@
 import type { Job } from './job.ts'
 
-/** Jobs that share an id: they go to one worker, in the order in which they came. */
+/** Jobs with the same sequence id. They go to one worker, in the order in which they arrived. */
 export class Sequence {
   readonly id: string
   readonly waiting = new Set<Job>()
   readonly running = new Set<Job>()
-  /** Whether a worker has seen a job of it, so that no other can go on with it. */
+  /** Whether a worker has got one of its jobs, so that no other worker can continue it. */
   started = false
-  /** It takes no more jobs and is gone when those that it has are done. */
+  /** It accepts no more jobs and ends when its present jobs are done. */
   closing = false
   gone = false
-  /** The job that has to answer before the next one may go. */
+  /** The job that must answer before the next one may start. */
   ahead: Job | undefined
   idleTimer: NodeJS.Timeout | undefined
   lifeTimer: NodeJS.Timeout | undefined
@@ -19,7 +19,7 @@ export class Sequence {
     this.id = id
   }
 
-  /** The job that is next to go; undefined: none may go now. */
+  /** The job to start next; undefined if none may start now. */
   get next(): Job | undefined {
     if (this.ahead !== undefined) return undefined
     for (const job of this.waiting) return job
@@ -30,7 +30,7 @@ export class Sequence {
     return this.waiting.size === 0 && this.running.size === 0
   }
 
-  /** Its oldest job leaves for the worker. */
+  /** Its oldest job goes to the worker. */
   begin(): Job {
     const job = this.next!
     this.waiting.delete(job)

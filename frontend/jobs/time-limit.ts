@@ -1,28 +1,28 @@
 import type { ErrorCode } from '../../common/errors.ts'
 
-/** What a time limit needs of a job; its own fields there are nobody else's business. */
+/** The fields of a job that time limits use; nothing else writes them. */
 export interface Limited {
-  /** The limit that runs; undefined: none. */
+  /** The running limit; undefined: none. */
   limit: TimeLimit | undefined
-  /** performance.now() at which it runs out. */
+  /** performance.now() at which the limit expires. */
   limitEnd: number
   limitBefore: Limited | undefined
   limitAfter: Limited | undefined
-  /** Time is up. */
+  /** The limit has expired. */
   expired(limit: TimeLimit): void
 }
 
 /**
- * One limit on the time of many jobs. It is equally long for all, so it runs out for them in the order in which it began: a chain
- * with one timer, instead of a timer for every request.
+ * One time limit for many jobs. It has the same length for all of them, so it expires in the order in which
+ * it started: one list and one timer, instead of a timer per request.
  */
 export class TimeLimit {
   /** Milliseconds; 0: no limit. */
   readonly ms: number
   readonly code: ErrorCode
-  /** What did not happen in time, for the client. */
+  /** What did not happen in time; part of the error message. */
   readonly what: string
-  /** The setting that it comes from. */
+  /** The setting behind the limit; part of the error message. */
   readonly key: string
   #oldest: Limited | undefined
   #newest: Limited | undefined
@@ -59,7 +59,7 @@ export class TimeLimit {
     this.#timer = undefined
   }
 
-  /** The timer may outlive the job that it was set for: it looks who is the oldest now. */
+  /** The job that the timer was set for may have ended, so it checks the oldest job now. */
   #arm(ms: number): NodeJS.Timeout {
     return setTimeout(() => {
       const now = performance.now()

@@ -1,4 +1,7 @@
-/** A promise that is settled from outside, once; later attempts have no effect. A rejection may be left alone. */
+/**
+ * A promise that is settled from outside, once; later attempts have no effect. Its rejection may stay
+ * unhandled.
+ */
 export class Deferred {
   readonly promise: Promise<void>
   settled = false

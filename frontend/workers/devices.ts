@@ -2,23 +2,24 @@ import type { ModelSettings } from '../models/model-settings.ts'
 
 /** The GPUs of one worker. */
 export interface DeviceLease {
-  /** Ids; none on CPU. A rank group has parallelLevel of them. */
+  /** GPU ids; empty on CPU. A rank group has parallelLevel of them. */
   readonly ids: readonly number[]
-  /** The worker is gone. */
+  /** Returns the GPUs when the worker is gone. */
   release(): void
 }
 
 const CPU: DeviceLease = { ids: [], release: () => undefined }
 
 /**
- * Deals out GPUs to workers: to each the GPU (or, for a rank group, the group of neighbours) with the fewest workers so far; among
- * equals the next in turn. For a model without deviceIds the first is GPU 1 where there are several, as in TorchServe (spec 7.6).
+ * Assigns GPUs to workers: each gets the GPU with the fewest workers, or for a rank group the group of
+ * adjacent GPUs; among equals the next in turn. Without deviceIds, and with several GPUs, GPU 1 comes first,
+ * as in TorchServe (WorkLoadManager.java).
  */
 export class Devices {
   readonly #plain: Slots
   readonly #ofModels = new WeakMap<ModelSettings, Slots>()
 
-  /** @param count GPUs of this server */
+  /** @param count number of GPUs of this server */
   constructor(count: number) {
     const ids = Array.from({ length: count }, (_, id) => id)
     this.#plain = new Slots(groups(ids, 1), 1)
@@ -78,7 +79,7 @@ class Slots {
   }
 }
 
-/** Neighbours in groups of `size`; what is left over is not used. */
+/** Adjacent GPUs in groups of `size`. A remainder is not used. */
 function groups(ids: readonly number[], size: number): number[][] {
   return Array.from({ length: Math.floor(ids.length / size) }, (_, group) => [
     ...ids.slice(group * size, (group + 1) * size),

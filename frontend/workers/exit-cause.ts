@@ -1,27 +1,30 @@
 import type { ServeError } from '../../common/errors.ts'
 
-/** Why a worker process ended, in words, with what it wrote to stderr at last. */
+/** Why a worker process ended, as a sentence, with the end of its stderr. */
 export interface ExitCause {
   at: Date
   reason: string
-  /** Last lines of stderr, oldest first. */
+  /** The last lines of stderr, oldest first. */
   stderr: string[]
-  /** SIGKILL from outside, as the kernel's out-of-memory killer sends it, or what a shell makes of that (137), or out of heap. */
+  /**
+   * SIGKILL from outside, for example by the kernel's out-of-memory killer; the same as exit code 137 of a
+   * shell; or an exhausted heap.
+   */
   outOfMemory: boolean
 }
 
 interface Exit {
   exitCode: number | undefined
   signal: string | undefined
-  /** Whether we sent SIGKILL. */
+  /** Whether the server sent SIGKILL. */
   killed: boolean
   spawnError: string | undefined
   stderr: readonly string[]
-  /** Why we ended it, if we did. */
+  /** Why the server ended it, if it did. */
   fault: ServeError | undefined
 }
 
-/** Turns exit codes and signals into words. */
+/** Converts exit codes and signals to a sentence. */
 export function describeExit(exit: Exit): ExitCause {
   const heap = exit.stderr.some((line) => line.includes('heap out of memory'))
   return {
@@ -33,7 +36,7 @@ export function describeExit(exit: Exit): ExitCause {
 }
 
 function words({ exitCode, signal, spawnError, fault }: Exit): string {
-  if (fault?.code === 'PROTOCOL') return `The worker broke the protocol: ${fault.message}`
+  if (fault?.code === 'PROTOCOL') return `The worker violated the protocol: ${fault.message}`
   if (fault !== undefined) return fault.message
   if (spawnError !== undefined) return `The process could not be started: ${spawnError}`
   if (signal !== undefined) return `The process was killed by ${signal}`

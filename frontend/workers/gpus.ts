@@ -1,9 +1,9 @@
 import { queryGpus } from '../observe/metrics/nvidia-smi.ts'
 
 /**
- * The GPUs that this server may use, as CUDA_VISIBLE_DEVICES names them (index or UUID); a GPU's id is its place in this list. None
- * where there is no nvidia-smi.
- * @param limit number_of_gpu; 0 asks nobody
+ * The GPUs that this server may use, as CUDA_VISIBLE_DEVICES names them (index or UUID). A GPU's id is its
+ * index in this list. Empty without nvidia-smi.
+ * @param limit number_of_gpu; 0 skips the query
  */
 export async function findGpus(limit = Infinity, env: NodeJS.ProcessEnv = process.env): Promise<string[]> {
   if (limit === 0) return []
@@ -11,7 +11,7 @@ export async function findGpus(limit = Infinity, env: NodeJS.ProcessEnv = proces
   return visible(indexes, env['CUDA_VISIBLE_DEVICES']).slice(0, limit)
 }
 
-/** As CUDA reads the variable: it stops at the first name that is no device. Unset: all devices. */
+/** CUDA's rule: the list ends at the first name that is not a device. Unset: all devices. */
 function visible(indexes: string[], variable: string | undefined): string[] {
   if (variable === undefined) return indexes
   const names = variable.split(',').map((name) => name.trim())
@@ -19,7 +19,7 @@ function visible(indexes: string[], variable: string | undefined): string[] {
   return end < 0 ? names : names.slice(0, end)
 }
 
-/** What each GPU does now, as describe shows it (spec 1.8), by its id; the ids are those of `gpus`. */
+/** The utilization of each GPU for describe, by id; the ids are indexes of `gpus`. */
 export async function gpuUsage(
   gpus: readonly string[],
   env: NodeJS.ProcessEnv = process.env,

@@ -1,12 +1,12 @@
 import { headerLine } from '../../common/header-lines.ts'
-import type { InferenceRequest } from '../jobs/job.ts'
+import type { JobRequest } from '../jobs/job.ts'
 
 /**
- * The headers as a handler sees them: the client's, and behind them those by which TorchServe tells a handler what was asked. Of a
- * repeated name the last value counts, so a client's header of the same name does not.
+ * The headers for the handler: the client's, then those with which TorchServe tells a handler what is asked.
+ * The last value of a repeated name wins, so a client cannot override them.
  */
 export function handlerHeaders(
-  request: Pick<InferenceRequest, 'headers' | 'method' | 'urlPath' | 'tellsExplain'>,
+  request: Pick<JobRequest, 'headers' | 'method' | 'urlPath' | 'tellsExplain'>,
 ): string {
   const { headers, method, urlPath } = request
   let lines = headers

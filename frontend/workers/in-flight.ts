@@ -3,26 +3,28 @@ import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
 import type { InputPort } from '../jobs/input-feed.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
 
-/** What an unfinished request needs of the worker that has it. */
+/** What a request in flight needs of its worker. */
 export interface InFlightLink {
-  /** Bytes of one stream under way. */
+  /** Window per stream in bytes. */
   readonly window: number
   cancel(entry: InFlight, reason: CancelReason): void
   credit(id: number, bytes: number): void
   input(entry: InFlight, data: Uint8Array | undefined): void
-  /** A response came for a job that has ended. */
+  /** A response arrived for a job that has ended. */
   discarded(run: Run): void
 }
 
-/** Requests that were sent together take one slot of their worker until the last of them has finished. */
+/**
+ * Requests that were sent together. They occupy one slot of their worker until the last of them has finished.
+ */
 export class Run {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
   unfinished: number
-  /** Run when nobody waits for any of the requests and the handler has not returned. */
+  /** Runs when all requests are cancelled and the handler has not returned. */
   graceTimer: NodeJS.Timeout | undefined
   silenceTimer: NodeJS.Timeout | undefined
-  /** Responses to requests that had ended. */
+  /** Number of responses to requests that had ended. */
   discarded = 0
 
   constructor(jobs: readonly Job[], watcher: RunWatcher | undefined) {
@@ -31,7 +33,7 @@ export class Run {
     this.unfinished = jobs.length
   }
 
-  /** Whether somebody waits for one of its requests. */
+  /** Whether at least one of its jobs is open. */
   get wanted(): boolean {
     return this.jobs.some((job) => !job.ended)
   }
@@ -43,17 +45,17 @@ export class Run {
 }
 
 /**
- * One request that a worker has: finds the way from the answers on its socket to the job, and gives the worker credit
- * as the job's client takes what it sent.
+ * One request in flight on a worker: passes the worker's responses to the job, and returns credit to the
+ * worker as the client reads.
  */
 export class InFlight implements JobHolder, InputPort {
   readonly id: number
   readonly job: Job
   readonly run: Run
-  /** Ranks that have not finished it. */
+  /** Number of ranks that have not finished it. */
   unfinishedRanks: number
   readonly #link: InFlightLink
-  /** Taken by the client, not yet given back to the worker. */
+  /** Bytes that the client has read and that were not returned as credit yet. */
   #owed = 0
   #blocked = false
 
@@ -65,7 +67,7 @@ export class InFlight implements JobHolder, InputPort {
     this.#link = link
   }
 
-  /** An answer came. True when it was the last. */
+  /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
     if (last && this.job.ended) this.#link.discarded(this.run)
@@ -74,7 +76,7 @@ export class InFlight implements JobHolder, InputPort {
     return last
   }
 
-  /** An item with nothing but a body came. */
+  /** An item with only a body arrived. */
   item(chunk: Buffer, from: number, to: number): void {
     const { job } = this
     if (job.streaming) this.#took(to - from, job.item(chunk, from, to))
@@ -118,7 +120,7 @@ export class InFlight implements JobHolder, InputPort {
     this.#giveCredit()
   }
 
-  /** In portions of half a window, so that a fast reader costs few messages. */
+  /** Credit is returned in portions of half a window, so that a fast reader costs few messages. */
   #giveCredit(): void {
     if (this.#blocked || this.#owed * 2 < this.#link.window) return
     this.#link.credit(this.id, this.#owed)

@@ -1,9 +1,11 @@
-/** Ends what is left of the process group that a process leads or led. @param pid nothing happens unless it is above 1 */
+/**
+ * Kills the rest of the process group that a process leads or led. @param pid ignored unless it is above 1
+ */
 export function killGroup(pid: number | undefined): void {
   if (pid !== undefined && pid > 1) kill(-pid)
 }
 
-/** The same for a process that has not been waited for: itself, too. */
+/** The same for a child process, and the process itself. */
 export function killSession(pid: number): void {
   if (pid <= 1) return
   killGroup(pid)
@@ -14,6 +16,6 @@ function kill(target: number): void {
   try {
     process.kill(target, 'SIGKILL')
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }

@@ -7,33 +7,33 @@ import type { Model } from '../models/model.ts'
 import { REQUEST_OVERHEAD_BYTES } from '../jobs/request-limits.ts'
 import type { RankOptions } from './rank-process.ts'
 
-/** The worker's entry; a path only, for the frontend never imports it. */
+/** The worker's entry point. Only a path, because the frontend must not import the worker. */
 const WORKER_MAIN = fileURLToPath(new URL('../../backend-worker/main.js', import.meta.url))
-/** What a frame holds beyond the bodies in it. */
+/** Bytes that a frame may contain besides the bodies. */
 const FRAME_OVERHEAD_BYTES = 1 << 20
-/** How far MASTER_PORT counts up before it starts again. */
+/** MASTER_PORT counts up to this offset and then starts again. */
 const MASTER_PORTS = 20_000
 const MAX_PORT = 65535
 
 export interface LaunchContext {
   settings: Settings
   serverVersion: string
-  /** Folder for sockets that only this user can enter. */
+  /** Folder for sockets that only the server's user can enter. */
   socketDir: string
-  /** What workers need to send. */
+  /** The metrics that the frontend needs. */
   metrics: WantedMetrics
-  /** What CUDA calls the GPUs, by their id. */
+  /** CUDA's names of the GPUs, by id. */
   gpus: readonly string[]
 }
 
-/** One worker as it starts: `serial` names this start, `devices` are the ids of its GPUs. */
+/** One start of a worker: `serial` identifies the start, `devices` are the ids of its GPUs. */
 export interface Start {
   readonly workerId: number
   readonly serial: string
   readonly devices: readonly number[]
 }
 
-/** Command lines, environments and sockets of the processes of one worker. */
+/** Command lines, environments and sockets for the processes of one worker. */
 export function rankOptions(model: Model, start: Start, context: LaunchContext): RankOptions[] {
   const { settings } = context
   const size = Math.max(1, model.settings.parallelLevel)
@@ -89,7 +89,7 @@ export function loadMessage(model: Model, devices: readonly number[], context: L
   }
 }
 
-/** The usual variables of a distributed run, as torchrun sets them (spec 2.4). */
+/** The variables of PyTorch's distributed environment, as torchrun sets them (PyTorch's docs, "torchrun"). */
 function rankEnv(
   rank: number,
   size: number,
@@ -108,7 +108,10 @@ function rankEnv(
   }
 }
 
-/** A library that takes the first GPU it sees takes the worker's own; on CPU nothing is hidden. */
+/**
+ * Restricts the process to its GPUs, because libraries often take the first one they see. On CPU nothing is
+ * hidden.
+ */
 export function deviceEnv(devices: readonly number[], gpus: readonly string[]): Record<string, string> {
   if (devices.length === 0) return {}
   return { CUDA_VISIBLE_DEVICES: devices.map((id) => gpus[id]!).join(',') }

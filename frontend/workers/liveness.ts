@@ -2,14 +2,16 @@
 const INTERVAL_MS = 5000
 
 export interface LivenessProbe {
-  /** Whether it has nothing to do: a busy worker's silence is judged by its requests' time limits. */
+  /**
+   * Whether the worker is idle. The silence of a busy worker is judged by the time limits of its requests.
+   */
   idle(): boolean
   ping(nonce: number): void
-  /** An idle worker has not answered for the limit: its event loop hangs. */
+  /** An idle worker has not answered within the limit: its event loop hangs. */
   onSilent(): void
 }
 
-/** Finds workers that hang while nothing is asked of them. */
+/** Detects workers that hang while they are idle. */
 export class Liveness {
   readonly #limitMs: number
   readonly #probe: LivenessProbe

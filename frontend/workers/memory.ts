@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Bytes of physical memory that the processes hold, as the kernel says (Linux); 0 where it does not. */
+/** Resident memory of the processes in bytes, from the kernel (Linux); 0 on other systems. */
 export function residentBytes(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + residentBytesOf(pid), 0)
 }

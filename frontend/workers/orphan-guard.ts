@@ -2,8 +2,8 @@ import type { Writable } from 'node:stream'
 import { execa } from 'execa'
 
 /**
- * Reads `+ pid` and `- pid`. When its input ends the server is gone, however it ended: after a second, in which most leave by
- * themselves, whoever is left is ended with the process group that it leads.
+ * Reads `+ pid` and `- pid`. When its input ends, the server is gone. After a second, in which most processes
+ * exit by themselves, it kills the remaining ones with their process groups.
  */
 const SCRIPT = `
 pids=' '
@@ -22,14 +22,15 @@ done
 `
 
 /**
- * Looks after processes that would outlive a server that was killed: they are in sessions of their own, and not all of them leave when
- * their connection ends. One small shell does it for all; it runs while there are any. Where there is no `sh`, nobody does.
+ * Ends processes that would survive a killed server: they have sessions of their own, and not all of them
+ * exit when their connection ends. One small shell guards all of them and runs while there are any. Without
+ * `sh` there is no guard.
  */
 class OrphanGuard {
   readonly #pids = new Set<number>()
   #input: Writable | undefined
 
-  /** @param pid nothing happens unless it is above 1 */
+  /** @param pid ignored unless it is above 1 */
   add(pid: number): void {
     if (pid <= 1 || this.#pids.has(pid)) return
     this.#pids.add(pid)
@@ -37,7 +38,7 @@ class OrphanGuard {
     else this.#input.write(`+ ${pid}\n`)
   }
 
-  /** It has ended. */
+  /** The process has ended. */
   remove(pid: number): void {
     if (!this.#pids.delete(pid)) return
     this.#input?.write(`- ${pid}\n`)
@@ -61,5 +62,5 @@ class OrphanGuard {
   }
 }
 
-/** That of this process. */
+/** The pid of the guard itself. */
 export const orphanGuard = new OrphanGuard()

@@ -11,20 +11,20 @@ import type { WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
 export interface PoolContext extends LaunchContext {
-  /** A number that no other worker of this server has; a rank group takes as many as it has ranks. */
+  /** A number that no other worker of this server has. A rank group uses as many as it has ranks. */
   nextWorkerId(ranks: number): number
   devices: Devices
   /**
-   * `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs; for what the worker wrote or its handler logged, with the name of
-   * the output behind it.
+   * `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs. For output of the worker or its handler
+   * the name of the output follows.
    */
   log(level: LogLevel, source: string, message: string, output: WorkerOutput | undefined): void
 }
 
-/** Milliseconds that a worker which is scaled away may take to finish what it has. */
+/** Milliseconds that a worker has to finish its requests when it is scaled away. */
 const SCALE_DOWN_GRACE_MS = 120_000
 
-/** Keeps the wanted number of workers of one model, and hands them what its queue has ready. */
+/** Keeps the configured number of workers of one model, and dispatches to them. */
 export class Pool implements WorkerPool {
   readonly #model: Model
   readonly #context: PoolContext
@@ -78,7 +78,7 @@ export class Pool implements WorkerPool {
     for (const worker of [...this.#workers, ...this.#leaving]) worker.kill()
   }
 
-  /** Workers that have given up are no use to anybody: others take their places. */
+  /** Workers that have given up are replaced by new ones. */
   #takeFailed(): Worker[] {
     const failed = this.#workers.filter((worker) => worker.state === 'failed')
     for (const worker of failed) this.#workers.splice(this.#workers.indexOf(worker), 1)

@@ -9,10 +9,10 @@ import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } fr
 
 export interface RankGroupOptions {
   ranks: RankOptions[]
-  /** `pp`: only rank 0 gets requests; the ranks pass data among themselves (spec 2.4). */
+  /** With `pp` only rank 0 gets requests, and the ranks exchange data. */
   requestsToRankZeroOnly: boolean
   load: LoadMessage
-  /** Milliseconds from now to the loaded handler in every rank. */
+  /** Milliseconds until the handler is loaded in every rank. */
   startupTimeoutMs: number
 }
 
@@ -20,7 +20,7 @@ type StartRank = (options: RankOptions, events: RankEvents) => Rank
 
 const startProcess: StartRank = (options, events) => new RankProcess(options, events)
 
-/** A worker of ours: one process for a plain model, N for a parallel one, and a connection to each. */
+/** A Node.js worker: one process for a plain model, N for a parallel one, with a connection to each. */
 export class RankGroup implements WorkerGroup {
   readonly answersPings = true
   readonly hearsCancels = true
@@ -106,7 +106,10 @@ export class RankGroup implements WorkerGroup {
     await Promise.all(this.#ranks.map((rank) => rank.exited))
   }
 
-  /** Where only rank 0 has the requests, the others would leave at once: they must not before it has finished. */
+  /**
+   * If only rank 0 has requests, the other ranks would exit at once; they must wait until rank 0 has
+   * finished.
+   */
   async #unload(): Promise<void> {
     const [first, ...others] = this.#ranks
     first!.send({ type: 'unload' })

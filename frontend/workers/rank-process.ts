@@ -18,11 +18,11 @@ export interface RankEvents {
   /** See FrontendEvents. */
   onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
   onOutput(rank: number, stream: WorkerOutput, line: string): void
-  /** Once, when the process has ended, whatever the reason. */
+  /** Called once, when the process has ended for any reason. */
   onExit(rank: number, cause: ExitCause): void
 }
 
-/** The worker prints this when it listens (spec 4.7). */
+/** The worker prints this line when it listens, as TorchServe's does. */
 const STARTED = 'Torch worker started.'
 
 /** One process of a worker as its group sees it. */
@@ -36,7 +36,7 @@ export class RankProcess {
   #channel: Channel<ToWorker> | undefined
   #resolveReady!: () => void
   #rejectReady!: (error: ServeError) => void
-  /** Resolves when the process is connected and has said hello; rejects when it ended before. */
+  /** Resolves when the process is connected and has sent `hello`; rejects when it ended before. */
   readonly ready: Promise<void>
 
   constructor(options: RankOptions, events: RankEvents) {
@@ -99,7 +99,7 @@ export class RankProcess {
     }
     this.#process.fault = new ServeError(
       'PROTOCOL',
-      `The worker speaks protocol ${version}, not ${PROTOCOL_VERSION}`,
+      `The worker must use protocol version ${PROTOCOL_VERSION}, not ${version}`,
     )
     this.kill('SIGKILL')
   }

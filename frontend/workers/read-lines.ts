@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 
-/** Longest line that is kept whole; a longer one is cut into pieces of this length. */
+/** Maximum characters per line; longer lines are split. */
 const MAX_LINE = 8192
 
-/** Calls back for each line of a process's output. Memory is bounded whatever the process writes. */
+/** Calls back for each line of a process's output, with bounded memory. */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   const decoder = new StringDecoder('utf8')
   let rest = ''

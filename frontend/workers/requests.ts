@@ -9,32 +9,35 @@ import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 /** What the requests of a worker need of it. */
 export interface RequestsOptions {
   window: number
-  /** Milliseconds that a cancelled request may go on; undefined: as long as it gives signs. */
+  /** Milliseconds that a cancelled request may continue; undefined: as long as it sends something. */
   cancelGraceMs: number | undefined
   /** Milliseconds without a response after which a cancelled request counts as hung; undefined: never. */
   silenceMs: number | undefined
-  /** Milliseconds that the other ranks may take after rank 0 has answered. */
+  /** Milliseconds that the other ranks have after rank 0 has answered. */
   rankLagMs: number
-  /** Ranks that get every request and have to finish it. */
+  /** Number of ranks that get every request and must finish it. */
   ranks: number
-  /** The requests of the worker share the handler's steps or its event loop: whoever is cancelled may have to wait for the others. */
+  /**
+   * Requests of this worker share the handler's steps or its event loop, so a cancelled one may have to wait
+   * for others.
+   */
   shared: boolean
   send(message: RankMessage): void
   sendToFirst(message: FirstRankMessage): void
-  /** A batch has finished: its slot is free. */
+  /** A batch has finished, so its slot is free. */
   onFree(): void
-  /** The handler failed a request that somebody waits for. */
+  /** The handler failed a request that was not cancelled. */
   onFailure(job: Job, error: ServeError): void
-  /** Work that nobody waits for does not end. */
+  /** Cancelled work does not end. */
   onDeaf(why: string): void
-  /** A response was thrown away because its request had ended. */
+  /** A response was dropped because its request had ended. */
   onDiscarded(): void
 }
 
-/** Milliseconds that responses may take that a paused connection held back. */
+/** Milliseconds for responses to arrive that a paused connection held back. */
 const FIRST_SIGN_MS = 1000
 
-/** The unfinished requests of one start of one worker, matched with its answers by their number. */
+/** The requests in flight of one start of one worker, matched with responses by number. */
 export class Requests implements InFlightLink {
   readonly window: number
   readonly #options: RequestsOptions
@@ -55,7 +58,7 @@ export class Requests implements InFlightLink {
     return this.#entries.size
   }
 
-  /** Those that have not ended. */
+  /** The jobs that have not ended. */
   jobs(): Job[] {
     return [...this.#entries.values()].map((entry) => entry.job).filter((job) => !job.ended)
   }
@@ -70,12 +73,12 @@ export class Requests implements InFlightLink {
       job.started(entry)
     }
     this.#batches += 1
-    // Encoded here and now, so that nothing of the inputs has to be kept.
+    // Encoded at once, so that the inputs need not be kept.
     this.#options.send({ type: 'predict', requests })
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
-  /** An answer from a rank; what comes for a request that has ended is dropped. */
+  /** Handles a response of a rank. Responses to ended requests are dropped. */
   receive(rank: number, message: FromWorker): void {
     switch (message.type) {
       case 'response': {
@@ -103,12 +106,12 @@ export class Requests implements InFlightLink {
     }
   }
 
-  /** An item of a stream from a rank: bytes from..to of a chunk. */
+  /** A stream item of a rank: the bytes from..to of a chunk. */
   receiveItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void {
     if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)
   }
 
-  /** A request cannot be answered any more; the handler works on it until its end comes. */
+  /** A request can no longer be answered; the handler continues until it reports the end. */
   broken(id: number, error: ServeError): void {
     const job = this.#entries.get(id)?.job
     if (job === undefined || job.ended) return
@@ -116,7 +119,7 @@ export class Requests implements InFlightLink {
     job.abort(error, 'failed')
   }
 
-  /** The worker is gone: everything that it had fails. */
+  /** The worker is gone: all its requests fail. */
   failAll(error: ServeError): void {
     const entries = [...this.#entries.values()]
     this.#entries.clear()
@@ -131,7 +134,7 @@ export class Requests implements InFlightLink {
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
     this.#options.send({ type: 'cancel', ids: [entry.id], reason })
-    // The handler goes on for the others of the batch; only when it works for nobody has it to stop.
+    // The handler continues for the others of the batch. It must stop only when every request is cancelled.
     if (entry.run.wanted) return
     const { cancelGraceMs, silenceMs } = this.#options
     if (cancelGraceMs !== undefined) this.#expectEnd(entry.run, cancelGraceMs)
@@ -153,7 +156,7 @@ export class Requests implements InFlightLink {
     this.#options.sendToFirst({ type: 'credit', id, bytes })
   }
 
-  /** The other ranks have the same work to do, so they end soon after the first, or hang. */
+  /** The other ranks do the same work, so they finish soon after the first, or hang. */
   #finishedByFirst(entry: InFlight, failed: boolean): void {
     this.#finishedBy(entry)
     if (entry.unfinishedRanks === 0) return
@@ -161,36 +164,40 @@ export class Requests implements InFlightLink {
     else this.#expectEnd(entry.run, this.#options.rankLagMs)
   }
 
-  /** Jobs with further inputs go alone. */
+  /** Jobs with further inputs are never batched. */
   #connectFeed({ request: { feed } }: Job, id: number): void {
     const entry = feed && this.#entries.get(id)
     if (entry !== undefined) feed?.connect(entry)
   }
 
-  /** Numbers start again after 2^32 requests. */
+  /** Numbers restart after 2^32 requests. */
   #freeId(): number {
     do this.#lastId = (this.#lastId + 1) >>> 0
     while (this.#entries.has(this.#lastId))
     return this.#lastId
   }
 
-  /** A step that others wait for may be long; who was cancelled leaves after it. */
+  /** A step that other requests wait for may be long; a cancelled request leaves after it. */
   #expectEnd(run: Run, withinMs: number): void {
     run.graceTimer ??= setTimeout(() => {
       run.graceTimer = undefined
       if (this.#harmsOthers()) this.#expectEnd(run, withinMs)
-      else this.#options.onDeaf(`a request that nobody waits for went on for longer than ${withinMs} ms`)
+      else
+        this.#options.onDeaf(
+          `a cancelled request ran for longer than ${withinMs} ms; the worker is restarted`,
+        )
     }, withinMs)
   }
 
-  /** A client that did not read may have kept the responses back: they get a moment to come. */
+  /** A client that did not read may have held responses back, so they get some time to arrive. */
   #expectSigns(run: Run, limitMs: number, silentMs: number): void {
     const seen = run.discarded
     run.silenceTimer ??= setTimeout(
       () => {
         run.silenceTimer = undefined
         if (run.discarded > seen || this.#harmsOthers()) this.#expectSigns(run, limitMs, 0)
-        else this.#options.onDeaf(`a request that nobody waits for gave no sign for ${limitMs} ms`)
+        else
+          this.#options.onDeaf(`a cancelled request sent nothing for ${limitMs} ms; the worker is restarted`)
       },
       Math.max(limitMs - silentMs, FIRST_SIGN_MS),
     )

@@ -26,7 +26,7 @@ const KINDS: Readonly<Record<Model['prepared']['runtime'], CreateGroup>> = {
   },
 }
 
-/** The processes of one start of a worker, of the kind that the model's runtime says. */
+/** The processes of one start of a worker, according to the model's runtime. */
 export const createGroup: CreateGroup = (model, start, context, events) =>
   KINDS[model.prepared.runtime](model, start, context, events)
 

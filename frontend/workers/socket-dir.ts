@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Longest path that a Unix socket may have on Linux (macOS: 103), less the file name that follows. */
+/** Maximum path length of a Unix socket on Linux (macOS: 103), less the file name. */
 const MAX_DIR_BYTES = 103 - 24
 
 /**
- * Makes a folder for worker sockets that only this user can enter (mkdtemp makes it 0700): below `tempDir`, or below the
- * system's /tmp when that path is too long for a socket.
+ * Creates a folder for worker sockets that only the server's user can enter (mkdtemp sets mode 0700). It is
+ * below `tempDir`, or below /tmp if that path is too long for a socket.
  */
 export function createSocketDir(tempDir: string): { path: string; remove: () => void } {
   mkdirSync(tempDir, { recursive: true })

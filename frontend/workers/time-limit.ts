@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 
-/** Waits for something that belongs to the start of a worker. @throws ServeError WORKER_START_FAILED with `message` after `ms` */
+/** Waits for a part of a worker's start. @throws ServeError WORKER_START_FAILED with `message` after `ms` */
 export async function withinTime<T>(work: Promise<T>, ms: number, message: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const expired = new Promise<never>((_resolve, reject) => {

@@ -4,50 +4,56 @@ import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messag
 import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
-/** What every rank with requests gets. */
+/** Messages for every rank that gets requests. */
 export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>
-/** What only the rank gets that answers. */
+/** Messages for rank 0 only, which sends the responses. */
 export type FirstRankMessage = Extract<ToWorker, { type: 'credit' | 'ping' }>
 
 export interface WorkerGroupEvents {
-  /** Everything is connected; the handlers are being loaded. */
+  /** All ranks are connected; the handlers are being loaded. */
   onConnected(): void
   onMessage(rank: number, message: FromWorker): void
   /** See FrontendEvents. */
   onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
-  /** A request cannot be answered any more though the handler works on it; its end follows. */
+  /** A request can no longer be answered, but the handler still works on it; its end follows. */
   onBroken(id: number, error: ServeError): void
-  /** `prefix` tells one rank of several from the others. */
+  /** `prefix` identifies the rank if there are several. */
   onOutput(stream: WorkerOutput, line: string, prefix: string): void
-  /** Once, when the group ended unasked; whatever is left of it is being killed then. */
+  /** Called once when the group ended by itself; its remaining processes are being killed then. */
   onDeath(cause: ExitCause): void
 }
 
 /**
- * The processes of one start of one worker, and the way to talk to them. They live and die together, and to the outside they are
- * one: requests and cancels go to every rank that gets requests, answers are taken from rank 0. The runtime of a model decides
- * which kind it has: our own workers (rank-group.ts), or TorchServe's (python/).
+ * The processes of one start of one worker, and how to talk to them. They live and die together and act as
+ * one: requests and cancels go to every rank that gets requests, and responses come from rank 0. The model's
+ * runtime determines the kind: Node.js workers (rank-group.ts) or TorchServe's (python/).
  */
 export interface WorkerGroup {
   /** -1 before there is a process. */
   readonly pid: number
-  /** Of every rank. */
+  /** The pids of all ranks. */
   readonly pids: number[]
-  /** How many ranks say that they have finished a request: so many are waited for. */
+  /** How many ranks report that they have finished a request; all of them are awaited. */
   readonly finishingRanks: number
-  /** Whether it answers `ping`. */
+  /** Whether the worker answers `ping`. */
   readonly answersPings: boolean
-  /** Whether a handler hears that its request was cancelled. */
+  /** Whether the handler is told that its request was cancelled. */
   readonly hearsCancels: boolean
-  /** The native methods of the handler; known once it is loaded. */
+  /** The handler's native methods; known once it is loaded. */
   readonly methods: readonly NativeMethod[]
-  /** Connects to every rank and loads the handler in each; once. @throws ServeError, the first failure; kill the group then */
+  /**
+   * Connects to every rank and loads the handler in each. Call it once.
+   * @throws ServeError of the first failure; kill the group then
+   */
   load(): Promise<void>
   send(message: RankMessage): void
   sendToFirst(message: FirstRankMessage): void
-  /** Lets the ranks finish what they have and leave; kills what is left after `graceMs`. False when something had to be killed. */
+  /**
+   * Lets the ranks finish their requests and exit; kills the rest after `graceMs`. Returns false if something
+   * was killed.
+   */
   stop(graceMs: number): Promise<boolean>
-  /** Ends every process at once. */
+  /** Kills every process at once. */
   kill(): void
   /** Resolves when no process is left. */
   exited(): Promise<void>

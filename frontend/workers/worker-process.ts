@@ -8,28 +8,29 @@ import { orphanGuard } from './orphan-guard.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 export interface CommandLine {
-  /** Path, or name on PATH. */
+  /** A path, or a name on PATH. */
   readonly command: string
   readonly args: readonly string[]
-  /** The whole environment. */
+  /** The complete environment. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
   /**
-   * In a session of its own: Ctrl-C in a terminal does not reach it, what it starts ends with it, and it does not outlive the server.
-   * For processes that do not see to that themselves. Default false.
+   * Starts the process in a session of its own: Ctrl-C in a terminal does not reach it, its children end with
+   * it, and it does not survive the server. For processes that do not take care of this themselves. Default
+   * false.
    */
   readonly ownSession?: boolean
 }
 
 export interface ProcessEvents {
   onLine(stream: WorkerOutput, line: string): void
-  /** Once, when the process has ended, whatever the reason. */
+  /** Called once, when the process has ended for any reason. */
   onExit(cause: ExitCause): void
 }
 
-/** Last lines of output that are kept to explain a death. */
+/** Number of output lines that are kept to explain a death. */
 const KEPT_LINES = 20
-/** How long the output and the exit of a process may lag behind its socket. */
+/** Milliseconds that the output and the exit of a process may lag behind its socket. */
 const EXIT_LAG_MS = 1000
 
 /** One process of a worker: its output in lines, and how it ended. */
@@ -40,12 +41,12 @@ export class WorkerProcess {
   readonly #ownSession: boolean
   #killed = false
   #ended = false
-  /** Why it is going to be ended. */
+  /** Why the server is about to end it. */
   fault: ServeError | undefined
   /** Resolves when the process has ended. */
   readonly exited: Promise<ExitCause>
 
-  /** @param explains outputs that tell why a process died */
+  /** @param explains the outputs that can explain why a process died */
   constructor(
     { command, args, env, cwd, ownSession = false }: CommandLine,
     events: ProcessEvents,
@@ -81,7 +82,10 @@ export class WorkerProcess {
     if (signal === 'SIGKILL' && this.#ownSession && !this.#ended) killSession(this.pid)
   }
 
-  /** Without its socket a process is of no use: it is about to leave, or made to. @param fault what is said when it is made to */
+  /**
+   * A process without its socket is of no use, so it is killed if it does not exit. @param fault the reason
+   * to report then
+   */
   endSoon(withinMs = EXIT_LAG_MS, fault?: ServeError): void {
     const timer = setTimeout(() => {
       this.fault ??= fault
@@ -92,7 +96,7 @@ export class WorkerProcess {
     })
   }
 
-  /** A process that the handler started may hold our pipes open: the worker's end must not wait for its end. */
+  /** Children of the handler may keep the output pipes open: the worker's end must not wait for them. */
   #letPipesGo(): void {
     const { stdout, stderr } = this.#process
     const timer = setTimeout(() => {
@@ -104,7 +108,7 @@ export class WorkerProcess {
     })
   }
 
-  /** What it started has nobody to work for. Its own number may be another's by now. */
+  /** The worker is gone, so its children are killed. Its own pid may already belong to another process. */
   #endSession(): void {
     killGroup(this.pid)
     orphanGuard.remove(this.pid)
@@ -138,7 +142,7 @@ interface ProcessOptions {
   detached: boolean
 }
 
-/** stdin stays open: a worker of ours leaves when it ends, so none outlives its frontend. */
+/** stdin stays open: a Node.js worker exits when stdin ends, so none survives its frontend. */
 function processOptions(
   env: Readonly<Record<string, string>>,
   cwd: string,

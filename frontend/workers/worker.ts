@@ -35,7 +35,10 @@ export class Worker implements JobRunner {
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
-  /** `name` is `W-<id>-<model>_<version>`, `devices` are the ids of its GPUs, `startGroup` starts its processes, each time anew. */
+  /**
+   * `name` is `W-<id>-<model>_<version>`; `devices` are the ids of its GPUs; `startGroup` starts its
+   * processes, each time anew.
+   */
   constructor(
     id: number,
     name: string,
@@ -65,18 +68,21 @@ export class Worker implements JobRunner {
     return this.#state
   }
 
-  /** Resolves when the handler is loaded in the present or, while the worker is down, the next start; rejects when that fails. */
+  /**
+   * Resolves when the handler is loaded in the current start or, while the worker is down, in the next one;
+   * rejects when that start fails.
+   */
   get loaded(): Promise<void> {
     return this.#loaded.promise
   }
 
-  /** Batches that it could take now. */
+  /** Number of free slots. */
   get freeSlots(): number {
     if (this.#state !== 'ready' || this.#requests === undefined) return 0
     return this.#model.slots - this.#requests.batches
   }
 
-  /** What it works on and somebody waits for. */
+  /** Its jobs that have not ended. */
   jobs(): Job[] {
     return this.#requests?.jobs() ?? []
   }
@@ -87,7 +93,7 @@ export class Worker implements JobRunner {
     this.#model.metrics.handed(performance.now() - from)
   }
 
-  /** Lets its requests finish for `graceMs`, then ends it. False when it had to be killed. */
+  /** Lets its requests finish for `graceMs`, then ends it. Returns false if it had to be killed. */
   async stop(graceMs: number): Promise<boolean> {
     clearTimeout(this.#restartTimer)
     this.#liveness.stop()
@@ -100,7 +106,7 @@ export class Worker implements JobRunner {
     return clean
   }
 
-  /** Ends its processes at once. */
+  /** Kills its processes at once. */
   kill(): void {
     clearTimeout(this.#restartTimer)
     this.#setState('stopped')
@@ -221,7 +227,9 @@ export class Worker implements JobRunner {
     }
   }
 
-  /** A line of a process. Python handlers report their metrics so (spec 8.4). */
+  /**
+   * A line of a process. Python handlers report their metrics as such lines (ts/metrics in pytorch/serve).
+   */
   #output(stream: WorkerOutput, line: string, prefix: string): void {
     const metric = isMetricLine(line) ? parseMetricLine(line) : undefined
     if (metric !== undefined) this.#model.metrics.reported(metric)
@@ -245,7 +253,9 @@ export class Worker implements JobRunner {
     })
   }
 
-  /** A process of the group ended unasked. Before the handler is loaded, `load` rejects and the rest happens there. */
+  /**
+   * A process of the group ended by itself. Before the handler is loaded, `load` rejects and handles this.
+   */
   #died(group: WorkerGroup, cause: ExitCause): void {
     if (this.#group !== group) return
     this.#lastExit = { ...cause, reason: this.#killReason ?? cause.reason }

@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { ByteCollector } from '../jobs/byte-collector.ts'
-import type { InferenceRequest, InputPart } from '../jobs/job.ts'
+import type { JobRequest, InputPart } from '../jobs/job.ts'
 import type { ReplyHead } from '../jobs/reply-sink.ts'
 import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
@@ -15,7 +15,7 @@ export class CollectingRun extends NodeRun {
 
   constructor(
     node: WorkflowNode,
-    request: InferenceRequest,
+    request: JobRequest,
     parts: InputPart[],
     owner: NodeRunOwner,
     maxBytes: number,

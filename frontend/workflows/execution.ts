@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { AbandonReason, InferenceRequest, InputPart, Job, JobHolder } from '../jobs/job.ts'
+import type { AbandonReason, JobRequest, InputPart, Job, JobHolder } from '../jobs/job.ts'
 import { CollectingRun } from './collecting-run.ts'
 import { LeafRun } from './leaf-run.ts'
 import { joinLeaves } from './join-leaves.ts'
@@ -13,7 +13,7 @@ import type { Plan } from './plan.ts'
 export class Execution implements JobHolder, NodeRunOwner {
   readonly #plan: Plan
   readonly #client: Job
-  readonly #request: InferenceRequest
+  readonly #request: JobRequest
   readonly #running = new Set<NodeRun>()
   /** Inputs of nodes that wait for more predecessors. */
   readonly #inputs = new Map<string, InputPart[]>()

@@ -1,5 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { InferenceRequest, InputPart, Job } from '../jobs/job.ts'
+import type { JobRequest, InputPart, Job } from '../jobs/job.ts'
 import type { ReplyHead } from '../jobs/reply-sink.ts'
 import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'
@@ -14,13 +14,7 @@ export class LeafRun extends NodeRun {
   #head: ReplyHead | undefined
   #begun = false
 
-  constructor(
-    node: WorkflowNode,
-    request: InferenceRequest,
-    parts: InputPart[],
-    owner: NodeRunOwner,
-    client: Job,
-  ) {
+  constructor(node: WorkflowNode, request: JobRequest, parts: InputPart[], owner: NodeRunOwner, client: Job) {
     super(node, request, parts, owner)
     this.#client = client
   }

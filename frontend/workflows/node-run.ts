@@ -1,5 +1,5 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
-import { type AbandonReason, type InferenceRequest, type InputPart, Job } from '../jobs/job.ts'
+import { type AbandonReason, type JobRequest, type InputPart, Job } from '../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
 import type { Limited, TimeLimit } from '../jobs/time-limit.ts'
 import type { WorkflowNode } from './node.ts'
@@ -39,12 +39,12 @@ export abstract class NodeRun implements ReplySink, Limited {
   limitBefore: Limited | undefined
   limitAfter: Limited | undefined
   protected readonly owner: NodeRunOwner
-  readonly #request: InferenceRequest
+  readonly #request: JobRequest
   #parts: InputPart[]
   #job: Job | undefined
 
   /** `request`: the client's; every node gets its headers and deadline. */
-  constructor(node: WorkflowNode, request: InferenceRequest, parts: InputPart[], owner: NodeRunOwner) {
+  constructor(node: WorkflowNode, request: JobRequest, parts: InputPart[], owner: NodeRunOwner) {
     this.node = node
     this.owner = owner
     this.#request = request

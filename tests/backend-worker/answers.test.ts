@@ -17,7 +17,7 @@ async function answer(code: string, body?: unknown, more?: RequestOptions): Prom
   return worker.answer(id)
 }
 
-/** A batch whose first request brings the code. */
+/** A batch whose first request contains the handler's code. */
 async function batch(code: string, size: number): Promise<Answer[]> {
   const requests = Array.from({ length: size }, (_, i) => run(id + 1 + i, code, i))
   id += size
@@ -73,7 +73,7 @@ describe('inputs', () => {
       parts: [{ name: 't', contentType: 'text/plain', data: Buffer.from('ff00', 'hex') }],
     })
     expect(items).toEqual(['ff00'])
-    expect(await worker.next('log')).toMatchObject({ message: expect.stringContaining('no UTF-8') })
+    expect(await worker.next('log')).toMatchObject({ message: expect.stringContaining('not valid UTF-8') })
   })
 
   test('of parts with the same name the last one counts', async () => {
@@ -309,7 +309,7 @@ describe('context', () => {
     expect(items).toEqual(['fine'])
     for (let i = 0; i < 3; i++) {
       expect(await worker.next('log')).toMatchObject({
-        message: expect.stringContaining('Metric Bad left out'),
+        message: expect.stringContaining('Metric Bad is ignored'),
       })
     }
   })

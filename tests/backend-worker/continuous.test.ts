@@ -11,8 +11,9 @@ import {
 } from '../support/worker-process.ts'
 
 /**
- * Gives each request `n` items, one per step. `how` says by what it tells that a request goes on. A step with a request that has
- * `gate` waits until a describe opens it. Every step and every release is logged.
+ * Gives each request `n` items, one per step. `how` selects how the handler says that a request continues. A
+ * step with a request that has `gate` waits until a describe opens the gate. Every step and every release is
+ * logged.
  */
 const STEPS = `
 let open = () => undefined
@@ -54,7 +55,7 @@ function start(body: unknown, more?: RequestOptions): number {
   return last
 }
 
-/** Lets the step go on that waits. */
+/** Opens the gate of the waiting step. */
 async function openGate(): Promise<void> {
   const id = ++last
   worker.send({ type: 'predict', requests: [request(id, {}, { method: 'describe' })] })

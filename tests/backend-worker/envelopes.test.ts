@@ -13,7 +13,7 @@ import { loadedHandler } from '../../backend-worker/native.ts'
 
 type Rows = unknown[]
 
-/** Says what it got: a list of rows in place of requests. */
+/** Returns what it got: a list of rows instead of requests. */
 const echo: Handler = { handle: (rows: Rows) => rows }
 
 async function run(

@@ -47,7 +47,7 @@ test('texts that are too large together are refused with the limit that counts, 
   const stream = new Stream(text(half), text(half), text('!'), text('never made'))
   await expect(joinResponses(stream)).rejects.toMatchObject({
     code: 'RESPONSE_TOO_LARGE',
-    message: expect.stringContaining('larger than 67108864 bytes'),
+    message: expect.stringContaining('exceed 67108864 bytes'),
   })
   expect(stream.taken).toBe(3)
 })

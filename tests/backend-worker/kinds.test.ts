@@ -101,8 +101,13 @@ describe('handlers that load', () => {
 describe('handlers that do not load', () => {
   const cases: [what: string, source: string, code: string, message: string, load?: Partial<LoadMessage>][] =
     [
-      ['no handler', `export const x = 1`, 'INVALID_MODEL', 'exports no handler'],
-      ['a default class without handle', `export default class {}`, 'INVALID_MODEL', 'exports no handler'],
+      ['no handler', `export const x = 1`, 'INVALID_MODEL', 'must export a class with handle'],
+      [
+        'a default class without handle',
+        `export default class {}`,
+        'INVALID_MODEL',
+        'must export a class with handle',
+      ],
       [
         'two classes',
         `export class A { handle() {} } export class B { handle() {} }`,

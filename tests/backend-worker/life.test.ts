@@ -189,7 +189,7 @@ test('a message that is none, or a number that is taken, ends the worker', async
   second.predict(request(1, 'wait'))
   second.predict(request(1, 'wait'))
   expect(await second.process.exited).toBe(1)
-  expect(second.process.stderr).toContain('Request 1 is open already')
+  expect(second.process.stderr).toContain('Request 1 is already open')
 })
 
 test('console output of a handler stays on stdout and stderr', async () => {

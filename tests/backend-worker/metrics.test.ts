@@ -109,7 +109,7 @@ test('values that come close together leave in one message; of counters and gaug
   ])
   expect(sent[0]!.requestIds).toEqual(['id-1', 'id-2', 'id-3', 'id-10'])
 
-  // Each answer of a quiet worker takes its own values along; after many at once the next ones wait.
+  // A quiet worker sends the metrics with each response; after many responses at once the next metrics wait.
   let answers = 0
   while (sent.length === 2 + answers) {
     answers += 1

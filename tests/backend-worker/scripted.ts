@@ -2,8 +2,9 @@ import type { PredictRequest } from '../../protocol/messages.ts'
 import { request, type RequestOptions } from '../support/worker-process.ts'
 
 /**
- * A handler whose body comes with the request, in the header `code`, URL-encoded: async JavaScript with `requests`, `context`, `api` (the
- * package), `shared` (an object that lives as long as the worker) and `send(ret, ids?, code?, message?)`.
+ * A handler whose body comes with the request, in the header `code`, URL-encoded: async JavaScript with
+ * `requests`, `context`, `api` (the package), `shared` (an object that lives as long as the worker) and
+ * `send(ret, ids?, code?, message?)`.
  */
 export const SCRIPTED = `
 import * as api from 'torchserve-ts'

@@ -30,7 +30,7 @@ async function logged(message: string): Promise<void> {
   while ((await worker.next('log')).message !== message);
 }
 
-/** What came for a request so far. */
+/** The messages for a request so far. */
 function soFar(request: number): string[] {
   return worker.received.flatMap((message) =>
     message.type === 'response' && message.id === request ? [Buffer.from(message.body).toString()] : [],
@@ -104,10 +104,10 @@ describe('order guard', () => {
 
   test.each([
     ['send("text")', 'sendIntermediatePredictResponse: ret must be a list with one item per request'],
-    ['send(["x"], ["other"])', 'sendIntermediatePredictResponse: no request "other" in this batch'],
+    ['send(["x"], ["other"])', 'sendIntermediatePredictResponse: the batch has no request "other"'],
     [
       'api.sendIntermediatePredictResponse(["x"], context.requestIds, "", 200, {})',
-      'sendIntermediatePredictResponse: context must be the one that handle was called with',
+      'sendIntermediatePredictResponse: context must be the context of the current call of handle',
     ],
     ['send([])', 'sent'],
     ['send([undefined])', 'sent'],
@@ -123,9 +123,7 @@ describe('order guard', () => {
       'shared.late(); setTimeout(shared.late); await new Promise((r) => setTimeout(r, 5)); return [""]',
     )
     const { items } = await answer('return [await shared.late().catch((e) => e.message)]')
-    expect(items[0]).toBe(
-      `sendIntermediatePredictResponse: request id-${first} has had its final response already`,
-    )
+    expect(items[0]).toBe(`sendIntermediatePredictResponse: request id-${first} has already ended`)
     expect(soFar(first)).toEqual(['a', 'b'])
   })
 })

@@ -6,7 +6,7 @@ import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 const COMMANDS = ['bash', 'dirname', 'mktemp', 'rm', 'tee', 'grep', 'tail', 'uname']
-/** Passes every check at once; what tests count differs by the command. */
+/** A command that passes every check; its test counts differ by command. */
 const NPM = `#!/bin/sh
 case "$*" in
   *gemma*) echo "2 passed, 1 failed" ;;
@@ -32,7 +32,7 @@ beforeAll(() => {
     cpSync(join(REPOSITORY, name), join(folder, name), { recursive: true })
 })
 
-/** The exit status and the last lines of a run with only the commands above, and with what `env` says. */
+/** The exit status and the last lines of a run with only the commands above and the variables of `env`. */
 async function ciRun(env: Readonly<Record<string, string>>): Promise<[number | undefined, string]> {
   const PATH = join(folder, 'bin')
   const options = { env: { PATH, TMPDIR: folder, ...env }, extendEnv: false, reject: false }

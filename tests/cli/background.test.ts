@@ -115,7 +115,7 @@ test('a stop kills a server that takes longer than it said', async () => {
   writeFileSync(join(cli.folder, 'config.properties'), config)
   await cli.start({ TRY: 'never close' })
   const pid = cli.pid!
-  writeFileSync(cli.pidFile, `${pid}\n200\n`) // else the test takes as long as the margin
+  writeFileSync(cli.pidFile, `${pid}\n200\n`) // otherwise the test takes as long as the margin
   const { status, err } = await cli.run(['--stop'])
   expect([status, err]).toEqual([1, 'torchserve-ts: did not stop within 0.2 s and was killed\n'])
   expect(existsSync(cli.pidFile)).toBe(false)

@@ -1,4 +1,4 @@
-/** The command line with a server that does what the variable TRY says in its start: the ways in which a start can end. */
+/** The command line with a fake server. The variable TRY selects how its start ends. */
 import { createServer } from 'node:net'
 import { runCli } from '../../frontend/cli/main.ts'
 import type { StartServer } from '../../frontend/server-api.ts'

@@ -19,7 +19,7 @@ async function logged(
   write(log)
   await end()
   await endLogFiles(files)
-  log.error('after the end') // a worker may still say something: it is dropped, and no error
+  log.error('after the end') // late output of a worker is dropped without an error
   return readFileSync(join(folder, 'ts_log.log'), 'utf8').trimEnd().split('\n')
 }
 

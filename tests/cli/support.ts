@@ -17,7 +17,7 @@ export interface Finished {
   err: string
 }
 
-/** The command line in a folder of its own, as real processes. */
+/** Runs the command line in its own folder, with real processes. */
 export class Cli {
   readonly folder = tempDir()
   readonly #children: ChildProcess[] = []
@@ -32,17 +32,17 @@ export class Cli {
     return join(this.folder, 'tmp', '.model_server.pid')
   }
 
-  /** The pid of the server that runs. */
+  /** The pid of the running server. */
   get pid(): number | undefined {
     return existsSync(this.pidFile) ? Number.parseInt(readFileSync(this.pidFile, 'utf8')) : undefined
   }
 
-  /** What is in ts_log.log. */
+  /** The content of ts_log.log. */
   get log(): string {
     return this.#logFile('ts_log.log')
   }
 
-  /** What the process in the background wrote beside it. */
+  /** The output of the background process outside the log. */
   get console(): string {
     return this.#logFile('ts_console.log')
   }
@@ -70,7 +70,7 @@ export class Cli {
     return existsSync(path) ? readFileSync(path, 'utf8') : ''
   }
 
-  /** Ends what a test left running, and says that it did. */
+  /** Ends a leftover process of a test and reports it. */
   cleanUp(): boolean {
     const { pid } = this
     const leftServer = pid !== undefined && isServerProcess(pid)
@@ -81,7 +81,10 @@ export class Cli {
   }
 }
 
-/** Output and status of a process at its end. Its output must close too: a server in the background may not hold it. */
+/**
+ * Output and status of a process at its end. Its output must close too: a background server must not hold it
+ * open.
+ */
 export function finished(child: ChildProcess): Promise<Finished> {
   let out = ''
   let err = ''

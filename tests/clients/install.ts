@@ -7,7 +7,9 @@ import { execa } from '../support/tools.ts'
 
 const CLIENTS = ['tritonclient[http,grpc]==2.73.0', 'kserve==0.21.0', 'httpx==0.28.1', 'httpx-sse==0.4.3']
 const OPENAI_PYTHON = 'openai==3.54.0'
-/** Only its stubs are used. It wants other versions of the rest than kserve, so it comes without what it depends on. */
+/**
+ * Only its stubs are used. It requires other versions than kserve, so it is installed without dependencies.
+ */
 const MLSERVER = 'mlserver==1.7.1'
 const OPENAI_NODE = 'openai@6.49.0'
 const LIMIT_MS = 900_000

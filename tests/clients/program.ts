@@ -22,8 +22,9 @@ export interface Targets {
 }
 
 /**
- * Runs a client program, a process of its own since the stubs of tritonclient, kserve and MLServer cannot live in one. It prints
- * `ok NAME` or `FAILED NAME` per check, details indented, and `DONE`; if the last is missing, or it ran no check, that is a failure too.
+ * Runs a client program in a process of its own, because the stubs of tritonclient, kserve and MLServer
+ * conflict. It prints `ok NAME` or `FAILED NAME` per check, details indented, and `DONE`. A missing `DONE`,
+ * or no check at all, is a failure too.
  */
 export async function runProgram(file: string, targets: Targets, counts: Counts): Promise<void> {
   const command = file.endsWith('.py') ? PYTHON : process.execPath

@@ -1,6 +1,7 @@
 /**
- * Real clients against a started server: tritonclient, kserve's client, MLServer's stubs, httpx-sse, Seldon's tensors, and OpenAI's clients for
- * Python and Node: `npm run test:clients [-- PROGRAM...]`. They are installed into .build once. One line per check; ends with `N passed, N failed`.
+ * Real clients against a running server: tritonclient, kserve's client, MLServer's stubs, httpx-sse, Seldon's
+ * tensors, and OpenAI's clients for Python and Node: `npm run test:clients [-- PROGRAM...]`. They are
+ * installed into .build once. One line per check; ends with `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -25,7 +25,7 @@ describe('a stop filter', () => {
     },
   )
 
-  /** Where the stop that is complete first begins, character by character. */
+  /** Where the first complete stop text begins; computed character by character. */
   function firstStop(whole: string, stops: readonly string[]): number {
     for (let end = 1; end <= whole.length; end += 1) {
       const lengths = stops.filter((stop) => whole.slice(0, end).endsWith(stop)).map(({ length }) => length)

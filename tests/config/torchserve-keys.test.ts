@@ -4,7 +4,7 @@ import type { KeySpec } from '../../frontend/config/key-spec.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
 import { settingsOf } from './support.ts'
 
-/** What our default is where it is not TorchServe's, on purpose (docs/torchserve-compatibility.md). */
+/** Defaults that differ from TorchServe's on purpose (docs/torchserve-compatibility.md). */
 const OTHER_DEFAULT: Readonly<Record<string, string>> = {
   // A client must not register what is outside the model store.
   allowed_urls: 'http(s)?://.*',
@@ -12,7 +12,10 @@ const OTHER_DEFAULT: Readonly<Record<string, string>> = {
 
 type Row = [key: string, fallback?: string, env?: string | null]
 
-/** Every key of TorchServe's config.properties (spec 5.1) with its default and, where it is not TS_<KEY>, its variable; null: none. */
+/**
+ * Every key of TorchServe's config.properties (ConfigManager.java) with its default and its environment
+ * variable, if that is not TS_<KEY>; null: none.
+ */
 const ROWS: Row[] = [
   ['inference_address', 'http://127.0.0.1:8080'],
   ['management_address', 'http://127.0.0.1:8081'],
@@ -103,7 +106,7 @@ test.each(ROWS.map(([key, fallback, env]) => ({ key, fallback, env })))(
     } else {
       expect(spec.ours).toBe(false)
       expect(spec.env).toBe(variable)
-      // What TorchServe leaves unset may have a default here.
+      // Keys without a default in TorchServe may have one here.
       if (fallback !== undefined)
         expect(spec.fallback?.toLowerCase()).toBe((OTHER_DEFAULT[key] ?? fallback).toLowerCase())
     }

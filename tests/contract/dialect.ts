@@ -3,7 +3,7 @@ export type End =
   /** A status before the first item. */
   | { kind: 'refused'; status: string; message: string }
   | { kind: 'finished' }
-  /** After the first item, told apart from a normal end. */
+  /** After the first item, distinguishable from a normal end. */
   | { kind: 'failed'; message: string }
   | { kind: 'left' }
 
@@ -14,12 +14,12 @@ export interface AskOptions {
   leaveAfterMs?: number
   /** Read nothing more once the answer has begun, until this aborts; then leave. */
   stallUntil?: AbortSignal
-  /** Called with the number of items so far when one has come. */
+  /** Called for each item, with the number of items so far. */
   onItem?: (count: number) => void
 }
 
 export interface Asked {
-  /** What came; of a whole answer it is all in one. */
+  /** The received items; a unary response is one item. */
   readonly items: readonly { text: string; at: number }[]
   readonly end: End
   /** performance.now() when the client left. */
@@ -28,10 +28,10 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** One way to ask a model. */
+/** A dialect and how to call a model in it. */
 export interface Dialect {
   readonly name: string
-  /** The answer is whole: there are no items to watch. */
+  /** The response is unary, so there are no items. */
   readonly whole: boolean
   /** HTTP: the headers of point 7 have a meaning. */
   readonly http: boolean

@@ -21,7 +21,7 @@ const TOTAL = '6 the limit on the whole request is its own'
 const HEADERS = '7 never compressed, Cache-Control no-cache, X-Accel-Buffering no'
 const RANKS = '8 of a group of ranks one sends'
 
-/** What each server lacks. */
+/** The points that each server lacks. */
 const ROWS: [what: Defect | 'lacks nothing', lacks: string[]][] = [
   ['lacks nothing', []],
   ['tells of failures only in the stream', [UNKNOWN, BEFORE, FIRST]],
@@ -39,8 +39,9 @@ const ROWS: [what: Defect | 'lacks nothing', lacks: string[]][] = [
 type Start = (defect?: Defect) => Promise<DefectiveHttp | DefectiveGrpc>
 
 /**
- * The points that a server lacks, as the report names them. One that lacks nothing is asked for all, the others for those that they lack and one that they keep:
- * what else a defect spoils depends on time, and on how the protocol tells a failure.
+ * The points that a server lacks, as the report names them. A correct server is asked for all points. A
+ * defective one is asked for those that it lacks and one that it keeps, because its other results depend on
+ * timing and dialect.
  */
 async function lacking(start: Start, what: Defect | 'lacks nothing', lacks: string[]): Promise<string[]> {
   const running = await start(what === 'lacks nothing' ? undefined : what)
@@ -68,7 +69,7 @@ const SERVERS: [protocol: string, start: Start, rows: typeof ROWS][] = [
   ['REST with whole answers', (defect) => DefectiveHttp.start(defect, 'V2 infer'), WHOLE_ROWS],
 ]
 
-/** All at once: most of the time they wait. */
+/** In parallel, because the tests mostly wait. */
 const reports = new Map<string, string[]>()
 
 beforeAll(async () => {

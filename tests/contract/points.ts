@@ -29,7 +29,7 @@ export interface Subject extends Models {
   next(id: string): Promise<unknown>
 }
 
-/** A point of the stream contract. It holds when `check` returns; what it throws says how it does not. */
+/** A point of the stream contract. It holds when `check` returns; otherwise the error says what is wrong. */
 export interface Point {
   readonly name: string
   /** Default: streams. */
@@ -43,14 +43,17 @@ export interface Point {
 export const LIMITS = { first: 2500, gap: 750, total: 4000 }
 
 const SETTLE_MS = 300
-/** In which a run that nobody reads makes all that it ever will, on a busy machine too. */
+/** Milliseconds in which an unread run makes all items that it ever will, on a busy machine too. */
 const STALL_MS = 10_000
-/** A slow reader may cost no more than this: what the sockets of both sides take (usually up to 10 MB), and the windows above them. */
+/**
+ * Maximum bytes for a slow reader: what the sockets of both sides take (usually up to 10 MB), and the
+ * windows.
+ */
 const MAX_AHEAD_BYTES = 16 * 1024 * 1024
 const BIG = 64 * 1024
-/** An item that has not come by then was not sent when it was made. */
+/** Milliseconds; a later item was not sent when it was made. */
 const WAIT_MS = 10_000
-/** A limit that has not ended a run so long after its time is none. */
+/** Milliseconds; a limit that has not ended a run by then does not work. */
 const LATE_MS = 5_000
 
 export const POINTS: readonly Point[] = [
@@ -79,7 +82,8 @@ export const POINTS: readonly Point[] = [
     check: async (subject) => {
       const id = randomUUID()
       let seen = 0
-      // The model makes item k + 1 only when item k has come, so a server that keeps one back gets no other.
+      // The model makes item k + 1 only after item k has arrived, so a server that holds one back gets no
+      // more.
       const onItem = (count: number): void => {
         seen = count
         void subject.next(id).catch(() => undefined)
@@ -141,7 +145,7 @@ export const POINTS: readonly Point[] = [
     check: async (subject) => {
       const ids = Array.from({ length: 8 }, () => randomUUID())
       let begun = 0
-      // None goes on before all have begun.
+      // No run continues before all have begun.
       const onItem = (count: number): void => {
         if (count === 1) begun += 1
         if (count === 1 && begun === ids.length)
@@ -224,7 +228,7 @@ function run(
   return dialect.ask(model, JSON.stringify(request), options)
 }
 
-/** How many items a run has made once two looks, `pauseMs` apart, agree; undefined: they never did. */
+/** The number of items of a run once two reads, `pauseMs` apart, agree; undefined: they never did. */
 async function itemsAtRest(
   subject: Subject,
   id: string,
@@ -241,7 +245,7 @@ async function itemsAtRest(
   return undefined
 }
 
-/** A run that the limit on the first response ends. */
+/** A run that exceeds the limit on the first response. */
 const FIRST: RunRequest = { n: 60, delay: 1_000, stream: false }
 
 function limited(subject: Subject, limit: keyof typeof LIMITS, request: RunRequest): Promise<Asked> {

@@ -8,7 +8,10 @@ export interface Counts {
   readonly failed: number
 }
 
-/** Says of each point, in each dialect that it concerns, `holds`, `LACKS` and what was seen instead, or `unasked` and what it needs. */
+/**
+ * Prints for each point, in each of its dialects: `holds`, `LACKS` and what was seen instead, or `unasked`
+ * and what it needs.
+ */
 export async function report(
   dialects: readonly Dialect[],
   models: Models,

@@ -1,6 +1,7 @@
 /**
- * Which points of the stream contract a server keeps, in each dialect: `npm run conformance -- --rest URL --grpc HOST:PORT ...`
- * (docs/protocols.md). One line per point; ends with `N passed, N failed`.
+ * Checks which points of the stream contract a server keeps, in each dialect:
+ * `npm run conformance -- --rest URL --grpc HOST:PORT ...` (docs/protocols.md). One line per point; ends with
+ * `N passed, N failed`.
  */
 import { Command } from 'commander'
 import type { Dialect } from './dialect.ts'

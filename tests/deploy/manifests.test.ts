@@ -3,7 +3,10 @@ import { describe, expect, test } from '@jest/globals'
 import { manifests, schemasOf } from './resources.ts'
 import { problems } from './schema.ts'
 
-/** Seldon's definitions, reduced by hand to the fields of the resources (docs/kubernetes.md). KServe's own: `npm run test:manifests`. */
+/**
+ * Seldon's definitions, reduced by hand to the used fields (docs/kubernetes.md). For KServe's:
+ * `npm run test:manifests`.
+ */
 const schemas = schemasOf(join(import.meta.dirname, 'schemas'))
 
 describe('the manifests for Seldon Core 2', () => {

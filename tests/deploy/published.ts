@@ -1,6 +1,6 @@
 /**
- * Holds deploy/kserve against the definitions that KServe publishes in its Go module: `npm run test:manifests`. Needs Go, which fetches
- * them. Ends with `N passed, N failed`.
+ * Validates deploy/kserve against the definitions that KServe publishes in its Go module:
+ * `npm run test:manifests`. Needs Go to download them. Ends with `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -12,7 +12,7 @@ export interface Schema {
   'x-kubernetes-preserve-unknown-fields'?: boolean
 }
 
-/** What is wrong with a value. A field that the schema does not know is wrong: a cluster would drop it without a word. */
+/** The problems of a value. An unknown field is a problem, because a cluster would drop it silently. */
 export function problems(value: unknown, schema: Schema, path = ''): string[] {
   const at = path === '' ? 'the resource' : path
   if (schema.enum !== undefined && !schema.enum.includes(value))

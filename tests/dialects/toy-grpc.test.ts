@@ -24,7 +24,7 @@ import type * as RequestModule from '../../frontend/edge/grpc/request.ts'
 import type * as StreamModule from '../../frontend/edge/grpc/stream-call.ts'
 import type { StreamCall as Call } from '../../frontend/edge/grpc/stream-call.ts'
 import type * as JobModule from '../../frontend/jobs/job.ts'
-import type { InferenceRequest, Job as AnyJob } from '../../frontend/jobs/job.ts'
+import type { JobRequest, Job as AnyJob } from '../../frontend/jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type * as LoggerModule from '../../frontend/observe/logs/logger.ts'
 import type { RunningServer } from '../../frontend/server-api.ts'
@@ -85,7 +85,7 @@ const toy: GrpcDialect = {
   }),
 }
 
-function requestOf({ model = '', items = 1 }: Ask, stream: boolean): InferenceRequest {
+function requestOf({ model = '', items = 1 }: Ask, stream: boolean): JobRequest {
   const parts = [{ name: 'body', data: Buffer.from(JSON.stringify({ n: items, stream })) }]
   return { requestId: 'toy', modelName: model, method: 'handle', headers: '', parts }
 }

@@ -15,12 +15,12 @@ function read(page: string): string {
   return readFileSync(join(REPOSITORY, page), 'utf8')
 }
 
-/** The text without what is code, where `](` and `#` mean something else. */
+/** The text without code, where `](` and `#` have other meanings. */
 function prose(page: string): string {
   return read(page).replace(/^```.*?^```/gms, '')
 }
 
-/** As GitHub makes them of headings. */
+/** Anchors as GitHub makes them from headings. */
 function anchors(page: string): string[] {
   return [...prose(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
     heading!

@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await startServer({ models: [COUNT] })
   await server.ready('count')
   workerPid = (await server.worker('count')).pid
-  // Both processes have grown to their working size before anything is measured.
+  // Both processes have reached their working size before anything is measured.
   await rawRequest(
     server.ports.inference,
     '/predictions/count',
@@ -25,7 +25,7 @@ beforeAll(async () => {
   )
 })
 
-/** The run makes no more: two looks with other work between them agree. */
+/** The run makes no more items: two reads with other work in between agree. */
 async function standsStill(id: string, of = server): Promise<Produced> {
   let last = -1
   return of.until(

@@ -30,7 +30,7 @@ function predict(model: string, body: Record<string, unknown> = {}): Promise<Raw
   })
 }
 
-/** What the handler told, and how long the request waited until its batch began. */
+/** What the handler returned, and how long the request waited for its batch. */
 interface Told {
   pid: number
   batch: number

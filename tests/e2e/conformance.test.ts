@@ -6,7 +6,9 @@ import { ALL_DIALECTS, DIALECTS } from '../support/dialects.ts'
 import { countFolder } from '../support/model-folder.ts'
 import { startServer } from '../support/server.ts'
 
-/** Those that `npm run conformance` asks: in the others a handler of TorchServe's kind has to answer with JSON, or sequences are meant. */
+/**
+ * The dialects of `npm run conformance`. The others need JSON from a handler with `handle`, or use sequences.
+ */
 const ASKED = DIALECTS.filter(
   ({ name, models }) =>
     models.includes('paced') &&

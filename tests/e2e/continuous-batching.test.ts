@@ -191,8 +191,8 @@ test('a client that does not read stays out of the steps, its neighbour goes on'
   const slow = start('one', { name: 'slow', n: 400, size: 50_000 })
   await slow.gotChunks(1)
   slow.socket.pause()
-  // 400 items of 50 kB are more than sockets and window take: the steps go on without it at some time, when the kernel's buffers
-  // have grown as far as they can.
+  // 400 items of 50 kB exceed sockets and window: at some time, when the kernel's buffers are full, the steps
+  // continue without this request.
   const fast = async (): Promise<number[]> => {
     const answer = items(await predict('one', { name: 'fast', n: 50 }))
     return answer.map(({ together }) => together.length)

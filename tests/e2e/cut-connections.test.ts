@@ -6,9 +6,12 @@ import { ALL_DIALECTS, ask, CASES, DIALECTS, type PortDialect } from '../support
 import { expectUnbegun, PACED, pacedModels, said } from '../support/paced.ts'
 import { startServer, type Server } from '../support/server.ts'
 
-/** Clients that are cut off at once: a server that is late for some of them is noticed. */
+/** Clients that are cut off at the same time, so that a server that is late for some of them fails. */
 const CLIENTS = 3
-/** Whatever the frontend heard before the first of so many runs has reached the worker before the last begins, however long they take. */
+/**
+ * Everything that the frontend received before the first of these runs has reached the worker before the last
+ * begins.
+ */
 const RUNS_AFTER = 3
 
 let server: Server
@@ -55,7 +58,10 @@ async function callerOf(
   return new Caller(dialect, await Cable.to(server.ports[dialect.port]), model, plan, options)
 }
 
-/** Cuts off clients whose runs have come as far as that `word`: the handler's signals abort before it begins what came later. */
+/**
+ * Cuts off clients whose runs have reached `word`: the handler's signals must abort before it begins later
+ * runs.
+ */
 async function cutAt(word: string, dialect: PortDialect, model: string, plan: object): Promise<void> {
   const stall = new AbortController()
   const options = word === 'stalled' ? { stallUntil: stall.signal } : {}

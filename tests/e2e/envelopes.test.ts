@@ -32,7 +32,7 @@ test('service_envelope opens the requests of every route and closes their answer
   expect(await ask('/predictions/doubling', request)).toEqual([200, answer])
   expect(await ask('/predictions/doubling', { instances: [1] })).toEqual([
     400,
-    { code: 400, type: expect.any(String), message: 'The request has no list "inputs"' },
+    { code: 400, type: expect.any(String), message: 'The request must have a list "inputs"' },
   ])
 })
 
@@ -57,5 +57,5 @@ test('a model does not load in an envelope that nobody knows', async () => {
   const path = '/models?url=doubling&initial_workers=1&synchronous=true'
   const { status, json } = await server.manage('POST', path)
   expect(status).toBe(500)
-  expect(JSON.stringify(json)).toContain('There is no service_envelope \\"kserve3\\"')
+  expect(JSON.stringify(json)).toContain('service_envelope \\"kserve3\\" is not supported')
 })

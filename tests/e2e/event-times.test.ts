@@ -7,7 +7,7 @@ import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 const ITEMS = 5
-/** An item that has not come by then was not sent before the next was made. */
+/** Milliseconds; a later item was not sent before the next one was made. */
 const LIMIT_MS = 15_000
 
 let server: Server
@@ -45,7 +45,10 @@ test.each(STREAMS)(
   (_name, model, dialect) => inStep(dialect, model),
 )
 
-/** A chat begins with a chunk of its own; what follows it within half a millisecond leaves with the next item (Channel.breather). */
+/**
+ * A chat begins with an extra chunk. What follows within half a millisecond leaves with the next item
+ * (Channel.breather).
+ */
 const COMPUTED = STREAMS.filter(([, model]) => model !== 'chat')
 
 test.each(COMPUTED)(

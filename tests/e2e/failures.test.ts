@@ -29,7 +29,7 @@ function messageOf({ body }: RawResponse): string {
   return (JSON.parse(body) as { message: string }).message
 }
 
-/** The worker of the faulty model is back and answers. */
+/** Waits until the worker of the faulty model serves requests again. */
 async function back(): Promise<void> {
   await server.ready('faulty')
   expect((await faulty('none')).body).toBe('ok')
@@ -126,7 +126,7 @@ describe('a worker that dies', () => {
   })
 
   test('is started again, once', async () => {
-    // A worker of its own: one that dies again and again is started later and later.
+    // A worker of its own, because a worker that dies repeatedly restarts later each time.
     const alone = await startServer({ models: [FAULTY] })
     await alone.ready('faulty')
     const { pid } = await alone.worker('faulty')
@@ -183,7 +183,7 @@ describe('a handler deaf to its abort', () => {
       (w) => w.pid !== pid && w.status === 'READY',
     )
     expect(worker.lastExit?.reason).toBe(
-      'Killed: a request that nobody waits for went on for longer than 500 ms',
+      'Killed: a cancelled request ran for longer than 500 ms; the worker is restarted',
     )
     await back()
   })

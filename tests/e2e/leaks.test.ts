@@ -41,7 +41,10 @@ async function cancelledHttpStream(): Promise<void> {
   await request.done
 }
 
-/** Node's HTTP/2 ends a connection that cancels more than a thousand streams in a burst, so a client has a few hundred. */
+/**
+ * Node's HTTP/2 closes a connection that cancels over a thousand streams in a burst, so each client has a few
+ * hundred.
+ */
 const STREAMS_PER_CLIENT = 400
 let client: ReturnType<typeof inferenceClient>
 let grpcStreams = 0

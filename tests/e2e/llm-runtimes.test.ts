@@ -9,7 +9,10 @@ import { call, inferenceV2Client, readAll, type Message } from '../support/grpc-
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
-/** Seldon's two runtimes, as their model-settings.json names them, asked with its tensors over every protocol. */
+/**
+ * Seldon's two runtimes, as their model-settings.json names them, called with its tensors over every
+ * protocol.
+ */
 
 const GGUF = join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf')
 const MESSAGES = [{ role: 'user', content: 'Who made the earth?' }]
@@ -27,7 +30,7 @@ type Json = Record<string, unknown>
 let server: Server
 let mlserver: ReturnType<typeof inferenceV2Client>
 let triton: ReturnType<typeof inferenceV2Client>
-/** Plays the provider; each test sets what it does. */
+/** A fake provider; each test sets its behaviour. */
 let provide: (body: Json, res: ServerResponse, req: IncomingMessage) => void
 const provider = createServer((req, res) => {
   let body = ''
@@ -121,7 +124,7 @@ interface Whole {
   choices: { message: { content: string }; delta: { content?: string }; finish_reason: string | null }[]
 }
 
-/** Deltas with a chunk each, which say together what a whole answer says. */
+/** Deltas, one per chunk, that together equal a unary response. */
 function expectStream(responses: unknown[], whole: string): void {
   const read = responses.map(texts)
   expect(read.length).toBeGreaterThan(3)

@@ -31,7 +31,9 @@ async function expectError(port: number, [method, path, code, type, message]: Ro
   expect(body).toMatch(/^\{\n {2}"code": .*,\n {2}"type": .*,\n {2}"message": .*\n\}\n$/)
 }
 
-/** Rows of the catalogue (spec 1.3) that need no special handler; those that do are in failures.test.ts. */
+/**
+ * TorchServe's messages (its Java exceptions) that need no special handler; failures.test.ts has the others.
+ */
 describe('TorchServe’s messages, word for word', () => {
   test.each<Row>([
     ['GET', '/nothing', 404, 'ResourceNotFoundException', ABSENT],

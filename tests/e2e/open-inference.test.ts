@@ -133,7 +133,7 @@ describe('REST', () => {
     const refused = await post('/v2/models/tensors/infer', { inputs: wrong, parameters: { kind: 'decoded' } })
     expect([refused.status, await refused.json()]).toEqual([
       422,
-      { error: 'Input text holds what is no date' },
+      { error: 'Input text must contain only ISO 8601 dates' },
     ])
   })
 
@@ -150,7 +150,7 @@ describe('REST', () => {
     [
       { kind: 'wrong' },
       500,
-      'The handler answered with no inference response: Tensor x cannot be used: data has 2 elements, its shape says 3',
+      'The inference response of the handler is not valid: Tensor x cannot be used: data must have 3 elements to match shape, not 2',
     ],
   ])('what goes wrong in a handler: %j', async (parameters, status, error) => {
     const response = await post('/v2/models/tensors/infer', { inputs: [], parameters })

@@ -27,7 +27,7 @@ interface Completion {
 }
 
 let server: Server
-/** Plays the provider; each test sets what it does. */
+/** A fake provider; each test sets its behaviour. */
 let provide: (req: IncomingMessage, body: Record<string, unknown>, res: ServerResponse) => void
 const provider = createServer((req, res) => {
   let body = ''
@@ -49,7 +49,7 @@ async function drain(reader: ReadableStreamDefaultReader): Promise<void> {
   try {
     while (!(await reader.read()).done);
   } catch {
-    // the client has left
+    // the client has disconnected
   }
 }
 
@@ -109,7 +109,10 @@ describe('a GGUF model', () => {
     expect(chat.choices[0]!.message.content.length).toBeGreaterThan(10)
   })
 
-  /** Four streams that have begun, each with its client; on a busy machine the first may end before the last begins. */
+  /**
+   * Four streams that have begun, with their clients. On a busy machine the first may end before the last
+   * begins.
+   */
   async function fourStreams() {
     const body = { model: 'tiny-llama', messages: MESSAGES, max_tokens: 900, stream: true, temperature: 1 }
     return Promise.all(

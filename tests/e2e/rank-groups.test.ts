@@ -42,7 +42,7 @@ describe('a group of four ranks', () => {
     for (const rank of RANKS) {
       await server.until(
         () => Promise.resolve(seen(rank)),
-        // "sent" is written after the call returned, on every rank; only rank 0's call sent something.
+        // "sent" is written after the call returned, on every rank; only the call of rank 0 sent something.
         (lines) =>
           lines.some((l) => l.startsWith(`request ${id}`)) && lines.some((l) => l.startsWith('sent')),
       )

@@ -16,7 +16,7 @@ let archive: Buffer
 let archivePath: string
 let origin: string
 let web: HttpServer
-/** Ends answers that are under way: /slow/ waits for it. */
+/** Ends pending responses: /slow/ waits for it. */
 let finish: () => void = () => undefined
 
 beforeAll(async () => {

@@ -6,7 +6,10 @@ import { startServer, type Server } from '../support/server.ts'
 
 let server: Server
 
-/** What left the worker before the first of so many requests was answered has come when the last is, however long they take. */
+/**
+ * What the worker sent before the first of these requests was answered has arrived when the last one is
+ * answered.
+ */
 const ROUND_TRIPS = 3
 
 const gatedBody = (id: string, n: number) => countBody({ id, n, gated: true })

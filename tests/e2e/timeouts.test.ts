@@ -71,7 +71,10 @@ const MESSAGES = {
   total: `Timed out after ${LIMIT_S} s: the whole request took too long (requestTimeout)`,
 }
 
-/** The items so far, and an end that no client takes for a normal one. A broken chunked body has no words for it. */
+/**
+ * The items so far, and an end that no client takes for a normal one. A broken chunked body contains no
+ * message.
+ */
 function expectFailed({ items, end }: Asked, dialect: PortDialect, count: number, message: string): void {
   expect(items.map(({ text }) => Number(text))).toEqual(Array.from({ length: count }, (_, k) => k + 1))
   const words = dialect.name.startsWith('TorchServe /') ? 'aborted' : message
@@ -90,7 +93,10 @@ function ofAllModels(test: (dialect: PortDialect, model: string) => Promise<void
   }
 }
 
-/** Where the answer is no whole text: TorchServe's routes always stream from predictStream, and its V2 wants JSON from a handler of its kind. */
+/**
+ * Cases without a text response: TorchServe's routes always stream from predictStream, and its V2 needs JSON
+ * from `handle`.
+ */
 function isOdd({ name }: PortDialect, model: string): boolean {
   return name === (model === 'native' ? 'TorchServe /predictions whole' : 'V2 ModelInfer (TorchServe)')
 }

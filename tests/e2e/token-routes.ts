@@ -75,7 +75,10 @@ export function tokenRoutes(kind: ListenerKind): RestRoute[] {
 
 const TOKEN_PATH = '/token'
 
-/** Every path of every dialect. One that takes any method is asked with OPTIONS too, which is another answer. */
+/**
+ * Every path of every dialect. One that takes any method is asked with OPTIONS too, which is another
+ * answer.
+ */
 function inferenceRoutes(): RestRoute[] {
   const beyond = BEYOND_THE_TABLE.map((path): RestPath => ({ method: '*', path, token: 'inference' }))
   const paths = [...REST_DIALECTS.flatMap((dialect) => dialect.paths()), ...beyond]
@@ -184,8 +187,8 @@ function unique<T>(values: T[]): T[] {
 }
 
 /**
- * Paths that a route which nobody told this test about may have: each word that the server's code about paths has, below each path that
- * the tables know. None of them may do anything without a token.
+ * Paths that a route which nobody told this test about may have: each word that the server's code about
+ * paths has, below each path that the tables know. None of them may do anything without a token.
  */
 export function guessedPaths(kind: ListenerKind): string[] {
   const open = new Set([...OPEN_PATHS, ...restRoutes('metrics').map(({ path }) => path)])

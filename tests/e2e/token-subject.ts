@@ -148,7 +148,10 @@ export class Subject {
     })
   }
 
-  /** 400 InvalidKeyException, or 401 as the dialects beside TorchServe's say it, and nothing else, is a refusal. */
+  /**
+   * 400 InvalidKeyException, or 401 as the dialects beside TorchServe's say it, and nothing else, is a
+   * refusal.
+   */
   #askRest(target: Target, method: string, path: string, header?: string): Promise<Verdict> {
     const headers = header === undefined ? {} : { authorization: header }
     return new Promise((resolve, reject) => {

@@ -8,7 +8,10 @@ import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { json, WorkflowStore } from '../support/workflows.ts'
 import { zipOf } from '../support/zip.ts'
 
-/** Functions of the test handler, each the second node of a workflow with its name, with what counts for its tries. */
+/**
+ * Functions of the test handler, each the second node of a workflow with its name, and what counts its
+ * attempts.
+ */
 const SINGLES = {
   flaky: '{retry-attempts: 2}',
   refuse: '{retry-attempts: 2}',

@@ -15,7 +15,7 @@ models:
 dag:
   pass: [lm]
 `
-/** A slow model first: what follows must not start when its client has left. */
+/** A slow model first: the next node must not start after its client has disconnected. */
 const SLOW_FIRST = `
 models:
   timeout-ms: 60000
@@ -55,7 +55,7 @@ function running(model: string, id: string): Promise<Produced> {
   )
 }
 
-/** Requests that a model got, without those that only look. */
+/** The requests that a model got, except those that only query its state. */
 function requests(model: string): Promise<number> {
   return server.metric('ts_inference_requests_total', { model_name: model })
 }

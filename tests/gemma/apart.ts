@@ -11,10 +11,13 @@ const PROMPTS = [
   'My favourite programming language is',
 ]
 const TOKENS = 16
-/** Sums of many numbers differ a little with the size of a batch, and with them, where two tokens are as likely, the text. */
+/**
+ * Floating-point sums vary with the batch size, and so does the text where two tokens are almost equally
+ * likely.
+ */
 const MAX_DIFFERENT = 3
 
-/** Completions that are computed together say what each says alone: none gets what was computed for another. */
+/** Completions of one batch match those computed alone: none gets another one's text. */
 export async function completionsApart(url: string, model: string, signal: AbortSignal): Promise<void> {
   const complete = async (prompt: string): Promise<string> => {
     const body = JSON.stringify({ model, prompt, max_tokens: TOKENS, temperature: 0 })

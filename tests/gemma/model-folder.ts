@@ -22,7 +22,10 @@ handler:
     {% endfor %}<start_of_turn>model
 `
 
-/** Makes the model `gemma` in a store: the handler of tiny-llama as it is, a configuration, and a link to the weights. */
+/**
+ * Creates the model `gemma` in a store: the unchanged handler of tiny-llama, a configuration, and a link to
+ * the weights.
+ */
 export async function makeModelFolder(store: string, gguf: string): Promise<void> {
   await mkdir(store)
   const config = join(store, '..', 'model-config.yaml')

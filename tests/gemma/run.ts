@@ -1,6 +1,7 @@
 /**
- * Any GGUF works in the handler of tiny-llama: streams from Gemma 3 270M through the server, over both protocols, and compares
- * with the library; and eight completions and eight chats of the OpenAI API at once. `npm run test:gemma`; not part of `npm test`, because it fetches 253 MB. Ends with `N passed, N failed`.
+ * Shows that any GGUF works in the handler of tiny-llama: streams from Gemma 3 270M over both protocols and
+ * compares with the library, then runs eight completions and eight chats of the OpenAI API at once.
+ * `npm run test:gemma`; not part of `npm test`, because it downloads 253 MB. Ends with `N passed, N failed`.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'

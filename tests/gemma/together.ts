@@ -2,18 +2,19 @@ import assert from 'node:assert/strict'
 import { median } from '../../benchmarks/statistics.ts'
 import { ChatStream, type ChatOptions } from './chat-stream.ts'
 
-/** Pieces of every stream with all eight, and then with four, in each round. */
+/** Pieces per stream with all eight, and then with four, in each round. */
 const PIECES = 30
 const ROUNDS = 3
-/** After others came or left, until their end (or their prompt) is behind the runtime. */
+/** Pieces skipped after others joined or left, until the runtime has processed their prompt or end. */
 const SETTLING = 4
-/** What the streams that stay need; the context has room for it and their prompt. */
+/** Tokens for the streams that stay; the context has room for them and their prompt. */
 const MAX_TOKENS = 480
 const MAX_RATIO = 0.8
 
 /**
- * Eight chats at once on one loaded model get tokens together; when four of them leave, the others get theirs faster. Machines are shared and their speed changes, so both are
- * measured in turns, on the same streams: eight, four, eight, four, ...
+ * Eight concurrent chats on one model get tokens together; when four of them leave, the others get theirs
+ * faster. Speed varies on shared machines, so both are measured in turns on the same streams: eight, four,
+ * eight, four, ...
  */
 export async function chatsTogether(where: Omit<ChatOptions, 'question' | 'maxTokens'>): Promise<void> {
   const open = (count: number): ChatStream[] =>

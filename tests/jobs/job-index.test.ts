@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
-import { type InferenceRequest, Job } from '../../frontend/jobs/job.ts'
+import { type JobRequest, Job } from '../../frontend/jobs/job.ts'
 import { JobIndex } from '../../frontend/jobs/job-index.ts'
 import { JobQueue } from '../../frontend/jobs/job-queue.ts'
 import { OpenJobs } from '../../frontend/jobs/open-jobs.ts'
@@ -18,7 +18,7 @@ const SINK: ReplySink = {
 }
 
 function newJob(requestId: string): Job {
-  const request: InferenceRequest = { requestId, modelName: 'm', method: 'handle', headers: '', parts: [] }
+  const request: JobRequest = { requestId, modelName: 'm', method: 'handle', headers: '', parts: [] }
   return new Job(request, SINK)
 }
 
@@ -56,7 +56,7 @@ describe('the index of open jobs', () => {
     )
     const [first, second] = [newJob('a'), newJob('a')]
     opens[0]!.add(first)
-    expect(() => opens[1]!.add(second)).toThrow('A request a is open already')
+    expect(() => opens[1]!.add(second)).toThrow('Request a is already open')
     expect([index.get('a'), index.size, opens[1]!.size, second.onEnd]).toEqual([first, 1, 0, undefined])
     first.cancel()
     opens[1]!.add(second)

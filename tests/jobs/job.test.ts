@@ -11,7 +11,7 @@ import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 
 const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
 
-/** Writes down what a job tells its client. */
+/** Records what a job tells its client. */
 class RecordingSink implements ReplySink {
   readonly calls: string[] = []
   room = true

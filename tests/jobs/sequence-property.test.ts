@@ -39,7 +39,7 @@ const modes: fc.Arbitrary<Mode> = fc.record({
 
 const MAX_SEQUENCES = 5
 
-/** Plays actions, and looks after each whether all is as it must be. */
+/** Plays actions and checks the invariants after each. */
 class Play {
   readonly setup: Setup
   readonly accepted: Job[] = []

@@ -65,7 +65,7 @@ export class Setup {
     return job
   }
 
-  /** The worker is dead: what it had fails, and it is a new one at once. */
+  /** The worker died: its jobs fail, and it is a new one at once. */
   crash(worker: FakeWorker): void {
     const lost = worker.batches.splice(0)
     this.queue.workerLost(worker, CRASH)

@@ -13,7 +13,9 @@ interface Ended {
   err: string
 }
 
-/** A command of model-archiver/ as a user starts it, in plain JavaScript, so that many starts take little time. */
+/**
+ * A command of model-archiver/ as plain JavaScript, as users start it, so that many starts take little time.
+ */
 export function builtCommand(name: string): (cwd: string, ...args: string[]) => Promise<Ended> {
   /** Inside the repository, so that its packages are found. */
   const folder = join(ROOT, '.build', `archiver-${name}-${process.pid}`)

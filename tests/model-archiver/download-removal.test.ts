@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, jest, test } from '@jest/globals'
 import { failure, tempFolder } from './temp.ts'
 
-/** What a slow disk takes to open a file for which no removal overtakes it. */
+/** Milliseconds that a slow disk needs to open a file when no removal comes first. */
 const SLOW_MS = 1000
 
 afterEach(() => {
@@ -16,7 +16,7 @@ afterEach(() => {
 
 test('a download that fails while a slow disk opens its file leaves no file', async () => {
   const opened = openAfterRemoval()
-  // Read once these functions are replaced: a module keeps the functions that it imports.
+  // Imported after these functions are replaced, because a module keeps the functions that it imports.
   const { downloadArchive } = await import('../../model-archiver/download.ts')
   const server = createServer((_request, response) => void response.write('too much')).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -161,7 +161,7 @@ const KEYS = {
   AWS_DEFAULT_REGION: 'eu-west-1',
 }
 
-/** What S3 does with a signed GET: computes the signature from what arrived, step by step as its documentation says. */
+/** Verifies a signed GET as S3 does: computes the signature from the request, in the documented steps. */
 function verified(request: IncomingMessage, secret: string): boolean {
   const { authorization = '', host } = request.headers
   const parts =

@@ -18,7 +18,9 @@ const graphs: fc.Arbitrary<Edges> = fc
       .map((targets) => nodes.map((node, i): [string, string[]] => [node, targets[i]!])),
   )
 
-/** A graph without cycles and with one start, by construction: edges lead upwards, and each node but the first has one. */
+/**
+ * An acyclic graph with one start, by construction: edges lead upwards, and each node but the first has one.
+ */
 const dags: fc.Arbitrary<Edges> = fc
   .array(fc.array(fc.nat(), { minLength: 1, maxLength: 3 }), { maxLength: 8 })
   .map((before) => {
@@ -38,7 +40,7 @@ function tryDag(edges: Edges): Dag | string {
   }
 }
 
-/** Judged without the code under test: by walking every way. */
+/** Computed without the code under test, by walking every path. */
 function oracle(edges: Edges): boolean {
   const next = new Map(edges)
   const nodes = new Set(edges.flatMap(([from, targets]) => [from, ...targets]))

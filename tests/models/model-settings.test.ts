@@ -20,7 +20,10 @@ function resolve(
   return resolveModelSettings(call, yaml, configured, settingsOf({ file }).settings, gpus)
 }
 
-/** Every key of model-config.yaml that TorchServe's frontend reads (spec 5.2), with a value of the right type. */
+/**
+ * Every key of model-config.yaml that TorchServe's frontend reads (ModelConfig.java), with a value of the
+ * right type.
+ */
 const KEYS: Readonly<Record<string, unknown>> = {
   minWorkers: 2,
   maxWorkers: 2,

@@ -6,7 +6,7 @@ interface Workers {
   wanted: number
   ready?: number
   healthy?: number
-  /** When a worker last failed, and why; undefined: it never did. */
+  /** When and why a worker last failed; undefined: never. */
   exits?: ([at: string, reason: string] | undefined)[]
 }
 

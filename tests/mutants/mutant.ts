@@ -9,7 +9,10 @@ export interface Mutant {
   readonly replace: string
   /** Test files, from the repository's root. */
   readonly tests: readonly string[]
-  /** Runs only the tests whose full name matches this regular expression (jest's -t). Default: all of the files. */
+  /**
+   * Runs only the tests whose full name matches this regular expression (jest's -t). Default: all of the
+   * files.
+   */
   readonly title?: string
 }
 

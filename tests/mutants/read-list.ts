@@ -2,7 +2,10 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Mutant } from './mutant.ts'
 
-/** All mutants of the files in `list/`, each of which exports `MUTANTS`. @throws Error when two have the same name */
+/**
+ * All mutants of the files in `list/`, each of which exports `MUTANTS`. @throws Error when two have the
+ * same name
+ */
 export async function readList(): Promise<Mutant[]> {
   const folder = join(import.meta.dirname, 'list')
   const mutants: Mutant[] = []

@@ -58,7 +58,7 @@ function report(more: Partial<MetricMessage> = {}): MetricMessage {
   }
 }
 
-/** What one request that ends well leaves, and one value of its handler. */
+/** The metrics of one successful request, and one value of its handler. */
 function serve({ metrics }: Rig): void {
   const model = metrics.model('m', '1.0')
   const now = performance.now()
@@ -270,7 +270,7 @@ test('our own histograms keep streams and unary calls apart', () => {
     failed: 2,
     finished: 0,
   })
-  // What did not end well says nothing about the times that TorchServe sums up.
+  // Failed requests do not count in the times that TorchServe sums up.
   expect(page.sum('ts_inference_latency_microseconds')).toBe(0)
 
   model.unwatch()

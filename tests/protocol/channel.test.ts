@@ -204,7 +204,7 @@ describe('a sender is given a turn of the event loop', () => {
       onMessage: (message) => heard.push(message),
       onClose: () => undefined,
     })
-    // Each side asks for the next message only when it has the one before.
+    // Each side requests the next message only after it has received the previous one.
     for (let k = 1; k <= 5; k += 1) {
       channel.send({ type: 'pong', nonce: k })
       while (end.messages.length < k) {

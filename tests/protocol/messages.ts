@@ -9,7 +9,10 @@ const uint32 = fc.nat(0xffffffff)
 const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0)
 const text = fc.string({ unit: 'binary', maxLength: 60 })
 const bytes = fc.uint8Array({ maxLength: 300 }).map((data) => Buffer.from(data))
-/** Names as clients choose them; `constructor` and its like must pass, `__proto__` is no own key of a plain object. */
+/**
+ * Names that clients may choose. `constructor` and the like must work; `__proto__` is no own key of a plain
+ * object.
+ */
 const name = fc
   .oneof(fc.constantFrom('constructor', 'toString', 'hasOwnProperty', 'length'), text)
   .filter((key) => key !== '__proto__')

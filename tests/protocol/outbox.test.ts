@@ -8,7 +8,7 @@ import type { FromWorker } from '../../protocol/messages.ts'
 import { Outbox } from '../../protocol/outbox.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
-/** Sizes around the borders that the outbox knows: empty, small, near a large frame, near and over its buffer. */
+/** Sizes around the outbox's limits: empty, small, around a large frame, around and above its buffer. */
 const sizes = fc.oneof(
   fc.integer({ min: 0, max: 300 }),
   fc.integer({ min: 16_000, max: 17_000 }),

@@ -30,7 +30,7 @@ await describePython('archives of the real torch-model-archiver', (python) => {
     },
   )
 
-  // Which it has to be full for: it would wait longer than a test may take.
+  // It must be full, because its delay is longer than a test may take.
   test('requests that come together are one batch', async () => {
     const bodies = ['a', 'b', 'c', 'd']
     const answers = await Promise.all(
@@ -81,7 +81,7 @@ await describePython('archives of the real torch-model-archiver', (python) => {
     client.close()
   })
 
-  // TorchServe ends the first with `Worker died.` behind its answer, and never answers the second.
+  // TorchServe ends the first with `Worker died.` after its response, and never answers the second.
   test('gRPC streams also what needs no stream, and continuous batches', async () => {
     const body = '{"wish": "greet"}'
     expect(await exchange({ model: 'answers', over: 'grpc-stream', body }, server.ports)).toEqual({

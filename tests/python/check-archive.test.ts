@@ -49,7 +49,7 @@ test('without a Python the report says how to get one', async () => {
 test('what is no archive is status 2, what is not there is status 1', async () => {
   const broken = join(tempDir(), 'broken.mar')
   writeFileSync(broken, 'junk')
-  expect(await check(broken)).toMatchObject({ status: 2, out: expect.stringContaining('neither a zip') })
+  expect(await check(broken)).toMatchObject({ status: 2, out: expect.stringContaining('must be a zip') })
   const unsafe = join(tempDir(), 'unsafe.mar')
   writeFileSync(unsafe, await zipOf({ '../evil.py': '', 'MAR-INF/MANIFEST.json': '{}' }))
   expect((await check(unsafe)).status).toBe(2)
@@ -91,8 +91,8 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     expect(out).toContain('2 workers on cpu at start, batchSize 1, maxBatchDelay 0 ms')
     expect(out).toContain('Differs from TorchServe:')
     expect(out).toContain('batchSize must be an integer, found "many"; the default is used.')
-    expect(out).toContain('minWorkers counts without maxWorkers')
-    expect(out).toContain('maxBatchDelay 0 waits for no further request')
+    expect(out).toContain('minWorkers without maxWorkers sets both to 2')
+    expect(out).toContain('maxBatchDelay 0 forms batches without waiting')
     expect(status).toBe(0)
     expect(readdirSync(join(archive, '..'))).toEqual(before)
   })
@@ -130,9 +130,7 @@ await describePython('archives of the real torch-model-archiver', (environment) 
       out: expect.stringContaining('or set install_py_dep_per_model=true'),
     })
     const installed = await check(archive, { ...config, install_py_dep_per_model: 'true' })
-    expect(installed.out).toContain(
-      'It is up to requirements.txt to install nowhere (imported by handler.py)',
-    )
+    expect(installed.out).toContain('requirements.txt must install nowhere (imported by handler.py)')
     expect(installed.status).toBe(0)
   })
 
@@ -141,13 +139,13 @@ await describePython('archives of the real torch-model-archiver', (environment) 
       'a syntax error',
       { handler: 'def handle(data, context)\n    pass\n' },
       1,
-      /handler\.py: .* \(line 1\): no Python for 3/,
+      /handler\.py: .* \(line 1\): not valid in Python 3/,
     ],
     [
       'no entry',
       { handler: 'import json\ndef predict(data, context):\n    pass\n' },
       2,
-      /neither a class nor the function handle\./,
+      /must have a class or the function handle\./,
     ],
     ['two classes', { handler: `${CLASS('A')}${CLASS('B')}` }, 2, /several classes and no function handle/],
     [

@@ -5,7 +5,7 @@ import { findPython } from '../../frontend/workers/python/environment/environmen
 import { describePython } from '../support/python/test-python.ts'
 import { tempDir } from '../support/temp.ts'
 
-/** A command that prints `text` whatever it is asked. */
+/** A command that prints `text`, whatever its arguments. */
 function fakePython(text: string, status = 0): string {
   const path = join(tempDir(), 'python')
   writeFileSync(path, `#!/bin/sh\ncat <<'END'\n${text}\nEND\nexit ${status}\n`)
@@ -42,9 +42,9 @@ test.each([
   [
     'there is none',
     () => '/nowhere/python',
-    /No Python was found .*\/nowhere\/python: there is no such command.*python=/,
+    /No Python was found .*\/nowhere\/python: the command was not found.*python=/,
   ],
-  ['it does not speak', () => fakePython('I am no Python'), /does not answer as a Python does/],
+  ['it does not speak', () => fakePython('I am no Python'), /is not a Python interpreter/],
   ['it fails', () => fakePython('', 3), /No Python was found .*exit code 3/],
 ])('one error says what to do when %s', async (_name, python, message) => {
   expect(await failure(python())).toMatch(message)
@@ -60,7 +60,7 @@ test('an interpreter is asked once, and again after a failure', async () => {
   }
   const settings = { python, modelServerHome: undefined }
   write('nothing')
-  await expect(findPython(settings)).rejects.toThrow('does not answer')
+  await expect(findPython(settings)).rejects.toThrow('is not a Python interpreter')
   write(JSON.stringify(answer))
   const [first, second] = await Promise.all([findPython(settings), findPython(settings)])
   expect(second).toEqual(first)

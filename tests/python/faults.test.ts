@@ -16,7 +16,7 @@ import { pythonFolder } from '../support/python/python-folder.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { startServer, type Server } from '../support/server.ts'
 
-/** One for each death: a worker that dies again and again is started later and later. */
+/** One model per death, because a worker that dies repeatedly restarts later each time. */
 const MODELS = ['idle', 'killed', 'busy', 'streams', 'exits', 'breaks', 'memory', 'half', 'nonsense', 'ops']
 
 await describePython('Python workers that fail', ({ python, realTorch }) => {
@@ -33,7 +33,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     await allReady(server, [...MODELS, 'hangs'])
   }, PYTHON_MS)
 
-  /** A new process serves the model, and says how the last one ended. */
+  /** Waits until a new process serves the model; returns how the last one ended. */
   async function back(model: string, before: number): Promise<string> {
     const { lastExit } = await server.until(
       () => server.worker(model),
@@ -50,7 +50,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     expect(await back('idle', pid)).toBe('The process was killed by SIGKILL')
   })
 
-  // As TorchServe answers it: so the kernel ends a process when memory runs out.
+  // As TorchServe answers: the kernel ends a process like this when memory runs out.
   test('killed from outside in a request: 507 at once', async () => {
     const { pid } = await server.worker('killed')
     const running = predict(server, 'killed', { op: 'sleep', ms: 60_000 })
@@ -92,7 +92,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     const { pid } = await server.worker('exits')
     const response = await predict(server, 'exits', { op: 'leave', code: 3 })
     expect(errorOf(response)).toEqual([500, 'Worker died.'])
-    // Python takes its time to end when it has loaded PyTorch: nobody waits for its exit code then.
+    // With PyTorch loaded, Python takes long to exit, so its exit code is not awaited then.
     const reason = realTorch ? /exited with code 3|closed its connection/ : /^The process exited with code 3$/
     expect(await back('exits', pid)).toMatch(reason)
   })
@@ -127,7 +127,9 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
   test('bytes that are no reply: Worker died. at once, and the reason in describe', async () => {
     const { pid } = await server.worker('nonsense')
     expect(errorOf(await predict(server, 'nonsense', { op: 'nonsense' }))).toEqual([500, 'Worker died.'])
-    expect(await back('nonsense', pid)).toMatch(/^The worker broke the protocol: A length of -5/)
+    expect(await back('nonsense', pid)).toMatch(
+      /^The worker violated the protocol: A length in a reply must be from 0 to \d+, not -5/,
+    )
     expect(isAlive(pid)).toBe(false)
   })
 
@@ -166,7 +168,9 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     const [status, message] = errorOf(await predict(server, 'hangs', { op: 'sleep', ms: 60_000 }))
     expect(status).toBe(500)
     expect(message).toContain('no response')
-    expect(await back('hangs', pid)).toBe('Killed: a request that nobody waits for gave no sign for 1000 ms')
+    expect(await back('hangs', pid)).toBe(
+      'Killed: a cancelled request sent nothing for 1000 ms; the worker is restarted',
+    )
   })
 
   test('unregistering does not wait for a handler that works for nobody', async () => {

@@ -62,8 +62,9 @@ await describePython('The frames of a started server', (python) => {
 })
 
 /**
- * Without what is another one in every run: ids, ports, folders. The order of headers means nothing to the worker. And without the two
- * differences: metadata of gRPC are headers here, and a describe has no headers of the management request.
+ * Removes what differs in every run: ids, ports, folders. The order of headers has no meaning for the worker.
+ * Also removes the two known differences: gRPC metadata are headers here, and a describe has no headers of
+ * the management request.
  */
 function shown(frame: string): unknown {
   const read = readFrame(Buffer.from(frame, 'base64'))

@@ -37,7 +37,7 @@ function words(got: Message): string {
   return output!.contents.bytes_contents.toString()
 }
 
-/** Made by the real torch-model-archiver; its handler knows nothing but TorchServe. */
+/** Made by the real torch-model-archiver; its handler has only `handle`. */
 await describePython('A .mar archive with a streaming Python handler, unchanged', (environment) => {
   let server: Server
   let mlserver: ReturnType<typeof inferenceV2Client>
@@ -88,7 +88,7 @@ await describePython('A .mar archive with a streaming Python handler, unchanged'
     return server.metric('torchserve_ts_discarded_responses_total', { model_name: 'words' })
   }
 
-  /** Runs `leave`, and waits until frames of the handler were thrown away, and until it serves the next request. */
+  /** Runs `leave`, and waits until the handler's frames were dropped and it serves the next request. */
   async function throwsAway(leave: () => Promise<void>): Promise<void> {
     const before = await discarded()
     await leave()

@@ -58,7 +58,7 @@ await describePython('Streams of Python handlers', ({ python }) => {
   test('of a batch: each client has its own', async () => {
     const ask = () => predict(server, 'batched', { op: 'stream', n: 2 })
     const [one, two] = await Promise.all([ask(), ask()])
-    // The handler works the requests of its batch off one by one, and sends to all of them each time.
+    // The handler processes the requests of its batch one by one, and sends to all of them each time.
     for (const { chunks } of [one, two]) expect(chunks.map(String)).toEqual(['0:', '1:', '0:', '1:', 'last'])
   })
 
@@ -117,7 +117,9 @@ await describePython('Streams of Python handlers', ({ python }) => {
         ({ status, pid: now }) => status === 'READY' && now !== pid,
         PYTHON_MS,
       )
-      expect(lastExit!.reason).toBe('Killed: a request that nobody waits for went on for longer than 300 ms')
+      expect(lastExit!.reason).toBe(
+        'Killed: a cancelled request ran for longer than 300 ms; the worker is restarted',
+      )
     })
 
     test('a handler that gives no sign for the response timeout is started again; one that does is not', async () => {
@@ -135,7 +137,7 @@ await describePython('Streams of Python handlers', ({ python }) => {
         ({ status, pid: now }) => status === 'READY' && now !== pid,
         PYTHON_MS,
       )
-      expect(lastExit!.reason).toContain('gave no sign for 1000 ms')
+      expect(lastExit!.reason).toContain('sent nothing for 1000 ms')
     })
   })
 
@@ -149,7 +151,7 @@ await describePython('Streams of Python handlers', ({ python }) => {
       return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024
     }
     const before = await resident()
-    // 200 MB would be on their way in this time; an idle handler burns nothing.
+    // 200 MB would be in flight in this time; an idle handler uses no CPU.
     await new Promise((resolve) => setTimeout(resolve, 1500))
     expect((await resident()) - before).toBeLessThan(60)
     stalled.socket.resume()

@@ -48,7 +48,7 @@ const ATTACKS: [string, () => Buffer, RegExp][] = [
   ['too many files in a zip', () => zipOfFiles(10_001), /more than 10000 files.*raise max_archive_files/],
 ]
 
-/** A busy machine is slow; what these archives did before took seconds and minutes. */
+/** Milliseconds, with margin for a busy machine; without limits these archives took seconds to minutes. */
 const WORST_PING_MS = 1000
 
 describe('a server', () => {
@@ -119,7 +119,7 @@ function models(server: Server): string[] {
   return readdirSync(folder)
 }
 
-/** Whether some archive's file of that name is on the disk. */
+/** Whether a file with this name from any archive is on the disk. */
 function isWritten(server: Server, name: string): boolean {
   return models(server).some((workspace) => {
     const place = join(server.folder, 'tmp', 'models', workspace, 'p')

@@ -1,7 +1,7 @@
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import { crc32, signature, tarHeader } from '../model-archiver/archives-by-hand.ts'
 
-/** Archives that are small on disk and cost whoever reads them naively: one function for each way. */
+/** Archives that are small on disk and expensive for naive readers, one function per kind. */
 
 const MIB = 1024 * 1024
 const END = Buffer.alloc(1024)
@@ -21,7 +21,9 @@ export function longPaxHeader(bytes = 4 * MIB): Buffer {
   return gzipSync(Buffer.concat([paxHeader(bytes), tarFile('m/a.txt', Buffer.from('a')), END]))
 }
 
-/** As many extended headers as make `bytes`, each just below the megabyte that node-tar reads, before one entry. */
+/**
+ * As many extended headers as make `bytes`, each just below node-tar's limit of a megabyte, before one entry.
+ */
 export function manyPaxHeaders(bytes = 4 * MIB, each = 1000 * 1000): Buffer {
   const headers = Array.from({ length: Math.ceil(bytes / each) }, () => paxHeader(each))
   return gzipSync(Buffer.concat([...headers, tarFile('m/a.txt', Buffer.from('a')), END]))
@@ -56,8 +58,9 @@ export function tarOfFiles(count: number): Buffer {
 }
 
 /**
- * Entries whose compressed contents lie in each other, as in "A better zip bomb" (David Fifield, 2019): each quotes the local header of the
- * next one as a stored block and goes on with its content, down to one kernel of `bytes` zeros that all of them unpack. Checksums are right.
+ * Entries with overlapping compressed contents, as in "A better zip bomb" (David Fifield, 2019): each quotes
+ * the local header of the next one as a stored block and continues with its content, down to one kernel of
+ * `bytes` zeros that all of them unpack. Checksums are valid.
  */
 export function overlappingZip(count: number, bytes: number): Buffer {
   let content: Buffer = Buffer.alloc(bytes)

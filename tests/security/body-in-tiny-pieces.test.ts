@@ -8,7 +8,7 @@ import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 const MAX_REQUEST_SIZE = 1_000_000
-/** What V8 leaves lying about while it reads any body of this size: garbage, not the body. */
+/** Garbage that V8 leaves while it reads any body of this size. */
 const GARBAGE_BYTES = 64_000_000
 
 let server: Server

@@ -41,7 +41,7 @@ async function attacker(): Promise<RawHttp2> {
   return connection
 }
 
-/** Someone else is served as ever. */
+/** Other clients are served as usual. */
 async function neighbour(): Promise<void> {
   const { prediction } = await predictWith(grpc, REQUEST, token('inference'))
   expect(prediction.toString()).toBe('ok')
@@ -61,12 +61,12 @@ afterEach(async () => {
   await grpc.close()
 })
 
-/** Waits for what the server does by itself. */
+/** Waits for something that the server does by itself. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
-/** Nothing of any call counts any more. */
+/** No memory of any call is counted any more. */
 function allGivenBack(): Promise<void> {
   return until(() => waiting() === 0)
 }
@@ -79,7 +79,7 @@ function request(unknown: Buffer): Buffer {
   return Buffer.concat([Buffer.from('\n\u0004echo'), Buffer.from([0x7a, ...length]), unknown])
 }
 
-/** The statuses of calls of one connection, each with a compressed message. */
+/** The statuses of the calls of one connection, each with a compressed message. */
 async function compressedCalls(bodies: Buffer[], headers: Record<string, string>): Promise<number[]> {
   const session = connect(`http://127.0.0.1:${grpc.port}`)
   const codes = bodies.map(async (body) => {
@@ -105,7 +105,7 @@ async function compressedCalls(bodies: Buffer[], headers: Record<string, string>
   return all
 }
 
-/** A message that says that it has a megabyte, and its first bytes. */
+/** A message that announces a megabyte, and its first bytes. */
 const UNFINISHED = grpcMessage(Buffer.alloc(100 * KIB, 97), { size: 900_000 })
 
 describe('without a token', () => {

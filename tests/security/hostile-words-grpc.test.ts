@@ -18,7 +18,7 @@ afterEach(async () => {
   await grpc.close()
 })
 
-/** An answer or a status of gRPC: a call that stays open ends in neither. */
+/** A gRPC response or status; a call that stays open gives neither. */
 function settled(work: Promise<unknown>): Promise<number> {
   return work.then(
     () => 0,

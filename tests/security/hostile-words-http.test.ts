@@ -8,7 +8,7 @@ import {
 import { ask, startRig, Wire, type Rig } from '../support/http/rig.ts'
 import { HOSTILE_WORDS } from './hostile-words.ts'
 
-/** The status line of a request on a connection of its own: one that stays open never gets there. */
+/** The status line of a request on its own connection; a request that stays open gives none. */
 async function statusOf(
   rig: Rig,
   method: string,
@@ -31,7 +31,7 @@ const JSON_TYPE = 'Content-Type: application/json'
 const tensor = (fields: object): string =>
   JSON.stringify({ inputs: [{ name: 'x', shape: [1], datatype: 'INT32', data: [7], ...fields }] })
 
-/** Where a client's word is looked up, and what the answer may be. */
+/** Places where a client's word is looked up, and the allowed responses. */
 const PLACES: [place: string, status: number, ask: (rig: Rig, word: string) => Promise<number>][] = [
   [
     'the content encoding',

@@ -1,4 +1,4 @@
-/** Words that a plain object answers to although nobody put them there, and some that break other tables. */
+/** Words that every plain object answers to, and some that break other tables. */
 export const HOSTILE_WORDS = [
   '__proto__',
   'constructor',

@@ -1,7 +1,9 @@
 import type { FrontendEvents } from '../../protocol/channel.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 
-/** The events of a frontend's channel for a test that wants items as messages too, in their place among the others. */
+/**
+ * The events of a frontend's channel for a test that wants items as messages too, in order with the others.
+ */
 export function allAsMessages(
   onMessage: (message: FromWorker) => void,
   onClose: FrontendEvents['onClose'],

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** A port that leads to a server's, through which any client can be cut off: its connections end as those of a killed process do. */
+/**
+ * A proxy port through which a test can cut off any client: its connections end like those of a killed
+ * process.
+ */
 export class Cable {
   readonly port: number
   readonly #server: Server

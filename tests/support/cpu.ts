@@ -1,4 +1,4 @@
-/** Milliseconds of computing that this process spends on it: unlike the time that passes, they do not grow when the machine is busy. */
+/** CPU milliseconds of this process. Unlike elapsed time they do not grow when the machine is busy. */
 export function cpuMs(work: () => void): number {
   const before = process.cpuUsage()
   work()

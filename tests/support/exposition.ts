@@ -16,8 +16,8 @@ const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/s
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\n"])*)",?/y
 
 /**
- * Reads a page in the Prometheus text format 0.0.4, as strictly as a scraper: every sample belongs to the metric above it, no two have the
- * same name and labels. @throws Error
+ * Parses a page in the Prometheus text format 0.0.4, as strictly as a scraper: every sample belongs to the
+ * metric above it, and no two have the same name and labels. @throws Error
  */
 export class Exposition {
   readonly families = new Map<string, Family>()

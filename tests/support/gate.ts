@@ -2,7 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tempDir } from './temp.ts'
 
-/** Holds a handler up until the test lets it go on: a file, for which handlers of JavaScript and of Python wait (handlers/gate.ts). */
+/**
+ * Holds a handler until the test opens the gate: a file for which JavaScript and Python handlers wait
+ * (handlers/gate.ts).
+ */
 export class Gate {
   readonly path = join(tempDir(), 'open')
 

@@ -10,7 +10,7 @@ import { loadSync } from '@grpc/proto-loader'
 
 const PROTO_DIR = join(import.meta.dirname, '..', '..', 'proto')
 
-/** A client of one of TorchServe's services; its methods are as @grpc/grpc-js makes them from the .proto files. */
+/** A client of a TorchServe service, with the methods that @grpc/grpc-js makes from the .proto files. */
 function client(
   file: string,
   packageName: string,
@@ -51,7 +51,10 @@ export function managementClient(port: number, channel?: ChannelCredentials): Cl
   ) as Client & ManagementMethods
 }
 
-/** Any of our services, its methods untyped: all of them take a message, options and a callback, or return a stream. */
+/**
+ * A client of any service with untyped methods: each takes a message, options and a callback, or returns a
+ * stream.
+ */
 export function anyClient(
   file: string,
   packageName: string,

@@ -1,4 +1,5 @@
-// Loaded into a server under test (node --expose-gc --import): on SIGUSR2 it collects garbage and says what the heap holds.
+// Loaded into a server under test (node --expose-gc --import): on SIGUSR2 it collects garbage and reports
+// heap contents.
 process.on('SIGUSR2', () => {
   globalThis.gc()
   globalThis.gc()

@@ -1,5 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
-import { Job, type InferenceRequest } from '../../frontend/jobs/job.ts'
+import { Job, type JobRequest } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 
 /** Writes down what a job tells its client; the test says whether the client's connection has room. */
@@ -35,7 +35,7 @@ export interface TestJob {
 }
 
 /** A job whose request has this id, and its client. */
-export function testJob(requestId: string, request: Partial<InferenceRequest> = {}): TestJob {
+export function testJob(requestId: string, request: Partial<JobRequest> = {}): TestJob {
   const sink = new RecordingSink()
   const parts = [{ name: 'data', data: Buffer.from(requestId) }]
   return {

@@ -4,7 +4,10 @@ import { stringify } from 'yaml'
 import { REPOSITORY } from './server.ts'
 import { tempDir } from './temp.ts'
 
-/** A model with one of the handlers of tests/support/handlers and this model-config.yaml: `name=folder`, as --models takes it. */
+/**
+ * A model with a handler of tests/support/handlers and this model-config.yaml: `name=folder`, as --models
+ * takes it.
+ */
 export function modelFolder(name: string, handler: string, config: Record<string, unknown>): string {
   const source = join(REPOSITORY, 'tests', 'support', 'handlers', handler, 'handler.ts')
   return folderOf(name, `export * from ${JSON.stringify(source)}\n`, config)

@@ -4,10 +4,16 @@ import { join } from 'node:path'
 
 let folder: string | undefined
 
-/** What tools would remove that were started without a TMPDIR of their own: the tests' models often have this name. */
+/**
+ * What tools would remove that were started without a TMPDIR of their own: the tests' models often have
+ * this name.
+ */
 const PLANTED = join('m', 'planted')
 
-/** Before all tests (jest's globalSetup): what any of them leaves in TMPDIR lies in one folder that belongs to this run. */
+/**
+ * Before all tests (jest's globalSetup): what any of them leaves in TMPDIR lies in one folder that belongs
+ * to this run.
+ */
 export function makeOwnTemp(): void {
   folder = mkdtempSync(join(tmpdir(), 'tsts-run-'))
   mkdirSync(join(folder, 'm'))

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals'
 import { modelFolder } from './model-folder.ts'
 import type { Server } from './server.ts'
 
-/** A handler of TorchServe's kind, one of V2's and OpenAI's, and one that only answers chats. */
+/** A handler with `handle`, one with methods of V2 and OpenAI, and one that only answers chats. */
 export const PACED = ['paced', 'native', 'chat']
 
 /** A model of each of these; their names have this ending. */
@@ -24,7 +24,7 @@ export async function said(server: Server, word: string, id: string): Promise<nu
   return Number(line!.slice(line!.indexOf(start) + start.length))
 }
 
-/** A run that was never begun. */
+/** A run that never began. */
 export function expectUnbegun(server: Server, id: string): void {
   expect(server.output.filter((line) => line.includes(`paced began ${id}`))).toEqual([])
 }

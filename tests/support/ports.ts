@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below those that the kernel gives to whoever asks for any port: no other test gets one of them before it is used. */
+/** Below the kernel's ephemeral ports, so that no other test gets one of these before it is used. */
 const LOWEST = 10_000
 const COUNT = 20_000
 
-/** Ports of 127.0.0.1 that were free a moment ago, for what has to be told its ports. */
+/** Ports of 127.0.0.1 that were free a moment ago, for programs that need explicit ports. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>()
   while (ports.size < count) {

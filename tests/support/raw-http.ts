@@ -1,6 +1,8 @@
 import { connect, type Socket } from 'node:net'
 
-/** What came back on one connection, with every HTTP chunk by itself: libraries join chunks, the wire does not. */
+/**
+ * What came back on one connection, with every HTTP chunk by itself, because client libraries join chunks.
+ */
 export interface RawResponse {
   status: number
   /** Names in lower case. */
@@ -60,7 +62,7 @@ export class RawRequest {
     await new Promise<void>((resolve, reject) => this.#waiting.push({ count, resolve, reject }))
   }
 
-  /** Leaves without a word, as a killed client does. */
+  /** Disconnects like a killed client. */
   destroy(): void {
     this.socket.destroy()
   }

@@ -9,7 +9,7 @@ const ACK = 1
 const DEFAULT_WINDOW = 65_535
 const MAX_FRAME = 16_384
 
-/** Headers of a gRPC call that nothing else in HTTP/2 needs. */
+/** Headers of a gRPC call, as required by HTTP/2 and gRPC only. */
 const CALL_HEADERS: Readonly<Record<string, string>> = {
   ':method': 'POST',
   ':scheme': 'http',
@@ -19,8 +19,8 @@ const CALL_HEADERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * One HTTP/2 connection (RFC 9113) that sends exactly the frames that it is told to, however hostile, and stays within the
- * server's flow control, so that the bytes which it could send are those which the server took.
+ * One HTTP/2 connection (RFC 9113) that sends exactly the given frames, however hostile. It respects the
+ * server's flow control, so the bytes that it could send are those that the server accepted.
  */
 export class RawHttp2 {
   readonly socket: Socket
@@ -54,7 +54,7 @@ export class RawHttp2 {
   }
 
   async ready(): Promise<void> {
-    // A connection that the server resets may never be told as one.
+    // A connection that the server resets may never report an end.
     if (this.socket.connecting) await once(this.socket, 'connect').catch(() => undefined)
   }
 
@@ -195,7 +195,7 @@ export class RawHttp2 {
   }
 }
 
-/** A gRPC message behind its five-byte prefix; `size`: what the prefix says, when that is not the truth. */
+/** A gRPC message with its five-byte prefix; `size`: a false size for the prefix. */
 export function grpcMessage(body: Buffer, { compressed = false, size = body.byteLength } = {}): Buffer {
   const head = Buffer.alloc(5)
   head.writeUInt8(compressed ? 1 : 0, 0)

@@ -44,7 +44,10 @@ export function describedFile(answer: Message): FileDescriptor {
   return FileDescriptorProto.decode(files[0]!)
 }
 
-/** Every rpc of a listener as its reflection tells them: `/package.Service/Method`, by the full name of the service. */
+/**
+ * Every rpc of a listener as its reflection tells them: `/package.Service/Method`, by the full name of the
+ * service.
+ */
 export async function reflectedRpcs(port: number): Promise<Map<string, string[]>> {
   const [list] = await askReflection(port, [{ list_services: '*' }])
   const names = serviceNames(list!)

@@ -2,7 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A reporter of jest: counts what is tried again in a run (retries.ts), in one file for all its processes, and prints it at the end. */
+/**
+ * A jest reporter that counts the retries of a run (retries.ts), in one file for all its processes, and
+ * prints them at the end.
+ */
 export default class RetriesReporter {
   onRunStart() {
     this.folder = mkdtempSync(join(tmpdir(), 'tsts-retries-'))

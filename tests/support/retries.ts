@@ -7,9 +7,11 @@ const TRIES = 3
 const RETRIES_PER_RUN = 10
 
 /**
- * The only way to try something again: for what a busy machine can prevent from being looked at, such as a stream that ends before the test has
- * seen it run. What the product promises is never tried again. Each retry is printed, and a run has only some.
- * @param attempt gives what it could not look at, or undefined when it was done; it throws what no busy machine explains
+ * The only way to retry: for what a busy machine can keep a test from observing, such as a stream that ends
+ * before the test has seen it run. What the product promises is never retried. Each retry is printed, and
+ * their number per run is limited.
+ * @param attempt returns what it could not observe, or undefined when done; throws what no busy machine
+ * explains
  */
 export async function retried(attempt: () => Promise<unknown>): Promise<void> {
   for (let k = 1; ; k += 1) {

@@ -12,7 +12,7 @@ import { spawn } from './tools.ts'
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 export const CLI = join(REPOSITORY, 'dist', 'frontend', 'cli.js')
 
-/** What a management answer that is no description may hold. */
+/** The fields of a management response that is not a description. */
 export interface Answer {
   [key: number]: unknown
   code?: number
@@ -33,7 +33,10 @@ export interface ServerOptions {
   env?: Record<string, string>
   /** Where it runs; default: a new folder. */
   folder?: string
-  /** As a user starts it: it finds its configuration, a snapshot or config.properties, by itself. Default false. */
+  /**
+   * As a user starts it: the server finds its configuration (a snapshot or config.properties) by itself.
+   * Default false.
+   */
   snapshots?: boolean
   /** In a process group of its own, as a shell starts it. */
   detached?: boolean
@@ -41,7 +44,7 @@ export interface ServerOptions {
   nodeArgs?: string[]
 }
 
-/** With what a look takes. */
+/** Milliseconds between two reads, including the time that a read takes. */
 const LOOK_EVERY_MS = 12.5
 
 /** A server started through the command line, in the foreground, on free ports, in a folder of its own. */
@@ -86,8 +89,8 @@ export class Server {
   }
 
   /**
-   * Looks until what it reads passes. It ends after a number of looks, not after a time: as many as there are in `idleMs` on an idle machine;
-   * on a busy one they take as much longer as everything does there.
+   * Repeats a read until it passes. It ends after a number of reads, not after a time: as many as fit into
+   * `idleMs` on an idle machine. On a busy one they take as much longer as everything else.
    */
   async until<T>(read: () => Promise<T>, passes: (value: T) => boolean, idleMs = 15_000): Promise<T> {
     const maxLooks = idleMs / LOOK_EVERY_MS
@@ -139,7 +142,10 @@ export class Server {
 
 const servers: Server[] = []
 
-/** Starts a server and waits for `Model server started.`; it is stopped at the end of the test file at the latest. */
+/**
+ * Starts a server and waits for `Model server started.`; it is stopped at the end of the test file at the
+ * latest.
+ */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const { child, folder } = spawnCli(options)
   const server = new Server(child, folder)

@@ -1,17 +1,22 @@
 import { expect } from '@jest/globals'
 import type { Produced } from './count.ts'
 
-/** Clients that leave one after the other: a server that is late for some of them is noticed. */
+/** Clients that disconnect one after the other, so that a server that is late for some of them fails. */
 const CLIENTS = 6
-/** Whatever the frontend heard before the first of so many requests has reached the worker, and the handler, before the last is answered. */
+/**
+ * Everything that the frontend received before the first of these requests has reached the handler before the
+ * last is answered.
+ */
 const ROUND_TRIPS = 3
 
-/** How far a run of the count model is. */
+/** The progress of a run of the count model. */
 export type Look = (id: string) => Promise<Produced>
 
 /**
- * Starts runs of the count model and leaves them: each is cancelled a few round trips later, however long they take, and makes nothing more.
- * @param leave gets the run's name; it begins the run and returns when its client has left, as the server's kernel sees it
+ * Starts runs of the count model and leaves them. Each is cancelled within a few round trips and makes no
+ * further item.
+ * @param leave gets the run's name; it begins the run and returns when the server's kernel has seen the
+ * client disconnect
  */
 export async function stopsAtOnce(look: Look, leave: (id: string) => Promise<void>): Promise<void> {
   for (let k = 1; k <= CLIENTS; k += 1) {

@@ -1,6 +1,7 @@
 /**
- * How tests start programs: as node:child_process and execa do, but each program gets a TMPDIR of its own unless the test has chosen one.
- * torch-model-archiver, for one, removes $TMPDIR/<model name>, whoever made it.
+ * How tests start programs: as node:child_process and execa do, but each program gets a TMPDIR of its own
+ * unless the test has chosen one. torch-model-archiver, for one, removes $TMPDIR/<model name>, whoever made
+ * it.
  */
 import * as processes from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
@@ -10,7 +11,10 @@ import { execa as realExeca, type Options } from 'execa'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The same environment with a new TMPDIR, if it has none of its own. The folder goes with that of the whole run (own-temp.ts). */
+/**
+ * The same environment with a new TMPDIR, if it has none of its own. The folder goes with that of the whole
+ * run (own-temp.ts).
+ */
 function withTemp(env: Env): NodeJS.ProcessEnv {
   const isOwn = env['TMPDIR'] !== undefined && env['TMPDIR'] !== process.env['TMPDIR']
   return isOwn ? env : { ...env, TMPDIR: mkdtempSync(join(tmpdir(), 'tsts-tool-')) }

@@ -29,7 +29,10 @@ export interface WorkerOptions {
   address?: { path: string } | { port: number }
 }
 
-/** A handler module in a folder of its own, from which `torchserve-ts` is the package that the worker runs. */
+/**
+ * A handler module in its own folder, from which `torchserve-ts` resolves to the package that the worker
+ * runs.
+ */
 export function handlerModule(source: string, name = 'handler.mjs'): string {
   const folder = tempDir()
   const modules = join(folder, 'node_modules', 'torchserve-ts')
@@ -152,7 +155,10 @@ export class WorkerConnection {
     this.channel.send(message)
   }
 
-  /** The next unread message of this type; others before it are skipped. Fails when the worker closes first. */
+  /**
+   * The next unread message of this type; earlier ones of other types are skipped. Fails when the worker
+   * closes first.
+   */
   async next<T extends FromWorker['type']>(type: T): Promise<FromWorker & { type: T }> {
     for (;;) {
       while (this.#read < this.received.length) {
@@ -210,13 +216,13 @@ export class WorkerConnection {
     }
   }
 
-  /** Resolves after everything that was sent before it was worked on: the pong came. */
+  /** Resolves when all earlier messages were handled: the pong has arrived. */
   async ping(nonce = 1): Promise<void> {
     this.send({ type: 'ping', nonce })
     await this.next('pong')
   }
 
-  /** Closes the connection, as a frontend that is done; the worker then leaves. */
+  /** Closes the connection, after which the worker exits. */
   async close(): Promise<number | NodeJS.Signals> {
     this.channel.close()
     return this.process.exited
@@ -236,7 +242,7 @@ export interface Answer {
   error: FailureMessage['error'] | undefined
 }
 
-/** What a request may have beside its body. */
+/** The fields of a request besides its body. */
 export type RequestOptions = Partial<Omit<PredictRequest, 'headers'>> & { headers?: Record<string, string> }
 
 /** A request with a JSON body. */

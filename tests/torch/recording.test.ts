@@ -29,14 +29,16 @@ import { packTorchModels, TORCH_EXCHANGES } from './models.ts'
 const java = await hasJava()
 const ALL = [...EXCHANGES, ...TORCH_EXCHANGES]
 
-/** What our server is compared with is what TorchServe answers. UPDATE_RECORDING=1 records it anew. */
+/**
+ * Records what TorchServe answers, with which our server is compared. UPDATE_RECORDING=1 records it again.
+ */
 await describePython('the recording of TorchServe’s answers', (python) => {
   const answers: Record<string, SeenAnswer> = {}
 
   beforeAll(async () => {
     if (!java) return
     const store = tempDir()
-    // Without PyTorch their workers start in no time.
+    // Without PyTorch their workers start quickly.
     const light = (await standInPython())!
     for (const model of PYTHON_MODELS) await packPython(light, store, model)
     await record(
@@ -71,7 +73,10 @@ await describePython('the recording of TorchServe’s answers', (python) => {
   })
 })
 
-/** What TorchServe sends to its worker: our frontend's frames are held against it (tests/python/frames.test.ts). */
+/**
+ * Records what TorchServe sends to its worker; tests/python/frames.test.ts compares our frontend's frames
+ * with it.
+ */
 await describePython('the recording of TorchServe’s requests to its worker', () => {
   const recorded = java ? test : test.skip
   recorded('is what it sends', async () => {

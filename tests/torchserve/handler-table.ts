@@ -10,7 +10,7 @@ interface Replacement {
   readonly standIn: string
 }
 
-/** Python handlers of TorchServe's tests that have a stand-in of the same behaviour. The first that fits counts. */
+/** Python handlers of TorchServe's tests with a stand-in of the same behaviour. The first match counts. */
 const REPLACEMENTS: readonly Replacement[] = [
   { source: 'send_intermediate_predict_response(["hello"]', standIn: 'echo-stream.ts' },
   { source: 'get_request_header(i, "url_path")', standIn: 'url-path.ts' },

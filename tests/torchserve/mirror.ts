@@ -9,8 +9,9 @@ import { isWar } from './wars.ts'
 export type Weights = (name: string) => Promise<string | undefined>
 
 /**
- * Stands for the hosts of TorchServe's public archives, which cannot be reached: `/mar_files/NAME.mar` and `/war_files/NAME.war` are
- * stand-ins, `/models/NAME.pth` weights, or a line that says that there are none; everything else is 404, as it is there.
+ * Replaces the hosts of TorchServe's public archives, which are not reachable: `/mar_files/NAME.mar` and
+ * `/war_files/NAME.war` are stand-ins, `/models/NAME.pth` are weights, or a line that says there are none.
+ * Everything else is 404, as on the real hosts.
  */
 export class Mirror {
   readonly #server: Server

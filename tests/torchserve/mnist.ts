@@ -5,7 +5,10 @@ import { PYTHON_STAND_INS } from './places.ts'
 import type { Workspace } from './workspace.ts'
 import { execa } from '../support/tools.ts'
 
-/** Gives TorchServe's MNIST example weights where the checkout has none; its stateful example is the same network. */
+/**
+ * Gives TorchServe's MNIST example weights if the checkout has none; its stateful example uses the same
+ * network.
+ */
 export async function trainMnist(space: Workspace): Promise<void> {
   const example = join(space.checkout, 'examples', 'image_classifier', 'mnist')
   const weights = join(example, 'mnist_cnn.pt')

@@ -11,7 +11,10 @@ const OF_HANDLERS = ['pillow', 'matplotlib', 'tqdm']
 /** Their lists of dependencies would bring another PyTorch or an older numpy. */
 const ALONE = ['torchvision', 'captum']
 
-/** For the tests and for Python models: TorchServe's worker, its archivers and PyTorch (npm run test:python makes those). */
+/**
+ * For the tests and for Python models: TorchServe's worker, its archivers and PyTorch (from npm run
+ * test:python).
+ */
 export const MODELS_VENV: Venv = {
   bin: join(FOLDER, 'bin'),
   make: async () => {

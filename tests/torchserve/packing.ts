@@ -8,7 +8,10 @@ import { execa } from '../support/tools.ts'
 export interface Packing {
   /** @param answers file with what the network answers @returns the path of NAME.mar in `folder` */
   archive(name: string, answers: string, folder: string): Promise<string>
-  /** @param functions name of the module with the workflow's functions @returns the path of the .war in `folder` */
+  /**
+   * @param functions name of the module with the workflow's functions
+   * @returns the path of the .war in `folder`
+   */
   war(workflow: string, specFile: string, functions: string, folder: string): Promise<string>
 }
 

@@ -39,8 +39,8 @@ export async function generateStubs(space: Workspace): Promise<void> {
 }
 
 /**
- * Runs one file. What fails runs a second time by itself, because some tests read a log file right after an answer, which a busy
- * machine may not have written; the report says when it took two.
+ * Runs one file. A failed test runs a second time by itself, because some tests read a log file right after a
+ * response, which a busy machine may not have written yet. The report names tests that took two runs.
  */
 export async function runPytest(
   file: string,

@@ -3,7 +3,10 @@ import { readFile, readdir } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Answers of one network, by the SHA-256 of the input (of a text generator: by the prompt): the content of a stand-in's answers.json. */
+/**
+ * Responses of one network, by the SHA-256 of the input (for a text generator: by the prompt): the content of
+ * answers.json.
+ */
 export type Answers = Record<string, { predict?: unknown; explain?: unknown }>
 
 interface DataItem {
@@ -30,8 +33,8 @@ export interface Recordings {
 }
 
 /**
- * The answers that the data files of TorchServe's collections expect of each archive, the digits of its MNIST pictures (the
- * name of a picture is its digit), and the completions that a test expects of GPT-2.
+ * The expected responses in the data files of TorchServe's collections per archive, the digits of its MNIST
+ * pictures (a picture's name is its digit), and the completions that a test expects of GPT-2.
  */
 export async function readRecordings(checkout: string): Promise<Recordings> {
   const postman = join(checkout, 'test', 'postman')
@@ -77,7 +80,9 @@ async function record(
   if (name === WORKFLOW_NETWORKS['dog_breed_wf']) note(recordings, CAT_OR_DOG, { [key]: { predict: 'dog' } })
 }
 
-/** With a request envelope the network sees the rows in a request of KServe, and answers what is in the answer. */
+/**
+ * With a request envelope the network gets the rows of a KServe request, and its outputs are in the response.
+ */
 async function insideEnvelope(path: string, predict: unknown, explain: unknown): Promise<Answers> {
   if (!path.endsWith('.json') || outputs(predict) === undefined) return {}
   const request = JSON.parse(await readFile(path, 'utf8')) as Record<string, { data: unknown }[]>

@@ -1,9 +1,7 @@
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/**
- * What is changed in the copy of TorchServe's tests before they run. Nothing else is; docs/conformance.md lists it.
- */
+/** All changes to the copy of TorchServe's tests before they run; docs/conformance.md lists them. */
 export interface Rewrite {
   /** Folders of the copy whose .json and .py files are searched. */
   readonly folders: readonly string[]
@@ -28,7 +26,8 @@ export function rewrites(mirror: string): Rewrite[] {
       from: '@pytest.mark.skip(reason="Skipping this test for now")\ndef test_echo_stream_inference',
       to: 'def test_echo_stream_inference',
     },
-    // The request's map holds bytes; Python's protobuf refuses the test's own numbers before anything is sent.
+    // The request's map contains bytes; Python's protobuf rejects the test's own numbers before anything is
+    // sent.
     ...[1, 2, 3].map((n) => ({
       folders: ['test/pytest'],
       from: `input={"data": ${n}}`,

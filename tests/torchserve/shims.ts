@@ -8,7 +8,10 @@ import type { Workspace } from './workspace.ts'
 const SHIMS = fileURLToPath(new URL('shims/', import.meta.url))
 const PYTHON = fileURLToPath(new URL('python/', import.meta.url))
 
-/** Puts `torchserve` and the archivers on the PATH of the tests, and our packaging function into their Python package. */
+/**
+ * Puts `torchserve` and the archivers on the PATH of the tests, and our packaging function into their Python
+ * package.
+ */
 export async function makeCommands(space: Workspace): Promise<void> {
   await makeServerCommand(space)
   await command(space, 'torch-model-archiver', await bundle(space, 'torch-model-archiver'))

@@ -19,7 +19,10 @@ export class StandIns {
     this.#packing = packing
   }
 
-  /** @param folder gets NAME/answers.json of each network at once, and of `unknown`, which knows none; archives when they are asked for */
+  /**
+   * @param folder gets NAME/answers.json of each network at once, including `unknown`, which knows none;
+   * archives on demand
+   */
   static async create(checkout: string, folder: string, packing: Packing): Promise<StandIns> {
     const recordings = await readRecordings(checkout)
     const standIns = new StandIns(recordings, checkout, folder, packing)

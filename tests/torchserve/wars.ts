@@ -31,7 +31,10 @@ dag:
   preprocessing: []
 `
 
-/** The workflow archives that TorchServe's tests name; the public ones cannot be reached, so their graphs are ours. */
+/**
+ * The workflow archives that TorchServe's tests name. The public ones are not reachable, so their graphs are
+ * ours.
+ */
 const WARS: Readonly<Record<string, War>> = {
   densenet_wf: { workflowName: 'densenet', spec: around('densenet161.mar'), functions: 'pass-on' },
   'timeout-retry-test': {

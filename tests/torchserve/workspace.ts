@@ -50,7 +50,10 @@ export class Workspace {
     return space
   }
 
-  /** The hosts of the public archives are elsewhere; their mirror is on this machine, where models may not come from by default. */
+  /**
+   * The public archives' hosts are replaced by a mirror on this machine, from which models may not come by
+   * default.
+   */
   get env(): NodeJS.ProcessEnv {
     const { NODE_OPTIONS: _, ...rest } = process.env
     return {

@@ -15,8 +15,9 @@ interface Entry {
 }
 
 /**
- * The networks that TorchServe's tests pack themselves, with weights of hundreds of megabytes. In the copy of the checkout their architecture becomes
- * the smallest one that TorchServe's own handler takes, and their weights are made here, so that they answer what the tests expect.
+ * The networks that TorchServe's tests package themselves, with weights of hundreds of megabytes. In the copy
+ * of the checkout their architecture becomes the smallest that TorchServe's own handler accepts, with weights
+ * made here that give the expected responses.
  */
 export class Zoo {
   readonly #space: Workspace

@@ -14,33 +14,35 @@ import type { RawTensor } from '../../../common/tensors/tensor.ts'
 import { parseExactJson } from '../../../common/tensors/exact-json.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 
-/** What a response has that its handler left out. */
+/** Defaults for fields that the handler's response lacks. */
 export interface AnswerFacts {
   readonly id: string | undefined
   readonly modelName: string
   readonly modelVersion: string
 }
 
-/** A response with everything that a client may expect. */
+/** A complete response. */
 export type Answer = InferResponse & { readonly modelName: string; readonly modelVersion: string }
 
-/** Makes answers of what a handler gives: the counterpart of how it was asked (infer-job.ts). */
+/** Converts what a handler returned to responses, according to how it was called (infer-job.ts). */
 export interface AnswerReader {
   /**
-   * One answer, whole or an item of a stream. @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED,
-   * INVALID_TENSOR
+   * Converts one response, unary or an item of a stream.
+   * @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED, INVALID_TENSOR
    */
   read(head: ReplyHead, body: Uint8Array): Answer
-  /** The failure of a request as this protocol has it. */
+  /** The error of a failed request in this protocol. */
   failure(error: ServeError): ServeError
 }
 
-/** Of handlers that take tensors, and of TorchServe's kind. */
+/** For handlers with tensor methods, and for handlers with only `handle`. */
 export class HandlerAnswers implements AnswerReader {
   readonly #facts: AnswerFacts
   readonly #wanted: InferRequest['outputs']
 
-  /** `wanted`: the outputs that the client named; absent: all, or the handler has chosen them. */
+  /**
+   * `wanted`: the outputs that the client requested; absent: all, or the handler has selected them already.
+   */
   constructor(facts: AnswerFacts, wanted?: InferRequest['outputs']) {
     this.#facts = facts
     this.#wanted = wanted
@@ -58,17 +60,16 @@ export class HandlerAnswers implements AnswerReader {
   }
 }
 
-/** Whether the items of a reply are messages of tensors. */
+/** Whether the items of a response are tensor messages. */
 export function isNative(head: ReplyHead): boolean {
   return head.contentType === TENSORS_TYPE
 }
 
 /**
- * One answer of a handler, whole or an item of a stream. A handler of TorchServe's kind: a JSON object with
- * `outputs` is a response as it stands, all else is the output `output`, BYTES `[1, 1]`, with content type
- * `str` if it is text.
- * @throws ServeError INVALID_OUTPUT when it is no response, HANDLER_REJECTED when the handler set a status of
- * an error
+ * Converts one response of `handle`, unary or an item of a stream. A JSON object with `outputs` is a complete
+ * response. Anything else becomes the output `output`, BYTES `[1, 1]`, with content type `str` if it is text.
+ * @throws ServeError INVALID_OUTPUT when it is not a valid response, HANDLER_REJECTED when the handler set an
+ * error status
  */
 function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
   if (isNative(head))
@@ -87,7 +88,7 @@ function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer
   return { ...facts, outputs: [textOutput(body)] }
 }
 
-/** The same for a client that is to get nothing but what the handler said in the protocol's own JSON. */
+/** The same for a client that expects the handler's own JSON in the protocol's format. */
 export function jsonAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
   if (head.status >= 400) throw rejected(head, body)
   const value = jsonObject(body)
@@ -98,11 +99,11 @@ export function jsonAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts
     )
   throw new ServeError(
     'INVALID_OUTPUT',
-    "The handler's answer is no inference response: it is no JSON object",
+    'The inference response of the handler is not valid: it must be a JSON object',
   )
 }
 
-/** What a handler of TorchServe's kind said is an error. */
+/** Converts an error response of `handle`. */
 export function rejected({ status }: ReplyHead, body: Uint8Array): ServeError {
   return new ServeError('HANDLER_REJECTED', asBuffer(body).toString().slice(0, 4096), { status })
 }
@@ -134,12 +135,12 @@ function jsonObject(body: Uint8Array): Record<string, unknown> | undefined {
   }
 }
 
-/** What is wrong with an answer is the handler's fault, not the client's. */
+/** An invalid response is the handler's fault, not the client's. */
 function checked(read: () => InferResponse): InferResponse {
   try {
     return read()
   } catch (thrown) {
     const { message } = ServeError.from(thrown)
-    throw new ServeError('INVALID_OUTPUT', `The handler's answer is no inference response: ${message}`)
+    throw new ServeError('INVALID_OUTPUT', `The inference response of the handler is not valid: ${message}`)
   }
 }

@@ -8,10 +8,10 @@ import type { InputPart } from '../../jobs/job.ts'
 const JSON_TYPE = 'application/json'
 
 /**
- * Tensors as the parts of a request that a handler of TorchServe's kind knows: a single input is the part
- * `data` (or `body`, if that is its name), several have a part each by their names. One BYTES element is its
- * bytes; several are a JSON list of texts (of base64 where one is no text); numbers are JSON, nested as the
- * shape says. Parameters, if there are any, are the JSON part `parameters`.
+ * Converts tensors to the parts of a request for `handle`. A single input is the part `data` (or `body`, if
+ * that is its name); several inputs are one part each, by name. One BYTES element is passed as its bytes;
+ * several are a JSON list of strings (base64 if one is not UTF-8). Numbers are JSON, nested according to the
+ * shape. Parameters, if any, are the JSON part `parameters`.
  */
 export function handlerParts({ inputs, parameters }: InferRequest): InputPart[] {
   const parts = inputs.map((input) => ({
@@ -25,7 +25,7 @@ export function handlerParts({ inputs, parameters }: InferRequest): InputPart[] 
   ]
 }
 
-/** The same as one JSON body, as TorchServe hands it through; BYTES are texts, or base64. */
+/** The same as one JSON body, as TorchServe passes it on. BYTES are strings, or base64. */
 export function jsonPart(
   modelName: string,
   { id = '', parameters, inputs, outputs }: InferRequest,

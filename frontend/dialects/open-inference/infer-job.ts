@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { hasTensorMethod } from '../../../common/handler-methods.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
-import type { InferenceRequest } from '../../jobs/job.ts'
+import type { JobRequest } from '../../jobs/job.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
 import { nativeRequest } from '../../jobs/native-request.ts'
 import { type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
@@ -10,18 +10,18 @@ import { LlmAnswers } from './llm-answers.ts'
 import { llmRequest } from './llm-request.ts'
 import { openInferenceSettings } from './settings.ts'
 
-/** One model version that is asked, as it is now. */
+/** The current state of the model version that a client asks. */
 export interface Target {
   readonly status: ModelStatus
-  /** The handler takes tensors itself. */
+  /** Whether the handler accepts tensors. */
   readonly native: boolean
-  /** It takes several messages for one request. */
+  /** Whether the handler accepts several messages per request. */
   readonly takesStreams: boolean
 }
 
 /**
- * The model that a client asks; none until a worker has loaded it, because only then it is known what its
- * handler understands.
+ * The model version that a client asks. It fails until a worker has loaded the model, because only then the
+ * handler's methods are known.
  * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
  */
 export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, version?: string): Target {
@@ -36,33 +36,34 @@ export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, 
 }
 
 /**
- * Whether a path that TorchServe shares with this protocol has the protocol's meaning for a model: its
- * handler has more than TorchServe's `handle`.
+ * Whether a path that TorchServe shares with this protocol belongs to this protocol for a model: its handler
+ * has native methods besides TorchServe's `handle`.
  */
 export function takesTensors({ methods = [] }: ModelStatus): boolean {
   return methods.length > 0
 }
 
-/** What every dialect's adapter knows of a call. */
+/** What REST and gRPC know of a call. */
 export interface CallFacts {
   requestId: string
   modelVersion: string | undefined
-  /** common/header-lines.ts */
+  /** In the format of common/header-lines.ts. */
   headers: string
   deadline?: number
-  /** The client wants every response as it comes. */
+  /** The client requested a stream. */
   stream: boolean
 }
 
-/** The neutral request, and how its answers are read. */
+/** The neutral request, and how its responses are converted. */
 export interface InferCall {
-  readonly request: InferenceRequest
+  readonly request: JobRequest
   readonly reader: AnswerReader
 }
 
 /**
- * The one place that decides how tensors come to a handler (docs/open-inference.md): as they are if it takes
- * them; as a request of the OpenAI API if it speaks that and they are one; else as parts.
+ * The one place that decides how tensors reach a handler (docs/open-inference.md): unchanged if it accepts
+ * tensors; as a request of the OpenAI API if it has those methods and the tensors are such a request; else as
+ * parts.
  */
 export function inferJob(
   { status, native }: Target,

@@ -9,9 +9,9 @@ import type { Operation } from '../../../common/openai/operations.ts'
 import type { Answer, AnswerFacts, AnswerReader } from './answers.ts'
 
 /**
- * What a handler that speaks the OpenAI API answers, as tensors (docs/open-inference.md): role, content and
- * type, `[1, 1]` (a row for each choice), and `output_all` with the whole JSON, which is what Seldon hands on
- * to OpenAI's clients; of embeddings the numbers, a row for each input.
+ * Converts responses of the OpenAI API to tensors (docs/open-inference.md): role, content and type, `[1, 1]`
+ * (one row per choice), and `output_all` with the complete JSON, which Seldon passes on to OpenAI clients.
+ * Embeddings become numbers, one row per input.
  */
 export class LlmAnswers implements AnswerReader {
   readonly #facts: AnswerFacts
@@ -19,7 +19,7 @@ export class LlmAnswers implements AnswerReader {
   readonly #wanted: InferRequest['outputs']
 
   constructor(facts: AnswerFacts, operation: Operation, wanted: InferRequest['outputs']) {
-    // Who translates these answers needs an id.
+    // Seldon's proxy needs an id to translate the response.
     this.#facts = { ...facts, id: facts.id ?? randomUUID() }
     this.#outputsOf = operation === 'embeddings' ? embeddingOutput : textOutputs
     this.#wanted = wanted
@@ -30,7 +30,7 @@ export class LlmAnswers implements AnswerReader {
     return { ...this.#facts, outputs: selectOutputs(outputs, this.#wanted) }
   }
 
-  /** A 400 would make Seldon's proxy load the model anew and send the request twice. */
+  /** With a 400, Seldon's proxy would load the model again and repeat the request. */
   failure(error: ServeError): ServeError {
     if (error.code !== 'HANDLER_REJECTED' || error.status !== 400) return error
     return new ServeError(error.code, error.message, { status: 422, detail: error.detail, cause: error })
@@ -65,13 +65,13 @@ function textOutputs(answer: Record<string, unknown>, body: Uint8Array): RawTens
   ]
 }
 
-/** Of a chat its message or delta, of a completion its text. */
+/** The message or delta of a chat, the text of a completion. */
 function messageOf({ message, delta, text }: Choice): Record<string, unknown> {
   const said = message ?? delta
   return isObject(said) ? said : { content: text }
 }
 
-/** As requests have them: a JSON list of JSON texts. */
+/** In the format of requests: a JSON list of JSON strings. */
 function callsText(calls: readonly unknown[]): string {
   return JSON.stringify(calls.map((call) => JSON.stringify(call)))
 }
@@ -98,7 +98,7 @@ function embeddingOutput({ data }: Record<string, unknown>): RawTensor[] {
   const numbers = new Float64Array(rows.length * columns)
   rows.forEach((row, i) => {
     if (!Array.isArray(row) || row.length !== columns || !row.every((value) => typeof value === 'number'))
-      throw new ServeError('INVALID_OUTPUT', 'The model answered with no vectors of the same length')
+      throw new ServeError('INVALID_OUTPUT', 'The response of the model must be vectors of equal length')
     numbers.set(row, i * columns)
   })
   const shape = [rows.length, columns]
@@ -109,5 +109,5 @@ function embeddingOutput({ data }: Record<string, unknown>): RawTensor[] {
 function objectOf(body: Uint8Array): Record<string, unknown> {
   const value = parseJson(asBuffer(body).toString())
   if (isObject(value)) return value
-  throw new ServeError('INVALID_OUTPUT', 'The model answered with no JSON object')
+  throw new ServeError('INVALID_OUTPUT', 'The response of the model must be a JSON object')
 }

@@ -11,14 +11,14 @@ import { TextTensors } from './text-tensors.ts'
 
 type Fields = Record<string, unknown>
 
-/** A request of the OpenAI API that came as tensors. */
+/** A request of the OpenAI API in the form of tensors. */
 export interface LlmRequest {
   readonly operation: Operation
   /** JSON */
   readonly body: Buffer
 }
 
-/** Parameters of a request that are fields of the API; others mean something to the protocol. */
+/** Parameters that are fields of the OpenAI API; the others belong to the protocol. */
 const FIELDS = [
   ...['temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'stop', 'n', 'seed', 'user', 'logprobs'],
   ...[
@@ -33,9 +33,9 @@ const FIELDS = [
 ]
 
 /**
- * Tensors for a handler that speaks the OpenAI API, as Seldon's clients send them (docs/open-inference.md):
- * role, content and type are a chat, prompt (or text_input) a completion, input is for embeddings. Undefined:
- * they are none of these, or the handler has no such method.
+ * Reads tensors for a handler of the OpenAI API, in the format of Seldon's clients (docs/open-inference.md):
+ * role, content and type are a chat, prompt (or text_input) is a completion, input is for embeddings.
+ * Undefined if the tensors are none of these, or the handler lacks the method.
  * @throws ServeError INVALID_TENSOR
  */
 export function llmRequest(
@@ -85,8 +85,8 @@ function toolFields(tensors: TextTensors): Fields {
 }
 
 /**
- * Seldon's names for the remaining fields of the API are `llm_parameters` and `kwargs`, with the same
- * meaning; what clients of Triton can send stands beside them.
+ * Seldon puts other API fields into `llm_parameters` or `kwargs`, with equal meaning. Triton's clients send
+ * them as parameters.
  */
 function parameters({ parameters: given = {} }: InferRequest, operation: Operation): Fields {
   const { kwargs, llm_parameters: llm, embedding_parameters: embedding } = given
@@ -102,11 +102,11 @@ function parameters({ parameters: given = {} }: InferRequest, operation: Operati
   }
 }
 
-/** Over gRPC an object is JSON text. */
+/** gRPC parameters cannot be objects, so an object is JSON text. */
 function objectOf(name: string, given: unknown): Fields {
   const object = typeof given === 'string' ? parsed(name, given) : (given ?? {})
   if (isObject(object)) return object
-  throw new ServeError('INVALID_TENSOR', `Parameter ${name} is no object`)
+  throw new ServeError('INVALID_TENSOR', `Parameter ${name} must be a JSON object`)
 }
 
 function value(given: unknown): unknown {
@@ -116,10 +116,10 @@ function value(given: unknown): unknown {
 function parsed(name: string, text: string): unknown {
   const value = parseJson(text)
   if (value !== undefined) return value
-  throw new ServeError('INVALID_TENSOR', `${name} holds what is no JSON: ${text.slice(0, 80)}`)
+  throw new ServeError('INVALID_TENSOR', `${name} must contain only JSON, not ${text.slice(0, 80)}`)
 }
 
-/** A 400 would make Seldon's proxy load the model anew and send the request twice. */
+/** With a 400, Seldon's proxy would load the model again and repeat the request. */
 function check(operation: Operation, body: Fields): void {
   try {
     checkRequest(operation, body)

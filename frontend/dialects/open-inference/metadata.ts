@@ -2,7 +2,7 @@ import type { ModelOperations } from '../../models/operations.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { openInferenceSettings, type TensorMetadata } from './settings.ts'
 
-/** The extensions that are here beside those that TorchServe names. */
+/** The extensions that the server supports besides those that TorchServe lists. */
 const EXTENSIONS = ['binary_tensor_data', 'model_repository', 'parameters', 'generate', 'infer_stream']
 
 export function serverFacts(): { name: string; version: string; extensions: string[] } {

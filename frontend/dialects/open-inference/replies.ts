@@ -4,22 +4,22 @@ import type { Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { type Answer, type AnswerReader, isNative, rejected } from './answers.ts'
 
-/** The client's side of a request that has one answer; REST and gRPC have one each. */
+/** The client's side of a unary request; REST and gRPC have one each. */
 export interface UnaryTarget {
   answer(head: ReplyHead, answer: Answer): void
   fail(error: ServeError): void
 }
 
-/** The client's side of a request whose every answer is sent as it comes. */
+/** The client's side of a streamed request. */
 export interface StreamTarget {
-  /** False: the client's connection is full. */
+  /** Returns false if the client's connection is full. */
   item(head: ReplyHead, answer: Answer): boolean
-  /** The last answer was sent before; `head` is there even if there was none. */
+  /** Ends the stream; its last response was sent before. `head` is present even if there was none. */
   end(head: ReplyHead): void
   fail(error: ServeError): void
 }
 
-/** The whole answer. The items of a stream of text are joined, up to `maxBytes`. */
+/** Sends the unary response. Items of a text stream are joined, up to `maxBytes` bytes. */
 export class UnaryInferSink implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
@@ -50,7 +50,7 @@ export class UnaryInferSink implements ReplySink {
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
     if (!this.#items!.add(chunk.subarray(from, to))) {
-      const message = `The streamed answer is larger than max_response_size (${this.#maxBytes} bytes); ask for a stream`
+      const message = `The response exceeds max_response_size (${this.#maxBytes} bytes); request a stream`
       this.job!.abort(new ServeError('RESPONSE_TOO_LARGE', message), 'failed')
     }
     return true
@@ -65,7 +65,7 @@ export class UnaryInferSink implements ReplySink {
   }
 }
 
-/** One answer per item; an empty item is the end of a stream that has nothing more to say. */
+/** Sends one response per item. An empty last item only ends the stream. */
 export class StreamInferSink implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
@@ -78,7 +78,7 @@ export class StreamInferSink implements ReplySink {
     this.#target = target
   }
 
-  /** A handler that streams nothing. */
+  /** The handler does not stream. */
   whole(head: ReplyHead, body: Uint8Array): void {
     try {
       if (head.status >= 400 || body.byteLength > 0) {
@@ -90,7 +90,7 @@ export class StreamInferSink implements ReplySink {
     }
   }
 
-  /** Nothing is sent yet: what the first item is decides how the answer begins. */
+  /** Nothing is sent yet, because the first item determines status and headers. */
   open(head: ReplyHead): void {
     this.#head = head
   }

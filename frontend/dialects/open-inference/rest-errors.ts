@@ -2,7 +2,8 @@ import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 
 /**
- * The status of each code. A 400 is only for what cannot be read: Seldon's proxy sends such a request twice.
+ * The HTTP status of each code. 400 means only a malformed body, because Seldon's proxy repeats a request
+ * after a 400.
  */
 const STATUSES: Readonly<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 400,
@@ -52,10 +53,10 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   INTERNAL: 500,
 }
 
-/** Codes after which the same request may well be answered. */
+/** Codes after which a repeated request may succeed. */
 const RETRY: ReadonlySet<ErrorCode> = new Set(['QUEUE_FULL', 'MODEL_NOT_READY', 'QUEUE_TIMEOUT'])
 
-/** Without the headers that every answer has. */
+/** Does not include the headers that every response has. */
 export function errorAnswer(error: ServeError): Refusal & { json: string } {
   const chosen =
     error.code === 'HANDLER_REJECTED' && error.status !== undefined && isFinalStatus(error.status)
@@ -67,8 +68,8 @@ export function errorAnswer(error: ServeError): Refusal & { json: string } {
 }
 
 /**
- * TorchServe's names of what is told on paths that may be its own: there what its clients look for stands
- * beside the protocol's key.
+ * TorchServe's exception names, for paths that both dialects have. The body has TorchServe's keys and the
+ * protocol's `error`.
  */
 const SHARED: Partial<Record<ErrorCode, string>> = {
   MODEL_NOT_FOUND: 'ModelNotFoundException',

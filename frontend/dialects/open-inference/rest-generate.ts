@@ -11,24 +11,29 @@ import { setOwn } from '../../../common/own-keys.ts'
 import type { Answer } from './answers.ts'
 import type { TensorMetadata } from './settings.ts'
 
-/** The generate extension of the Open Inference Protocol, which is Triton's as well. */
+/** The generate extension of the Open Inference Protocol, which is Triton's generate extension. */
 
-/** A body without `inputs` is of this extension, with it MLServer means an ordinary request. */
+/**
+ * A body without `inputs` uses this extension. With `inputs` it is an ordinary inference request, as in
+ * MLServer.
+ */
 export function isGenerate(value: Record<string, unknown>): boolean {
   return !Array.isArray(value['inputs'])
 }
 
 /**
- * `text_input` becomes an input of that name; of `parameters` and other keys what the model names as an input
- * becomes one, and all else a parameter. @throws ServeError INVALID_TENSOR
+ * `text_input` becomes an input with that name. Each of `parameters` and the other keys becomes an input if
+ * the model declares one with its name, else a parameter.
+ * @throws ServeError INVALID_TENSOR
  */
 export function generateRequest(
   value: Record<string, unknown>,
   declared: readonly TensorMetadata[],
 ): InferRequest {
   const { id, text_input: text, parameters, ...others } = value
-  if (typeof text !== 'string') throw new ServeError('INVALID_TENSOR', 'text_input is no text')
-  if (id !== undefined && typeof id !== 'string') throw new ServeError('INVALID_TENSOR', 'id is no text')
+  if (typeof text !== 'string') throw new ServeError('INVALID_TENSOR', 'text_input must be a string')
+  if (id !== undefined && typeof id !== 'string')
+    throw new ServeError('INVALID_TENSOR', 'id must be a string')
   const inputs: RawTensor[] = [textTensor('text_input', text)]
   const left: Record<string, unknown> = {}
   for (const [name, given] of Object.entries({ ...checkParameters(parameters), ...others })) {
@@ -40,8 +45,8 @@ export function generateRequest(
 }
 
 /**
- * Every output is a key, one element without its list; `text_output` is the text, whatever the model calls
- * it.
+ * Every output becomes a key; a single element has no list around it. `text_output` is the text, whatever the
+ * model calls it.
  */
 export function generateJson({ id, modelName, modelVersion, parameters, outputs }: Answer): string {
   const head = { id, model_name: modelName, model_version: modelVersion, ...parameters }

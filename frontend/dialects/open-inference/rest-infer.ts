@@ -15,8 +15,8 @@ import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
 import type { InferKind, InferRoute } from './rest-route.ts'
 
 /**
- * The four routes that predict. The path has been admitted. @throws ServeError METHOD_NOT_ALLOWED and what
- * targetOf throws
+ * Handles the four inference routes. The request has been admitted.
+ * @throws ServeError METHOD_NOT_ALLOWED, and the errors of targetOf
  */
 export function infer(exchange: Exchange, route: InferRoute): void {
   const { state, req, reply } = exchange
@@ -33,7 +33,7 @@ export function infer(exchange: Exchange, route: InferRoute): void {
 }
 
 interface ReadRequest extends WireRequest {
-  /** Of the generate extension: so is its answer. */
+  /** The request uses the generate extension, so the response does too. */
   readonly generate: boolean
 }
 
@@ -82,7 +82,7 @@ function jsonAnswer(json: string): WireAnswer {
   return { contentType: 'application/json', body: Buffer.from(json), headers: [] }
 }
 
-/** Whether the client takes gzip; a weight of 0 says no. */
+/** Whether the client accepts gzip; a weight of 0 excludes it. */
 function takesGzip({ headers }: IncomingMessage): boolean {
   const accepted = headers['accept-encoding']
   return accepted !== undefined && /(^|[\s,])(gzip|\*)(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)

@@ -9,10 +9,10 @@ import { EventStream } from '../../edge/http/sse.ts'
 import { errorAnswer } from './rest-errors.ts'
 import type { WireAnswer } from './rest-response.ts'
 
-/** A body shorter than this is not worth compressing. */
+/** Bytes; a shorter body is not worth compressing. */
 const MIN_GZIP_BYTES = 500
 
-/** One answer as a plain response, compressed if the client takes that. */
+/** Sends a unary response, compressed if the client accepts that. */
 export class InferResponse implements UnaryTarget {
   readonly #reply: HttpReply
   readonly #encode: (answer: Answer) => WireAnswer
@@ -51,8 +51,8 @@ export class InferResponse implements UnaryTarget {
 const PACKED = ['Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding']
 
 /**
- * One event per answer, as in the protocol's generate_stream; what fails after the first is an event too, and
- * then the end.
+ * Sends one event per response, as in the protocol's generate_stream. A failure after the first event is an
+ * event too, and ends the stream.
  */
 export class InferEvents implements StreamTarget {
   readonly #events: EventStream
@@ -96,10 +96,10 @@ export class InferEvents implements StreamTarget {
   }
 }
 
-/** An answer that is neither a prediction nor a stream. */
+/** The reply to a request that is not an inference. */
 export type Told = readonly [status: number, body: object]
 
-/** Answers with JSON when it is there. */
+/** Sends JSON once it is available. */
 export function tell(reply: HttpReply, telling: Promise<Told>): void {
   telling.then(
     ([status, body]) => {
@@ -111,7 +111,7 @@ export function tell(reply: HttpReply, telling: Promise<Told>): void {
   )
 }
 
-/** The failure as a plain answer; nothing may have been sent. */
+/** Sends the failure as a plain response; nothing may have been sent before. */
 export function refuse(reply: HttpReply, error: ServeError): void {
   const { status, json, headers } = errorAnswer(error)
   const base = baseHeaders(reply.exchange.requestId, false)
@@ -124,7 +124,7 @@ function headersFor(reply: HttpReply, status: number, contentType: string): stri
   return headers
 }
 
-/** Those of the handler; the content type is the protocol's. */
+/** The handler's headers; the protocol determines the content type. */
 function addOwnHeaders(flat: string[], head: ReplyHead): void {
   addHandlerHeaders(flat, { ...head, contentType: undefined })
 }

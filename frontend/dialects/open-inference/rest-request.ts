@@ -6,13 +6,13 @@ import { parseObject, requestFrom, type InferRequest } from '../../../common/ten
 import { checkSize } from '../../../common/tensors/tensor.ts'
 import type { TensorMetadata } from './settings.ts'
 
-/** A request, and which of its outputs the client wants raw. */
+/** A request, and which outputs the client wants as binary data. */
 export interface WireRequest {
   readonly infer: InferRequest
   isBinary(output: string): boolean
 }
 
-/** The JSON of a body and the raw tensors behind it, as in Triton's binary tensor data extension. */
+/** Reads JSON and the binary tensors behind it, as in Triton's binary tensor data extension. */
 interface WireBody {
   readonly value: Record<string, unknown>
   readonly raw: Buffer
@@ -40,19 +40,22 @@ export function wireRequest({ value, raw }: WireBody): WireRequest {
   return { infer, isBinary: (output) => (wanted.get(output) ?? all) === true }
 }
 
-/** A list of no outputs asks for all, as in the protocol's gRPC form. */
+/** An empty list of outputs requests all, as in the protocol's gRPC form. */
 function withoutEmptyList(request: InferRequest): InferRequest {
   return request.outputs?.length === 0 ? { ...request, outputs: undefined } : request
 }
 
 /**
- * A body that is nothing but the only input of a model whose metadata say what it is. @throws ServeError
- * INVALID_TENSOR
+ * Reads a body that is the only input of a model, whose metadata describe it (Triton's raw binary request).
+ * @throws ServeError INVALID_TENSOR
  */
 export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): WireRequest {
   const [input, ...others] = inputs
   if (input === undefined || others.length > 0 || !isDatatype(input.datatype)) {
-    throw new ServeError('INVALID_TENSOR', 'A raw request needs a model with one input in its metadata')
+    throw new ServeError(
+      'INVALID_TENSOR',
+      'A raw binary request requires a model whose metadata declare exactly one input',
+    )
   }
   const { name, datatype } = input
   const data = datatype === 'BYTES' ? joinElements([body]) : body
@@ -60,7 +63,7 @@ export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): Wir
   return { infer: { inputs: [checkSize({ name, datatype, shape, data })] }, isBinary: () => true }
 }
 
-/** Whether the body is only raw bytes. */
+/** Whether the body is only binary data. */
 export function isRaw(length: string | undefined): boolean {
   return length !== undefined && /^0+$/.test(length)
 }
@@ -68,7 +71,7 @@ export function isRaw(length: string | undefined): boolean {
 function headerLength(body: Buffer, length: string): number {
   const end = /^\d{1,15}$/.test(length) ? Number(length) : NaN
   if (end <= body.byteLength) return end
-  throw new ServeError('INVALID_ARGUMENT', 'Inference-Header-Content-Length is no length within the body')
+  throw new ServeError('INVALID_ARGUMENT', 'Inference-Header-Content-Length must be a length within the body')
 }
 
 function withoutBinary(parameters: InferRequest['parameters']): InferRequest['parameters'] {
@@ -77,12 +80,15 @@ function withoutBinary(parameters: InferRequest['parameters']): InferRequest['pa
   return unlessEmpty(rest)
 }
 
-/** The shape with its one variable dimension filled in. */
+/** The shape, with its one variable dimension replaced by its size. */
 function filled({ datatype, shape }: TensorMetadata, bytes: number): number[] {
   const known = shape.filter((size) => size >= 0).reduce((product, size) => product * size, 1)
   const rest = bytes / NUMERIC.get(datatype)!.array.BYTES_PER_ELEMENT / Math.max(known, 1)
   if (shape.length - shape.filter((size) => size >= 0).length <= 1 && Number.isInteger(rest)) {
     return shape.map((size) => (size < 0 ? rest : size))
   }
-  throw new ServeError('INVALID_TENSOR', 'The raw tensor does not fit the shape in the metadata of the model')
+  throw new ServeError(
+    'INVALID_TENSOR',
+    'The raw tensor does not match the shape in the metadata of the model',
+  )
 }

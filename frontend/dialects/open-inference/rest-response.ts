@@ -2,22 +2,22 @@ import { headOf } from '../../../common/tensors/message.ts'
 import { tensorJson, withTensors } from '../../../common/tensors/to-json.ts'
 import type { Answer } from './answers.ts'
 
-/** A whole answer on the wire. */
+/** An encoded unary response. */
 export interface WireAnswer {
   readonly contentType: string
   readonly body: Buffer
-  /** Further headers: name, value, name, value. */
+  /** Additional headers: name, value, name, value. */
   readonly headers: readonly string[]
 }
 
 const JSON_TYPE = 'application/json'
 
-/** The response as JSON on one line; keys in the order of MLServer. */
+/** The response as JSON on one line, with the keys in MLServer's order. */
 export function answerJson(answer: Answer): string {
   return withTensors(answerHead(answer), 'outputs', answer.outputs)
 }
 
-/** JSON, with raw tensors behind it if the client wants any (Triton's binary tensor data extension). */
+/** JSON, followed by binary tensors if the client requested them (Triton's binary tensor data extension). */
 export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean): WireAnswer {
   const raw = answer.outputs.filter(({ name }) => isBinary(name))
   if (raw.length === 0) return { contentType: JSON_TYPE, body: Buffer.from(answerJson(answer)), headers: [] }

@@ -1,4 +1,4 @@
-/** What a path of the Open Inference Protocol asks for. */
+/** The operation of an Open Inference Protocol path. */
 export type OpenInferenceRoute =
   | { readonly kind: 'live' | 'ready' | 'server' | 'models' | 'index' }
   | { readonly kind: 'load' | 'unload'; readonly model: string }
@@ -18,7 +18,7 @@ export type InferKind = 'infer' | 'infer_stream' | 'generate' | 'generate_stream
 
 const INFER_KINDS: ReadonlySet<string> = new Set(['infer', 'infer_stream', 'generate', 'generate_stream'])
 
-/** The route of a path whose first segment is `v2`; undefined: it is none of the protocol's. */
+/** The route of a path whose first segment is `v2`; undefined if the protocol does not have the path. */
 export function openInferenceRoute(segments: readonly string[]): OpenInferenceRoute | undefined {
   const [, area, ...rest] = segments
   switch (area) {
@@ -47,7 +47,7 @@ function modelRoute([model, ...rest]: readonly string[]): OpenInferenceRoute | u
   return INFER_KINDS.has(what) ? { kind: what as InferKind, ...named } : undefined
 }
 
-/** `index` and `models/{m}/load`; Triton's name of a repository may stand before both. */
+/** `index` and `models/{m}/load`, optionally after a repository name, as in Triton. */
 function repositoryRoute(rest: readonly string[]): OpenInferenceRoute | undefined {
   const [area, model, what, ...more] = rest[0] === 'index' || rest[0] === 'models' ? rest : rest.slice(1)
   if (area === 'index') return model === undefined ? { kind: 'index' } : undefined

@@ -13,12 +13,12 @@ import { openInferencePaths } from './rest-paths.ts'
 import { refuse, tell, type Told } from './rest-reply.ts'
 import { openInferenceRoute, type OpenInferenceRoute } from './rest-route.ts'
 
-/** The Open Inference Protocol, REST: everything below /v2 that is not TorchServe's or OpenAI's. */
+/** The Open Inference Protocol over REST: all paths below /v2 that are not TorchServe's or OpenAI's. */
 export const openInference: RestDialect = { handle, paths: openInferencePaths, notFound }
 
 /**
- * The path `infer` without a version is TorchServe's too: it means the protocol's with
- * ts_open_inference_protocol, and for a model whose handler speaks more than TorchServe's `handle`.
+ * TorchServe also has the path `infer` without a version. It belongs to the protocol with
+ * ts_open_inference_protocol, and for models whose handler has native methods besides `handle`.
  */
 function handle(exchange: Exchange): boolean {
   const { segments } = exchange.target
@@ -33,7 +33,7 @@ function handle(exchange: Exchange): boolean {
   return true
 }
 
-/** Clients look for the protocol's key in every 404 below /v2, also on paths that only Triton has. */
+/** Clients expect the protocol's `error` key in every 404 below /v2, including paths that only Triton has. */
 function notFound({ req }: Exchange, error: ServeError): string | undefined {
   return req.url!.startsWith('/v2/') ? errorAnswer(error).json : undefined
 }
@@ -43,7 +43,7 @@ function isTorchServes({ settings, models }: RestState, route: OpenInferenceRout
   try {
     return !takesTensors(models.status(route.model))
   } catch {
-    return false // for an unknown model there is one answer that both kinds of clients read
+    return false // for an unknown model, one body serves both kinds of clients
   }
 }
 
@@ -69,7 +69,7 @@ function answer(exchange: Exchange, route: OpenInferenceRoute): void {
   }
 }
 
-/** `{"ready": true}` wants only what can answer; tritonclient sends no body at all. */
+/** `{"ready": true}` selects models that can serve requests. tritonclient sends no body at all. */
 function index(exchange: Exchange): void {
   readDecoded(exchange, (error, body) => {
     const list = async (): Promise<Told> => {
@@ -84,12 +84,15 @@ function index(exchange: Exchange): void {
 async function manage({ state, req }: Exchange, what: 'load' | 'unload', model: string): Promise<Told> {
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   if (!state.settings.enableModelApi)
-    throw new ServeError('API_DISABLED', 'Loading and unloading is off: enable_model_api')
+    throw new ServeError(
+      'API_DISABLED',
+      'Loading and unloading models is disabled; set enable_model_api=true',
+    )
   await state.models.repository[what](model)
   return [200, { name: model, [what]: true }]
 }
 
-/** What the server and its models are. Any method, as in TorchServe. */
+/** Health and metadata of the server and its models. Accepts any method, as in TorchServe. */
 async function told({ models }: RestState, route: OpenInferenceRoute): Promise<Told> {
   switch (route.kind) {
     case 'live':
@@ -108,7 +111,7 @@ async function told({ models }: RestState, route: OpenInferenceRoute): Promise<T
     }
     default: {
       const facts = serverFacts()
-      // The misspelt key is TorchServe's, and so is what stands there.
+      // TorchServe's misspelt key, with TorchServe's values.
       return [200, { ...facts, extenstion: facts.extensions.slice(0, 2) }]
     }
   }

@@ -2,7 +2,7 @@ import { isObject } from '../../../common/json.ts'
 import type { Parameters } from '../../../common/tensors/tensor.ts'
 import type { ModelStatus } from '../../models/operations.ts'
 
-/** One input or output as the metadata of a model tell it. */
+/** One input or output in the metadata of a model. */
 export interface TensorMetadata {
   name: string
   datatype: string
@@ -12,27 +12,27 @@ export interface TensorMetadata {
 }
 
 /**
- * How tensors come to a handler that does not take them itself: `parts` as named parts of the request, `json`
- * as the whole request in JSON in one part `body` (what TorchServe's kservev2 envelope and handlers written
- * for it expect).
+ * How tensors reach a handler without tensor methods: `parts` as named parts of the request, `json` as the
+ * whole request in JSON in one part `body` (for handlers that were written for TorchServe's kservev2
+ * envelope).
  */
 export type Mapping = 'parts' | 'json'
 
 /**
- * What a model says about itself for this protocol: section `openInference` of model-config.yaml, or
+ * Metadata and settings of a model for this protocol: section `openInference` of model-config.yaml, or
  * model-settings.json.
  */
 export interface OpenInferenceSettings {
   platform: string
-  /** As the model names them; empty: the versions that are registered. */
+  /** Versions to report; empty: the registered versions. */
   versions: string[]
   inputs: TensorMetadata[]
   outputs: TensorMetadata[]
-  /** Undefined: nobody said it. */
+  /** Undefined: not configured. */
   mapping: Mapping | undefined
 }
 
-/** What is malformed counts as absent: it is metadata, and the model itself works. */
+/** Invalid metadata are ignored, because the model itself works without them. */
 export function openInferenceSettings({ config, envelope }: ModelStatus): OpenInferenceSettings {
   const section = isObject(config['openInference']) ? config['openInference'] : {}
   const { platform, versions, mapping } = section

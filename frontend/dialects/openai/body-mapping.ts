@@ -7,9 +7,9 @@ import type { OpenAICall } from './call.ts'
 import { answerJson, DONE, failReply } from './rest-reply.ts'
 
 /**
- * For handlers of TorchServe's kind that understand the API's bodies themselves, as TorchServe's own handler
- * for vLLM does: part `body` is the whole request, `url_path` says which, and the answers are the API's own,
- * with or without `data: ` before them.
+ * For handlers with `handle` that understand the API's bodies, such as TorchServe's vLLM handler
+ * (ts/torch_handler/vllm_handler.py): the part `body` is the whole request, `url_path` tells the operation,
+ * and the responses are the API's own, with or without `data: ` in front.
  */
 export function mapBody({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { model, stream } = request.body
@@ -71,7 +71,7 @@ class BodySink implements ReplySink {
     return room
   }
 
-  /** vLLM's error object, which says its status as `code`. */
+  /** vLLM's error object contains the status as `code`. */
   #refuse(json: Record<string, unknown>, head: ReplyHead): void {
     const given = Number(json['code'])
     const status = given >= 400 && given < 600 ? given : head.status >= 400 ? head.status : 400

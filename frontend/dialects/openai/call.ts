@@ -3,19 +3,19 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
 import type { ModelStatus } from '../../models/operations.ts'
 
-/** One request on its way to a model: what the mappings need. */
+/** What the mappings need of one request. */
 export interface OpenAICall {
   readonly exchange: Exchange
-  /** Its reply as events; `events.reply` for a whole answer. */
+  /** The response as events; `events.reply` for a unary response. */
   readonly events: EventStream
   readonly request: OpenAIRequest
-  /** The body as it came, with the model that the path names. */
+  /** The client's body, with the model from the path. */
   readonly body: Buffer
   readonly model: ModelStatus
-  /** What the path names; absent: the default version. */
+  /** The version in the path; absent: the default version. */
   readonly modelVersion: string | undefined
   /** The client's headers. */
   readonly headers: string
-  /** The operation, as handlers see it that do not answer it natively. */
+  /** The operation, for handlers that do not serve it natively. */
   readonly urlPath: string
 }

@@ -10,8 +10,8 @@ import { JobGroup } from './job-group.ts'
 import { answerJson, failReply } from './rest-reply.ts'
 
 /**
- * The default mapping of embeddings for handlers of TorchServe's kind: each input is a request with the text
- * as part `data`, and the answer is JSON: a vector, or an object with it as `embedding`.
+ * The default mapping of embeddings for handlers with `handle`: each input is a request with the text as part
+ * `data`. The response is JSON: a vector, or an object with the vector as `embedding`.
  */
 export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
   const { events } = call
@@ -43,11 +43,11 @@ export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
 function textsOf({ input }: EmbeddingsRequest): string[] {
   const list: unknown[] = Array.isArray(input) ? input : [input]
   if (list.length > MAX_CHOICES)
-    throw new ServeError('INVALID_ARGUMENT', `This model takes at most ${MAX_CHOICES} inputs`, {
+    throw new ServeError('INVALID_ARGUMENT', `This model accepts at most ${MAX_CHOICES} inputs`, {
       param: 'input',
     })
   if (list.every((one) => typeof one === 'string')) return list
-  throw new ServeError('INVALID_ARGUMENT', 'This model takes texts, not token ids', { param: 'input' })
+  throw new ServeError('INVALID_ARGUMENT', 'This model accepts strings, not token ids', { param: 'input' })
 }
 
 class VectorSink implements ReplySink {
@@ -72,14 +72,14 @@ class VectorSink implements ReplySink {
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
     if (!this.#bytes.add(chunk.subarray(from, to)))
-      this.#failed(new ServeError('RESPONSE_TOO_LARGE', 'The answer is larger than max_response_size'))
+      this.#failed(new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size'))
     return true
   }
 
   close(): void {
     const vector = vectorOf(this.#bytes.bytes().toString())
     if (vector === undefined)
-      this.#failed(new ServeError('INVALID_OUTPUT', 'The model answered with no vector'))
+      this.#failed(new ServeError('INVALID_OUTPUT', 'The response of the model must be a vector'))
     else this.#done(vector)
   }
 

@@ -1,13 +1,13 @@
-import { type AbandonReason, Job, type InferenceRequest, type InputPart } from '../../jobs/job.ts'
+import { type AbandonReason, Job, type JobRequest, type InputPart } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import type { ReplySource } from '../../edge/http/http-reply.ts'
 import type { OpenAICall } from './call.ts'
 
-/** The jobs of one request that needs several: they are cancelled together. */
+/** The jobs of one request that needs several; they are cancelled together. */
 export class JobGroup implements ReplySource {
   readonly #models: ModelOperations
-  readonly #facts: Omit<InferenceRequest, 'requestId' | 'parts'>
+  readonly #facts: Omit<JobRequest, 'requestId' | 'parts'>
   readonly #jobs: Job[] = []
   readonly #requestId: string
 
@@ -17,7 +17,7 @@ export class JobGroup implements ReplySource {
     this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, urlPath }
   }
 
-  /** @throws ServeError, see ModelOperations.submit; the jobs before it are cancelled then */
+  /** @throws ServeError, see ModelOperations.submit; earlier jobs of the group are cancelled then */
   submit(parts: InputPart[], sink: ReplySink): Job {
     const count = this.#jobs.length
     const requestId = count === 0 ? this.#requestId : `${this.#requestId}/${count}`

@@ -1,6 +1,6 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 
-/** How the OpenAI API says an error (docs/openai.md). */
+/** Converts errors to the OpenAI API (docs/openai.md). */
 interface OpenAIAnswer {
   readonly status: number
   readonly type: string
@@ -46,8 +46,8 @@ function answerOf(error: ServeError): OpenAIAnswer {
 }
 
 /**
- * Worth another try; of any other error OpenAI's clients are told not to run the handler again
- * (`x-should-retry`).
+ * Retryable codes. For all others the header `x-should-retry: false` tells OpenAI's clients not to run the
+ * handler again.
  */
 const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
   'QUEUE_FULL',
@@ -61,11 +61,11 @@ interface OpenAIFailure {
   readonly status: number
   /** The error object as JSON, on one line. */
   readonly json: string
-  /** Names and values, one after the other. */
+  /** Names and values, alternating. */
   readonly headers: readonly string[]
 }
 
-/** An error as this API answers it. */
+/** An error response of this API. */
 export function openaiFailure(error: ServeError): OpenAIFailure {
   const { status, type, code } = answerOf(error)
   const retry = WORTH_RETRYING.has(error.code)

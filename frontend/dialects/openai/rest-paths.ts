@@ -11,61 +11,61 @@ import { describedPaths, type RestPath, undescribedPaths } from '../rest-dialect
 
 const ERROR = object({
   error: object({
-    message: ['string', 'What went wrong.'],
+    message: ['string', 'The error message.'],
     type: ['string', 'The kind of error, such as invalid_request_error.'],
-    param: ['string', 'The field at fault; null: none.'],
-    code: ['string', 'The same for programs, such as model_not_found; null: nothing more to say.'],
+    param: ['string', 'The invalid field, or null.'],
+    code: ['string', 'An error code for programs, such as model_not_found, or null.'],
   }),
 })
 const FAILURES: Record<string, Response> = {
-  '400': json('The request cannot be used.', ERROR),
+  '400': json('The request is not valid.', ERROR),
   '401': json('The key is not valid.', ERROR),
-  '404': json('There is no such model.', ERROR),
-  '429': json('Too many requests wait already.', ERROR),
+  '404': json('The model does not exist.', ERROR),
+  '429': json('Too many requests are waiting.', ERROR),
   '500': json('The server or the handler failed.', ERROR),
-  '503': json('The model is not loaded yet, or waited too long.', ERROR),
+  '503': json('The model is not loaded yet, or no worker was free in time.', ERROR),
 }
 
-const MODEL: readonly [string, string] = ['string', 'Its name.']
+const MODEL: readonly [string, string] = ['string', 'Name of the model.']
 const LIST: Schema = { type: 'array', items: { type: 'object' } }
 const SAMPLING = {
-  stream: ['boolean', 'Whether the answer comes as events, the last of which is [DONE].'],
-  max_tokens: ['integer', 'Tokens of an answer at most.'],
-  temperature: ['number', 'From 0 (always the likeliest token) to 2.'],
-  top_p: ['number', 'From 0 to 1: tokens that are taken into account.'],
-  n: ['integer', 'Answers to make.'],
-  seed: ['integer', 'The same one gives the same answer.'],
+  stream: ['boolean', 'Whether to stream the response as events, the last of which is [DONE].'],
+  max_tokens: ['integer', 'Maximum number of generated tokens.'],
+  temperature: ['number', 'Sampling temperature from 0 (always the most likely token) to 2.'],
+  top_p: ['number', 'Nucleus sampling: total probability of the considered tokens, from 0 to 1.'],
+  n: ['integer', 'Number of choices to generate.'],
+  seed: ['integer', 'Seed for reproducible sampling.'],
 } as const
 
-/** Under /v1. */
+/** Paths under /v1. */
 const OPENAI_PATHS: Readonly<Record<string, PathItem>> = {
   '/v1/models': { get: told('openaiModels', 'Lists the models.', modelList()) },
   '/v1/models/{model_name}': {
     get: {
-      ...told('openaiModel', 'Tells what a model is.', model()),
+      ...told('openaiModel', 'Describes a model.', model()),
       parameters: [pathParameter('model_name', 'The model.')],
     },
   },
   '/v1/chat/completions': {
     post: asked('chatCompletions', 'Continues a chat.', {
-      messages: { ...LIST, description: 'What was said, each with role and content.' },
+      messages: { ...LIST, description: 'The messages of the chat, each with role and content.' },
       ...SAMPLING,
-      tools: { ...LIST, description: 'Functions that the model may call.' },
+      tools: { ...LIST, description: 'Tools that the model may call.' },
     }),
   },
   '/v1/completions': {
     post: asked('completions', 'Continues a text.', {
-      prompt: ['string', 'The text; a list of texts, or token ids, is good too.'],
+      prompt: ['string', 'A string, a list of strings, or token ids.'],
       ...SAMPLING,
     }),
   },
   '/v1/embeddings': {
     post: asked(
       'embeddings',
-      'Makes a vector of each text.',
+      'Computes an embedding vector for each text.',
       {
-        input: ['string', 'The text; a list of texts, or token ids, is good too.'],
-        encoding_format: ['string', 'float, or base64 of 32-bit floats.'],
+        input: ['string', 'A string, a list of strings, or token ids.'],
+        encoding_format: ['string', 'float, or base64 (little-endian 32-bit floats).'],
       },
       false,
     ),
@@ -76,7 +76,7 @@ function model(): Schema {
   return object({
     id: MODEL,
     object: ['string', 'model'],
-    created: ['integer', 'When it was registered, in seconds since 1970.'],
+    created: ['integer', 'Time of registration, in seconds since 1970.'],
     owned_by: ['string', 'This server.'],
   })
 }
@@ -85,7 +85,7 @@ function modelList(): Schema {
   return object({
     object: ['string', 'list'],
     data: { type: 'array', items: model(), description: 'The models.' },
-    models: { type: 'array', items: { type: 'string' }, description: 'Their names, as KServe has them.' },
+    models: { type: 'array', items: { type: 'string' }, description: 'Names of the models, as in KServe.' },
   })
 }
 
@@ -95,11 +95,11 @@ function told(operationId: string, description: string, answer: Schema): Operati
     description,
     operationId,
     parameters: [],
-    responses: { '200': json('What is asked for.', answer), '401': token!, '404': none! },
+    responses: { '200': json('The request.', answer), '401': token!, '404': none! },
   }
 }
 
-/** The first field is needed, the others are not. */
+/** The first field is required, the others are optional. */
 function asked(
   operationId: string,
   description: string,
@@ -107,7 +107,7 @@ function asked(
   streams = true,
 ): Operation {
   const [, ...optional] = Object.keys(fields)
-  const answer = json('The answer as the OpenAI API has it.', { type: 'object' })
+  const answer = json('The response of the OpenAI API.', { type: 'object' })
   const events = { 'text/event-stream': { schema: { type: 'string' } } }
   return {
     description,
@@ -115,7 +115,7 @@ function asked(
     parameters: [],
     requestBody: {
       ...json(
-        'A request of the OpenAI API; further fields are passed on.',
+        'A request of the OpenAI API. Other fields pass unchanged.',
         object({ model: MODEL, ...fields }, optional),
       ),
       required: true,
@@ -127,7 +127,7 @@ function asked(
   }
 }
 
-/** Where KServe's and Seldon's clients ask for the same. */
+/** Paths of KServe's and Seldon's clients for the same operations. */
 const OTHERS = [
   '/openai/v1/chat/completions',
   '/openai/v1/completions',

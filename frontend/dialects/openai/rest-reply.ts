@@ -5,7 +5,7 @@ import type { EventStream } from '../../edge/http/sse.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { openaiFailure } from './rest-errors.ts'
 
-/** The end of every stream of this API. */
+/** The last event of every stream of this API. */
 export const DONE = '[DONE]'
 
 export function answerJson(reply: HttpReply, status: number, body: Uint8Array): void {
@@ -14,7 +14,7 @@ export function answerJson(reply: HttpReply, status: number, body: Uint8Array): 
   reply.answer(status, headers, body)
 }
 
-/** A status of its own before the first event; after it an event with the error, and the end. */
+/** An error has its own status before the first event. After it, it is an event, and the stream ends. */
 export function failReply(events: EventStream, error: ServeError): void {
   const { reply } = events
   const { status, json, headers } = openaiFailure(error)
@@ -29,10 +29,7 @@ export function failReply(events: EventStream, error: ServeError): void {
   events.end()
 }
 
-/**
- * Answers from a handler that speaks the API itself: its worker sends whole answers, or chunks that are
- * complete.
- */
+/** Sends the responses of a native handler. Its worker sends complete responses, or complete chunks. */
 export class NativeSink implements ReplySink {
   readonly #events: EventStream
   readonly #stream: boolean

@@ -1,15 +1,15 @@
 import type { Operation } from '../../../common/openai/operations.ts'
 
-/** What a path of the OpenAI API asks for. */
+/** The operation of an OpenAI API path. */
 export interface OpenAIRoute {
-  /** `images`: a path of the API that no handler here answers; `unknown`: none that the server knows. */
+  /** `images`: image generation, which no handler supports; `unknown`: not a path of the API. */
   operation: Operation | 'models' | 'images' | 'unknown'
   /**
-   * `models`: the one that is asked for; else the model that the path names (Seldon's way), which the body
-   * must not contradict.
+   * For `models`: the requested model. Otherwise the model in the path (Seldon's form), which the body must
+   * not contradict.
    */
   model: string | undefined
-  /** Only beside a model that the path names; absent: the default version. */
+  /** Only with a model in the path; absent: the default version. */
   version?: string
 }
 
@@ -21,9 +21,9 @@ const PATHS: ReadonlyMap<string, Operation | 'images'> = new Map([
 ])
 
 /**
- * The route of a path; undefined: it does not belong to the OpenAI API. Served under /v1, under /openai/v1 as
- * KServe has it, and below one model's (or version's) infer and infer_stream as Seldon's OpenAI clients have
- * it (docs/openai.md).
+ * The route of a path; undefined if it does not belong to the OpenAI API. The API is served under /v1, under
+ * /openai/v1 (as in KServe), and below a model's or version's infer and infer_stream (for Seldon's OpenAI
+ * clients); see docs/openai.md.
  */
 export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefined {
   if (segments[0] === 'openai') return segments[1] === 'v1' ? below(segments.slice(2)) : undefined
@@ -32,7 +32,7 @@ export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefine
 }
 
 function below(rest: readonly string[]): OpenAIRoute {
-  // The path is decoded as a whole before it is split, so the slashes of an id stand here as slashes.
+  // The whole path was decoded before it was split, so slashes of an id are separators here.
   if (rest[0] === 'models') return { operation: 'models', model: rest.slice(1).join('/') || undefined }
   return { operation: PATHS.get(rest.join('/')) ?? 'unknown', model: undefined }
 }

@@ -37,8 +37,8 @@ function handle(exchange: Exchange): boolean {
 }
 
 /**
- * On a port that is the management API's as well /v1/models/{m} is TorchServe's route, with the management
- * token; its answer is the same.
+ * On a port shared with the management API, /v1/models/{m} is TorchServe's route, which requires the
+ * management token. Its response is the same.
  */
 function isTorchServes({ state, target: { segments } }: Exchange, { model }: OpenAIRoute): boolean {
   return state.listener === 'shared' && segments[0] === 'v1' && segments.length === 3 && model !== undefined
@@ -49,15 +49,14 @@ function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): vo
   const { operation } = route
   exchange.admit('inference')
   if (operation === 'unknown')
-    throw new ServeError('ROUTE_NOT_FOUND', `There is no ${method!} ${url!.split('?', 1)[0]!}`)
+    throw new ServeError('ROUTE_NOT_FOUND', `${method!} ${url!.split('?', 1)[0]!} is not supported`)
   if (method !== (operation === 'models' ? 'GET' : 'POST'))
-    throw new ServeError('METHOD_NOT_ALLOWED', `${method!} is not allowed here`)
+    throw new ServeError('METHOD_NOT_ALLOWED', `The method ${method!} is not supported here`)
   if (operation === 'models') {
     sendModels(exchange, route.model)
     return
   }
-  if (operation === 'images')
-    throw new ServeError('ROUTE_NOT_FOUND', 'No handler of this server generates images')
+  if (operation === 'images') throw new ServeError('ROUTE_NOT_FOUND', 'Image generation is not supported')
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
@@ -73,10 +72,7 @@ function sendModels({ state: { models }, reply }: Exchange, model: string | unde
   answerJson(reply, 200, Buffer.from(JSON.stringify(json)))
 }
 
-/**
- * What a browser asks before a request with an Authorization header; the CORS headers are the configured
- * ones.
- */
+/** Answers a browser's preflight request with the configured CORS headers. */
 function preflight({ reply, requestId }: Exchange): void {
   const headers = baseHeaders(requestId, reply.keepsAlive(200))
   headers.push('content-type', 'text/plain', 'allow', 'GET, POST, OPTIONS')
@@ -90,7 +86,7 @@ function submit(
   received: Buffer,
 ): void {
   const request = readRequest(operation, received, named)
-  // Where the path names the model, the body may not.
+  // If the path contains the model, the body need not name one.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
   const model = exchange.state.models.status(request.body.model, modelVersion)
   const { path: urlPath, method } = OPERATIONS[operation]
@@ -103,9 +99,9 @@ function submit(
   else mapText(call, request)
 }
 
-/** Until a worker has loaded the handler nobody knows what it speaks. */
+/** The methods of a handler are known only when a worker has loaded it. */
 function notLoaded({ name }: ModelStatus): ServeError {
-  return new ServeError('NO_WORKER', `The model ${name} is not loaded (yet)`)
+  return new ServeError('NO_WORKER', `The model ${name} is not loaded yet`)
 }
 
 function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {
@@ -117,8 +113,7 @@ function callNatively({ exchange, events, request, body, ...call }: OpenAICall):
 }
 
 /**
- * `openai: { input: body }` in model-config.yaml: the handler understands the API's bodies itself
- * (docs/openai.md).
+ * `openai: { input: body }` in model-config.yaml: the handler understands the API's bodies (docs/openai.md).
  */
 function takesBody({ config }: ModelStatus): boolean {
   const openai = config['openai']

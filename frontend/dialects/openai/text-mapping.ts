@@ -14,8 +14,8 @@ type TextRequest =
   { operation: 'chat'; body: ChatCompletionRequest } | { operation: 'completions'; body: CompletionRequest }
 
 /**
- * The default mapping for handlers of TorchServe's kind (docs/openai.md): part `data` is the prompt (of a
- * chat: the default template), part `parameters` the other fields as JSON; the text of every response is a
+ * The default mapping for handlers with `handle` (docs/openai.md): the part `data` is the prompt (for a chat:
+ * the default template), the part `parameters` has the other fields as JSON, and the text of every item is a
  * delta. Each choice is a request to the handler.
  */
 export function mapText(call: OpenAICall, request: TextRequest): void {
@@ -41,13 +41,13 @@ function promptsOf(request: TextRequest): string[] {
   const { prompt } = request.body
   const list: unknown[] = Array.isArray(prompt) ? prompt : [prompt]
   if (list.every((one) => typeof one === 'string')) return list
-  throw new ServeError('INVALID_ARGUMENT', 'This model takes texts, not token ids', { param: 'prompt' })
+  throw new ServeError('INVALID_ARGUMENT', 'This model accepts strings, not token ids', { param: 'prompt' })
 }
 
 function chatPrompt({ messages }: ChatCompletionRequest): string {
   const param = otherThanText(messages)
   if (param !== undefined)
-    throw new ServeError('INVALID_ARGUMENT', 'This model takes nothing but texts', { param })
+    throw new ServeError('INVALID_ARGUMENT', 'This model accepts only text parts', { param })
   return defaultChatPrompt(messages)
 }
 
@@ -56,14 +56,14 @@ function stopsOf({ operation, body: { stop } }: TextRequest): string[] {
   return operation === 'chat' ? [...own, ...DEFAULT_CHAT_STOPS] : own
 }
 
-/** What is in the prompt, and what the server does itself, is left out. */
+/** Leaves out the fields that are in the prompt, and those that the server handles. */
 function parametersPart(body: TextRequest['body']): InputPart {
   const { model: _model, messages: _m, prompt: _p, stream_options: _o, n: _n, ...rest } = body
   const data = Buffer.from(JSON.stringify(rest))
   return { name: 'parameters', contentType: 'application/json', data }
 }
 
-/** The answer that the texts of all choices make together. */
+/** Joins the texts of all choices into the unary response. */
 class TextRun implements TextSinkOwner {
   readonly #events: EventStream
   readonly #jobs: JobGroup
@@ -98,7 +98,7 @@ class TextRun implements TextSinkOwner {
     if (this.#stream !== undefined) return this.#send(index, text, finish)
     this.#roomFor -= text.length
     if (this.#roomFor < 0) {
-      this.failed(new ServeError('RESPONSE_TOO_LARGE', 'The answer is larger than max_response_size'))
+      this.failed(new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size'))
       return true
     }
     if (this.#chat) this.#collector.addChat({ choices: [chatChoice(index, text, finish)] })

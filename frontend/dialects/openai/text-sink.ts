@@ -4,9 +4,12 @@ import type { FinishReason } from '../../../common/openai/types.ts'
 import type { Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 
-/** Who joins the texts of all choices. */
+/** The object that joins the texts of all choices. */
 export interface TextSinkOwner {
-  /** A piece of a choice, with why it has ended if it has. False: the client's connection is full. */
+  /**
+   * A piece of a choice, with the finish reason if it has ended. Returns false if the client's connection is
+   * full.
+   */
   text(index: number, text: string, finish: FinishReason | null): boolean
   /** A choice is complete. */
   finished(): void
@@ -14,10 +17,11 @@ export interface TextSinkOwner {
 }
 
 /**
- * The answer of a handler to one choice as text: UTF-8 across the borders of items, cut at the first stop.
+ * The response of a handler to one choice, as text: decodes UTF-8 across items and cuts at the first stop
+ * text.
  */
 export class TextSink implements ReplySink {
-  /** Cancelled when a stop was found. */
+  /** Cancelled when a stop text was found. */
   job: Job | undefined
   readonly #owner: TextSinkOwner
   readonly #index: number
@@ -78,7 +82,7 @@ export class TextSink implements ReplySink {
   }
 }
 
-/** A handler that answers with an error status of its own says why in its body. */
+/** A handler that sets an error status explains it in its body. */
 function refusal({ status }: ReplyHead, body: Uint8Array): ServeError {
   const message = Buffer.from(body).toString().slice(0, 4_096)
   return new ServeError('HANDLER_REJECTED', message || 'The handler refused the request', { status })

@@ -5,7 +5,7 @@ import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
-import type { InferenceRequest } from '../../jobs/job.ts'
+import type { JobRequest } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
@@ -88,7 +88,7 @@ function knowsTensors(
 }
 
 /** The tensors are one JSON body, and the metadata headers, as with Predictions. */
-function inferRequest(call: ModelInferCall): InferenceRequest {
+function inferRequest(call: ModelInferCall): JobRequest {
   const { model_name: modelName, model_version: modelVersion } = call.request
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   const data = Buffer.from(inferRequestJson(call.request))

@@ -4,7 +4,7 @@ import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
-import type { InferenceRequest, InputPart } from '../../jobs/job.ts'
+import type { JobRequest, InputPart } from '../../jobs/job.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
 import { isTrue, newSequenceId, type SequenceHeaders } from '../../jobs/sequence-headers.ts'
 
@@ -27,10 +27,10 @@ export interface CallFacts {
  * The neutral request of a message. @throws ServeError INVALID_ARGUMENT when it names no model, or has too
  * many inputs
  */
-export function inferenceRequest(
+export function jobRequest(
   { model_name: modelName, model_version: modelVersion, input }: PredictionsRequest,
   { metadata, deadline }: CallFacts,
-): InferenceRequest {
+): JobRequest {
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   return {
     requestId: randomUUID(),
@@ -70,8 +70,8 @@ export function sequenceRequest(
   message: PredictionsRequest,
   id: string,
   names: SequenceHeaders,
-): InferenceRequest {
-  const request = inferenceRequest(message, call)
+): JobRequest {
+  const request = jobRequest(message, call)
   request.headers += headerLine(names.id, id)
   for (const name of [names.start, names.end]) {
     if (isMarked(message, name)) request.headers += headerLine(name, 'true')

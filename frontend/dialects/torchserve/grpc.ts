@@ -11,12 +11,12 @@ import { loadService, withEncodedResponses, type LoadedService } from '../../edg
 import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
 import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
-import { Job, type InferenceRequest } from '../../jobs/job.ts'
+import { Job, type JobRequest } from '../../jobs/job.ts'
 import { sequenceHeadersOf } from '../../jobs/sequence-headers.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError } from './grpc-errors.ts'
 import { UnaryCallReply } from './grpc-reply.ts'
-import { inferenceRequest, type CallFacts, type PredictionsRequest } from './grpc-request.ts'
+import { jobRequest, type CallFacts, type PredictionsRequest } from './grpc-request.ts'
 import { encodePrediction } from './grpc-response.ts'
 import { PredictionStream, SequenceStream } from './grpc-stream.ts'
 
@@ -87,8 +87,8 @@ class InferenceService {
     new SequenceStream(new DuplexCall(call, log), { models, names: sequenceHeadersOf(settings), log })
   }
 
-  #request(message: PredictionsRequest, facts: CallFacts): InferenceRequest {
-    const request = inferenceRequest(message, facts)
+  #request(message: PredictionsRequest, facts: CallFacts): JobRequest {
+    const request = jobRequest(message, facts)
     const { sequence_id: sequenceId } = message
     if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
     return request

@@ -6,7 +6,7 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import type { ListenerErrors } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 
-/** How REST says an error: the status, and the Java class name that stands in the JSON as `type`. */
+/** An error over REST: the status, and the Java class name that the JSON contains as `type`. */
 interface ErrorAnswer {
   readonly status: number
   readonly type: string
@@ -18,9 +18,8 @@ const unavailable = answer(503, 'ServiceUnavailableException')
 const notAllowed = answer(405, 'MethodNotAllowedException')
 
 /**
- * Statuses and types as TorchServe has them
- * (frontend/server/src/main/java/org/pytorch/serve/http/*Exception.java and HttpRequestHandler); codes that
- * it does not know get the nearest.
+ * Statuses and types as in TorchServe (frontend/server/src/main/java/org/pytorch/serve/http/*Exception.java
+ * and HttpRequestHandler.java). Codes that TorchServe lacks use the closest ones.
  */
 const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
@@ -78,7 +77,7 @@ export function errorAnswer(error: ServeError): ErrorAnswer {
 }
 
 /**
- * The status that a handler chose for its error. 413 belongs to the request body alone, so it becomes 507, as
+ * The status for an error that a handler chose. 413 is reserved for the request body, so it becomes 507, as
  * in TorchServe.
  */
 function rejectedStatus(status: number | undefined): number {
@@ -86,13 +85,13 @@ function rejectedStatus(status: number | undefined): number {
   return status === 413 ? 507 : status
 }
 
-/** TorchServe's JSON: two spaces, fields that are undefined left out, a newline at the end. */
+/** TorchServe's JSON format: two spaces, no undefined fields, a newline at the end. */
 export function prettyJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
 /**
- * The headers of every response of TorchServe (NettyUtils.sendHttpResponse), flat: name, value, name, value.
+ * The headers of every response, as in TorchServe (NettyUtils.sendHttpResponse): name, value, name, value.
  */
 export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
   return [
@@ -110,8 +109,7 @@ export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
 }
 
 /**
- * TorchServe's errors for what belongs to no dialect; a path that a dialect's clients may ask for gets that
- * dialect's 404.
+ * TorchServe's errors for requests of no dialect. A path in the area of a dialect gets that dialect's 404.
  */
 export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors {
   return {
@@ -128,7 +126,7 @@ export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors
 function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
   const { status, type } = errorAnswer(error)
   if (error.code === 'PAYLOAD_TOO_LARGE') {
-    // Bare, as in TorchServe: no JSON and no x-request-id.
+    // No JSON and no x-request-id, as in TorchServe.
     exchange.reply.refuse(error, { status, headers: ['connection', 'close'], json: undefined })
     return
   }

@@ -7,10 +7,10 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { commonHeaders, prettyJson } from './rest-errors.ts'
 
-/** Koa knows only Node's objects. */
+/** Koa needs Node's request and response objects. */
 const exchanges = new WeakMap<IncomingMessage, Exchange>()
 
-/** A Koa app whose middlewares may throw ServeErrors and leave TorchServe's headers to it. */
+/** A Koa app whose middleware may throw ServeErrors; it adds TorchServe's headers. */
 export function createKoa(state: RestState): Koa {
   const app = new Koa()
   app.on('error', (error: unknown) => {
@@ -20,7 +20,7 @@ export function createKoa(state: RestState): Koa {
   return app
 }
 
-/** Hands exchanges to a Koa app. */
+/** Passes exchanges to a Koa app. */
 export function koaHandler(koa: Koa): (exchange: Exchange) => void {
   const handle = koa.callback()
   return (exchange) => {
@@ -33,13 +33,16 @@ export function exchangeOf(ctx: Koa.Context): Exchange {
   return exchanges.get(ctx.req)!
 }
 
-/** Outermost: errors to JSON, no answer to 404, the common headers, one count per response. */
+/**
+ * The outermost middleware: errors to JSON, missing responses to 404, the common headers, and one metric per
+ * response.
+ */
 const answer: Koa.Middleware = async (ctx, next) => {
   const exchange = exchangeOf(ctx)
   const { state, reply } = exchange
   try {
-    // The router decodes segment by segment, TorchServe the whole path: `/models/a%2F1` means model a,
-    // version 1.
+    // Koa's router decodes segment by segment, TorchServe the whole path: `/models/a%2F1` is model a, version
+    // 1.
     if (ctx.path.includes('%'))
       ctx.path = `/${exchange.target.segments.map((segment) => encodeURIComponent(segment)).join('/')}`
     await next()
@@ -66,7 +69,7 @@ export function apiDisabled(): ServeError {
   return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
 }
 
-/** Lets in who has the right token; without `kind`, everybody. */
+/** Admits requests with the right token; without `kind`, all requests. */
 export function admission(kind: TokenKind | undefined): Koa.Middleware {
   return (ctx, next) => {
     exchangeOf(ctx).admit(kind)
@@ -74,7 +77,7 @@ export function admission(kind: TokenKind | undefined): Koa.Middleware {
   }
 }
 
-/** Answers with TorchServe's pretty JSON; its content type has no charset. */
+/** Sends TorchServe's JSON; its content type has no charset. */
 export function answerJson(ctx: Koa.Context, status: number, value: unknown): void {
   ctx.status = status
   ctx.set('content-type', 'application/json')

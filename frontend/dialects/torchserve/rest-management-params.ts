@@ -6,8 +6,8 @@ import { mediaType } from '../../edge/http/request-headers.ts'
 import { exchangeOf } from './rest-koa.ts'
 
 /**
- * Parameters by name, as text. Numbers that do not parse, or do not fit 32 bits, count as absent and
- * everything but `true` is false, as in TorchServe (NettyUtils.getIntParameter, Boolean.parseBoolean).
+ * Parameters by name, as strings. A number that does not parse or exceeds 32 bits counts as absent, and a
+ * boolean is false unless it is `true`, as in TorchServe (NettyUtils.getIntParameter, Boolean.parseBoolean).
  */
 class Params {
   readonly #get: (name: string) => string | undefined
@@ -27,7 +27,7 @@ class Params {
     return value >= INT_MIN && value <= INT_MAX ? value : undefined
   }
 
-  /** Below one counts as absent. */
+  /** A value below one counts as absent. */
   positive(name: string): number | undefined {
     return this.#atLeast(1, name)
   }
@@ -50,13 +50,16 @@ class Params {
 const INT_MIN = -(2 ** 31)
 const INT_MAX = 2 ** 31 - 1
 
-/** The query; the first of several values counts. */
+/** The query parameters; the first of several values counts. */
 export function queryParams(ctx: Context): Params {
   const query = new URLSearchParams(ctx.querystring)
   return new Params((name) => query.get(name) ?? undefined)
 }
 
-/** The query, or the JSON body alone if there is one. @throws ServeError MALFORMED_BODY, INVALID_ARGUMENT */
+/**
+ * The query parameters, or only the JSON body if there is one.
+ * @throws ServeError MALFORMED_BODY, INVALID_ARGUMENT
+ */
 export async function queryOrJsonParams(ctx: Context): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
   const fields = parseObject(await jsonBody(ctx))
@@ -90,5 +93,5 @@ function fieldText(name: string, value: unknown): string | undefined {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
     return String(value)
   }
-  throw new ServeError('INVALID_ARGUMENT', `Parameter ${name} must be a text, a number or a boolean.`)
+  throw new ServeError('INVALID_ARGUMENT', `Parameter ${name} must be a string, a number or a boolean.`)
 }

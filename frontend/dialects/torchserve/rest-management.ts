@@ -9,7 +9,7 @@ import type { RestState } from '../../edge/http/rest-state.ts'
 
 const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, accepted: 202, partial: 206 }
 
-/** The management routes of models (TorchServe: ManagementRequestHandler.java). */
+/** The management routes of models (TorchServe's ManagementRequestHandler.java). */
 export function managementRouter(state: RestState): Router {
   const router = new Router()
   router.get('/models', (ctx) => list(state, ctx))
@@ -28,7 +28,7 @@ export function managementRouter(state: RestState): Router {
   return router
 }
 
-/** /token stands apart: it asks for the API key, not for a management token. */
+/** /token is separate, because it requires the API key instead of a management token. */
 export function tokenRouter(state: RestState): Router {
   const router = new Router()
   router.all('/token', async (ctx) => {
@@ -72,7 +72,7 @@ async function describe(state: RestState, ctx: RouterContext): Promise<void> {
   answerJson(ctx, 200, await state.models.describe(ctx.params['model']!, ctx.params['version'], customized))
 }
 
-/** How this model is managed. */
+/** The API description of managing this model. */
 async function describeApi(state: RestState, ctx: RouterContext): Promise<void> {
   const model = ctx.params['model']!
   await state.models.describe(model, ctx.params['version'])

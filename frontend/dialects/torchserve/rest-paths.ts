@@ -1,7 +1,7 @@
 import { describedPaths, type RestPath, undescribedPaths } from '../rest-dialect.ts'
 import { DESCRIPTION_PATHS, INFERENCE_PATHS } from './api-description/inference-paths.ts'
 
-/** Paths of the inference API. Each takes any method, and OPTIONS tells how the model is asked. */
+/** Paths of the inference API. Each accepts any method; OPTIONS returns the API description of the model. */
 const OTHERS = [
   '/predictions/{model_name}',
   '/predictions/{model_name}/{model_version}',

@@ -5,17 +5,17 @@ import { addHandlerHeaders } from '../../edge/http/reply-headers.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { commonHeaders, prettyJson } from './rest-errors.ts'
 
-/** Answers with TorchServe's pretty JSON. */
+/** Sends TorchServe's JSON. */
 export function sendJson(reply: HttpReply, status: number, value: unknown): void {
   const headers = commonHeaders(reply.exchange.requestId, reply.keepsAlive(status))
   headers.push('content-type', 'application/json')
   reply.answer(status, headers, Buffer.from(prettyJson(value)))
 }
 
-/** The reply to one job: a plain response, or one HTTP chunk per item. */
+/** The response to one job: a plain response, or one HTTP chunk per item. */
 export class RestReply implements ReplySink {
   readonly #reply: HttpReply
-  /** Present once a stream has begun. */
+  /** Set once a stream has begun. */
   #writer: ChunkWriter | undefined
 
   constructor(reply: HttpReply) {

@@ -1,26 +1,29 @@
-/** What an inference path asks for (TorchServe: InferenceRequestHandler.java). */
+/** The operation of an inference path (TorchServe's InferenceRequestHandler.java). */
 export interface InferenceRoute {
-  /** Undefined: /invocations, where the request or the only model decides. */
+  /** Undefined for /invocations, where the request or the only loaded model decides. */
   modelName: string | undefined
   modelVersion: string | undefined
   /** Whether query parameters become inputs of the handler. */
   queryInputs: boolean
   method: 'handle' | 'explain'
-  /** The path has a counterpart that explains, or is it: the handler sees in the header `explain` which. */
+  /**
+   * Whether the handler gets the header `explain`: for paths that have an explaining form, and for those
+   * forms.
+   */
   tellsExplain: boolean
-  /** What follows the version, for the header `url_path`. Undefined: no such header. */
+  /** The rest of the path after the version, for the header `url_path`. Undefined: no such header. */
   urlPath: string | undefined
   /** The name is a workflow's. Absent: a model's. */
   workflow?: true
 }
 
-/** Paths that never explain, and tell the handler nothing of themselves. */
+/** Paths that never explain and add no headers. */
 const PLAIN = { method: 'handle', tellsExplain: false, urlPath: undefined } as const
 
-/** First segments that never are the model of `/{m}/predict`. */
+/** First segments that cannot be the model of `/{m}/predict`. */
 const RESERVED = new Set(['models', 'ping', 'metrics', 'token', 'workflows', 'api-description'])
 
-/** By the first segment of the path. */
+/** Routes by the first segment of the path. */
 export const INFERENCE_ROUTES: ReadonlyMap<
   string,
   (segments: readonly string[]) => InferenceRoute | undefined
@@ -35,7 +38,7 @@ export const INFERENCE_ROUTES: ReadonlyMap<
 ])
 
 /**
- * The inference route of a path; undefined: it is none. What begins with no known segment may be
+ * The inference route of a path; undefined if there is none. A path with an unknown first segment may be
  * `/{m}/predict`.
  */
 export function inferenceRoute(segments: readonly string[]): InferenceRoute | undefined {
@@ -80,7 +83,7 @@ function kserve(modelName: string | undefined, verb: string | undefined): Infere
   }
 }
 
-/** `/wfpredict/{workflow}`; what follows does not count, as in TorchServe. */
+/** `/wfpredict/{workflow}`; further segments are ignored, as in TorchServe. */
 function workflowRoute(name: string | undefined): InferenceRoute | undefined {
   if (!name) return undefined
   return { modelName: name, modelVersion: undefined, queryInputs: false, workflow: true, ...PLAIN }

@@ -8,12 +8,12 @@ import { admission, createKoa, exchangeOf, koaHandler, methodNotAllowed } from '
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { workflowRouter } from './rest-workflows.ts'
 
-/** What the management API is made of; all of it asks for the management token. */
+/** The dependencies of the management API; all its routes require the management token. */
 export const MANAGEMENT_ROUTERS = [managementRouter, workflowRouter] as const
 
 /**
- * What TorchServe serves beside inference, on Koa: management, metrics and the API description, which
- * includes the paths of `dialects`. Everything else is 404.
+ * TorchServe's routes besides inference, on Koa: management, metrics and the API description, which includes
+ * the paths of `dialects`. All other paths are 404.
  */
 export function createSite(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
   const koa = createKoa(state)
@@ -31,15 +31,14 @@ function useManagement(koa: Koa, state: RestState): void {
   koa.use(wrongMethod)
 }
 
-/** After the routers: one knows the path, but not with this method. */
+/** After the routers: a router knows the path, but not with this method. */
 const wrongMethod: Koa.Middleware = (ctx) => {
   const { matched } = ctx as RouterContext
   if (matched !== undefined && matched.length > 0) throw methodNotAllowed()
 }
 
 /**
- * OPTIONS on `/`, and any method on `/api-description`; no token is asked for. Any other method on `/` is
- * refused.
+ * OPTIONS on `/`, and any method on `/api-description`; no token is required. Any other method on `/` is 405.
  */
 function apiDescription(document: string): Koa.Middleware {
   return (ctx, next) => {

@@ -4,7 +4,7 @@ import { answerJson } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
-/** The management routes of workflows (TorchServe: WorkflowMgmtRequestHandler.java). */
+/** The management routes of workflows (TorchServe's WorkflowMgmtRequestHandler.java). */
 export function workflowRouter(state: RestState): Router {
   const router = new Router()
   router.get('/workflows', (ctx) => {
@@ -21,7 +21,7 @@ export function workflowRouter(state: RestState): Router {
   return router
 }
 
-/** Code comes with a workflow as with a model, so the same switch allows it. */
+/** A workflow archive contains code, like a model archive, so the same key allows it. */
 async function register(state: RestState, ctx: RouterContext): Promise<void> {
   if (!state.settings.enableModelApi)
     throw new ServeError('INVALID_ARGUMENT', 'Registering new workflows is disabled.')

@@ -2,17 +2,17 @@ import { ServeError } from '../../../common/errors.ts'
 import { readParts } from '../../edge/http/body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
-import { type InferenceRequest, Job, type InputPart } from '../../jobs/job.ts'
+import { type JobRequest, Job, type InputPart } from '../../jobs/job.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
 import { inferencePaths } from './rest-paths.ts'
 import { RestReply, sendJson } from './rest-reply.ts'
 import { inferenceRoute, type InferenceRoute } from './rest-route.ts'
 
-/** TorchServe's inference API: /ping and everything that predicts. Its other paths are in rest-site.ts. */
+/** TorchServe's inference API: /ping and all inference paths. Its other paths are in rest-site.ts. */
 export const torchserve: RestDialect = { handle, paths: inferencePaths }
 
-/** Without promises and with no listeners of its own: this is the path whose speed counts. */
+/** Without promises and without own listeners, because this is the fast path. */
 function handle(exchange: Exchange): boolean {
   const { segments } = exchange.target
   if (segments[0] === 'ping') {
@@ -29,7 +29,7 @@ function handle(exchange: Exchange): boolean {
   return true
 }
 
-/** OPTIONS: how this model or workflow is asked. @throws ServeError WORKFLOW_NOT_FOUND */
+/** OPTIONS: the API description of this model or workflow. @throws ServeError WORKFLOW_NOT_FOUND */
 function describe(exchange: Exchange, route: InferenceRoute): void {
   const { state, reply } = exchange
   const modelName = route.modelName ?? chooseModel(exchange, [])
@@ -55,7 +55,7 @@ function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): v
   const { state, req, reply, requestId, target } = exchange
   try {
     const parts = route.queryInputs && target.query !== '' ? [...queryParts(target.query), ...body] : body
-    const request: InferenceRequest = {
+    const request: JobRequest = {
       requestId,
       modelName: route.modelName ?? chooseModel(exchange, body),
       modelVersion: route.modelVersion,
@@ -80,7 +80,7 @@ function queryParts(query: string): InputPart[] {
   return parts
 }
 
-/** The model of /invocations: named in the query, or the only one loaded at start, or named in the form. */
+/** The model of /invocations: from the query, or the only one loaded at start, or from the form. */
 function chooseModel({ state, target }: Exchange, body: InputPart[]): string {
   const named = new URLSearchParams(target.query).get('model_name')
   if (named) return named

@@ -7,6 +7,7 @@ import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
+import { closeWhenSent } from './close-when-sent.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
@@ -164,8 +165,10 @@ export class CallGate {
       'grpc-status': code,
       'grpc-message': encodeURI(details),
     }
+    // Node closes a stream that nobody has looked at, however far its answer is.
+    stream.pause()
     stream.respond(headers, { endStream: true })
-    stream.close()
+    closeWhenSent(stream)
   }
 
   #countRefusal(connection: Connection, session: Http2Session): void {

@@ -3,6 +3,7 @@ import { status as Status, type ServerInterceptingCallInterface } from '@grpc/gr
 import { NO_ROOM, type CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import { closeWhenSent } from './close-when-sent.ts'
 import type { Decompressor } from './decompressor.ts'
 import { MESSAGE_BYTES } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
@@ -116,11 +117,11 @@ export class RequestReader implements Limited {
     // The client need not go on with its request (RFC 9113, 8.1): after an answer without messages, and after
     // one with some.
     stream.on('finish', () => {
-      if (!this.#clientEnded && stream.sentHeaders?.['grpc-status'] !== undefined) stream.close()
+      if (!this.#clientEnded && stream.sentHeaders?.['grpc-status'] !== undefined) closeWhenSent(stream)
     })
     // This is heard before grpc-js sends the trailers.
     stream.on('wantTrailers', () => {
-      if (!this.#clientEnded) setImmediate(() => stream.close())
+      if (!this.#clientEnded) setImmediate(closeWhenSent, stream)
     })
   }
 

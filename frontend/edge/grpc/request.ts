@@ -1,6 +1,6 @@
 import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { headerLine } from '../../../common/header-lines.ts'
-import type { AbandonReason, InferenceRequest } from '../../jobs/job.ts'
+import type { AbandonReason, JobRequest } from '../../jobs/job.ts'
 import { Job } from '../../jobs/job.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 
@@ -44,7 +44,7 @@ export interface JobReply extends ReplySink {
 export function submitUnary(
   models: { submit(job: Job): void },
   call: { on(event: 'cancelled', listener: () => void): unknown },
-  request: InferenceRequest,
+  request: JobRequest,
   reply: JobReply,
 ): void {
   const job = new Job(request, reply)

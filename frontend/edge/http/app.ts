@@ -3,9 +3,9 @@ import { ServeError } from '../../../common/errors.ts'
 import { Exchange } from './exchange.ts'
 import type { RestState } from './rest-state.ts'
 
-/** Something that answers requests. */
+/** A component that answers requests. */
 export interface ExchangeHandler {
-  /** False: the request is not for it, and nothing was done. */
+  /** Returns false if the request is not for it; nothing was done then. */
   handle(exchange: Exchange): boolean
 }
 
@@ -13,11 +13,11 @@ export interface ExchangeHandler {
 export interface RestApp {
   readonly listener: RequestListener
   readonly state: RestState
-  /** New requests are answered 503 from now on, and no connection is kept. */
+  /** From now on new requests get 503, and connections are closed after their response. */
   beginDrain(): void
 }
 
-/** Offers each request to the handlers in their order; the last resort is `otherwise`. */
+/** Offers each request to the handlers in order, and last to `otherwise`. */
 export function createApp(
   state: RestState,
   handlers: readonly ExchangeHandler[],

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { connectionOf } from './connection.ts'
 import type { RestState } from './rest-state.ts'
 
-/** An answer on a connection where there is no request to answer. */
+/** A response on a connection that has no request to answer. */
 export interface BareAnswer {
   readonly status: number
   /** Flat: name, value, name, value. */
@@ -12,7 +12,7 @@ export interface BareAnswer {
   readonly body: string
 }
 
-/** The answer as it stands on the wire. */
+/** The response in wire format. */
 export function bareText({ status, headers, body }: BareAnswer): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]!}: ${headers[i + 1]!}`)
@@ -20,9 +20,12 @@ export function bareText({ status, headers, body }: BareAnswer): string {
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-/** Answers what is no HTTP request (400), or took too long to arrive (408), and closes the connection. */
+/**
+ * Answers bytes that are not an HTTP request (400), or a request that arrived too slowly (408), and closes
+ * the connection.
+ */
 export function answerClientError(state: RestState, error: NodeJS.ErrnoException, socket: Duplex): void {
-  // Bytes of ours in the middle of another response would be taken for a part of it.
+  // Bytes in the middle of another response would become part of it.
   const connection = socket instanceof Socket ? connectionOf(socket) : undefined
   if (error.code === 'ECONNRESET' || !socket.writable || connection?.answering === true) {
     socket.destroy()

@@ -3,8 +3,7 @@ import { ByteCollector } from '../../jobs/byte-collector.ts'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Joins the pieces of a body of at most `limit` bytes as they come. A body that came in one piece is that
- * piece, without a copy.
+ * Joins the chunks of a body of at most `limit` bytes as they arrive. A body in a single chunk is not copied.
  */
 export class BodyCollector {
   readonly #limit: number
@@ -15,7 +14,7 @@ export class BodyCollector {
     this.#limit = limit
   }
 
-  /** False: the piece does not fit, and was not added. */
+  /** Returns false, and adds nothing, if the chunk does not fit. */
   add(piece: Buffer): boolean {
     if (this.#joined === undefined) {
       if (this.#only.byteLength === 0 && piece.byteLength <= this.#limit) {

@@ -11,8 +11,8 @@ type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * The body as the handler's inputs: fields of a form, or one part `body`. Calls back at once when there is no
- * body. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
+ * Reads the body as inputs of the handler: the fields of a form, or one part `body`. Calls back at once
+ * without a body. Fails with PAYLOAD_TOO_LARGE, MALFORMED_BODY or INVALID_ARGUMENT.
  */
 export function readParts(exchange: Exchange, done: PartsCallback): void {
   const { req } = exchange
@@ -43,9 +43,9 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
 }
 
 /**
- * Reads a whole body of at most max_request_size; sends `100 Continue` first if the client waits for it. The
- * bytes are joined as they come, so that many small pieces take no more memory than one large one. `done` is
- * never called when the client leaves before.
+ * Reads a body of at most max_request_size bytes; first sends `100 Continue` if the client waits for it.
+ * Chunks are joined as they arrive, so many small chunks need no more memory than a large one. `done` is
+ * never called if the client disconnects.
  */
 export function readBody(
   exchange: Exchange,

@@ -1,15 +1,15 @@
 import type { ServerResponse } from 'node:http'
 
-/** Items up to this size are joined with their neighbours of the same turn into one string. */
+/** Bytes; items up to this size are joined with others of the same turn into one string. */
 const SMALL_ITEM_BYTES = 1_024
 
-/** What a socket reads at once; larger chunks hold a large item, and the small ones in them are few. */
+/** The bytes that a socket reads at once. Larger chunks contain a large item and few small ones. */
 const LARGE_CHUNK_BYTES = 65_536
 
 const CRLF = '\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
 
-/** Text around every item, in ASCII. */
+/** ASCII text around every item. */
 export interface Frame {
   readonly before: string
   readonly after: string
@@ -25,10 +25,10 @@ const SIZE_LINES = Array.from(
 )
 
 /**
- * Writes each item as exactly one HTTP chunk. Node's own framing makes four writes of every chunk, which is
- * most of what a chunk costs, and joins the chunks of a corked response. Here all small items of one turn of
- * the event loop leave as one string, which also lets go of the socket chunk of the worker that they were
- * views of. A client that speaks HTTP/1.0 gets the bare bytes and the end of the connection.
+ * Writes each item as exactly one HTTP chunk. Node's own framing needs four writes per chunk, most of a
+ * chunk's cost, and joins the chunks of a corked response. Here all small items of one turn of the event loop
+ * leave as one string, which also releases the worker's socket chunk that they were views of. An HTTP/1.0
+ * client gets the bare bytes, and the end of the connection.
  */
 export class ChunkWriter {
   readonly #res: ServerResponse
@@ -40,14 +40,14 @@ export class ChunkWriter {
   #scheduled = false
   #headFlushed = false
 
-  /** The head must have been written, and nothing else. */
+  /** Requires that only the head was written. */
   constructor(res: ServerResponse, { before, after }: Frame = NO_FRAME) {
     this.#res = res
     this.#before = before
     this.#after = after
     this.#frameBytes = before.length + after.length
-    // Not documented: whether Node would frame the body, and the switch.
-    // tests/edge/http/node-internals.test.ts watches it.
+    // These Node.js properties are not public: whether Node would frame the body, and the switch for it.
+    // tests/edge/http/node-internals.test.ts checks them.
     this.#framed = res.chunkedEncoding
     res.chunkedEncoding = false
   }
@@ -58,8 +58,8 @@ export class ChunkWriter {
   }
 
   /**
-   * False: the connection is full, wait for the response's `drain`. An empty item only sends the head on its
-   * way.
+   * Returns false if the connection is full: wait for the response's `drain`. An empty item only sends the
+   * head.
    */
   write(chunk: Uint8Array, from: number, to: number): boolean {
     const size = to - from
@@ -68,7 +68,7 @@ export class ChunkWriter {
     return this.#add(framed === 0 ? '' : this.#before + textAt(chunk, from, to) + this.#after, framed)
   }
 
-  /** The same for an item that is a text. */
+  /** The same for an item that is a string. */
   writeText(text: string): boolean {
     const size = Buffer.byteLength(text)
     const isPlain = size === text.length && size <= SMALL_ITEM_BYTES
@@ -76,12 +76,12 @@ export class ChunkWriter {
     return this.#add(this.#before + text + this.#after, size + this.#frameBytes)
   }
 
-  /** A chunk of its own with a short text in ASCII, without the frame. */
+  /** Sends a short ASCII text as a chunk of its own, without the frame. */
   writeUnframed(text: string): boolean {
     return this.#add(text, text.length)
   }
 
-  /** `text` has one character for each of its bytes. */
+  /** `text` has one character per byte. */
   #add(text: string, size: number): boolean {
     if (size > 0) this.#pending += this.#framed ? SIZE_LINES[size]! + text + CRLF : text
     const waiting = this.#res.writableLength + this.#pending.length
@@ -93,7 +93,7 @@ export class ChunkWriter {
     return true
   }
 
-  /** Hands what waits to the connection. */
+  /** Passes waiting items to the connection. */
   flush(): boolean {
     this.#scheduled = false
     const text = this.#pending
@@ -117,8 +117,8 @@ export class ChunkWriter {
   }
 
   /**
-   * The pieces of a text hold the chunks that they were cut from; where the connection is behind, only bytes
-   * of their own may wait.
+   * Substrings keep the string they were cut from in memory. If the connection is behind, items are copied
+   * before they wait.
    */
   #kept(text: string): string | Buffer {
     return this.#res.writableLength === 0 ? text : Buffer.from(text, 'latin1')
@@ -140,8 +140,8 @@ export class ChunkWriter {
 let waitingWriters: ChunkWriter[] = []
 
 /**
- * After all that this turn had to read: a stream's items come in several pieces when other streams run beside
- * it.
+ * Runs after all reads of this turn, because a stream's items arrive in several chunks when other streams run
+ * beside it.
  */
 function flushAll(): void {
   const writers = waitingWriters
@@ -151,13 +151,13 @@ function flushAll(): void {
   lastText = ''
 }
 
-/** The chunk that items are being taken from; it is dropped at the end of the turn. */
+/** The chunk that items are being taken from; released at the end of the turn. */
 let lastChunk: Uint8Array | undefined
 let lastText = ''
 
 /**
- * Part of a chunk as a string. The string of the whole chunk is made once for all items in it: a piece of a
- * string costs far less than a string of a piece of bytes.
+ * A part of a chunk as a string. The chunk is converted once for all its items, because a substring costs far
+ * less than a conversion.
  */
 function textAt(chunk: Uint8Array, from: number, to: number): string {
   if (chunk === lastChunk) return lastText.slice(from, to)
@@ -167,7 +167,7 @@ function textAt(chunk: Uint8Array, from: number, to: number): string {
   return lastText.slice(from, to)
 }
 
-/** Bytes as a string of the same length, which Node writes back as the same bytes. */
+/** Bytes as a string of the same length; Node writes it back as the same bytes. */
 export function latin1(item: Uint8Array): string {
   return (Buffer.isBuffer(item) ? item : asBuffer(item)).toString('latin1')
 }
@@ -176,7 +176,7 @@ function asBuffer(item: Uint8Array): Buffer {
   return Buffer.from(item.buffer, item.byteOffset, item.byteLength)
 }
 
-/** What may wait for a slow reader must not keep a much larger piece of memory alive. */
+/** Waiting bytes must not keep a much larger chunk in memory. */
 function unpinned(item: Uint8Array): Uint8Array {
   return item.byteLength * 4 < item.buffer.byteLength ? Buffer.from(item) : item
 }

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 
-/** A reply that is not finished; it wants to know when its client has left. */
+/** An unfinished reply that must learn when its client disconnects. */
 export interface LiveReply {
-  /** Next in the connection's list. There is more than one only with pipelining. */
+  /** The next in the connection's list, which has more than one only with pipelining. */
   nextOnSocket: LiveReply | undefined
   clientLeft(): void
 }
 
-/** What the server knows of one client's connection beside what Node does. */
+/** What the server tracks of a client's connection besides Node. */
 export class Connection {
   readonly #socket: Socket
   #live: LiveReply | undefined
@@ -15,27 +15,27 @@ export class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket
-    // Per connection, never per request. A FIN shows as `end` (also from a client that has stopped reading),
-    // a reset as `close`, a broken upload as either.
+    // Listeners per connection, not per request. A FIN appears as `end` (also from a client that has stopped
+    // reading), a reset as `close`, a broken upload as either.
     const leave = (): void => this.#leave()
     socket.on('end', leave).on('close', leave)
   }
 
   /**
-   * For the access log: `/127.0.0.1:50000`. A client of a Unix socket has no address; TorchServe shows it as
-   * 127.0.0.1.
+   * For the access log: `/127.0.0.1:50000`. A client on a Unix socket has no address and appears as
+   * 127.0.0.1, as in TorchServe.
    */
   get peer(): string {
     const { remoteAddress: host, remotePort } = this.#socket
     return (this.#peer ??= host === undefined ? '127.0.0.1' : `/${host}:${remotePort}`)
   }
 
-  /** Whether bytes of another response may be on their way. */
+  /** Whether bytes of another response may be in flight. */
   get answering(): boolean {
     return this.#live !== undefined || this.#socket.writableLength > 0
   }
 
-  /** False: the client has left already. */
+  /** Returns false if the client has already disconnected. */
   add(reply: LiveReply): boolean {
     if (this.#socket.destroyed || this.#socket.readableEnded) return false
     reply.nextOnSocket = this.#live
@@ -58,15 +58,15 @@ export class Connection {
     if (reply === undefined) return
     this.#live = undefined
     for (; reply !== undefined; reply = reply.nextOnSocket) reply.clientLeft()
-    // A client that closed its end without reading on would hold the socket until everything is flushed,
-    // which is never.
+    // A client that closed its side without reading on would keep the socket until everything is flushed,
+    // which never happens.
     this.#socket.destroy()
   }
 }
 
 const connections = new WeakMap<Socket, Connection>()
 
-/** The connection of a socket; from its first request on it is watched for its client leaving. */
+/** The connection of a socket. From its first request on, the server watches for a disconnect. */
 export function connectionOf(socket: Socket): Connection {
   let connection = connections.get(socket)
   if (connection === undefined) {

@@ -17,9 +17,9 @@ const DECODERS: ReadonlyMap<string, CreateDecoder> = new Map<string, CreateDecod
 ])
 
 /**
- * The body as it was before compression, both limited by max_request_size; the request then says nothing of
- * it any more. Not for TorchServe's routes, where handlers unpack for themselves. Fails with
- * PAYLOAD_TOO_LARGE, MALFORMED_BODY, UNSUPPORTED_ENCODING.
+ * Reads and decompresses a body; both sizes are limited by max_request_size. Then removes the encoding from
+ * the request's headers. Not for TorchServe's routes, where handlers decompress bodies themselves. Fails with
+ * PAYLOAD_TOO_LARGE, MALFORMED_BODY or UNSUPPORTED_ENCODING.
  */
 export function readDecoded(exchange: Exchange, done: Done): void {
   const { req } = exchange
@@ -30,7 +30,7 @@ export function readDecoded(exchange: Exchange, done: Done): void {
   const encoding = req.headers['content-encoding']?.toLowerCase() ?? 'identity'
   const createDecoder = DECODERS.get(encoding)
   if (createDecoder === undefined && encoding !== 'identity') {
-    done(new ServeError('UNSUPPORTED_ENCODING', 'The content encoding must be gzip or deflate'), NO_BYTES)
+    done(new ServeError('UNSUPPORTED_ENCODING', 'Content-Encoding must be gzip or deflate'), NO_BYTES)
     return
   }
   readBody(exchange, (error, body) => {
@@ -43,7 +43,7 @@ export function readDecoded(exchange: Exchange, done: Done): void {
   })
 }
 
-/** Joins what is unpacked as it comes: zlib's own function keeps all pieces and the whole beside them. */
+/** Joins the output as it arrives; zlib's own function would keep all pieces besides the result. */
 function decode(exchange: Exchange, decoder: Gunzip | Inflate, body: Buffer, done: Done): void {
   const decoded = new BodyCollector(exchange.state.settings.maxRequestSize)
   let finished = false
@@ -58,7 +58,7 @@ function decode(exchange: Exchange, decoder: Gunzip | Inflate, body: Buffer, don
     finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
   }
   const refuse = (cause: Error): void => {
-    const why = 'The body is not compressed as its Content-Encoding says'
+    const why = 'The body does not match its Content-Encoding'
     finish(new ServeError('MALFORMED_BODY', why, { cause }))
   }
   const end = (): void => finish(undefined)
@@ -69,7 +69,7 @@ function decode(exchange: Exchange, decoder: Gunzip | Inflate, body: Buffer, don
   decoder.end(body)
 }
 
-/** A handler that saw the header would unpack what is unpacked already. */
+/** A handler that saw the header would decompress again. */
 function withoutEncoding({ headers, rawHeaders }: IncomingMessage): void {
   delete headers['content-encoding']
   for (let i = rawHeaders.length - 2; i >= 0; i -= 2) {

@@ -9,19 +9,19 @@ import type { RestState } from './rest-state.ts'
 import { type Target, targetOf } from './target.ts'
 
 /**
- * One request and its reply. It is made once, and every dialect that the request is offered to gets the same
- * one.
+ * One request and its reply. It is created once; every dialect that the request is offered to gets the same
+ * object.
  */
 export class Exchange {
-  /** The listener that the request came to, and what it serves with. */
+  /** The listener that received the request, and its dependencies. */
   readonly state: RestState
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly connection: Connection
   readonly target: Target
-  /** x-request-id of the answer. */
+  /** x-request-id of the response. */
   readonly requestId: string = randomUUID()
-  /** When the request came; milliseconds since the epoch. */
+  /** When the request arrived, in milliseconds since the epoch. */
   readonly startedAt = Date.now()
   readonly reply: HttpReply
 
@@ -35,7 +35,7 @@ export class Exchange {
   }
 
   /**
-   * What every request must pass before anything is done for it; without `kind` no token is asked for.
+   * Checks that every request must pass first; without `kind` no token is required.
    * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED
    */
   admit(kind: TokenKind | undefined): void {
@@ -47,29 +47,28 @@ export class Exchange {
   }
 
   /**
-   * Counts the answer and writes its line in the access log. To be called once, when the head is written: the
-   * line of a stream tells the time to its first item, as in TorchServe.
+   * Counts the response and writes its line in the access log. Call it once, when the head is written: the
+   * line of a stream shows the time to its first item, as in TorchServe.
    */
   answered(status: number): void {
     this.state.metrics.response(status)
     this.logAccess(status)
   }
 
-  /** The line alone, for what the metrics do not count. */
+  /** Only the line, for responses that the metrics do not count. */
   logAccess(status: number): void {
     this.state.accessLog?.rest(this.connection.peer, this.req, status, this.startedAt)
   }
 
-  /** Failures of our own go to the log with their stack; clients see only the message. */
+  /** Logs internal failures with their stack; clients see only the message. */
   logFailure({ code, detail, stack, message }: ServeError): void {
     if (code !== 'INTERNAL') return
     this.state.log.error({ requestId: this.requestId, detail: detail ?? stack }, message)
   }
 
   /**
-   * A listener of a stream that belongs to this request. Nothing else catches what it throws, which would end
-   * the process: it fails this request alone, with 500 if nothing was sent yet, else by ending its
-   * connection.
+   * Adds a listener to a stream of this request. An exception in it, which would otherwise end the process,
+   * fails only this request: with 500 if nothing was sent yet, else by closing its connection.
    */
   guarded<Args extends unknown[]>(listener: (...args: Args) => void): (...args: Args) => void {
     return (...args) => {

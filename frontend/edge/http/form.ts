@@ -8,15 +8,15 @@ const PLUS = 0x2b
 const SPACE = 0x20
 
 /**
- * The fields of an application/x-www-form-urlencoded body, in order. Works on bytes, unlike URLSearchParams:
- * a value that is not UTF-8 stays what the client sent, and does not grow to three times its size. @throws
- * ServeError INVALID_ARGUMENT
+ * The fields of an application/x-www-form-urlencoded body, in order. It works on bytes, unlike
+ * URLSearchParams: a value that is not UTF-8 keeps the client's bytes and does not triple in size.
+ * @throws ServeError INVALID_ARGUMENT
  */
 export function parseForm(body: Buffer): InputPart[] {
   const parts: InputPart[] = []
   let pieces = 0
   for (let start = 0; start < body.length;) {
-    // Empty pieces count too: a body of `&` alone would take long.
+    // Empty pieces count too, because a body of many `&` would take long.
     if (++pieces > MAX_PARTS) throw tooManyParts()
     const next = body.indexOf(AMPERSAND, start)
     const end = next === -1 ? body.length : next
@@ -32,7 +32,7 @@ function field(piece: Buffer): InputPart {
   return { name: decode(piece.subarray(0, nameEnd)).toString(), data: decode(piece.subarray(nameEnd + 1)) }
 }
 
-/** `+` is a space, `%41` an A; a percent sign without two hex digits is itself. */
+/** `+` is a space, `%41` an A. A percent sign without two hex digits stays as it is. */
 function decode(text: Buffer): Buffer {
   if (!text.includes(PERCENT) && !text.includes(PLUS)) return text
   const decoded = Buffer.allocUnsafe(text.length)

@@ -1,23 +1,21 @@
-/**
- * A stream that says something when it has been silent for long, so that nobody between takes it for dead.
- */
+/** A stream that sends a heartbeat after a long silence, so that proxies do not close it. */
 export interface Beating {
-  /** Milliseconds of silence. */
+  /** Milliseconds of silence before a heartbeat. */
   readonly heartbeatMs: number
   /** performance.now() of the last bytes. */
   lastWrite: number
-  /** It is not asked any more. */
+  /** The stream has ended, so it is removed. */
   readonly ended: boolean
   beat(): void
 }
 
 const LOOK_MS = 250
 
-/** All open streams share one timer, which runs while there are any: a stream costs a place in this set. */
+/** All open streams share one timer, which runs while there are any. A stream costs one entry in this set. */
 const beating = new Set<Beating>()
 let timer: NodeJS.Timeout | undefined
 
-/** Watches a stream until it has ended. */
+/** Sends heartbeats for a stream until it has ended. */
 export function beatFor(stream: Beating): void {
   stream.lastWrite = performance.now()
   beating.add(stream)

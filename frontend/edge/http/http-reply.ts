@@ -7,41 +7,43 @@ import type { LiveReply } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { addCors } from './reply-headers.ts'
 
-/** In the access log: nobody was there for an answer. No status of HTTP; nginx writes the same. */
+/**
+ * Status in the access log for a client that disconnected before a response; nginx logs the same. Not an HTTP
+ * status.
+ */
 const CLIENT_LEFT = 499
 
 const SMALL_BODY_BYTES = 4_096
 
-/** How long a broken stream may take to flush what was sent before it broke. */
+/** Milliseconds that a broken stream has to flush what was sent before. */
 const BREAK_GRACE_MS = 5_000
 
-/** How long a finished answer may lie unread. */
+/** Milliseconds that a finished response may stay unread. */
 const UNREAD_LIMIT_MS = 60_000
 
-/** How long a refused upload is read and thrown away, so that its client gets to see the answer. */
+/** Milliseconds for which a refused upload is read and dropped, so that its client can read the response. */
 const LINGER_MS = 2_000
 
-/** Where an answer comes from: a job, or something that runs several. */
+/** The source of a response: a job, or an object that runs several. */
 export interface ReplySource {
   cancel(reason?: AbandonReason): void
   /** The client's connection has room again after a write returned false. */
   drained(): void
 }
 
-/** A failure as a dialect tells it, instead of an answer. */
+/** A failure in the dialect's format, instead of a response. */
 export interface Refusal {
   readonly status: number
-  /** The dialect's own, flat: name, value, name, value. */
+  /** The dialect's own headers, flat: name, value, name, value. */
   readonly headers: readonly string[]
-  /** Undefined: the head alone, which no metric counts. */
+  /** Undefined: only the head, which no metric counts. */
   readonly json: string | undefined
 }
 
 /**
- * The client's side of one exchange, whatever the dialect: it follows the client, and ends exactly once. A
- * whole answer or a refusal is one call; a stream is `open`, writes to the writer that it returns, and `end`
- * or `break`. The head is held back until then, so that a failure before the first item is an answer with a
- * status of its own.
+ * The client's side of one exchange, for every dialect. It watches the client and ends exactly once. A unary
+ * response or a refusal is one call. A stream is `open`, writes to the returned writer, then `end` or
+ * `break`. The head waits until the first item, so that an earlier failure can have its own status.
  */
 export class HttpReply implements LiveReply {
   nextOnSocket: LiveReply | undefined = undefined
@@ -54,23 +56,23 @@ export class HttpReply implements LiveReply {
     this.exchange = exchange
   }
 
-  /** Whether the head of a stream was sent: a failure has to show in the stream from now on. */
+  /** Whether the head of a stream was sent, so that a failure can only show within the stream. */
   get opened(): boolean {
     return this.#writer !== undefined
   }
 
-  /** Whether it was ended, or the client has left: every call does nothing from now on. */
+  /** Whether it has ended or the client has disconnected; all calls do nothing then. */
   get ended(): boolean {
     return this.#ended
   }
 
-  /** Whether the connection stays open after an answer with this status. */
+  /** Whether the connection stays open after a response with this status. */
   keepsAlive(status: number): boolean {
     const { state, res } = this.exchange
     return status < 400 && !state.draining && res.shouldKeepAlive
   }
 
-  /** Cancels the source when the client leaves. False: the client has left already. */
+  /** Cancels the source when the client disconnects. Returns false if it already has. */
   follow(source: ReplySource): boolean {
     this.#source = source
     return this.exchange.connection.add(this)
@@ -83,8 +85,8 @@ export class HttpReply implements LiveReply {
   }
 
   /**
-   * A whole answer. `reason` stands for the usual phrase of the status.
-   * @throws ServeError INVALID_OUTPUT when the head cannot be sent; nothing was sent then
+   * Sends the unary response. `reason` replaces the standard phrase of the status.
+   * @throws ServeError INVALID_OUTPUT when the head is not valid; nothing was sent then
    */
   answer(status: number, headers: string[], body: Uint8Array, reason?: string): void {
     if (this.#ended || this.#writer !== undefined) return
@@ -92,16 +94,16 @@ export class HttpReply implements LiveReply {
     this.#writeHead(status, headers, reason)
     this.#finish()
     const { res } = this.exchange
-    // A short body leaves together with the head as one string: one plain write instead of a gathered one.
+    // A short body is joined with the head into one string, for one plain write.
     if (body.byteLength <= SMALL_BODY_BYTES) res.end(latin1(body), 'latin1')
     else res.end(body)
     this.#limitFlush()
   }
 
   /**
-   * Sends the head of a stream and returns what takes its items, each of which leaves at once as one HTTP
-   * chunk, in `frame`. Not to be called when it has ended. @throws ServeError INVALID_OUTPUT when the head
-   * cannot be sent; nothing was sent then
+   * Sends the head of a stream and returns the writer of its items. Each item is sent at once as one HTTP
+   * chunk, in `frame`. Must not be called after the end. @throws ServeError INVALID_OUTPUT when the head is
+   * not valid; nothing was sent then
    */
   open(status: number, headers: string[], frame?: Frame, reason?: string): ChunkWriter {
     const { exchange } = this
@@ -113,7 +115,7 @@ export class HttpReply implements LiveReply {
     return this.#writer
   }
 
-  /** Ends a stream that is open. */
+  /** Ends an open stream. */
   end(): void {
     if (this.#writer === undefined || !this.#finish()) return
     const { res, req, state } = this.exchange
@@ -122,9 +124,7 @@ export class HttpReply implements LiveReply {
     this.#limitFlush()
   }
 
-  /**
-   * Ends a stream before its end, after the items that were sent, so that nobody takes a part for the whole.
-   */
+  /** Breaks a stream after the items that were sent, so that the client can tell it is incomplete. */
   break(error: ServeError): void {
     if (this.#writer === undefined || !this.#finish()) return
     this.exchange.logFailure(error)
@@ -132,7 +132,7 @@ export class HttpReply implements LiveReply {
     this.#cut(this.#writer.framed)
   }
 
-  /** A failure instead of an answer; the connection is closed. Nothing may have been sent. */
+  /** Sends a failure instead of a response, and closes the connection. Nothing may have been sent before. */
   refuse(error: ServeError, { status, headers, json }: Refusal): void {
     if (this.#writer !== undefined || !this.#finish()) return
     const { exchange } = this
@@ -146,12 +146,12 @@ export class HttpReply implements LiveReply {
       head.push('content-type', 'application/json', 'content-length', String(body.byteLength))
       addCors(head, exchange.state.cors)
     }
-    // A reason that a handler set and Node refused would still stand without one of ours.
+    // Otherwise a reason phrase of the handler that Node refused would stay set.
     exchange.res.writeHead(status, STATUS_CODES[status] ?? '', head)
     endAfterUpload(exchange.res, body)
   }
 
-  /** The answer cannot be sent: its source need not go on. */
+  /** The response cannot be sent, so its source is stopped. */
   cancelSource(): void {
     this.#source?.cancel()
   }
@@ -164,7 +164,7 @@ export class HttpReply implements LiveReply {
       if (reason === undefined) res.writeHead(status, headers)
       else res.writeHead(status, reason, headers)
     } catch (cause) {
-      const message = 'The handler set an invalid response status or header'
+      const message = 'The handler set a response status or header that is not valid in HTTP'
       throw new ServeError('INVALID_OUTPUT', message, { cause })
     }
     this.exchange.answered(status)
@@ -181,14 +181,14 @@ export class HttpReply implements LiveReply {
     const { res, req } = this.exchange
     const { socket } = req
     if (res.socket === null) {
-      // Pipelined: earlier responses of this connection come first.
+      // With pipelining, earlier responses of this connection come first.
       res.once('socket', () => process.nextTick(() => this.#cut(framed)))
     } else if (framed) {
       socket.setTimeout(BREAK_GRACE_MS)
       socket.destroySoon()
     } else if (socket instanceof TLSSocket || socket.remoteAddress === undefined) {
-      // Neither can be reset. TLS clients miss the closing alert; a Unix socket has no such sign for a body
-      // without framing.
+      // TLS and Unix sockets cannot be reset. TLS clients notice the missing close alert; over a Unix socket
+      // a body without framing has no such sign.
       socket.destroy()
     } else {
       socket.resetAndDestroy()
@@ -201,14 +201,14 @@ export class HttpReply implements LiveReply {
   }
 }
 
-/** Whether HTTP can end a response with this status; 1xx would not end it. */
+/** Whether a response can have this status; 1xx responses are not final. */
 export function isFinalStatus(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 599
 }
 
 /**
- * Closing a socket with unread input resets it, and many clients then never read the answer. So the answer
- * goes out at once, and the socket is closed when the upload has ended, or after a short time.
+ * Closing a socket with unread input resets it, and many clients then never read the response. So the
+ * response is sent at once, and the socket is closed when the upload has ended, or after a short time.
  */
 function endAfterUpload(res: ServerResponse, body: Buffer | undefined): void {
   const req = res.req

@@ -8,9 +8,9 @@ import { BodyCollector } from './body-collector.ts'
 type Done = (error: ServeError | undefined, parts: InputPart[]) => void
 
 /**
- * Parses a whole multipart/form-data body. Parts with a file name keep their content type; plain fields have
- * none, as in TorchServe (NettyUtils.getFormData). The bytes of a part are what the client sent, in order.
- * Calls back exactly once. Fails with MALFORMED_BODY or INVALID_ARGUMENT.
+ * Parses a complete multipart/form-data body. Parts with a file name keep their content type; plain fields
+ * have none, as in TorchServe (NettyUtils.getFormData). The bytes of parts are unchanged and in order. Calls
+ * back exactly once. Fails with MALFORMED_BODY or INVALID_ARGUMENT.
  */
 export function parseMultipart(body: Buffer, contentType: string, done: Done): void {
   const parts: InputPart[] = []
@@ -24,7 +24,7 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
   }
   const add = (name: string | undefined, type: string | undefined): InputPart | undefined => {
     if (name === undefined) {
-      end(malformed('a part has no name'))
+      end(malformed('each part must have a name'))
       return undefined
     }
     if (parts.length >= MAX_PARTS) {
@@ -44,16 +44,17 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
       limits: { fieldSize: Infinity, fileSize: Infinity, parts: MAX_PARTS + 1 },
     })
   } catch (cause) {
-    end(malformed('there is no boundary', cause))
+    end(malformed('the Content-Type must have a boundary', cause))
     return
   }
-  const refuse = (cause: unknown): void => end(malformed('its parts cannot be told apart', cause))
+  const refuse = (cause: unknown): void => end(malformed('its parts are malformed', cause))
   const takeField = (name: string | undefined, value: string): void => {
     const part = add(name, undefined)
     if (part !== undefined) part.data = Buffer.from(value, encoding)
   }
   const takeFile = (name: string | undefined, file: Readable, info: FileInfo): void => {
-    // Before anything can end the parser, which fails the file: an error that nobody hears ends the process.
+    // Added before the parser can end and fail the file, because an error event without a listener ends the
+    // process.
     file.on('error', () => undefined)
     const part = add(name, fileType(info))
     if (part === undefined) file.resume()
@@ -70,7 +71,7 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
   }
 }
 
-/** What a listener throws goes to `refuse`: nothing else catches it. */
+/** Exceptions of a listener go to `refuse`; otherwise they would end the process. */
 function caught<Args extends unknown[]>(
   refuse: (cause: unknown) => void,
   listener: (...args: Args) => void,
@@ -87,14 +88,14 @@ function caught<Args extends unknown[]>(
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * busboy gives fields as text. latin1 keeps every byte, but only UTF-8 survives a field that names its
- * charset, which shows nowhere but in the body itself.
+ * busboy returns fields as strings. latin1 keeps every byte, but a field that declares a charset only
+ * survives as UTF-8, which shows only in the body itself.
  */
 function fieldEncoding(body: Buffer): 'latin1' | 'utf8' {
   return body.includes('charset', 0, 'latin1') || body.includes('Charset', 0, 'latin1') ? 'utf8' : 'latin1'
 }
 
-/** A plain field of application/octet-stream comes as a file too, but without a name. */
+/** A plain field of type application/octet-stream also arrives as a file, but without a name. */
 function fileType(info: FileInfo): string | undefined {
   return info.filename === undefined ? undefined : info.mimeType
 }

@@ -6,21 +6,24 @@ import type { RestState } from './rest-state.ts'
 
 /** The first byte of a TLS handshake record. */
 const TLS_HANDSHAKE = 0x16
-/** How long a connection may take to send its first byte. */
+/** Milliseconds that a connection has to send its first byte. */
 const FIRST_BYTE_MS = 20_000
-/** How long what a refused client still sends is read, so that it gets to see the answer. */
+/** Milliseconds for which a refused client's bytes are read, so that it can read the response. */
 const LINGER_MS = 2_000
 
 /**
- * Makes an https server look at the first byte of each connection: who speaks plain HTTP gets an answer that
- * says so instead of a TLS alert, which no HTTP client can show. It stands before Node's own listener, which
- * begins TLS and is no public name: tests/edge/http/node-internals.test.ts watches it. @throws ServeError
- * INTERNAL when Node has no such listener
+ * Makes an https server check the first byte of each connection. A plain HTTP client gets a readable response
+ * instead of a TLS alert. The check runs before Node's own listener, which begins TLS and is not public:
+ * tests/edge/http/node-internals.test.ts checks it. @throws ServeError INTERNAL when Node has no such
+ * listener
  */
 export function acceptTlsOnly(server: Server, state: RestState): void {
   const [accept, ...others] = server.listeners('connection') as ((socket: Socket) => void)[]
   if (accept === undefined || others.length > 0)
-    throw new ServeError('INTERNAL', 'This version of Node.js starts TLS in a way that is not known here')
+    throw new ServeError(
+      'INTERNAL',
+      'This version of Node.js is not supported for TLS listeners; use Node.js 20 or 24',
+    )
   server.removeListener('connection', accept)
   server.on('connection', (socket: Socket) => {
     socket.setTimeout(FIRST_BYTE_MS)

@@ -1,6 +1,6 @@
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 
-/** What every answer carries, flat as `writeHead` takes it fastest: name, value, name, value. */
+/** Headers of every response, flat as `writeHead` takes them fastest: name, value, name, value. */
 export function baseHeaders(requestId: string, keepAlive: boolean): string[] {
   return [
     'x-request-id',
@@ -12,7 +12,7 @@ export function baseHeaders(requestId: string, keepAlive: boolean): string[] {
   ]
 }
 
-/** What a handler may not set: our own headers, and those that frame the message or govern the connection. */
+/** Headers that a handler must not set: the server's own, and those for framing or the connection. */
 const RESERVED: ReadonlySet<string> = new Set([
   'x-request-id',
   'pragma',
@@ -39,7 +39,7 @@ export function addHandlerHeaders(flat: string[], head: ReplyHead): void {
   }
 }
 
-/** Adds the CORS headers that the handler has not set itself. */
+/** Adds the CORS headers that the handler has not set. */
 export function addCors(flat: string[], cors: readonly string[]): void {
   const set = flat.filter((_text, i) => i % 2 === 0).map((name) => name.toLowerCase())
   for (let i = 0; i < cors.length; i += 2) {

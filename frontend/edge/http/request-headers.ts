@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * The client's headers (common/header-lines.ts), names in its letter case. Names and values alternate in
- * `rawHeaders` as they do in that text; no value of HTTP/1.1 holds a line feed.
+ * The client's headers in the format of common/header-lines.ts, with names as the client wrote them.
+ * `rawHeaders` alternates names and values too, and no HTTP/1.1 value contains a line feed.
  */
 export function clientHeaders({ rawHeaders }: IncomingMessage): string {
   return rawHeaders.length === 0 ? '' : `${rawHeaders.join('\n')}\n`
 }
 
-/** The media type without its parameters; undefined when the client gave none. */
+/** The media type without its parameters; undefined if the client sent none. */
 export function mediaType(contentType: string | undefined): string | undefined {
   if (contentType === undefined) return undefined
   const semicolon = contentType.indexOf(';')
@@ -21,12 +21,12 @@ export function hasBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0'
 }
 
-/** What the client says that its body has, in bytes; Infinity: it does not say. */
+/** The body size that the client declares, in bytes; Infinity if it declares none. */
 export function declaredLength(req: IncomingMessage): number {
   return Number(req.headers['content-length'] ?? Infinity)
 }
 
-/** Whether the client says itself that its body is over the limit. */
+/** Whether the client declares a body above the limit. */
 export function declaresTooLarge(req: IncomingMessage, maxBytes: number): boolean {
   const length = declaredLength(req)
   return length !== Infinity && length > maxBytes

@@ -10,7 +10,7 @@ import type { Exchange } from './exchange.ts'
 /** What one listener serves. `shared`: inference and management on one port. */
 export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 
-/** What the REST listeners need of the rest of the server. */
+/** What the REST listeners need of the server. */
 export interface RestDeps {
   models: ModelOperations
   workflows: WorkflowOperations
@@ -18,7 +18,7 @@ export interface RestDeps {
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog
-  /** Undefined: there is none. */
+  /** Undefined if authorization is off. */
   accessLog?: AccessLog
 }
 
@@ -48,21 +48,21 @@ export interface RestLog {
   warn(fields: object, message: string): void
 }
 
-/** How a listener tells errors that belong to no dialect. */
+/** How a listener answers errors that belong to no dialect. */
 export interface ListenerErrors {
   /** Answers a request that failed before a dialect took it, or that no dialect takes. */
   fail(exchange: Exchange, error: ServeError): void
-  /** For bytes that are no HTTP request; `late`: for a request that took too long to arrive. */
+  /** For bytes that are not an HTTP request; `late`: for a request that arrived too slowly. */
   malformed(late: boolean): BareAnswer
-  /** For plain HTTP on a port that speaks only TLS. */
+  /** For plain HTTP on a TLS port. */
   httpsOnly(): BareAnswer
 }
 
-/** The dependencies, and what belongs to one listener. */
+/** The dependencies, and the state of one listener. */
 export interface RestState extends RestDeps {
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
-  /** The server stops: new requests are refused and connections are not kept. */
+  /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
   readonly cors: readonly string[]

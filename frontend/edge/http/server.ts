@@ -11,8 +11,8 @@ import { answerClientError } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
 
 /**
- * Limits of the head (TorchServe's: a request line of 4 KiB, headers of 8 KiB) and of how slowly a request
- * may arrive. A response has no limit here, its job has.
+ * Limits of the head (a request line of 4 KiB and headers of 8 KiB, as in TorchServe), and of the time in
+ * which a request must arrive. Responses are limited by their jobs.
  */
 const LIMITS = {
   maxHeaderSize: 12_288,
@@ -22,7 +22,7 @@ const LIMITS = {
   connectionsCheckingInterval: 5_000,
 }
 
-/** One REST listener that listens. */
+/** A running REST listener. */
 export interface Listener {
   /** `http://127.0.0.1:8080`, `https://127.0.0.1:8443` or `unix:/path`. */
   readonly address: string
@@ -30,16 +30,16 @@ export interface Listener {
   readonly port: number
   /** Refuses new connections and requests; resolves when the last connection has ended. */
   close(): Promise<void>
-  /** Ends all connections at once, and takes no more. */
+  /** Ends all connections at once, and accepts no more. */
   destroyAll(): void
 }
 
-/** TorchServe's only version, and the newer one. */
+/** TLS 1.2, TorchServe's only version, and 1.3. */
 const TLS_VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
 
 /**
- * Starts a REST listener; `name` is what its errors call it (`inference`). An https address needs `tls`: key
- * and certificate.
+ * Starts a REST listener; error messages call it `name` (such as `inference`). An https address needs `tls`:
+ * key and certificate.
  * @throws ServeError CONFIG with one line when it cannot listen there
  */
 export async function listen(
@@ -111,7 +111,7 @@ function tryListen(server: Server, address: ListenAddress): Promise<void> {
   })
 }
 
-/** Whether a socket file is left over: somebody's name is there, but nobody answers. */
+/** Whether a socket file is a leftover: the file exists, but nobody accepts connections. */
 function isStale(error: unknown, path: string): Promise<boolean> {
   if (codeOf(error) !== 'EADDRINUSE') return Promise.resolve(false)
   return new Promise((resolve) => {

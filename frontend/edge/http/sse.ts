@@ -6,8 +6,8 @@ import { baseHeaders } from './reply-headers.ts'
 const EVENT: Frame = { before: 'data: ', after: '\n\n' }
 const HEARTBEAT = ': keep-alive\n\n'
 /**
- * Each of them ends a line of an event stream (WHATWG HTML, server-sent events): what follows would be a
- * field, or an event, of the handler's making.
+ * Each of these ends a line of an event stream (WHATWG HTML, server-sent events). Otherwise a handler's data
+ * could add fields or events.
  */
 const LINE_ENDS = /[\r\n]/g
 const CARRIAGE_RETURN = 0x0d
@@ -15,9 +15,9 @@ const LINE_FEED = 0x0a
 const SPACE = 0x20
 
 /**
- * A reply as Server-Sent Events. The dialect decides when it opens (at the first item, so that a failure
- * before it is a plain answer), what an event says and how the stream ends; each event leaves at once as one
- * HTTP chunk.
+ * A response as Server-Sent Events. The dialect decides when it opens (at the first item, so that an earlier
+ * failure is a plain response), what an event contains, and how the stream ends. Each event is sent at once
+ * as one HTTP chunk.
  */
 export class EventStream implements Beating {
   lastWrite = 0
@@ -26,8 +26,8 @@ export class EventStream implements Beating {
   #writer: ChunkWriter | undefined
 
   /**
-   * `heartbeatMs`: after so long a silence a comment is sent; 0: never, for clients that know only `data:`
-   * lines.
+   * `heartbeatMs`: milliseconds of silence before a comment is sent; 0: never, for clients that accept only
+   * `data:` lines.
    */
   constructor(reply: HttpReply, heartbeatMs = 0) {
     this.reply = reply
@@ -39,8 +39,8 @@ export class EventStream implements Beating {
   }
 
   /**
-   * Sends the head: status 200. `headers` are further names and values, one after the other.
-   * @throws ServeError INVALID_OUTPUT when they cannot be sent
+   * Sends the head with status 200. `headers` are additional names and values, alternating.
+   * @throws ServeError INVALID_OUTPUT when they are not valid
    */
   open(headers: readonly string[] = []): void {
     if (this.reply.ended || this.#writer !== undefined) return
@@ -52,8 +52,8 @@ export class EventStream implements Beating {
   }
 
   /**
-   * One event; a line end in `data` becomes a space, which is the same in JSON. Opens the stream if need be.
-   * False: the connection is full, the source will hear `drained`.
+   * Sends one event, and opens the stream if necessary. A line end in `data` becomes a space, which is equal
+   * in JSON. Returns false if the connection is full; the source will get `drained`.
    */
   event(data: string): boolean {
     if (this.reply.ended) return true
@@ -62,7 +62,7 @@ export class EventStream implements Beating {
     return this.#writer!.writeText(data.replace(LINE_ENDS, ' '))
   }
 
-  /** The same for a text that is bytes already: from..to of `chunk`, which is not kept. */
+  /** The same for a text in bytes: from..to of `chunk`, which is not kept. */
   eventBytes(chunk: Uint8Array, from: number, to: number): boolean {
     if (this.reply.ended) return true
     if (this.#writer === undefined) this.open()
@@ -73,7 +73,7 @@ export class EventStream implements Beating {
     return this.#writer!.write(withoutLineEnds(piece), 0, piece.byteLength)
   }
 
-  /** Ends a stream that is open. */
+  /** Ends an open stream. */
   end(): void {
     this.reply.end()
   }

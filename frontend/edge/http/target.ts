@@ -1,24 +1,21 @@
 import { ServeError } from '../../../common/errors.ts'
 
-/**
- * A request target, taken apart as TorchServe does: decoded first, then split; slashes at the end do not
- * count.
- */
+/** A request target, parsed as in TorchServe: first decoded, then split. Slashes at the end are ignored. */
 export interface Target {
   /** `/predictions/m/` gives `['predictions', 'm']`. */
   readonly segments: readonly string[]
-  /** What stands after the `?`; empty without one. */
+  /** The query after the `?`; empty if there is none. */
   readonly query: string
-  /** INVALID_ARGUMENT: the path is not valid percent-encoding, and there are no segments. */
+  /** INVALID_ARGUMENT if the path is not valid percent-encoding; there are no segments then. */
   readonly error?: ServeError
 }
 
-/** Targets that were seen lately: clients ask for the same few again and again. */
+/** Recently parsed targets, because clients repeat the same few. */
 const seen = new Map<string, Target>()
 const MAX_SEEN = 500
 const MAX_SEEN_LENGTH = 256
 
-/** Takes a request target apart. Equal targets share one object. */
+/** Parses a request target. Equal targets share one object. */
 export function targetOf(url: string): Target {
   const known = seen.get(url)
   if (known !== undefined) return known
@@ -40,7 +37,7 @@ function parse(url: string): Target {
   }
 }
 
-/** @throws URIError when a percent sign is not followed by what it should be */
+/** @throws URIError when a percent sign is not followed by two hex digits */
 function segmentsOf(path: string): string[] {
   const decoded = path.includes('%') ? decodeURIComponent(path) : path
   const segments = decoded.split('/')

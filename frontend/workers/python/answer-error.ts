@@ -1,7 +1,10 @@
 import { ServeError, type ErrorCode } from '../../../common/errors.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 
-/** What TorchServe's worker says when something went wrong (spec 1.3); any other text is a PredictionException of the handler. */
+/**
+ * The messages of TorchServe's worker (ts/service.py); any other message comes from a handler's
+ * PredictionException.
+ */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   '503 Prediction failed': 'HANDLER_FAILED',
   '507 Out of resources': 'OUT_OF_MEMORY',
@@ -10,7 +13,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   '503 Unsupported model output data type.': 'INVALID_OUTPUT',
 }
 
-/** The error of a reply. */
+/** Converts a reply to an error. */
 export function answerError(status: number, message: string): ServeError {
   const key = `${status} ${message}`
   const known = ownValue(CODES, key)

@@ -8,21 +8,24 @@ import { deviceEnv, type LaunchContext, type Start, threadEnv } from '../launch.
 import type { CommandLine } from '../worker-process.ts'
 import { pythonVariables } from './environment-variables.ts'
 
-/** Where the worker of TorchServe stands in its package. */
+/** Path of TorchServe's worker within its package. */
 const WORKER = join('ts', 'model_service_worker.py')
 
-/** What starts one worker of TorchServe, and where its ranks listen. */
+/** The command that starts one worker of TorchServe, and the addresses on which its ranks listen. */
 export interface PythonLaunch {
   readonly commandLine: CommandLine
   readonly socketPaths: readonly string[]
 }
 
-/** Whether torchrun starts the ranks; `custom` leaves that to the handler (spec 2.4). */
+/**
+ * Whether torchrun starts the ranks. With `custom` the handler does (TorchServe's
+ * docs/large_model_inference.md).
+ */
 export function usesTorchrun({ settings }: Model): boolean {
   return settings.parallelLevel > 0 && settings.parallelType !== 'custom'
 }
 
-/** The command line of spec 4.6. */
+/** The command line, as in TorchServe's WorkerLifeCycle.java. */
 export function pythonLaunch(
   model: Model,
   start: Start,
@@ -59,8 +62,8 @@ export function pythonLaunch(
 }
 
 /**
- * `torchrun` of this Python. Its own restarts are off, for the whole worker is started again; and without an endpoint each group meets
- * at a port of its own, so that no two groups depend on each other.
+ * The interpreter's `torchrun`. Its own restarts are disabled, because the server restarts the whole worker.
+ * Without an endpoint each group uses a port of its own, so groups do not depend on each other.
  */
 function torchrun(model: Model, { workerId }: Start, { settings }: LaunchContext): string[] {
   const reader = new ConfigReader(model.prepared.modelConfig).section('torchrun') ?? new ConfigReader({})

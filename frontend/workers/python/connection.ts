@@ -3,11 +3,11 @@ import { ServeError } from '../../../common/errors.ts'
 import { type OtfReplyEvents, ReplyDecoder } from './otf/reply-decoder.ts'
 
 export interface ConnectionEvents {
-  /** The socket is gone. `error` says what the worker did wrong, if it did. */
+  /** The socket has closed. `error` is set if the worker violated the protocol. */
   onClose(error: ServeError | undefined): void
 }
 
-/** The code and the message of a reply without answers, as to LOAD. */
+/** Code and message of a reply without predictions, such as the reply to LOAD. */
 export interface LoadReply {
   code: number
   message: string
@@ -15,7 +15,7 @@ export interface LoadReply {
 
 const IGNORE = (): void => undefined
 
-/** A connection to one rank of a worker of TorchServe. What is written in one go of the event loop leaves together. */
+/** A connection to one rank of a TorchServe worker. Writes of one turn of the event loop leave together. */
 export class Connection {
   readonly #socket: Socket
   readonly #decoder: ReplyDecoder
@@ -41,7 +41,7 @@ export class Connection {
     })
   }
 
-  /** Sends LOAD and waits for its reply; forever if the connection ends before. */
+  /** Sends LOAD and waits for the reply; pending forever if the connection ends first. */
   load(frame: Buffer): Promise<LoadReply> {
     return new Promise((resolve) => {
       this.#decoder.events = loadEvents(resolve)
@@ -49,7 +49,7 @@ export class Connection {
     })
   }
 
-  /** From now on replies go there. */
+  /** Sets the receiver of all further replies. */
   answerTo(replies: OtfReplyEvents): void {
     this.#decoder.events = replies
   }
@@ -72,12 +72,14 @@ export class Connection {
     else this.#socket.pause()
   }
 
-  /** The worker leaves, for it is told that its frontend has. */
+  /** Closes the connection, after which the worker exits. */
   close(): void {
     this.#socket.destroy()
   }
 
-  /** Whatever breaks the protocol, or throws here, ends the connection: nothing after it can be trusted. */
+  /**
+   * A protocol violation, or an exception here, ends the connection, because nothing after it can be trusted.
+   */
   #read(chunk: Buffer): void {
     if (this.#error !== undefined) return
     try {

@@ -1,30 +1,33 @@
 import { encodePredict } from './otf/encode.ts'
 import type { OpenRequest } from './open-request.ts'
 
-/** How requests get to the handler. */
+/** How requests reach the handler. */
 export interface Delivery {
   add(requests: readonly OpenRequest[]): void
-  /** Nobody waits for it any more. */
+  /** The request was cancelled. */
   cancelled(request: OpenRequest): void
-  /** The handler has ended it. */
+  /** The handler has ended the request. */
   ended(request: OpenRequest): void
-  /** A whole reply has come. */
+  /** A complete reply has arrived. */
   replied(): void
-  /** Whether the readers of all requests are too slow for the handler, so that it has to wait. */
+  /** Whether the readers of all requests are too slow, so that the handler has to wait. */
   hold(held: boolean): void
 }
 
 /** What a delivery needs. */
 export interface DeliveryLink {
-  /** To every rank that gets requests. */
+  /** Writes to every rank that gets requests. */
   write(frame: Buffer): void
-  /** Whether the worker's answers are read. */
+  /** Whether the worker's replies are read. */
   listen(on: boolean): void
-  /** The request ends without a further answer of the handler. */
+  /** Ends the request without a further response of the handler. */
   drop(request: OpenRequest): void
 }
 
-/** Every batch is sent once, as it comes. Whether the worker runs them one by one or side by side is its own affair. */
+/**
+ * Sends every batch once, when it arrives. The worker decides whether it runs batches one by one or in
+ * parallel.
+ */
 export class BatchDelivery implements Delivery {
   readonly #link: DeliveryLink
 
@@ -38,7 +41,7 @@ export class BatchDelivery implements Delivery {
   }
 
   cancelled(): void {
-    // The worker cannot be told; what it still sends is thrown away.
+    // The worker cannot be told; its remaining responses are dropped.
   }
 
   ended(): void {
@@ -49,7 +52,7 @@ export class BatchDelivery implements Delivery {
     // Nothing waits for it.
   }
 
-  /** The socket's buffers fill, and the handler's send waits. */
+  /** The socket's buffers fill up, so the handler's send blocks. */
   hold(held: boolean): void {
     this.#link.listen(!held)
   }

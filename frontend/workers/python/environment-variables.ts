@@ -4,7 +4,7 @@ import type { Settings } from '../../config/settings.ts'
 import type { Model } from '../../models/model.ts'
 import type { PythonEnvironment } from './environment/environment.ts'
 
-/** What TorchServe's worker finds in its environment beside what it inherits (spec 4.6). */
+/** The environment of TorchServe's worker besides the inherited variables (EnvironmentUtils.java). */
 export function pythonVariables(
   model: Model,
   settings: Settings,
@@ -15,7 +15,7 @@ export function pythonVariables(
     TS_DECODE_INPUT_REQUEST: String(settings.decodeInputRequest),
     TS_IPEX_ENABLE: String(settings.ipexEnable),
     TS_IPEX_GPU_ENABLE: String(settings.ipexGpuEnable),
-    // The names that its context looks for; TorchServe's frontend does not tell it of its own.
+    // The header names that the handler's context uses. TorchServe's frontend does not pass on its own.
     TS_REQUEST_SEQUENCE_ID: id,
     TS_REQUEST_SEQUENCE_START: start,
     TS_REQUEST_SEQUENCE_END: end,
@@ -35,7 +35,7 @@ function pythonPath({ prepared }: Model, { torchserve, packages }: PythonEnviron
   return parts.filter((part) => part !== undefined && part !== '').join(delimiter)
 }
 
-/** Of `/home/me/handlers.py:predict`, the folder. */
+/** For `/home/me/handlers.py:predict`: the folder. */
 function handlerFolder(handler: string): string | undefined {
   const [file = ''] = handler.split(':')
   return file.includes('/') ? dirname(file) : undefined

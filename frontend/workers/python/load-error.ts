@@ -2,12 +2,12 @@ import { ServeError } from '../../../common/errors.ts'
 import type { ExitCause } from '../exit-cause.ts'
 import type { LoadReply } from './connection.ts'
 
-/** The handler could not be loaded, and the worker said so (spec 4.3). */
+/** The worker replied that it could not load the handler (model_service_worker.py). */
 export function loadError({ code, message }: LoadReply, { stderr }: ExitCause): ServeError {
   return failure(code === 507, message, stderr)
 }
 
-/** The worker ended without a word before it was loaded. */
+/** The worker exited before the handler was loaded, without a reply. */
 export function startError({ outOfMemory, reason, stderr }: ExitCause): ServeError {
   return failure(outOfMemory, reason, stderr)
 }

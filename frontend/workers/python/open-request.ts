@@ -7,14 +7,14 @@ const NO_PARTS: OtfRequest['parts'] = []
 
 /** A request that the handler has not ended. */
 export class OpenRequest implements OtfRequest {
-  /** Its number for the frontend. */
+  /** Its number in the frontend. */
   readonly id: number
-  /** Its name for the worker, which no other open request has. */
+  /** Its id in the worker, unique among open requests. */
   readonly requestId: string
   readonly method: HandlerMethod
   readonly headers: string
   parts: OtfRequest['parts']
-  /** Nobody waits for it any more. */
+  /** The request was cancelled. */
   cancelled = false
   readonly #window: number
   #unpaid = 0
@@ -28,27 +28,30 @@ export class OpenRequest implements OtfRequest {
     this.#window = request.window
   }
 
-  /** Whether one call of the handler may answer both: it reads in the first one's headers what is asked. A question about the model is asked alone. */
+  /**
+   * Whether one call of the handler may serve both: it reads from the first request's headers which method is
+   * asked for. A describe is always alone.
+   */
   sharesWith({ method }: OpenRequest): boolean {
     return method === this.method && method !== 'describe'
   }
 
-  /** Bytes beyond its window that its client has not taken. */
+  /** Bytes beyond its window that the client has not read. */
   get overdraft(): number {
     return this.#unpaid - this.#window
   }
 
-  /** An item came. */
+  /** An item arrived. */
   took(bytes: number): void {
     this.#unpaid += itemCost(bytes)
   }
 
-  /** Its client took some. */
+  /** The client read some bytes. */
   paid(bytes: number): void {
     this.#unpaid -= bytes
   }
 
-  /** The worker has its input, and keeps it where it needs it again. */
+  /** The worker has the input and keeps it for later steps. */
   sent(): void {
     this.parts = NO_PARTS
   }

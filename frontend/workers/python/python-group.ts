@@ -11,33 +11,42 @@ import { PythonProcess } from './python-process.ts'
 import { PythonSession, type PythonSessionOptions } from './session.ts'
 
 export interface PythonGroupOptions extends PythonSessionOptions {
-  /** Finds the Python; may take its time. @throws ServeError */
+  /** Finds the Python environment; may take seconds. @throws ServeError */
   launch(): Promise<PythonLaunch>
   load: OtfLoad
-  /** Ranks that torchrun starts; 0: there is no torchrun. */
+  /** Number of ranks that torchrun starts; 0: without torchrun. */
   torchrunRanks: number
-  /** `pp`: the ranks pass data among themselves (spec 2.4). */
+  /**
+   * `pp`: only rank 0 gets requests, and the ranks exchange data (TorchServe's
+   * docs/large_model_inference.md).
+   */
   requestsToRankZeroOnly: boolean
-  /** The worker has threads and an event loop (asyncCommunication), and does not leave by itself. */
+  /** The worker has threads and an event loop (asyncCommunication), and does not exit by itself. */
   async: boolean
   /** Milliseconds from LOAD to its reply. */
   startupTimeoutMs: number
 }
 
-/** Milliseconds from the start of the process to `Torch worker started.` of every rank (spec 4.8). */
+/**
+ * Milliseconds from the start of the process until every rank prints `Torch worker started.`
+ * (WorkerLifeCycle.java).
+ */
 const START_LIMIT_MS = 120_000
-/** Milliseconds that a worker may take to leave when its connection has ended; torchrun looks after its ranks every few seconds. */
+/**
+ * Milliseconds that a worker has to exit after its connection ended; torchrun checks its ranks every few
+ * seconds.
+ */
 const LEAVE_LIMIT_MS = 1000
 const TORCHRUN_LEAVE_LIMIT_MS = 10_000
-/** How often it is looked whether the main thread of an async worker lives. */
+/** Milliseconds between two checks that the main thread of an async worker is alive. */
 const PROBE_MS = 1000
 
-/** A worker of TorchServe: a Python process, or several that torchrun starts, with a connection to each. */
+/** A TorchServe worker: one Python process, or several that torchrun starts, with a connection to each. */
 export class PythonGroup implements WorkerGroup {
   readonly finishingRanks = 1
   readonly answersPings = false
   readonly hearsCancels = false
-  /** TorchServe's workers know only `handle`. */
+  /** TorchServe's workers have only `handle`. */
   readonly methods = []
   readonly #options: PythonGroupOptions
   readonly #events: WorkerGroupEvents
@@ -45,7 +54,7 @@ export class PythonGroup implements WorkerGroup {
   #process: PythonProcess | undefined
   #connections: Connection[] = []
   #socketPaths: readonly string[] = []
-  /** Its end is wanted, or known already. */
+  /** The end of the group was requested, or is already known. */
   #leaving = false
   #killed = false
   #probe: NodeJS.Timeout | undefined
@@ -146,7 +155,7 @@ export class PythonGroup implements WorkerGroup {
     })
   }
 
-  /** The first rank that cannot load fails the worker. */
+  /** The first rank that fails to load fails the worker. */
   async #loadRanks(): Promise<void> {
     const frame = encodeLoad(this.#options.load)
     let refusal: LoadReply | undefined
@@ -156,7 +165,7 @@ export class PythonGroup implements WorkerGroup {
     const loaded = this.#connections.map(async (connection) => {
       const reply = await connection.load(frame)
       if (reply.code === 200) return
-      // It has written why, and leaves.
+      // It has written the reason to its log, and exits.
       refusal ??= reply
       this.#process!.endSoon()
       await died
@@ -169,7 +178,7 @@ export class PythonGroup implements WorkerGroup {
     else for (const connection of this.#connections) connection.write(frame)
   }
 
-  /** Ranks leave when their connection ends; one that still works, for nobody, is ended. */
+  /** Ranks exit when their connection ends. One that still works on something is killed. */
   #disconnect(): NodeJS.Timeout | undefined {
     const connected = this.#connections.length > 0
     for (const connection of this.#connections) connection.close()
@@ -179,8 +188,9 @@ export class PythonGroup implements WorkerGroup {
   }
 
   /**
-   * An async worker whose handler calls sys.exit, or whose threads fail, goes on as a process without a main thread that holds its
-   * connection open and never answers. All that can be seen from here: its main thread removes the socket's file at its end.
+   * An async worker whose handler calls sys.exit, or whose threads fail, stays as a process without a main
+   * thread, with an open connection on which it never answers. The only visible sign is that the main thread
+   * removes the socket file at its end.
    */
   #watchMainThread(): void {
     this.#probe = setInterval(() => {

@@ -5,15 +5,20 @@ import { orphanGuard } from '../orphan-guard.ts'
 import { type CommandLine, type ProcessEvents, WorkerProcess } from '../worker-process.ts'
 import { startError } from './load-error.ts'
 
-/** A rank says these when it listens (spec 4.7); behind the second one it waits for a connection. */
+/**
+ * A rank prints these lines when it listens (model_service_worker.py); after the second one it accepts a
+ * connection.
+ */
 const PID = /^(?:INFO > )?\[PID\](\d+)$/
 const STARTED = 'Torch worker started.'
-/** Python may take seconds to end when it has loaded PyTorch. */
+/** Python may take seconds to exit once PyTorch is loaded. */
 const EXIT_CODE_LAG_MS = 250
-/** Milliseconds that torchrun may take to end the ranks that have not said who they are. */
+/** Milliseconds that torchrun has to end ranks whose pid is not known yet. */
 const TORCHRUN_LAG_MS = 2000
 
-/** The process that was started for a worker of TorchServe: its only rank, or torchrun with one process for each rank. */
+/**
+ * The process that was started for a TorchServe worker: its only rank, or torchrun with one process per rank.
+ */
 export class PythonProcess {
   readonly #process: WorkerProcess
   readonly #ranks: number
@@ -23,10 +28,10 @@ export class PythonProcess {
   #startedRanks = 0
   #resolveStarted!: () => void
   #rejectStarted!: (error: ServeError) => void
-  /** Resolves when every rank listens; rejects when the process ended before. */
+  /** Resolves when every rank listens; rejects when the process exits before. */
   readonly started: Promise<void>
 
-  /** @param ranks 0: the process is the worker; else torchrun starts that many */
+  /** @param ranks 0: the process is the worker; else the number of ranks that torchrun starts */
   constructor(commandLine: CommandLine, ranks: number, events: ProcessEvents) {
     this.#ranks = ranks
     this.started = new Promise((resolve, reject) => {
@@ -43,11 +48,11 @@ export class PythonProcess {
       this.#rejectStarted(startError(cause))
       events.onExit(cause)
     }
-    // It writes its log, errors included, to stdout.
+    // TorchServe's worker logs to stdout, errors included.
     this.#process = new WorkerProcess(commandLine, { onLine, onExit }, ['stdout', 'stderr'])
   }
 
-  /** Of the first rank that said it; before, of the process. */
+  /** The pid that the first rank printed; until then the pid of the process. */
   get pid(): number {
     return this.#pids[0] ?? this.#process.pid
   }
@@ -60,12 +65,15 @@ export class PythonProcess {
     return this.#process.exited
   }
 
-  /** Why it is going to end. */
+  /** Why the process is about to end. */
   set fault(error: ServeError | undefined) {
     this.#process.fault ??= error
   }
 
-  /** A rank's socket is gone: without it the worker is of no use. A moment to hear its exit code, for its requests wait. */
+  /**
+   * A rank closed its socket, so it is of no use. Waits briefly for its exit code, because its requests wait
+   * for the result.
+   */
   endSoon(): void {
     const fault = new ServeError('WORKER_LOST', 'The worker closed its connection')
     if (this.#ranks === 0) this.#process.endSoon(EXIT_CODE_LAG_MS, fault)
@@ -79,7 +87,7 @@ export class PythonProcess {
     this.#process.kill('SIGTERM')
   }
 
-  /** torchrun's ranks are in sessions of their own: they would outlive it. */
+  /** torchrun's ranks have sessions of their own and would survive it. */
   kill(): void {
     if (this.#ranks > 0 && this.#pids.length < this.#ranks) this.#terminateThenKill()
     else {

@@ -10,21 +10,22 @@ import { StepDelivery } from './steps.ts'
 
 export interface PythonSessionOptions {
   continuousBatching: boolean
-  /** Bytes of one body: max_response_size. */
+  /** Maximum body bytes: max_response_size. */
   maxResponseBytes: number
-  /** Bytes beyond its window that a stream may have under way while others of the worker go on. */
+  /** Bytes beyond its window that a stream may have in flight while other requests of the worker continue. */
   maxUnsentBytes: number
 }
 
 export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'onItem' | 'onBroken'>
 
 /**
- * The requests of one worker of TorchServe, from their messages to its frames and from its replies back to messages. Answers find
- * their request by its id, never by their place.
+ * The requests of one TorchServe worker: translates messages to its frames, and its replies back to messages.
+ * Replies are matched by request id.
  *
- * That protocol has neither a cancel nor credit. A cancelled request is missing in the next step of continuous batching; else its
- * frames go on and are thrown away (requests.ts). When the readers of all requests are too slow the worker is made to wait; when
- * only some are, those that pile up too much fail, for the others must not wait for them.
+ * OTF has neither cancel nor credit. With continuous batching a cancelled request is absent from the next
+ * step; otherwise its responses continue and are dropped (requests.ts). If all readers are too slow, the
+ * worker has to wait. If only some are, their requests fail once too much has piled up, so that the others
+ * need not wait.
  */
 export class PythonSession implements OtfReplyEvents {
   readonly #options: PythonSessionOptions
@@ -32,7 +33,7 @@ export class PythonSession implements OtfReplyEvents {
   readonly #delivery: Delivery
   readonly #byName = new Map<string, OpenRequest>()
   readonly #byId = new Map<number, OpenRequest>()
-  /** How many requests somebody waits for, and those of them whose window is overdrawn. */
+  /** The number of requests that are not cancelled, and of those the ones beyond their window. */
   #wanted = 0
   readonly #overdrawn = new Set<OpenRequest>()
   #held = false
@@ -66,11 +67,11 @@ export class PythonSession implements OtfReplyEvents {
       case 'credit':
         this.#credit(message.id, message.bytes)
         break
-      case 'ping': // There is no such thing.
+      case 'ping': // OTF has no ping.
     }
   }
 
-  /** Resolves when nobody waits for any request. */
+  /** Resolves when no request is open, except cancelled ones. */
   unwanted(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#wanted === 0) resolve()
@@ -146,7 +147,7 @@ export class PythonSession implements OtfReplyEvents {
     this.#overdrawn.add(request)
     this.#hold()
     if (this.#held || request.overdraft <= this.#options.maxUnsentBytes) return
-    const message = 'The client reads too slowly, and other requests of this worker must not wait for it'
+    const message = 'The client reads too slowly for a worker that it shares with other requests'
     this.#events.onBroken(request.id, new ServeError('SEND_OVERFLOW', message))
   }
 

@@ -3,8 +3,9 @@ import type { Delivery, DeliveryLink } from './delivery.ts'
 import type { OpenRequest } from './open-request.ts'
 
 /**
- * Continuous batching (spec 7.3): one message per step, with all requests that have not ended; the input of each is sent in its first
- * step only. New ones join at the next step, and who was cancelled is missing in it: that is how the handler hears of it.
+ * Continuous batching for TorchServe's worker: one message per step, with all requests that have not ended. A
+ * request's input is sent only in its first step. New requests join at the next step. A cancelled request is
+ * absent from the next message, which tells the handler.
  */
 export class StepDelivery implements Delivery {
   readonly #link: DeliveryLink
@@ -46,7 +47,7 @@ export class StepDelivery implements Delivery {
     this.#wake()
   }
 
-  /** What comes in one turn of the event loop shares the step. */
+  /** Requests that arrive in one turn of the event loop share the step. */
   #wake(): void {
     if (this.#stepping || this.#woken) return
     this.#woken = true
@@ -75,7 +76,10 @@ export class StepDelivery implements Delivery {
     }
   }
 
-  /** In their order; what may share no step with those that run waits until nobody runs, and others wait for it. */
+  /**
+   * Requests start in order. One that cannot share a step with the running ones waits until none runs, and
+   * later ones wait for it.
+   */
   #join(): void {
     let [first] = this.#running
     let joined = 0

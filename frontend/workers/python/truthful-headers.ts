@@ -1,12 +1,12 @@
 import { headerLine } from '../../../common/header-lines.ts'
 import type { PredictRequest } from '../../../protocol/messages.ts'
 
-/** A line `describe`, or `explain` with another value than False, wherever it stands. */
+/** A line `describe`, or `explain` with a value other than False, at any position. */
 const SUSPECT = /(?<![^\n])(?:describe\n|explain\n(?!False\n))/
 
 /**
- * The headers for TorchServe's worker, whose handlers read in `explain` and `describe` which of their methods is wanted
- * (ts/torch_handler/base_handler.py): only the method of the request may say so, no client.
+ * The headers for TorchServe's worker. Its handlers read from `explain` and `describe` which method to call
+ * (ts/torch_handler/base_handler.py), so only the server may set these, not the client.
  */
 export function truthfulHeaders({ headers, method }: Pick<PredictRequest, 'headers' | 'method'>): string {
   if (!SUSPECT.test(headers)) return headers

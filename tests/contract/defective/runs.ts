@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { LIMITS } from '../points.ts'
 
-/** What a server may do wrong. */
+/** The defects that a server can have. */
 export type Defect =
   | 'tells of failures only in the stream'
   | 'keeps all items until the end'
@@ -27,7 +27,7 @@ export interface Run {
   query?: string
 }
 
-/** The client's side of an answer. */
+/** The client's side of a response. */
 export interface Reply {
   refuse(status: 'not found' | 'failed'): void
   /** False: wait for `drain` of {@link Reply.drains}. */
@@ -35,18 +35,21 @@ export interface Reply {
   fail(): void
   end(): void
   readonly drains: EventEmitter
-  /** Aborts when the client has left. */
+  /** Aborts when the client disconnects. */
   readonly left: AbortSignal
 }
 
-/** What a server reads ahead that does not wait: more than the suite allows, and no more than a test should take. */
+/**
+ * Bytes that a server without backpressure reads ahead: more than the suite allows, and little enough for a
+ * test.
+ */
 const MAX_AHEAD = 400
 
-/** A small model server that keeps the stream contract but for one defect. */
+/** A small model server that keeps the stream contract except for one defect. */
 export class Runs {
   readonly #defect: Defect | undefined
   readonly #made = new Map<string, number>()
-  /** Where gated runs hear that their next item is wanted. */
+  /** Tells gated runs that their next item is requested. */
   readonly #wanted = new EventEmitter()
   #last: Promise<void> = Promise.resolve()
 
@@ -104,7 +107,7 @@ export class Runs {
     reply.end()
   }
 
-  /** The milliseconds after which the next item is too late; undefined: it is not. */
+  /** Milliseconds after which the next item is too late; undefined: never. */
   #tooLate(model: string, first: boolean, gap: number, began: number): number | undefined {
     if (model !== 'limited' || this.#has('has no time limits')) return undefined
     const limits = this.#has('has one time limit for all')
@@ -124,7 +127,7 @@ export class Runs {
     await once(drains, 'drain', { signal: left }).catch(() => undefined)
   }
 
-  /** False: there is no room for more. */
+  /** False: the connection is full. */
   #give(model: string, text: string, kept: string[], reply: Reply): boolean {
     if (this.#has('keeps all items until the end')) return kept.push(text) < MAX_AHEAD
     if (this.#has('joins items')) return kept.push(text) < 2 || reply.item(kept.splice(0).join(' '))

@@ -25,7 +25,10 @@ interface Choice {
   message?: { content?: string }
 }
 
-/** Without space at its ends, which may come with a neighbour: it can be the beginning of a stop. */
+/**
+ * Trimmed text, because a leading or trailing space can come with the neighbouring item: it may begin a stop
+ * text.
+ */
 function choiceText({ choices }: Json): string | undefined {
   const choice = (choices as Choice[] | undefined)?.[0]
   return (choice?.text ?? choice?.delta?.content ?? choice?.message?.content)?.trim()
@@ -110,7 +113,7 @@ function chatText({ outputs }: Json): string | undefined {
   return content?.data[0]?.trim()
 }
 
-/** A chat as tensors (spec 4.6), for handlers that answer chats. */
+/** A chat as tensors in Seldon's format (docs/open-inference.md), for handlers that answer chats. */
 export const CHAT_FORMS: readonly HttpForm[] = [
   {
     name: 'V2 infer_stream of a chat',

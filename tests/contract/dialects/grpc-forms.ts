@@ -82,7 +82,7 @@ export const STREAM_PREDICTIONS: GrpcForm = {
   textOf: predictionText,
 }
 
-/** Its failures are messages: the call goes on for other sequences. */
+/** Its failures are messages, so the call continues for other sequences. */
 export const STREAM_PREDICTIONS2: GrpcForm = {
   ...TORCHSERVE,
   name: 'TorchServe StreamPredictions2',
@@ -151,7 +151,7 @@ const modelInfer = (form: typeof MLSERVER | typeof TRITON, peer: string): GrpcFo
 export const MLSERVER_INFER = modelInfer(MLSERVER, 'MLServer')
 export const TRITON_INFER = modelInfer(TRITON, 'Triton')
 
-/** The same calls in the package that TorchServe gave the protocol. */
+/** The same calls in TorchServe's package for the protocol. */
 export const TORCHSERVE_INFER: GrpcForm = {
   ...MLSERVER_INFER,
   name: 'V2 ModelInfer (TorchServe)',

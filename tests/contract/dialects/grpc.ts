@@ -72,7 +72,7 @@ export class GrpcDialect implements Dialect {
       call.on('error', (error: ServiceError) => finish(failure(error, items.length > 0)))
       call.on('end', () => finish({ kind: 'finished' }))
       call.on('data', (message: unknown) => {
-        // Not before the first: a call of grpc-js that was never read from keeps all that comes in its own memory.
+        // Only after the first read: grpc-js buffers everything in memory for a call that was never read.
         if (stallUntil !== undefined) call.pause()
         try {
           const text = this.#form.textOf(message)

@@ -7,7 +7,10 @@ export interface HttpForm {
   readonly whole?: true
   path(model: string): string
   body(model: string, input: string): unknown
-  /** Takes a piece of the body; gives the items that are complete now. Throws what the answer itself says is an error. */
+  /**
+   * Takes a piece of the body and returns the complete items. Throws an error that the response itself
+   * contains.
+   */
   reader(): (piece: string) => string[]
 }
 

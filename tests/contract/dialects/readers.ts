@@ -1,10 +1,10 @@
 type Json = Record<string, unknown>
 type Reader = () => (piece: string) => string[]
 
-/** What an event, or the whole answer, says; undefined: nothing. */
+/** The content of an event or of a unary response; undefined: none. */
 type TextOf = (value: Json) => string | undefined
 
-/** Items of a stream of events: `data:` lines. Throws the error that an event says. */
+/** The items of an event stream (`data:` lines). Throws the error that an event contains. */
 export function events(textOf: TextOf): Reader {
   return () => {
     let rest = ''
@@ -33,7 +33,7 @@ export function json(textOf: TextOf): Reader {
   }
 }
 
-/** Lines, and an object that ends without a newline: a report of progress. */
+/** Lines, and a last object without a newline (a progress report). */
 export const lines: Reader = () => {
   let rest = ''
   return (piece) => {

@@ -21,7 +21,10 @@ const HI = [bytes('role', ['user']), bytes('content', ['Hi']), bytes('type', ['t
 const post = (rig: Rig, path: string, body: object) =>
   ask(rig, path, { method: 'POST', body: JSON.stringify(body) })
 
-/** Asks a model whose handler speaks the OpenAI API; `answers` are what it says. Gives its request, and the client's answer. */
+/**
+ * Asks a model whose handler has OpenAI API methods and returns `answers`. Resolves with the handler's
+ * request and the client's response.
+ */
 async function asked(path: string, body: object, ...answers: object[]) {
   const rig = await startRig(createInferenceApp)
   const sent = post(rig, `/v2/models/native/${path}`, body)
@@ -236,7 +239,10 @@ describe('role, content and type', () => {
         job.respond({ status: 200, headers: {}, body, more: path === 'infer_stream' })
       })
     const answer = await post(rig, `/v2/models/native/${path}`, { inputs: HI })
-    expect([answer.status, answer.json()]).toEqual([500, { error: 'The model answered with no JSON object' }])
+    expect([answer.status, answer.json()]).toEqual([
+      500,
+      { error: 'The response of the model must be a JSON object' },
+    ])
   })
 })
 

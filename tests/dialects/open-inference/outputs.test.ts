@@ -7,7 +7,7 @@ const INPUT = { name: 'x', shape: [1], datatype: 'INT32', data: [7] }
 const Y = { name: 'y', shape: [1], datatype: 'INT32', data: [1] }
 const Z = { name: 'z', shape: [1], datatype: 'INT32', data: [2] }
 
-/** A listener whose model has a handler of TorchServe's kind with this answer. */
+/** A listener whose model has a handler with `handle` that returns this. */
 async function answering(body: string, mapping?: 'json'): Promise<Rig> {
   const rig = await startRig(createInferenceApp, { openInferenceProtocol: true })
   const { models } = rig

@@ -20,7 +20,7 @@ function said({ status, text }: Answer): [number, unknown] {
   return [status, JSON.parse(text)]
 }
 
-/** A listener whose model `m` has a handler that takes tensors, and gives back what it got. */
+/** A listener whose model `m` has a handler that accepts tensors and returns them. */
 async function native(rig: Promise<Rig> = startRig(createInferenceApp)): Promise<Rig> {
   const started = await rig
   started.models.methods = ['predictStream']

@@ -255,7 +255,7 @@ describe('an error', () => {
     const answer = await ask(await startRig(createInferenceApp), path, { method })
     expect([answer.status, answer.json()]).toMatchObject([
       404,
-      { error: { message: `There is no ${method} ${path.split('?')[0]!}`, code: 'unknown_url' } },
+      { error: { message: `${method} ${path.split('?')[0]!} is not supported`, code: 'unknown_url' } },
     ])
   })
 
@@ -297,7 +297,7 @@ describe('Seldon’s paths', () => {
       const answer = await post(rig, `${base}/images/generations`, { model: 'm', prompt: 'x' })
       expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([404, 'false'])
       expect(answer.json()).toMatchObject({
-        error: { message: 'No handler of this server generates images', type: 'invalid_request_error' },
+        error: { message: 'Image generation is not supported', type: 'invalid_request_error' },
       })
     },
   )

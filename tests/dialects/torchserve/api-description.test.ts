@@ -53,7 +53,7 @@ const INFERENCE = [
   'post /predictions/{model_name}/{model_version} version_predictions',
   'get /api-description api-description',
 ]
-/** Ours. */
+/** Our descriptions. */
 const OPENAI = [
   'get /v1/models openaiModels',
   'get /v1/models/{model_name} openaiModel',
@@ -183,7 +183,10 @@ describe('the description of one model', () => {
   })
 })
 
-/** What TorchServe 0.12 describes, in the notation of api-outline.ts: a paragraph for each document of its own tests. */
+/**
+ * What TorchServe 0.12 describes, in the notation of api-outline.ts: a paragraph for each document of its
+ * own tests.
+ */
 const TORCHSERVE = new Map(
   readFileSync(join(import.meta.dirname, 'torchserve-apis.txt'), 'utf8')
     .trimEnd()

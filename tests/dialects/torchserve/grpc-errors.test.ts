@@ -26,7 +26,10 @@ const stream = (request: object = REQUEST, ...options: unknown[]) => streamWith(
 
 describe('errors', () => {
   const CLASS = 'org.pytorch.serve.http.InternalServerException'
-  /** Code and second line; undefined: the message stands alone. Spec 3.3, and for our own codes our choice. */
+  /**
+   * Code and second line of the message; undefined: one line. As in TorchServe's GRPCJob.java; for our own
+   * codes our choice.
+   */
   const ROWS: Record<ErrorCode, [Status, string?]> = {
     INVALID_ARGUMENT: [Status.INTERNAL, 'BadRequestException.()'],
     MALFORMED_BODY: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],

@@ -250,7 +250,7 @@ describe('the answer of ModelInfer', () => {
     reply(value)
     const error = await failure(infer({}))
     expect(error.code).toBe(Status.UNAVAILABLE)
-    expect(error.details).toMatch(/^The handler's answer is no inference response: /)
+    expect(error.details).toMatch(/^The inference response of the handler is not valid: /)
     reply(REPLY)
     expect(await infer({})).toMatchObject({ id: 'r' })
   })

@@ -51,7 +51,7 @@ function next(call: GrpcDuplex<PredictionsRequest, PredictionResponse>): Promise
   return new Promise((resolve) => call.once('data', (data) => resolve(data as PredictionResponse)))
 }
 
-/** What the server could read when they began it has read when they end, if it reads. */
+/** What the server could read before this began, it has read when this ends, if it reads at all. */
 async function roundTrips(): Promise<void> {
   for (let k = 0; k < 5; k += 1) await call(grpc.inference, grpc.inference.Ping, {})
 }
@@ -256,7 +256,7 @@ describe('cancellation and flow', () => {
       expect(sent).toBeLessThan(4_000_000)
       await new Promise(setImmediate)
     }
-    // One is read before the call finds that it is full.
+    // One message is read before the call notices that it is full.
     for (let i = 0; i < 5; i += 1) call.write(message('a', 'x'))
     await roundTrips()
     expect(works.length).toBeLessThanOrEqual(2)

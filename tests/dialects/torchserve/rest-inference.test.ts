@@ -59,7 +59,7 @@ describe('the paths that predict', () => {
     expect(answer.status).toBe(200)
     const seen = answer.json() as Seen
     expect([seen.model, seen.version]).toEqual([model, version])
-    // Where the path says nothing, the client's header is one like any other.
+    // If the path adds no header, the client's header passes unchanged.
     expect([seen.headers['explain'], seen.headers['url_path']]).toEqual([explain ?? 'True', urlPath])
     expect([seen.method, seen.headers['X-Mine']]).toEqual([
       path.includes('expl') ? 'explain' : 'handle',

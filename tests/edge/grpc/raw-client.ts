@@ -6,8 +6,8 @@ const SERVICE = '/org.pytorch.serve.grpc.inference.InferenceAPIsService'
 const MESSAGE = Buffer.from('\0\0\0\0\u0006\n\u0004echo', 'latin1')
 
 /**
- * One HTTP/2 connection without grpc-js, which reads ahead up to 16 messages and cancels by itself at a deadline: here a
- * call that nobody reads takes the 64 KB of its window and nothing more.
+ * One HTTP/2 connection without grpc-js, which reads ahead up to 16 messages and cancels by itself at a
+ * deadline: here a call that nobody reads takes the 64 KB of its window and nothing more.
  */
 export class RawClient {
   readonly #session: ClientHttp2Session

@@ -40,12 +40,12 @@ describe.each(WAYS)('a client that %s', (_way, leave) => {
     const wire = new Wire(rig.listener.port, { allowHalfOpen: true }).request('GET', '/predictions/m')
     const job = await rig.models.nextJob()
     wire.socket.pause()
-    // More than the buffers of both kernels take, so that the rest can never be flushed.
+    // More than the buffers of both kernels hold, so that the rest can never be flushed.
     const block = Buffer.alloc(65_536)
     for (let i = 0; i < 320; i++) job.respond({ ...OK, body: block, more: true })
     leave(wire)
     await left(rig, job)
-    // Nothing of the connection may stay behind: the listener can close at once.
+    // Nothing of the connection may remain, so that the listener can close at once.
     await rig.listener.close()
   })
 

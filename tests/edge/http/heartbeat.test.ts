@@ -21,7 +21,7 @@ class Stream implements Beating {
   }
 }
 
-/** The timer hears of an end when it looks the next time. */
+/** The timer notices an end only when it fires the next time. */
 function end(...streams: Stream[]): void {
   for (const stream of streams) stream.ended = true
   jest.advanceTimersByTime(250)

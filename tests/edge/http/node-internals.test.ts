@@ -4,7 +4,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from '@jest/globals'
 
-/** What the server relies on though Node does not document it. A failure here names the file that must change. */
+/** Node.js internals that the server uses. A failure here names the file that must change. */
 
 let close = (): void => undefined
 afterEach(() => close())
@@ -65,7 +65,7 @@ test('an https server has one connection listener, which begins TLS (frontend/ed
     () => undefined,
   )
   const [socket] = (await seen) as [NodeJS.Socket & { destroy(): void }]
-  // Called by hand, with the plain bytes of an HTTP request: only TLS finds them wrong.
+  // Calls the listener directly with the plain bytes of an HTTP request, which only TLS rejects.
   const failed = once(server, 'tlsClientError')
   ;(begin as (socket: unknown) => void).call(server, socket)
   expect(String((await failed)[0])).toMatch(/http request|wrong version/i)

@@ -19,11 +19,11 @@ interface Played {
   reply: EventStream
   cancelled: string[]
   statuses: number[]
-  /** Resolves when the source hears that there is room again. */
+  /** Resolves when the source learns that there is room again. */
   drained: Promise<void>
 }
 
-/** A request whose answer the test plays by hand. */
+/** A request whose response the test plays. */
 async function play(heartbeatMs = 0, ...headers: string[]): Promise<Played> {
   const statuses: number[] = []
   const deps = {

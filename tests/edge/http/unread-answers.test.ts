@@ -72,7 +72,7 @@ describe('nobody reads', () => {
     const asked = await ask()
     answer(asked, LARGE)
     expect(asked.socket.timeout).toBe(LIMIT_MS)
-    // What Node does when the minute is over.
+    // Node's action when the minute is over.
     asked.socket.emit('timeout')
     expect(asked.socket.destroyed).toBe(true)
     asked.wire.socket.resume()

@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts'
 
 const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
+const STREAM_CALL = 'frontend/edge/grpc/stream-call.ts'
 
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
@@ -84,7 +85,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a gRPC stream that is never full',
-    file: 'frontend/dialects/torchserve/grpc-reply.ts',
+    file: STREAM_CALL,
     find: 'this.#full = this.#call.writableLength > 0',
     replace: 'this.#full = false',
     tests: ['tests/edge/grpc/backpressure.test.ts'],
@@ -92,7 +93,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a gRPC stream that was full stays so',
-    file: 'frontend/dialects/torchserve/grpc-reply.ts',
+    file: 'frontend/dialects/torchserve/grpc-stream.ts',
     find: '    this.job?.drained()\n',
     replace: '',
     tests: ['tests/edge/grpc/backpressure.test.ts'],
@@ -100,22 +101,22 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'StreamPredictions2 reads on while its client takes nothing',
-    file: 'frontend/dialects/torchserve/grpc-sequence-call.ts',
-    find: '} else if (this.#full || this.#open.size >= MAX_OPEN_JOBS) {',
-    replace: '} else if (this.#open.size >= MAX_OPEN_JOBS) {',
+    file: 'frontend/dialects/torchserve/grpc-stream.ts',
+    find: 'this.#call.reading(!this.#call.full && this.#open.size < MAX_OPEN_JOBS)',
+    replace: 'this.#call.reading(this.#open.size < MAX_OPEN_JOBS)',
     tests: ['tests/dialects/torchserve/grpc-sequence-call.test.ts'],
   },
   {
     name: 'StreamPredictions2 takes any number of messages at once',
-    file: 'frontend/dialects/torchserve/grpc-sequence-call.ts',
-    find: '} else if (this.#full || this.#open.size >= MAX_OPEN_JOBS) {',
-    replace: '} else if (this.#full) {',
+    file: 'frontend/dialects/torchserve/grpc-stream.ts',
+    find: 'this.#call.reading(!this.#call.full && this.#open.size < MAX_OPEN_JOBS)',
+    replace: 'this.#call.reading(!this.#call.full)',
     tests: ['tests/dialects/torchserve/grpc-sequence-call.test.ts'],
   },
   {
     name: 'ModelStreamInfer is never full',
-    file: 'frontend/dialects/open-inference/grpc-stream-call.ts',
-    find: 'this.#full = this.call.writableLength > 0',
+    file: STREAM_CALL,
+    find: 'this.#full = this.#call.writableLength > 0',
     replace: 'this.#full = false',
     tests: ['tests/e2e/open-inference.test.ts', 'tests/e2e/cut-connections.test.ts'],
     title: 'while it waits for a client that does not read: V2 ModelStreamInfer',

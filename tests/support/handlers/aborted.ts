@@ -1,4 +1,7 @@
-/** Resolves when the signal aborts, at once if it has: a cancel may come while a handler waits for something else. */
+/**
+ * Resolves when the signal aborts, or at once if it has, because a cancel may arrive while a handler waits
+ * for something else.
+ */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve()

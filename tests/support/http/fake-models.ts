@@ -13,10 +13,10 @@ import { FakeRepository } from '../fake-repository.ts'
 
 const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
-/** Models that a test plays by hand: every job waits until the test answers it. Model `none` is unknown. */
+/** Models that a test plays: every job waits until the test answers it. The model `none` does not exist. */
 export class FakeModels implements ModelOperations, JobHolder {
   readonly repository = new FakeRepository()
-  /** What the handlers speak; model `loading` is not known yet. */
+  /** The native methods of the handlers; those of the model `loading` are not known yet. */
   methods: readonly NativeMethod[] = []
   readonly calls: [string, unknown][] = []
   readonly jobs: Job[] = []
@@ -56,7 +56,7 @@ export class FakeModels implements ModelOperations, JobHolder {
     this.#wake()
   }
 
-  /** Resolves when the condition holds; looked at whenever something happens here. */
+  /** Resolves when the condition holds; checked at every event here. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.#wakers.push(resolve))
   }

@@ -135,7 +135,7 @@ export class Wire {
     return this.send(`${lines.join('\r\n')}\r\n\r\n${body}`)
   }
 
-  /** Resolves when the text is there; rejects when the connection ends without it. */
+  /** Resolves when the text has arrived; rejects when the connection ends without it. */
   async until(text: string): Promise<string> {
     while (!this.received.includes(text)) {
       if (this.socket.destroyed) throw new Error(`Ended without ${text}: ${this.received}`)

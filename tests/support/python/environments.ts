@@ -24,9 +24,10 @@ export const TORCHSERVE_PACKAGES = [
 const STAND_IN = join(import.meta.dirname, 'stand-in')
 
 /**
- * The environment for the tests. By default PyTorch is a stand-in, with no more than what the worker itself imports; with
- * TEST_PYTHON=torch (npm run test:python sets it) it is the real one. Made in .build once, which takes about 20 seconds for the first.
- * @returns undefined where there is no Python with venv and pip
+ * The Python environment for the tests. By default PyTorch is a stand-in with only what the worker imports.
+ * With TEST_PYTHON=torch (npm run test:python sets it) it is the real one. Created in .build once, which
+ * takes about 20 seconds.
+ * @returns undefined if no Python with venv and pip is installed
  */
 export function testPython(): Promise<TestPython | undefined> {
   return process.env['TEST_PYTHON'] === 'torch' ? torchPython() : standInPython()
@@ -44,7 +45,7 @@ export async function standInPython(): Promise<TestPython | undefined> {
   return { python: join(folder, 'bin', 'python'), bin: join(folder, 'bin'), realTorch: false }
 }
 
-/** With the real PyTorch: from TORCH_PYTHON, an interpreter that has PyTorch already; without it PyTorch comes from PyPI. */
+/** The real PyTorch comes from TORCH_PYTHON, an interpreter that already has it, or else from PyPI. */
 export async function torchPython(): Promise<TestPython | undefined> {
   const given = process.env['TORCH_PYTHON']
   const base = await findBasePython(given)

@@ -14,14 +14,14 @@ export interface Exchange {
   readonly body?: string
 }
 
-/** What a client sees of an answer, but for what changes with every request. */
+/** What a client sees of a response, without what changes with every request. */
 export interface SeenAnswer {
   /** HTTP status, or gRPC's code. */
   readonly status: number
   readonly type?: string
   /** Those that the handler set. */
   readonly headers?: Readonly<Record<string, string>>
-  /** HTTP chunks or gRPC messages; one for a whole answer. As latin1, so that no byte is lost. */
+  /** HTTP chunks or gRPC messages; one for a unary response. latin1 preserves every byte. */
   readonly parts: readonly string[]
 }
 
@@ -133,7 +133,7 @@ async function overGrpc(request: Exchange, port: number): Promise<SeenAnswer> {
   }
 }
 
-/** Long parts are told apart by their digest. */
+/** Long parts are replaced by their digest. */
 function latin(bytes: Buffer): string {
   if (bytes.length <= MAX_SHOWN) return bytes.toString('latin1')
   return `${bytes.length} bytes, SHA-256 ${createHash('sha256').update(bytes).digest('hex')}`

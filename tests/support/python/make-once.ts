@@ -6,8 +6,9 @@ import { isAlive } from '../processes.ts'
 const POLL_MS = 200
 
 /**
- * Makes a folder once for all test processes; those that come while it is made wait. What a killed process left behind is made anew.
- * @param content what the folder depends on; it is made again when that is another
+ * Creates a folder once for all test processes; the others wait meanwhile. Leftovers of a killed process are
+ * replaced.
+ * @param content what the folder depends on; it is created again when this differs
  */
 export async function makeOnce(folder: string, content: string, make: () => Promise<void>): Promise<void> {
   const mark = join(folder, 'made')

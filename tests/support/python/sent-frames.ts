@@ -9,7 +9,10 @@ import type { InferencePorts } from './exchanges.ts'
 
 const FOLDER = join(import.meta.dirname, '..', '..', 'workers', 'python', 'otf')
 const RECORDER = join(FOLDER, 'record_frontend.py')
-/** What TorchServe 0.12.0 sent to its worker for {@link sendRequests}; tests/torch/recording.test.ts makes and checks it. */
+/**
+ * What TorchServe 0.12.0 sent to its worker for {@link sendRequests}; tests/torch/recording.test.ts records
+ * and checks it.
+ */
 const RECORDED_FRAMES = join(FOLDER, 'recorded-requests.json')
 
 /** TorchServe answers REST before it listens for gRPC. */
@@ -42,7 +45,10 @@ export function recorderEnv({ python }: TestPython, folder: string): Record<stri
   }
 }
 
-/** Requests of every kind, one after the other. @param waits resolves when one request waits for the batch of the model `two` */
+/**
+ * Requests of every kind, one after the other.
+ * @param waits resolves when one request waits for the batch of the model `two`
+ */
 export async function sendRequests(
   { inference, management, grpcInference }: InferencePorts,
   waits: () => Promise<unknown>,

@@ -11,11 +11,11 @@ import type { TestPython } from './environments.ts'
 import { spawn, execa } from '../tools.ts'
 
 const START_LIMIT_MS = 180_000
-/** Of an answer that only shows that a model is there. */
+/** Milliseconds for a response that only shows that a model exists. */
 const ANSWER_LIMIT_MS = 10_000
 const NAMES = ['inference', 'management', 'metrics', 'grpcInference', 'grpcManagement'] as const
 
-/** Whether TorchServe's own server can run here: it is written in Java. */
+/** Whether TorchServe's own server can run here; it needs Java. */
 export async function hasJava(): Promise<boolean> {
   const { failed } = await execa('java', ['-version'], { reject: false, stdin: 'ignore' })
   return !failed
@@ -102,7 +102,7 @@ export class TorchServe {
     await exit
   }
 
-  /** Its gRPC API opens after REST, by which models are seen to be ready. */
+  /** Its gRPC API opens after REST, which shows that models are ready. */
   async #listens(port: number): Promise<void> {
     const end = performance.now() + START_LIMIT_MS
     while (!(await accepts(port))) {
@@ -116,7 +116,8 @@ export class TorchServe {
     const end = performance.now() + START_LIMIT_MS
     for (let polls = 1; ; polls += 1) {
       if (await this.#isReady(model)) return
-      // TorchServe never shows an asynchronous worker as ready that did not start at once; but it answers.
+      // TorchServe never shows an asynchronous worker as ready if it did not start at once; but it serves
+      // requests.
       if (polls % 25 === 0 && (await this.#answers(model))) return
       if (performance.now() > end || this.#child.exitCode !== null)
         throw new Error(`TorchServe did not load ${model}:\n${this.#output.join('')}`)

@@ -21,7 +21,10 @@ print(json.dumps({
 }))
 `
 
-/** A Python 3.8 or newer that can make environments with pip. @param python a command; undefined: the first on PATH */
+/**
+ * A Python 3.8 or newer that can create environments with pip. @param python a command; undefined: the first
+ * on PATH
+ */
 export async function findBasePython(python?: string): Promise<BasePython | undefined> {
   for (const command of python === undefined ? ['python3', 'python'] : [python]) {
     const { stdout, failed } = await execa(command, ['-c', SCRIPT], { reject: false, stdin: 'ignore' })

@@ -12,8 +12,9 @@ interface Item {
 }
 
 /**
- * Stand-in for GPT-2 in TorchServe's test of continuous batching: knows the completions that the test expects (`answers.json`, by prompt)
- * and tells one in as many steps as tokens were asked for, the prompt with the first.
+ * Stand-in for GPT-2 in TorchServe's test of continuous batching. It knows the completions that the test
+ * expects (`answers.json`, by prompt) and streams one in as many steps as tokens were requested, the prompt
+ * with the first.
  */
 export default class RecordedCompletions {
   #completions = new Map<string, Recorded>()

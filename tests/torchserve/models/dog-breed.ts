@@ -1,7 +1,7 @@
 import type { Context, HandlerRequest, HandlerResponse } from 'torchserve-ts'
 import RecordedNetwork from './recorded.ts'
 
-/** Stand-in for the network that names the breed of a dog: asked only for pictures that the node before took for a dog. */
+/** Stand-in for the dog breed network: asked only for pictures that the previous node classified as a dog. */
 export default class DogBreed extends RecordedNetwork {
   override handle(requests: HandlerRequest[], context: Context): HandlerResponse[] {
     const breeds = this.inference(this.preprocess(requests), context)

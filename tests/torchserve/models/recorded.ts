@@ -10,9 +10,10 @@ interface Recorded {
 }
 
 /**
- * Stand-in for a neural network: knows the network's answers to the inputs that TorchServe's own tests send, by the SHA-256 of
- * the input (`answers.json` in the archive, made from the tests' data when they run). It computes nothing else: an input that it
- * has never seen is answered with its digest and length. So an expected answer proves that the very bytes went through the server.
+ * Stand-in for a neural network. It knows the network's responses to the inputs of TorchServe's own tests, by
+ * the SHA-256 of the input (`answers.json` in the archive, made from the tests' data). It answers an unknown
+ * input with its digest and length. So an expected response proves that exactly these bytes passed through
+ * the server.
  */
 export default class RecordedNetwork extends BaseHandler {
   #answers = new Map<string, Recorded>()

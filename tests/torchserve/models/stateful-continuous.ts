@@ -17,9 +17,10 @@ const ITEMS = 10
 const PAUSE_MS = 1000
 
 /**
- * The handler of examples/stateful/sequence_continuous_batching: adds up the numbers of each sequence. An odd number (not the first of
- * its sequence) is answered with a stream that repeats the sum, one item a second; -1 ends the streams of the sequence, 0 the
- * sequence itself. A request of a sequence that did not start here fails, as it does in Python.
+ * The handler of examples/stateful/sequence_continuous_batching: sums the numbers of each sequence. An odd
+ * number (not the first of its sequence) is answered with a stream that repeats the sum, one item per second;
+ * -1 ends the streams of the sequence, 0 the sequence itself. A request of a sequence that did not start here
+ * fails, as in Python.
  */
 export default class StatefulStreams {
   readonly #sessions = new Map<string, Session>()

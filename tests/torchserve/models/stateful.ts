@@ -1,8 +1,8 @@
 import type { Context, HandlerRequest } from 'torchserve-ts'
 
 /**
- * The handler of examples/stateful/sequence_batching: adds up the numbers of each sequence and answers with the sum. It remembers the
- * sums of as many sequences as `handler.cache.capacity` of its configuration says, those that were asked for last.
+ * The handler of examples/stateful/sequence_batching: sums the numbers of each sequence and returns the sum.
+ * It keeps the sums of the `handler.cache.capacity` most recently used sequences.
  */
 export default class StatefulSums {
   readonly #sums = new Map<string, number>()

@@ -1,14 +1,17 @@
 /**
- * `torch-model-archiver` on the PATH of TorchServe's tests: our archiver with the flags that it is given, except that a Python
- * handler that has a stand-in is replaced by it. What belongs to the Python handler alone (weights, architecture, labels,
- * requirements) stays outside then. The harness bundles this file into .build.
+ * `torch-model-archiver` on the PATH of TorchServe's tests: our archiver with the given flags, except that a
+ * stand-in replaces a Python handler that has one. Files for the Python handler alone (weights, architecture,
+ * labels, requirements) are left out then. The harness bundles this file into .build.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { standInFor } from '../handler-table.ts'
 
-/** Absolute paths, set by the bundler: our archiver's command, the stand-ins, and a folder with answers.json for each network. */
+/**
+ * Absolute paths that the bundler sets: our archiver's command, the stand-ins, and a folder with answers.json
+ * per network.
+ */
 declare const ARCHIVER: string
 declare const MODELS: string
 declare const NETWORKS: string

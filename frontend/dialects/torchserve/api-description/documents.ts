@@ -9,7 +9,7 @@ import type { RestPath } from '../../rest-dialect.ts'
 const TITLE = 'TorchServe APIs'
 const DESCRIPTION = 'TorchServe is a flexible and easy to use tool for serving deep learning models'
 
-/** The whole API of a listener; `paths`: those of its dialects. */
+/** The complete API of a listener; `paths` are those of its dialects. */
 export function listenerDescription(kind: ListenerKind, paths: readonly RestPath[]): string {
   const items = {
     ...pathItems(paths),
@@ -19,7 +19,7 @@ export function listenerDescription(kind: ListenerKind, paths: readonly RestPath
   return prettyJson(document({ title: TITLE, description: DESCRIPTION, version }, items))
 }
 
-/** Those that are described, by path and method. */
+/** The described paths, by path and method. */
 function pathItems(paths: readonly RestPath[]): Record<string, PathItem> {
   const items = new Map<string, PathItem>()
   for (const { path, method, operation } of paths) {
@@ -28,17 +28,17 @@ function pathItems(paths: readonly RestPath[]): Record<string, PathItem> {
   return Object.fromEntries(items)
 }
 
-/** How clients ask a model. */
+/** How to call a model. */
 export function modelInferenceDescription(modelName: string): OpenApi {
   return document({ title: `RESTful API for: ${modelName}`, version: '1.0.0' }, modelPaths(modelName))
 }
 
-/** How clients ask a workflow. */
+/** How to call a workflow. */
 export function workflowInferenceDescription(name: string): OpenApi {
   return document({ title: `RESTful API for: ${name}`, version: '1.0.0' }, workflowPaths(name))
 }
 
-/** How a model is managed. */
+/** How to manage a model. */
 export function modelManagementDescription(modelName: string): OpenApi {
   return document({ title: `RESTful Management API for: ${modelName}`, version }, MODEL_PATHS)
 }

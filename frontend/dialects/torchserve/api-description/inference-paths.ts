@@ -12,7 +12,7 @@ import {
 
 const BINARY = { '*/*': { schema: { type: 'string', format: 'binary' } } }
 
-/** `/` and `/api-description`, on every listener but that of the metrics. */
+/** `/` and `/api-description`, on every listener except metrics. */
 export const DESCRIPTION_PATHS: Readonly<Record<'/' | '/api-description', PathItem>> = {
   '/': { options: apiDescription('apiDescription') },
   '/api-description': { get: { ...apiDescription('api-description'), deprecated: true } },
@@ -23,7 +23,7 @@ export const INFERENCE_PATHS: Readonly<Record<string, PathItem>> = {
   '/': DESCRIPTION_PATHS['/'],
   '/ping': {
     get: {
-      description: 'Tells whether every model has the workers that it should have.',
+      description: 'Reports whether every model has its minimum number of workers.',
       operationId: 'ping',
       parameters: [],
       responses: {
@@ -43,9 +43,9 @@ export const INFERENCE_PATHS: Readonly<Record<string, PathItem>> = {
 export const METRICS_PATHS: Readonly<Record<string, PathItem>> = {
   '/metrics': {
     get: {
-      description: 'The metrics of the server, as Prometheus reads them.',
+      description: 'Returns the metrics of the server in the Prometheus text format.',
       operationId: 'metrics',
-      parameters: [query('name[]', 'Only metrics of this name; may stand more than once.')],
+      parameters: [query('name[]', 'Name of a metric to return; may be repeated.')],
       responses: {
         '200': {
           description: 'The metrics page.',
@@ -57,7 +57,7 @@ export const METRICS_PATHS: Readonly<Record<string, PathItem>> = {
   },
 }
 
-/** How a client asks one model. */
+/** How to call one model. */
 export function modelPaths(modelName: string): Record<string, PathItem> {
   const post = asking(`the model ${modelName}`, modelName)
   return {
@@ -67,51 +67,51 @@ export function modelPaths(modelName: string): Record<string, PathItem> {
   }
 }
 
-/** How a client asks one workflow. */
+/** How to call one workflow. */
 export function workflowPaths(name: string): Record<string, PathItem> {
   return { [`/wfpredict/${name}`]: { post: asking(`the workflow ${name}`, name) } }
 }
 
 function asking(what: string, operationId: string): Operation {
   return {
-    description: `Asks ${what}.`,
+    description: `Sends a request to ${what}.`,
     operationId,
     parameters: [],
-    responses: { '200': { description: 'What the handler answered.' }, ...SERVER_ERROR },
+    responses: { '200': { description: 'The response of the handler.' }, ...SERVER_ERROR },
   }
 }
 
 function predictions(): Operation {
   return {
-    description: 'Asks the default version of a model.',
+    description: 'Sends a request to the default version of a model.',
     operationId: 'predictions',
-    parameters: [pathParameter('model_name', 'The model.')],
+    parameters: [pathParameter('model_name', 'Name of the model.')],
     requestBody: {
-      description: 'Whatever the handler of the model takes.',
+      description: 'The input, in the format that the handler expects.',
       content: BINARY,
       required: true,
     },
     responses: {
-      '200': { description: 'Whatever the handler of the model gives.', content: BINARY },
-      '404': error('There is no such model or version.'),
+      '200': { description: 'The response of the handler.', content: BINARY },
+      '404': error('The model or version does not exist.'),
       ...SERVER_ERROR,
-      '503': error('No worker can take the request.'),
+      '503': error('No worker is available for the request.'),
     },
   }
 }
 
 function versionPredictions(): Operation {
   const operation = predictions()
-  operation.description = 'Asks one version of a model.'
+  operation.description = 'Sends a request to one version of a model.'
   operation.operationId = 'version_predictions'
-  operation.parameters.push(pathParameter('model_version', 'The version of the model.'))
+  operation.parameters.push(pathParameter('model_version', 'Version of the model.'))
   return operation
 }
 
 function apiDescription(operationId: string): Operation {
   const fields = { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
   return {
-    description: 'This description of the API.',
+    description: 'Returns this description of the API.',
     operationId,
     parameters: [],
     responses: { '200': json('An OpenAPI 3.0.1 document.', object(fields)), ...SERVER_ERROR },
@@ -120,8 +120,8 @@ function apiDescription(operationId: string): Operation {
 
 function metricsPage(): Schema {
   return object({
-    '# HELP': ['string', 'What a metric means.'],
-    '# TYPE': ['string', 'The type of a metric.'],
-    metric: ['string', 'Its name, labels and value.'],
+    '# HELP': ['string', 'Description of a metric.'],
+    '# TYPE': ['string', 'Type of a metric.'],
+    metric: ['string', 'Name, labels and value of a sample.'],
   })
 }

@@ -13,14 +13,14 @@ import {
 } from '../../openapi.ts'
 import { DESCRIPTION_PATHS } from './inference-paths.ts'
 
-const MODEL = pathParameter('model_name', 'The model.')
-const VERSION = pathParameter('model_version', 'The version of the model.')
-const NOT_FOUND = { '404': error('There is no such model or version.') }
-const ACCEPTED = { '202': status('The work has begun.') }
-/** TorchServe's description says 210 where both servers send 206 [quirk]. */
-const PARTIAL = { '210': status('Fewer workers than wanted run so far.') }
-const SYNCHRONOUS = 'Whether the answer waits for the workers.'
-const IGNORED = 'Accepted without effect.'
+const MODEL = pathParameter('model_name', 'Name of the model.')
+const VERSION = pathParameter('model_version', 'Version of the model.')
+const NOT_FOUND = { '404': error('The model or version does not exist.') }
+const ACCEPTED = { '202': status('The request was accepted; the work continues in the background.') }
+/** TorchServe's description says 210 although the server sends 206; kept for equality. */
+const PARTIAL = { '210': status('Fewer workers than requested are running so far.') }
+const SYNCHRONOUS = 'Whether the response waits for the workers.'
+const IGNORED = 'Accepted, but has no effect.'
 
 /** Paths of one model. */
 export const MODEL_PATHS: Readonly<Record<string, PathItem>> = {
@@ -32,10 +32,10 @@ export const MODEL_PATHS: Readonly<Record<string, PathItem>> = {
   ),
   '/models/{model_name}/{model_version}/set-default': {
     put: {
-      description: 'Makes a version the default one.',
+      description: 'Sets the default version of a model.',
       operationId: 'setDefault',
       parameters: [MODEL, VERSION],
-      responses: { '200': status('It is the default now.'), ...NOT_FOUND, ...SERVER_ERROR },
+      responses: { '200': status('The default version was set.'), ...NOT_FOUND, ...SERVER_ERROR },
     },
   },
 }
@@ -49,10 +49,13 @@ export const MANAGEMENT_PATHS: Readonly<Record<string, PathItem>> = {
 }
 
 function listModels(): Operation {
-  const model = object({ modelName: ['string', 'Its name.'], modelUrl: ['string', 'Where it came from.'] })
+  const model = object({
+    modelName: ['string', 'Name of the model.'],
+    modelUrl: ['string', 'URL or file that the model was registered from.'],
+  })
   const list = object(
     {
-      nextPageToken: ['string', 'Give this as next_page_token to see more.'],
+      nextPageToken: ['string', 'Pass this as next_page_token to get the next page.'],
       models: { type: 'array', items: model, description: 'The models, by name.' },
     },
     ['nextPageToken'],
@@ -61,15 +64,15 @@ function listModels(): Operation {
     description: 'Lists the models.',
     operationId: 'listModels',
     parameters: [
-      query('limit', 'At most so many, 1 to 100.', 'integer', '100'),
-      query('next_page_token', 'Where to go on: nextPageToken of the answer before.'),
+      query('limit', 'Maximum number of models to return, 1 to 100.', 'integer', '100'),
+      query('next_page_token', 'nextPageToken of the previous response.'),
     ],
-    responses: { '200': json('Models, as many as fit on a page.', list), ...SERVER_ERROR },
+    responses: { '200': json('One page of models.', list), ...SERVER_ERROR },
   }
 }
 
 function registerModel(): Operation {
-  const runtime = query('runtime', 'Takes the place of runtime in the manifest.')
+  const runtime = query('runtime', 'Overrides runtime in the manifest.')
   runtime.schema.enum = ['PYTHON', 'PYTHON3', 'LSP']
   const url = query('url', 'A file or folder of the model store, or a URL (http, https, file).')
   return {
@@ -77,30 +80,30 @@ function registerModel(): Operation {
     operationId: 'registerModel',
     parameters: [
       { ...url, required: true },
-      query('model_name', 'Takes the place of modelName in the manifest.'),
-      query('handler', 'Takes the place of handler in the manifest.'),
+      query('model_name', 'Overrides modelName in the manifest.'),
+      query('handler', 'Overrides handler in the manifest.'),
       runtime,
-      query('batch_size', 'Requests that one batch may hold.', 'integer', '1'),
-      query('max_batch_delay', 'Milliseconds that a batch may wait to fill up.', 'integer', '100'),
-      query('response_timeout', 'Seconds that a handler may take to answer.', 'integer', '120'),
-      query('startup_timeout', 'Seconds that a worker may take to load.', 'integer', '120'),
-      query('initial_workers', 'Workers to begin with.', 'integer', '0'),
+      query('batch_size', 'Maximum number of requests per batch.', 'integer', '1'),
+      query('max_batch_delay', 'Maximum time that a batch waits to fill, in milliseconds.', 'integer', '100'),
+      query('response_timeout', 'Maximum time of a handler to respond, in seconds.', 'integer', '120'),
+      query('startup_timeout', 'Maximum time of a worker to load, in seconds.', 'integer', '120'),
+      query('initial_workers', 'Initial number of workers.', 'integer', '0'),
       query('synchronous', SYNCHRONOUS, 'boolean', 'true'),
-      query('s3_sse_kms', 'Whether the archive lies in S3, encrypted with KMS.', 'boolean', 'false'),
+      query('s3_sse_kms', 'Whether the archive is in S3 and encrypted with KMS.', 'boolean', 'false'),
     ],
     responses: {
       '200': status('The model is registered.'),
       ...ACCEPTED,
       ...PARTIAL,
-      '400': error('A parameter or the archive cannot be used.'),
-      '404': error('There is nothing at that URL.'),
-      '409': error('This version is registered already.'),
+      '400': error('A parameter or the archive is not valid.'),
+      '404': error('The URL does not exist.'),
+      '409': error('This version is already registered.'),
       ...SERVER_ERROR,
     },
   }
 }
 
-/** The three operations that a model has with and without a version in the path. */
+/** The three operations of a model, with and without a version in the path. */
 function modelOperations(prefix: string, path: Parameter[], subject: string): PathItem {
   return {
     get: {
@@ -108,27 +111,27 @@ function modelOperations(prefix: string, path: Parameter[], subject: string): Pa
       operationId: `${prefix}describeModel`,
       parameters: path,
       responses: {
-        '200': json('One description for each version asked for.', modelDescription()),
+        '200': json('One description per requested version.', modelDescription()),
         ...NOT_FOUND,
         ...SERVER_ERROR,
       },
     },
     put: {
-      description: `Sets how many workers ${subject} has.`,
+      description: `Sets the number of workers of ${subject}.`,
       operationId: `${prefix}setAutoScale`,
       parameters: [
         ...path,
-        query('min_worker', 'Workers at least.', 'integer', '1'),
-        query('max_worker', 'Workers at most.', 'integer', '1'),
+        query('min_worker', 'Minimum number of workers.', 'integer', '1'),
+        query('max_worker', 'Maximum number of workers.', 'integer', '1'),
         query('number_gpu', IGNORED, 'integer', '0'),
         query('synchronous', SYNCHRONOUS, 'boolean', 'false'),
         query('timeout', IGNORED, 'integer', '-1'),
       ],
       responses: {
-        '200': status('The workers run.'),
+        '200': status('The workers are running.'),
         ...ACCEPTED,
         ...PARTIAL,
-        '400': error('The numbers do not fit together.'),
+        '400': error('max_worker must not be less than min_worker.'),
         ...NOT_FOUND,
         ...SERVER_ERROR,
       },
@@ -142,7 +145,7 @@ function modelOperations(prefix: string, path: Parameter[], subject: string): Pa
         query('timeout', IGNORED, 'integer', '-1'),
       ],
       responses: {
-        '200': status('It is removed.'),
+        '200': status('The model was removed.'),
         ...ACCEPTED,
         ...NOT_FOUND,
         '408': error('Its workers did not end in time.'),

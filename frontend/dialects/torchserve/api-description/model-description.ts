@@ -1,35 +1,35 @@
 import { object, type Schema } from '../../openapi.ts'
 
-/** What a describe answers: always a list, and only fields that are really there. */
+/** The response of describe: always a list. Contains only fields that exist. */
 export function modelDescription(): Schema {
   const worker = object({
-    id: ['string', 'Its number.'],
-    startTime: ['string', 'When its process was started.'],
+    id: ['string', 'Id of the worker.'],
+    startTime: ['string', 'Start time of its process.'],
     status: {
       type: 'string',
       description: 'READY once its handler is loaded.',
       enum: ['READY', 'UNLOADING'],
     },
-    memoryUsage: ['integer', 'Bytes of memory, 0 if unknown.'],
-    pid: ['integer', 'Its process, -1 if unknown.'],
+    memoryUsage: ['integer', 'Resident memory in bytes, 0 if unknown.'],
+    pid: ['integer', 'Process id, -1 if unknown.'],
     gpu: ['boolean', 'Whether it has a GPU.'],
-    gpuUsage: ['string', 'What of the GPU is in use, or N/A.'],
+    gpuUsage: ['string', 'Utilization of the GPU, or N/A.'],
   })
   const queue = object({
-    remainingCapacity: ['integer', 'Requests that may still wait.'],
-    pendingRequests: ['integer', 'Requests that wait now.'],
+    remainingCapacity: ['integer', 'Number of further requests that can wait.'],
+    pendingRequests: ['integer', 'Number of waiting requests.'],
   })
   const model = object({
-    modelName: ['string', 'Its name.'],
-    modelVersion: ['string', 'Its version.'],
-    modelUrl: ['string', 'Where it came from.'],
-    runtime: ['string', 'What its workers are.'],
-    minWorkers: ['integer', 'Workers at least.'],
-    maxWorkers: ['integer', 'Workers at most.'],
-    batchSize: ['integer', 'Requests that one batch may hold.'],
-    maxBatchDelay: ['integer', 'Milliseconds that a batch may wait to fill up.'],
-    responseTimeout: ['integer', 'Seconds that a handler may take to answer.'],
-    startupTimeout: ['integer', 'Seconds that a worker may take to load.'],
+    modelName: ['string', 'Name of the model.'],
+    modelVersion: ['string', 'Version of the model.'],
+    modelUrl: ['string', 'URL or file that the model was registered from.'],
+    runtime: ['string', 'Runtime of its workers.'],
+    minWorkers: ['integer', 'Minimum number of workers.'],
+    maxWorkers: ['integer', 'Maximum number of workers.'],
+    batchSize: ['integer', 'Maximum number of requests per batch.'],
+    maxBatchDelay: ['integer', 'Maximum time that a batch waits to fill, in milliseconds.'],
+    responseTimeout: ['integer', 'Maximum time of a handler to respond, in seconds.'],
+    startupTimeout: ['integer', 'Maximum time of a worker to load, in seconds.'],
     loadedAtStartup: ['boolean', 'Whether it was loaded when the server started.'],
     workers: { type: 'array', items: worker, description: 'Its workers.' },
     jobQueueStatus: queue,

@@ -2,15 +2,18 @@ import { delimiter } from 'node:path'
 import { missingInterpreter } from './missing.ts'
 import { probe, type Probe } from './probe.ts'
 
-/** More interpreters than this are asked again. */
+/** Maximum number of remembered interpreters; the oldest is forgotten. */
 const MAX_KNOWN = 256
-/** What was found and lacks nothing, and what is being looked for. Anything else is asked again: it may be installed by then. */
+/**
+ * Running probes, and results without missing packages. Other results are asked again, because packages may
+ * be installed later.
+ */
 const known = new Map<string, Promise<Probe>>()
 
 /**
- * What the first of these commands that can be run says about itself.
- * @param home folder where TorchServe's package is looked for first; '' for nowhere
- * @param packages folder of packages that the workers get beside those of the interpreter
+ * Probes the commands in order and returns the result of the first that runs.
+ * @param home folder that is searched first for TorchServe's package; '' for none
+ * @param packages folder of packages that the workers get in addition to those of the interpreter
  * @throws ServeError WORKER_START_FAILED when none can be run
  */
 export function askOnce(

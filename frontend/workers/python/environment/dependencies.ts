@@ -8,12 +8,15 @@ import { runLogged } from './run-logged.ts'
 
 export interface InstallOptions {
   readonly settings: Settings
-  /** Calls it off. */
+  /** Cancels the installation. */
   readonly signal: AbortSignal
   readonly log: (line: string) => void
 }
 
-/** Makes a virtual environment that also has the packages of the interpreter that makes it, which may be one itself. */
+/**
+ * Creates a virtual environment that can also use the packages of the interpreter that creates it, even if
+ * that one is virtual itself.
+ */
 const MAKE_VENV = `
 import os, site, sys, sysconfig, venv
 folder = sys.argv[1]
@@ -26,10 +29,11 @@ with open(os.path.join(packages, "inherited.pth"), "w") as file:
 `
 
 /**
- * Gives a Python model its virtual environment (useVenv in its model-config) and its requirements (key install_py_dep_per_model),
- * in its temporary folder, so that both go with it (spec 6.3). Other models get nothing.
+ * Prepares a Python model: its virtual environment (`useVenv` in its model-config) and its requirements (key
+ * install_py_dep_per_model), in the model's temporary folder. Both disappear with it. Other models get
+ * nothing.
  * @param name as the model is registered
- * @throws ServeError DEPENDENCIES_FAILED with TorchServe's messages; WORKER_START_FAILED when there is no Python
+ * @throws ServeError DEPENDENCIES_FAILED with TorchServe's messages; WORKER_START_FAILED without Python
  */
 export async function installDependencies(
   name: string,
@@ -57,7 +61,7 @@ async function makeVenv(
   options.log(`Created virtual environment for model ${name}: ${venvFolder(model)}`)
 }
 
-/** @param python undefined: that of the model's virtual environment */
+/** @param python undefined: the model's virtual environment */
 async function installRequirements(
   name: string,
   model: PreparedModel,
@@ -69,7 +73,7 @@ async function installRequirements(
     python === undefined ? ['--upgrade-strategy', 'only-if-needed'] : ['--target', packagesFolder(model)]
   const requirements = inside(model.modelDir, file)
   const message = `Custom pip package installation failed for model ${name}`
-  if (requirements === undefined) throw failed(message, `${file} lies outside the model`)
+  if (requirements === undefined) throw failed(message, `${file} must be inside the model`)
   const problem = await run(
     python ?? venvPython(venvFolder(model)),
     [

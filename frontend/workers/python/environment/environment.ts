@@ -6,23 +6,32 @@ import { askOnce } from './ask-once.ts'
 import { missingPackages } from './missing.ts'
 import type { Probe } from './probe.ts'
 
-/** What the workers of a Python model run on. */
+/** The Python environment of a model's workers. */
 export interface PythonEnvironment {
   /** Absolute path of the interpreter. */
   readonly python: string
-  /** Of the interpreter, like `3.11.7`. */
+  /** Version of the interpreter, such as `3.11.7`. */
   readonly version: string
-  /** Absolute folder that holds TorchServe's package `ts`, so the worker is `<torchserve>/ts/model_service_worker.py`. */
+  /**
+   * Absolute path of the folder with TorchServe's package `ts`: the worker is
+   * `<torchserve>/ts/model_service_worker.py`.
+   */
   readonly torchserve: string
-  /** Version of TorchServe, where it says it. */
+  /** Version of TorchServe, if it reports one. */
   readonly torchserveVersion: string | undefined
-  /** Version of PyTorch, where it says it. */
+  /** Version of PyTorch, if it reports one. */
   readonly torch: string | undefined
-  /** Folder of packages that were installed for this model alone; on the worker's PYTHONPATH behind the model's folder. */
+  /**
+   * Folder of packages that were installed for this model only. It follows the model's folder in the worker's
+   * PYTHONPATH.
+   */
   readonly packages: string | undefined
 }
 
-/** What decides on a model's Python: its temporary folder (PreparedModel.workDir) and the runtime of its manifest. */
+/**
+ * What determines a model's Python: its temporary folder (PreparedModel.workDir) and the runtime of its
+ * manifest.
+ */
 export interface PythonModel {
   readonly workDir: string
   readonly runtime: Runtime
@@ -31,10 +40,11 @@ export interface PythonModel {
 type PythonSettings = Pick<Settings, 'python' | 'modelServerHome'>
 
 /**
- * The Python environment of a model: its own virtual environment if it has one, else the interpreter of the key `python`
- * (`python3` where there is no `python`, and for the runtime python3). Asked once for each interpreter.
- * @param model undefined: as for a model without an environment or packages of its own
- * @throws ServeError WORKER_START_FAILED that says what is missing and the command that installs it
+ * The Python environment of a model: its own virtual environment if it has one, else the interpreter of the
+ * key `python` (`python3` if there is no `python`, and for the runtime python3). Each interpreter is probed
+ * once.
+ * @param model undefined: a model without an environment or packages of its own
+ * @throws ServeError WORKER_START_FAILED with what is missing and the command that installs it
  */
 export async function findPython(settings: PythonSettings, model?: PythonModel): Promise<PythonEnvironment> {
   const packages = model && existing(packagesFolder(model))
@@ -43,7 +53,7 @@ export async function findPython(settings: PythonSettings, model?: PythonModel):
 }
 
 /**
- * The interpreter that the settings mean, whatever it has.
+ * The interpreter that the settings select, without a check of its packages.
  * @throws ServeError WORKER_START_FAILED when there is none
  */
 export async function findInterpreter(settings: PythonSettings, runtime: Runtime): Promise<string> {
@@ -51,12 +61,12 @@ export async function findInterpreter(settings: PythonSettings, runtime: Runtime
   return (await askOnce(commands, settings.modelServerHome ?? '', undefined)).python
 }
 
-/** Where a model's virtual environment is, if it has one. */
+/** The folder of a model's virtual environment, if it has one. */
 export function venvFolder({ workDir }: Pick<PythonModel, 'workDir'>): string {
   return join(workDir, 'venv')
 }
 
-/** Where a model's own packages are, if it has some and no virtual environment. */
+/** The folder of a model's own packages, if it has some and no virtual environment. */
 export function packagesFolder({ workDir }: Pick<PythonModel, 'workDir'>): string {
   return join(workDir, 'packages')
 }
@@ -65,7 +75,7 @@ export function venvPython(venv: string): string {
   return process.platform === 'win32' ? join(venv, 'Scripts', 'python.exe') : join(venv, 'bin', 'python')
 }
 
-/** What is tried, first things first; the first that can be run counts. */
+/** The commands to try, in order; the first that runs is used. */
 function commandsFor({ python }: PythonSettings, model: PythonModel | undefined): string[] {
   const own = model && existing(venvPython(venvFolder(model)))
   if (own !== undefined) return [own]

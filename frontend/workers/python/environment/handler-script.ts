@@ -1,9 +1,10 @@
 /**
- * Python that reads a handler's source without running it. Arguments: the model's folder, the handler as the manifest names it, the folder of
- * TorchServe's package. Prints one JSON object, see {@link HandlerFindings}.
+ * A Python program that reads a handler's source without running it. Arguments: the model's folder, the
+ * handler as in the manifest, the folder of TorchServe's package. It prints one JSON object, see {@link
+ * HandlerFindings}.
  *
- * It follows imports at the top of modules through the archive and TorchServe's own modules; imports in functions, `try` and `if`
- * may be meant for other machines and stay out.
+ * It follows imports at the top of modules, through the archive and TorchServe's own modules. It ignores
+ * imports in functions, `try` and `if`, which may be meant for other machines.
  */
 export const HANDLER_SCRIPT = `
 import ast, importlib.util, json, os, sys
@@ -55,7 +56,7 @@ def imported(tree, package):
                 yield base
 
 def locate(name):
-    # Only source of the archive and of TorchServe is followed; find_spec of a dotted name would import what is above it.
+    # Follows only the source of the archive and of TorchServe: find_spec of a dotted name would import its parents.
     for root in (folder, home):
         path = os.path.join(root, *name.split("."))
         for file in (path + ".py", os.path.join(path, "__init__.py")):
@@ -80,7 +81,7 @@ def walk(start, package):
                 found["missing"].setdefault(name.split(".")[0], shown(path))
 
 def entry(tree, wanted):
-    # As TorchServe's model_loader looks for it. What is in an if or a try may be there: then it is taken for found.
+    # TorchServe's model_loader looks the same way. A name inside an if or a try may exist, so it counts as found.
     classes = set()
     for node in tree.body:
         if isinstance(node, (ast.If, ast.Try, ast.With, ast.Delete)):
@@ -113,16 +114,16 @@ elif os.path.isfile(stock):
 print("\\n" + json.dumps(found))
 `
 
-/** What reading a handler showed. */
+/** What reading a handler's source showed. */
 export interface HandlerFindings {
-  /** The file; null: neither the archive nor TorchServe has it. */
+  /** The file; null: it is neither in the archive nor in TorchServe. */
   readonly file: string | null
-  /** Whether it is one of TorchServe's own. */
+  /** Whether it is one of TorchServe's own handlers. */
   readonly stock: boolean
-  /** Whether there is one class, or the function; `found` also when that cannot be known without running it. */
+  /** Whether there is one class, or the function. `found` also when only running the module would tell. */
   readonly entry: 'found' | 'none' | 'several'
-  /** Files that are no Python for this interpreter. */
+  /** Files that this interpreter cannot parse. */
   readonly broken: readonly string[]
-  /** Top-level modules that are nowhere, and the file that imports each. */
+  /** Top-level modules that were not found, each with the file that imports it. */
   readonly missing: Readonly<Record<string, string>>
 }

@@ -1,7 +1,7 @@
 import { ServeError } from '../../../../common/errors.ts'
 import type { NeededModule, Probe } from './probe.ts'
 
-/** What PyPI calls the packages that are imported under another name. */
+/** PyPI names of packages that are imported under another name. */
 const PACKAGES: Readonly<Record<NeededModule, string>> = {
   ts: 'torchserve',
   torch: 'torch',
@@ -9,7 +9,7 @@ const PACKAGES: Readonly<Record<NeededModule, string>> = {
   psutil: 'psutil',
 }
 
-/** @param failures `<command>: <why it is none>` */
+/** @param failures `<command>: <reason>` */
 export function missingInterpreter(failures: readonly string[]): ServeError {
   return new ServeError(
     'WORKER_START_FAILED',

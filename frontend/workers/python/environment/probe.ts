@@ -1,33 +1,33 @@
 import { tmpdir } from 'node:os'
 import { execa } from 'execa'
 
-/** Starting an interpreter takes milliseconds; from a cold network disk it may take longer. */
+/** Milliseconds. An interpreter starts in milliseconds, but may take long on a cold network disk. */
 const PROBE_LIMIT_MS = 60_000
 
-/** The Python packages that TorchServe's worker cannot start without, by what is imported. */
+/** The packages without which TorchServe's worker cannot start, by import name. */
 const NEEDED = ['ts', 'torch', 'yaml', 'psutil'] as const
 export type NeededModule = (typeof NEEDED)[number]
 
-/** What an interpreter says about itself. */
+/** What an interpreter reports about itself. */
 export interface Probe {
   /** Absolute path of the interpreter. */
   readonly python: string
   readonly version: string
-  /** The folder that holds the package `ts`; null: there is none, or it is not TorchServe's. */
+  /** The folder with the package `ts`; null: there is none, or it is not TorchServe's. */
   readonly torchserve: string | null
   readonly torchserveVersion: string | null
-  /** Null when PyTorch is missing, or does not say its version. */
+  /** Null when PyTorch is missing or reports no version. */
   readonly torch: string | null
-  /** What of the worker's needs is not there. */
+  /** The required packages that are missing. */
   readonly missing: readonly NeededModule[]
 }
 
-/** Why an interpreter could not be asked. */
+/** Why an interpreter could not be probed. */
 export interface ProbeFailure {
   readonly failure: string
 }
 
-/** Looks modules up without importing them: importing PyTorch would take seconds. */
+/** Finds modules without importing them, because importing PyTorch would take seconds. */
 const SCRIPT = `
 import importlib.util, json, os, sys
 from importlib import metadata
@@ -79,9 +79,9 @@ print("\\n" + json.dumps({
 `
 
 /**
- * Asks an interpreter what it is and has. Nothing is imported beyond its standard library. Never rejects.
+ * Asks an interpreter for its version and packages. It imports only the standard library. Never rejects.
  * @param python a command or an absolute path
- * @param home where `ts` is looked for first; '' for nowhere
+ * @param home folder that is searched first for `ts`; '' for none
  * @param pythonPath PYTHONPATH as a worker will have it
  */
 export async function probe(
@@ -103,7 +103,7 @@ export async function probe(
 }
 
 function whyFailed({ code, exitCode }: { code?: string; exitCode?: number }): string {
-  if (code === 'ENOENT') return 'there is no such command'
+  if (code === 'ENOENT') return 'the command was not found'
   return exitCode === undefined
     ? `it cannot be run (${code ?? 'killed'})`
     : `it ended with exit code ${exitCode}`
@@ -113,7 +113,7 @@ function parse(stdout: string): Probe | ProbeFailure {
   try {
     return JSON.parse(lastLine(stdout) ?? '') as Probe
   } catch {
-    return { failure: 'it does not answer as a Python does' }
+    return { failure: 'it is not a Python interpreter' }
   }
 }
 

@@ -9,7 +9,7 @@ const LIMIT_MS = 60_000
 
 /**
  * Reads the source of a model's handler with the interpreter that would run it. Nothing of the model is run.
- * @param handler as the manifest names it
+ * @param handler as in the manifest
  * @throws ServeError INTERNAL
  */
 export async function readHandler(

@@ -6,17 +6,17 @@ export interface LoggedRun {
   readonly env: Record<string, string>
   readonly cwd: string
   readonly limitMs: number
-  /** Ends it. */
+  /** Ends the command. */
   readonly signal: AbortSignal
-  /** Gets what it prints on both outputs, line by line. */
+  /** Gets both outputs line by line. */
   readonly log: (line: string) => void
 }
 
 const KEPT_LINES = 20
 
 /**
- * Runs a command, for example pip, in a process group of its own, so that nothing of it is left when it is ended.
- * @returns undefined when it succeeded, else the last lines that it printed
+ * Runs a command, such as pip, in its own process group, so that it can be ended with all its children.
+ * @returns undefined on success, else the last lines of its output
  */
 export async function runLogged(
   command: string,

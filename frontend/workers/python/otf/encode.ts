@@ -2,26 +2,26 @@ import type { InputPart } from '../../../../protocol/messages.ts'
 import { Writer } from '../../../../protocol/wire-pieces.ts'
 
 /**
- * What a frontend sends to TorchServe's Python worker (spec 4.2): numbers are signed, 32 bits, big-endian; a text is its length in
- * bytes and UTF-8; a list ends with -1.
+ * Encodes TorchServe's OTF protocol for its Python worker (ts/protocol/otf_message_handler.py): numbers are
+ * signed 32-bit big-endian; a text is its length in bytes and UTF-8; a list ends with -1.
  */
 const LOAD = 'L'.charCodeAt(0)
 const PREDICT = 'I'.charCodeAt(0)
 const END_OF_LIST = 0xffffffff
 const LINE_FEED = '\n'
-/** Of a command byte, or of a number. */
+/** Sizes in bytes of a command and of a number. */
 const BYTE = 1
 const INT = 4
 
-/** What the worker has to know to load its handler; the rest it reads in the model's folder. */
+/** What the worker needs to load its handler; it reads the rest from the model's folder. */
 export interface OtfLoad {
   modelName: string
-  /** Absolute folder. */
+  /** Absolute path. */
   modelDir: string
   batchSize: number
-  /** As the manifest names it: `file[.py][:function]`, or one of TorchServe's own. */
+  /** As in the manifest: `file[.py][:function]`, or the name of one of TorchServe's handlers. */
   handler: string
-  /** -1 on CPU. */
+  /** GPU number; -1 on CPU. */
   gpuId: number
   /** Name of a request envelope; empty: none. */
   envelope: string
@@ -31,9 +31,9 @@ export interface OtfLoad {
 /** One request of a batch. */
 export interface OtfRequest {
   requestId: string
-  /** Names and values, see header-lines.ts. */
+  /** Names and values; see common/header-lines.ts. */
   headers: string
-  /** None: the worker has them from an earlier step (continuous batching). */
+  /** Absent: the worker has the parts from an earlier step (continuous batching). */
   parts: readonly InputPart[]
 }
 
@@ -83,7 +83,7 @@ function writeRequest(writer: Writer, { requestId, headers, parts }: OtfRequest)
   writer.uint32(END_OF_LIST)
 }
 
-/** A line's length stands before it instead of a line feed after it. */
+/** Each line has its length in front instead of a line feed behind it. */
 function headersSize(lines: string): number {
   let count = 0
   for (let end = lines.indexOf(LINE_FEED); end !== -1; end = lines.indexOf(LINE_FEED, end + 1)) count += 1

@@ -2,62 +2,68 @@ import { ServeError } from '../../../../common/errors.ts'
 import { UnreadBytes } from '../../../../common/unread-bytes.ts'
 import { setOwn } from '../../../../common/own-keys.ts'
 
-/** The answer to one request, or one item of its stream. */
+/** The response to one request, or one item of its stream. */
 export interface OtfAnswer {
   requestId: string
   contentType: string
   status: number
   reason: string
   headers: Record<string, string>
-  /** Header `ts_stream_next`, which is not among the headers. */
+  /** Value of the header `ts_stream_next`, which is not in `headers`. */
   streamNext: string | undefined
 }
 
-/** What comes out of the worker's replies, in their order. */
+/** The content of the worker's replies, in order. */
 export interface OtfReplyEvents {
-  /** The bytes from..to of `chunk` are the body; it may be kept only as long as this runs. */
+  /** The bytes from..to of `chunk` are the body, valid until this returns. */
   onAnswer(answer: OtfAnswer, chunk: Buffer, from: number, to: number): void
-  /** The same for an item that has nothing but a body, by far the most frequent answer: `ts_stream_next: true`, status 200. */
+  /**
+   * The same for an item with only a body, the most frequent response: `ts_stream_next: true`, status 200.
+   */
   onItem(requestId: string, chunk: Buffer, from: number, to: number): void
-  /** The body of an answer has more bytes than is allowed; they are skipped. */
+  /** The body of a response exceeds the limit; its bytes are skipped. */
   onTooLarge(answer: OtfAnswer, bytes: number): void
-  /** A request is named in a reply that is an error. */
+  /** A reply that is an error names a request. */
   onFailed(requestId: string, code: number, message: string): void
-  /** A reply is complete. Code 200: it was no error. */
+  /** A reply is complete. Code 200: no error. */
   onEnd(code: number, message: string): void
 }
 
 const INT = 4
 const END_OF_LIST = -1
 const OK = 200
-/** Request ids are ours; nobody needs more headers. */
+/** Limits of ids and headers: ids are the server's own, and responses have few headers. */
 const MAX_ID_BYTES = 1024
 const MAX_HEADERS = 1000
 const STREAM_NEXT = 'ts_stream_next'
-/** What stands between the id and the length of the body of an item: no content type, 200, no reason, one header. */
+/**
+ * The bytes between the id and the body length of an item: no content type, status 200, no reason, one
+ * header.
+ */
 const ITEM_HEAD = Buffer.concat([
   Buffer.from([0, 0, 0, 0, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1]),
   Buffer.from('\0\0\0\x0ets_stream_next\0\0\0\x04true', 'latin1'),
 ])
 
-/** Reads a field of `#wanted` bytes that starts at `at`; returns where the next one starts. */
+/** Reads a field of `#wanted` bytes at `at`; returns where the next one starts. */
 type Read = (chunk: Buffer, at: number) => number
 
 /**
- * Reads the replies of TorchServe's Python worker (spec 4.3) from chunks of any size. Every field is read once, when all its bytes
- * are there; what has come of an unfinished one is the only thing that is kept. A field may have `maxFieldBytes`, the headers of one
- * answer may have them together, and a longer body is skipped, so memory stays below that and one chunk.
+ * Decodes the replies of TorchServe's Python worker (ts/protocol/otf_message_handler.py) from chunks of any
+ * size. Each field is read once, when all its bytes have arrived; only an incomplete field is kept. A field
+ * may have `maxFieldBytes`, and so may all headers of one response together. Longer bodies are skipped, so
+ * memory is bounded by that and one chunk.
  */
 export class ReplyDecoder {
   readonly #maxFieldBytes: number
-  /** Where it all goes; may be changed between two replies. */
+  /** The receiver; may change between two replies. */
   events: OtfReplyEvents
   readonly #unread = new UnreadBytes()
   #read: Read
   #wanted = INT
-  /** Bytes of a body that is too large, still to come. */
+  /** Remaining bytes of an oversized body. */
   #skip = 0
-  /** Reads the field whose length is being read, and what it may have. */
+  /** Reads a length field, and decides how large its field may be. */
   #field: Read
   #fieldLimit = 0
   #code = 0
@@ -74,7 +80,7 @@ export class ReplyDecoder {
     this.#field = this.#readMessage
   }
 
-  /** @throws ServeError PROTOCOL when a length or a count cannot be; what comes next means nothing then */
+  /** @throws ServeError PROTOCOL for an impossible length or count; later bytes are meaningless then */
   push(chunk: Buffer): void {
     const bytes = this.#unread.join(chunk, this.#wanted)
     if (bytes !== undefined) this.#readAll(bytes)
@@ -100,7 +106,7 @@ export class ReplyDecoder {
     this.#read = read
   }
 
-  /** A length comes, and then that many bytes. */
+  /** Expects a length, then that many bytes. */
   #expectField(read: Read, limit = this.#maxFieldBytes): void {
     this.#field = read
     this.#fieldLimit = limit
@@ -150,7 +156,7 @@ export class ReplyDecoder {
     return end
   }
 
-  /** The whole rest of an item at once, if that is what comes and it is all there. */
+  /** Reads the whole rest of an item at once, if it is there. */
   #readItem(requestId: string, chunk: Buffer, at: number): number | undefined {
     const sizeAt = at + ITEM_HEAD.byteLength
     const from = sizeAt + INT
@@ -252,5 +258,5 @@ function newAnswer(requestId: string): OtfAnswer {
 }
 
 function badLength(length: number, limit: number): ServeError {
-  return new ServeError('PROTOCOL', `A length of ${length} in a reply is not between 0 and ${limit}`)
+  return new ServeError('PROTOCOL', `A length in a reply must be from 0 to ${limit}, not ${length}`)
 }

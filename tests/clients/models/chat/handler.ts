@@ -13,8 +13,9 @@ interface State {
 }
 
 /**
- * Says the last message's words, `pause` milliseconds apart, fails at the word `boom`, and remembers how the runs of each `user` ended: a
- * completion whose prompt is the user's name says so, one whose prompt is `calls` how many chats there were.
+ * Streams the words of the last message, `pause` milliseconds apart, fails at the word `boom`, and remembers
+ * how the runs of each `user` ended. A completion with the user's name as prompt returns that; the prompt
+ * `calls` returns the number of chats.
  */
 export default class Chat {
   readonly #states = new Map<string, State>()

@@ -4,8 +4,8 @@ import { opened } from '../gate.ts'
 let batch = 0
 
 /**
- * Takes `handler.batchMs` of its model-config.yaml for each batch, and waits for the gates of its requests (`until`); tells each of them which
- * batch it was in; those with `fail` get an error of their own.
+ * Takes `handler.batchMs` of its model-config.yaml for each batch and waits for the gates of its requests
+ * (`until`). Each response names its batch; requests with `fail` get an error of their own.
  */
 export async function handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
   const startedAt = performance.timeOrigin + performance.now()

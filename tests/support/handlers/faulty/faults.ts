@@ -6,7 +6,7 @@ import {
   type HandlerResponse,
 } from 'torchserve-ts'
 
-/** One request that is to go wrong. */
+/** One faulty request. */
 export interface Case {
   /** The request's JSON. */
   options: Record<string, unknown>

@@ -2,8 +2,8 @@ import type { Context, Handler, HandlerRequest, HandlerResponse } from 'torchser
 import { faults } from './faults.ts'
 
 /**
- * Goes wrong on request: JSON {"fault": name, ...} as body or as part `data`, names in faults.ts. It also fails to load when
- * `handler.initialize` in its model-config.yaml says throw, exit, hang or busy.
+ * Fails on request: JSON {"fault": name, ...} as body or as part `data`; faults.ts has the names. It also
+ * fails to load when `handler.initialize` in its model-config.yaml is throw, exit, hang or busy.
  */
 export default class Faulty implements Handler {
   async initialize(context: Context): Promise<void> {

@@ -6,7 +6,10 @@ import {
 } from 'torchserve-ts'
 import { opened } from '../gate.ts'
 
-/** Streams `begun`, then `opened` when the gate is open that the body names (tests/support/gate.ts), then `end`. */
+/**
+ * Streams `begun`, then `opened` when the gate is open that the body names (tests/support/gate.ts), then
+ * `end`.
+ */
 export async function handle([request]: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
   const { body, data } = request!
   const given = body ?? data

@@ -1,7 +1,7 @@
 import type { ChatChunk, ChatCompletionRequest, Context } from 'torchserve-ts'
 import { PacedNative } from '../paced-native/handler.ts'
 
-/** Sends items when it is told to (pace.ts): a handler that only answers chats. */
+/** Sends items when told to (pace.ts): a handler with only `chatCompletions`. */
 export class PacedChat {
   readonly #native = new PacedNative()
 

@@ -10,7 +10,10 @@ import {
 } from 'torchserve-ts'
 import { pace, planIn } from '../paced/pace.ts'
 
-/** Sends items when it is told to (pace.ts): a handler that speaks the Open Inference Protocol and the OpenAI API itself. */
+/**
+ * Sends items when told to (pace.ts): a handler with methods of the Open Inference Protocol and the OpenAI
+ * API.
+ */
 export class PacedNative {
   async *predictStream(
     payloads: AsyncIterable<InferenceRequest>,

@@ -6,7 +6,7 @@ import {
 } from 'torchserve-ts'
 import { pace, planIn } from './pace.ts'
 
-/** Sends items when it is told to (pace.ts): a handler of TorchServe's kind. */
+/** Sends items when told to (pace.ts): a handler with `handle`. */
 export class Paced {
   async handle([request]: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
     const plan = planIn(textOf(request!))
@@ -25,7 +25,7 @@ function textOf({ data, body }: HandlerRequest): string {
   return typeof value === 'string' ? value : textIn(value as { inputs?: { data: string[] }[] })
 }
 
-/** A JSON object: the plan itself, or the request with tensors that TorchServe's own V2 over gRPC hands through. */
+/** A JSON object: the plan itself, or the tensor request that TorchServe's own V2 over gRPC passes on. */
 function textIn(value: { inputs?: { data: string[] }[] }): string {
   const element = value.inputs?.[0]?.data[0]
   return element === undefined ? JSON.stringify(value) : Buffer.from(element, 'base64').toString()

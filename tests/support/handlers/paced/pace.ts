@@ -3,9 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { aborted } from '../aborted.ts'
 import { opened } from '../gate.ts'
 
-/** What a run is asked for: a JSON object somewhere in the text of the request, so that it survives every dialect's mapping. */
+/**
+ * The plan of a run: a JSON object anywhere in the text of the request, so that it survives every dialect's
+ * mapping.
+ */
 export interface Plan {
-  /** The name under which the run says how it goes on. */
+  /** The name under which the run reports its progress. */
   id: string
   /** Default 3. */
   n?: number
@@ -15,7 +18,7 @@ export interface Plan {
   gap?: number
   /** Item k + 1 waits until there is a file of this path and `.k`. */
   gates?: string
-  /** It computes before each item until there is that file: its process does nothing else. */
+  /** Computes before each item until that file exists, which keeps its process busy. */
   busy?: boolean
   /** Characters of an item, at least. */
   pad?: number
@@ -29,15 +32,15 @@ export function planIn(text: string): Plan {
   return JSON.parse(/\{.*\}/s.exec(text)![0]) as Plan
 }
 
-/** Longer than this nobody takes an item: the run stands still. */
+/** Milliseconds; if no item is taken for longer, the run waits for its client. */
 const STALLED_MS = 300
-/** What a busy run computes at least before an item, and at most. */
+/** Milliseconds that a busy run computes before an item, at least and at most. */
 const BUSY_MS = 2
 const BUSY_LIMIT_MS = 5_000
 
 /**
- * The items of a run, each a number and a newline. Its log says when it began, sent the first, stood still because its client did not read, and when its
- * signal aborted.
+ * The items of a run, each a number and a newline. Its log has an entry when it began, sent the first item,
+ * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
   const { id, n = 3, first = 0, gap = 0, gates, busy, pad = 0, fail } = plan
@@ -58,7 +61,7 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
   }
 }
 
-/** At most for some seconds: what keeps the process busy cannot be told to stop. */
+/** At most some seconds, because a busy process cannot be told to stop. */
 function computeUntil(path: string | undefined): void {
   const began = performance.now()
   while (performance.now() < began + BUSY_MS);

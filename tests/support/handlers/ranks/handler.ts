@@ -4,8 +4,8 @@ import { sendIntermediatePredictResponse, type Context, type HandlerRequest } fr
 import { aborted } from '../aborted.ts'
 
 /**
- * A rank group's handler: every rank writes what it sees into a file of its own in the folder RANK_LOG, and sends as if it
- * alone had to answer.
+ * The handler of a rank group. Every rank writes what it sees to a file in the folder RANK_LOG, and sends as
+ * if it alone had to answer.
  */
 export async function handle(requests: HandlerRequest[], context: Context): Promise<string[]> {
   const { rank, worldSize } = context.properties

@@ -8,8 +8,9 @@ interface Sequence {
 }
 
 /**
- * Adds up the numbers of each sequence. As the body of a request: a number (text or JSON) is added; `end` ends the sequence; `crash <gate>` ends
- * the worker when the gate is open; `wait <gate> <number>` adds it then; `stream` (continuous batching) tells the sum in every step until `stop` comes.
+ * Sums the numbers of each sequence. The body of a request: a number (text or JSON) is added; `end` ends the
+ * sequence; `crash <gate>` ends the worker when the gate opens; `wait <gate> <number>` adds the number then;
+ * `stream` (continuous batching) returns the sum in every step until `stop` comes.
  */
 export async function handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
   const words = requests.map(read)

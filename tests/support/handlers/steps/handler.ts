@@ -18,7 +18,10 @@ interface Body {
 const released: string[] = []
 let steps = 0
 
-/** Gives each request `n` items, one per step; an item tells its request, its worker and who shared the step. */
+/**
+ * Gives each request `n` items, one per step. An item names its request, its worker and the requests of the
+ * step.
+ */
 export async function handle(requests: HandlerRequest[], context: Context): Promise<HandlerResponse[]> {
   const bodies = requests.map(read)
   steps += 1

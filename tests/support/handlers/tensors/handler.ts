@@ -13,8 +13,9 @@ import {
 } from 'torchserve-ts'
 
 /**
- * A handler of the Open Inference Protocol. `predict` gives back every input; `predictStream` answers each payload with the words of its first
- * input. Parameters of a request: `pause` (ms between words), `fail` (a word to fail at), `status`, `header`, `kind` (other answers).
+ * A handler of the Open Inference Protocol. `predict` returns every input; `predictStream` answers each
+ * message with the words of its first input. Parameters of a request: `pause` (ms between words), `fail` (a
+ * word to fail at), `status`, `header`, `kind` (other responses).
  */
 export class Tensors {
   batches = 0

@@ -27,7 +27,7 @@ export function pass(requests: HandlerRequest[]): unknown[] {
   return [JSON.stringify(order(requests))]
 }
 
-/** A second step after something that is no order. */
+/** A second step after an invalid order. */
 export async function after(requests: HandlerRequest[]): Promise<unknown[]> {
   await Promise.resolve()
   return [`after ${String(requests[0]!['body']).length}`]
@@ -37,7 +37,7 @@ export function left(requests: HandlerRequest[]): unknown[] {
   return [{ left: order(requests).words }]
 }
 
-/** Yields its words one by one: as the input of another node they are joined. */
+/** Yields its words one by one. As the input of another node they are joined. */
 export async function* right(requests: HandlerRequest[]): AsyncGenerator<unknown[]> {
   for (const word of order(requests).words!.split(' ')) yield [word]
   await Promise.resolve()
@@ -70,7 +70,7 @@ export function refuse(): unknown[] {
   throw new PredictionException('Never', 400)
 }
 
-/** Waits until nobody wants it any more. */
+/** Waits until its request is cancelled. */
 export async function sleep(_requests: HandlerRequest[], context: Context): Promise<unknown[]> {
   await aborted(context.signal)
   return ['']
@@ -81,7 +81,7 @@ export function answer404(_requests: HandlerRequest[], context: Context): unknow
   return ['nothing']
 }
 
-/** Where it runs and what it was sent. */
+/** Returns where it runs and what it got. */
 export function about(requests: HandlerRequest[], context: Context): unknown[] {
   return [
     {

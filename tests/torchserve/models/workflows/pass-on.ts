@@ -1,6 +1,6 @@
 import type { HandlerRequest } from 'torchserve-ts'
 
-/** Functions around a network that only pass on what they get, under the names that TorchServe's test workflows give them. */
+/** Functions around a network that return their input, under the names of TorchServe's test workflows. */
 export function preprocessing(requests: HandlerRequest[]): unknown[] {
   return requests.map((request) => request['data'] ?? request['body'])
 }

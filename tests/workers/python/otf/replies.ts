@@ -1,6 +1,6 @@
 import type { OtfAnswer } from '../../../../frontend/workers/python/otf/reply-decoder.ts'
 
-/** What TorchServe's worker says at once (spec 4.3). */
+/** What TorchServe's worker says at once. */
 export interface Reply {
   code: number
   message: string
