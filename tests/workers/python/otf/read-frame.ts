@@ -1,6 +1,6 @@
 import type { OtfLoad } from '../../../../frontend/workers/python/otf/encode.ts'
 
-/** A frame of a frontend, read by the letter of spec 4.2 with nothing of our codec. */
+/** A frame of a frontend, read as OTFMessageEncoder in pytorch/serve writes it, with nothing of our codec. */
 export type Frame = { load: OtfLoad } | { requests: FrameRequest[] }
 
 interface FrameRequest {
