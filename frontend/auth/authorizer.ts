@@ -10,8 +10,8 @@ export interface Authorizer {
   /**
    * Checks an `Authorization` header value. Does nothing when token authorization is off, and does not read
    * the client's address then.
-   * @param client after ten wrong tokens from its address, one per second is checked and the others are
-   * refused unchecked; undefined: not limited
+   * @param client after ten tokens from its address that are no key of this server, one per second is checked
+   * and the others are refused unchecked; undefined: not limited
    * @throws ServeError UNAUTHORIZED with TorchServe's message
    */
   check(kind: TokenKind, authorization: string | undefined, client?: Client): void

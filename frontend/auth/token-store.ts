@@ -99,13 +99,12 @@ class KeyFileTokens implements TokenStore {
 
   check(kind: TokenKind, authorization: string | undefined, client?: Client): void {
     const key = this.#keys[kind]
-    if (this.#passes(client, () => this.#matches(key, authorization) && this.#now() < key.expires)) return
+    if (this.#shows(client, authorization, key) && this.#now() < key.expires) return
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 
   async rotate(kind: string | undefined, authorization: string | undefined, client?: Client): Promise<void> {
-    const isRight = this.#passes(client, () => this.#matches(this.#api, authorization))
-    if (!isRight || (kind !== 'management' && kind !== 'inference')) {
+    if (!this.#shows(client, authorization, this.#api) || (kind !== 'management' && kind !== 'inference')) {
       throw new ServeError('INVALID_API_KEY', failure('Authentication'))
     }
     const rotation = this.#rotations.then(() => this.#replace(kind))
@@ -113,15 +112,23 @@ class KeyFileTokens implements TokenStore {
     await rotation
   }
 
-  /** A client that is refused unchecked gets the same answer as for a wrong token. */
-  #passes(client: Client | undefined, isRight: () => boolean): boolean {
+  /** Whether a client sends this key. One that is refused unchecked cannot tell that from a wrong key. */
+  #shows(client: Client | undefined, authorization: string | undefined, key: Key): boolean {
+    // A client without a token (a health check, say) does not guess.
+    if (authorization === undefined) return false
     const address = client?.remoteAddress
-    if (address === undefined) return isRight()
+    if (address === undefined) return this.#matches(key, authorization)
     if (!this.#limiter.admits(address)) return false
-    const passes = isRight()
-    if (passes) this.#limiter.passed(address)
+    const isRight = this.#matches(key, authorization)
+    if (isRight || this.#isKey(authorization)) this.#limiter.passed(address)
     else this.#limiter.failed(address)
-    return passes
+    return isRight
+  }
+
+  /** Whether it is a key of this server at all: one of another kind, or one that has expired, is no guess. */
+  #isKey(authorization: string): boolean {
+    const { management, inference } = this.#keys
+    return [management, inference, this.#api].some((key) => this.#matches(key, authorization))
   }
 
   async writeFirst(): Promise<void> {
@@ -173,8 +180,8 @@ class KeyFileTokens implements TokenStore {
   }
 
   /** Runs on every request: allocates only the slice, and compares in constant time. */
-  #matches(key: Key, authorization: string | undefined): boolean {
-    if (authorization === undefined || !authorization.startsWith('Bearer')) return false
+  #matches(key: Key, authorization: string): boolean {
+    if (!authorization.startsWith('Bearer')) return false
     const start = authorization.length - KEY_LENGTH
     if (!BEARER.test(authorization) || !isBlank(authorization.charCodeAt(start - 1))) return false
     // Non-ASCII characters take more bytes; no key contains any.

@@ -70,6 +70,25 @@ test('it remembers no more than 20000 addresses', () => {
   expect(limiter.size).toBe(20_000)
 })
 
+test('who sends no token, a key of another kind or an old key does not guess, and locks out nobody', async () => {
+  const { clock, store, keys, token } = await openStore()
+  const client = { remoteAddress: '10.0.0.1' }
+  const refused = { code: 'UNAUTHORIZED' }
+  for (let i = 0; i < 100; i++)
+    expect(() => store.check('inference', undefined, client)).toThrow(expect.objectContaining(refused))
+  expect(() => store.check('inference', `Bearer ${token}`, client)).not.toThrow()
+  const other = { remoteAddress: '10.0.0.2' }
+  const management = `Bearer ${keys['management']!.key}`
+  for (let i = 0; i < 100; i++)
+    expect(() => store.check('inference', management, other)).toThrow(expect.objectContaining(refused))
+  expect(() => store.check('management', management, other)).not.toThrow()
+  clock.now += 3_600_000
+  const old = { remoteAddress: '10.0.0.3' }
+  for (let i = 0; i < 100; i++)
+    expect(() => store.check('management', management, old)).toThrow(expect.objectContaining(refused))
+  await store.rotate('management', `Bearer ${keys['API']!.key}`, old)
+})
+
 test('with tokens off, a check does not read the address of the client', async () => {
   const store = await createTokenStore({ enabled: false, expirationMin: 60 })
   let reads = 0
@@ -106,11 +125,14 @@ test.each(['REST', 'gRPC'])('what failed over %s counts for both protocols', asy
       )
     })
   const guess = protocol === 'REST' ? rest : overGrpc
-  for (let i = 0; i < 10; i++) expect(await guess('wrong')).toBe(false)
-  const right = keys['management']!.key
-  expect([await rest(right), await overGrpc(right)]).toEqual([false, false])
-  clock.now += 1_000
-  expect([await rest(right), await overGrpc(right)]).toEqual([true, true])
-  client.close()
-  await grpc.drain()
+  try {
+    for (let i = 0; i < 10; i++) expect(await guess('wrong')).toBe(false)
+    const right = keys['management']!.key
+    expect([await rest(right), await overGrpc(right)]).toEqual([false, false])
+    clock.now += 1_000
+    expect([await rest(right), await overGrpc(right)]).toEqual([true, true])
+  } finally {
+    client.close()
+    await grpc.drain()
+  }
 })

@@ -168,6 +168,7 @@ export class CallGate {
     // Node closes a stream that nobody has looked at, however far its answer is.
     stream.pause()
     stream.respond(headers, { endStream: true })
+    // A paused stream would stay for as long as its connection, and a drain would wait for it.
     closeWhenSent(stream)
   }
 

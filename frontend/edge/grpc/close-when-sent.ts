@@ -10,8 +10,13 @@ const FAREWELL_MS = 1_000
  */
 export function closeWhenSent(stream: ServerHttp2Stream): void {
   const timer = setTimeout(() => {
-    if ((stream.session?.state.outboundQueueSize ?? 0) === 0) stream.close()
-    else closeWhenSent(stream)
+    if ((stream.session?.state.outboundQueueSize ?? 0) > 0) {
+      closeWhenSent(stream)
+      return
+    }
+    stream.close()
+    // Node keeps a stream that is paused and has something to read.
+    stream.resume()
   }, FAREWELL_MS)
   timer.unref()
   stream.once('close', () => clearTimeout(timer))

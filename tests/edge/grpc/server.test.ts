@@ -95,6 +95,15 @@ describe('draining', () => {
     grpc.management.close()
   })
 
+  test('does not wait for a call that was refused, while its client stays connected', async () => {
+    const grpc = await startGrpc()
+    grpc.authorizer.enabled = true
+    expect((await failure(predictWith(grpc, REQUEST))).code).toBe(Status.PERMISSION_DENIED)
+    await grpc.servers.drain()
+    grpc.inference.close()
+    grpc.management.close()
+  })
+
   test('is cut short by a forced shutdown', async () => {
     const grpc = await startGrpc()
     const working = grpc.models.nextWork()
