@@ -24,8 +24,11 @@ function handle(exchange: Exchange): boolean {
   const { segments } = exchange.target
   if (segments[0] !== 'v2') return false
   const route = openInferenceRoute(segments)
-  if (route === undefined || isTorchServes(exchange.state, route)) return false
+  if (route === undefined) return false
   try {
+    // Before anything shows whether the model is there.
+    exchange.admit(route.kind === 'load' || route.kind === 'unload' ? 'management' : 'inference')
+    if (isTorchServes(exchange.state, route)) return false
     answer(exchange, route)
   } catch (thrown) {
     refuse(exchange.reply, ServeError.from(thrown))
@@ -48,8 +51,6 @@ function isTorchServes({ settings, models }: RestState, route: OpenInferenceRout
 }
 
 function answer(exchange: Exchange, route: OpenInferenceRoute): void {
-  const manages = route.kind === 'load' || route.kind === 'unload'
-  exchange.admit(manages ? 'management' : 'inference')
   switch (route.kind) {
     case 'infer':
     case 'infer_stream':
