@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import * as zlib from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { unpackArchive } from '../../model-archiver/unpack.ts'
@@ -173,6 +173,29 @@ describe('tgz', () => {
     const error = await refused(rawTgz([GOOD, entry]))
     expect(error.code).toBe('INVALID_ARCHIVE')
     expect(error.message).toContain(word)
+  })
+
+  test('refuses a header with a wrong checksum', async () => {
+    const tar = gunzipSync(rawTgz([GOOD]))
+    tar.write('M', 0)
+    const error = await refused(gzipSync(tar))
+    expect([error.code, error.message]).toEqual([
+      'INVALID_ARCHIVE',
+      expect.stringContaining('a header has a wrong checksum'),
+    ])
+  })
+
+  test('takes any number of long names, each for its own entry only', async () => {
+    const long = Array.from({ length: 12 }, (_, n) => `${n}${'x'.repeat(120)}`)
+    const entries = long.flatMap((name, n) => [
+      { name: '././@LongLink', type: 'L', content: `m/${name}\0` },
+      { name: 'm/cut', content: `long ${n}` },
+      { name: `m/short${n}`, content: `short ${n}` },
+    ])
+    const out = readTree(await unpack(rawTgz(entries)))
+    expect(Object.keys(out)).toHaveLength(24)
+    expect(long.map((name) => out[name])).toEqual(long.map((_, n) => `long ${n}`))
+    expect(out['short11']).toBe('short 11')
   })
 
   test('stops at a bomb instead of writing it', async () => {

@@ -150,6 +150,30 @@ describe('without a token', () => {
     expect(raw.goaway).toBe(ENHANCE_YOUR_CALM)
     await neighbour()
   })
+
+  test('a connection that calls only methods which nobody knows is closed', async () => {
+    const raw = await attacker()
+    for (let sent = 0; sent < 500 && !raw.closed; sent++) {
+      const stream = raw.call('/no.such/Method')
+      raw.endStream(stream)
+      await raw.until(() => raw.over(stream))
+    }
+    expect(raw.goaway).toBe(ENHANCE_YOUR_CALM)
+    await neighbour()
+  })
+
+  test('a connection with one call that was let in stays, however many are refused after it', async () => {
+    const raw = await attacker()
+    const first = raw.call(PREDICT, TOKEN)
+    raw.data(first, grpcMessage(request(Buffer.alloc(1))))
+    raw.endStream(first)
+    await raw.until(() => raw.over(first))
+    for (let sent = 0; sent < 150; sent++) {
+      const stream = raw.call(PREDICT)
+      await raw.until(() => raw.over(stream))
+    }
+    expect([raw.closed, raw.goaway]).toEqual([false, undefined])
+  })
 })
 
 describe.each([

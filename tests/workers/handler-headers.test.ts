@@ -31,6 +31,8 @@ describe('the headers of TorchServe’s Python worker', () => {
     expect(seen('explain', joinHeaders({ explain: 'False' }))).toEqual({ explain: 'True' })
     expect(seen('describe', FORGED)).toMatchObject({ describe: 'True', 'x-user': 'ann' })
     expect(seen('describe', FORGED)).not.toHaveProperty('explain')
+    for (const forged of ['describe', 'explain'])
+      expect(seen('handle', joinHeaders({ 'x-user': 'ann', [forged]: 'True' }))).toEqual({ 'x-user': 'ann' })
   })
 
   test('are untouched where they name none', () => {

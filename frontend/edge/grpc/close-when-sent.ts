@@ -10,7 +10,8 @@ const FAREWELL_MS = 1_000
  */
 export function closeWhenSent(stream: ServerHttp2Stream): void {
   const timer = setTimeout(() => {
-    if ((stream.session?.state.outboundQueueSize ?? 0) > 0) {
+    // The status ends our side of the stream. Before it is written, closing would drop it.
+    if (stream.state.localClose !== 1 && !stream.closed) {
       closeWhenSent(stream)
       return
     }
