@@ -21,13 +21,6 @@ const UNPACK = ['tests/model-archiver/unpack.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'a gRPC stream closes while its status waits',
-    file: CLOSE,
-    find: 'stream.state.localClose !== 1 && !stream.closed',
-    replace: 'stream.state.localClose === 2',
-    tests: CLOSED_STREAMS,
-  },
-  {
     name: 'a gRPC stream whose status waited never closes',
     file: CLOSE,
     find: '      closeWhenSent(stream)\n      return\n',
