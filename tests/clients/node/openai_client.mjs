@@ -50,7 +50,7 @@ async function stops(user, left) {
     if (word !== 'running') {
       assert.equal(word, 'cancelled')
       assert.ok(
-        Number(at) - left <= 100,
+        Number(at) - left <= 1_000,
         `the handler was told ${Number(at) - left} ms after the client left`,
       )
       return
@@ -132,7 +132,7 @@ await check('an error after the first chunk is thrown', async () => {
   assert.deepEqual(got, ['one ', 'two '])
 })
 
-await check('aborting a chat stream stops the handler within 100 ms', async () => {
+await check('aborting a chat stream stops the handler within a second', async () => {
   const asked = {
     model: 'chat',
     messages: said('word '.repeat(500)),
@@ -152,7 +152,7 @@ await check('aborting a chat stream stops the handler within 100 ms', async () =
   await stops('js-stream', left)
 })
 
-await check('aborting a request for a whole answer stops the handler within 100 ms', async () => {
+await check('aborting a request for a whole answer stops the handler within a second', async () => {
   const asked = { model: 'chat', messages: said('word '.repeat(500)), user: 'js-unary', pause: 20 }
   const abort = new AbortController()
   const waiting = assert.rejects(client.chat.completions.create(asked, { signal: abort.signal }))

@@ -18,7 +18,7 @@ TRITON = os.environ["TRITON_TARGET"]
 MANAGEMENT = os.environ["MANAGEMENT_URL"]
 LIMIT_S = 30
 # A handler has to know of its client's leave within this.
-CANCEL_MS = 100
+CANCEL_MS = 1000
 
 
 class TooLong(Exception):

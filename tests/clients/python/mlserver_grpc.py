@@ -236,19 +236,19 @@ def leaves(how):
 
 @check
 def cancel_stream():
-    """MLServer's stubs: cancel() of a stream stops the handler within 100 ms"""
+    """MLServer's stubs: cancel() of a stream stops the handler within a second"""
     leaves(lambda call, _: call.cancel())
 
 
 @check
 def cut():
-    """MLServer's stubs: a cut connection stops the handler within 100 ms"""
+    """MLServer's stubs: a cut connection stops the handler within a second"""
     leaves(lambda _, own: own.close())
 
 
 @check
 def cancel_unary():
-    """MLServer's stubs: cancel() of ModelInfer stops the handler within 100 ms"""
+    """MLServer's stubs: cancel() of ModelInfer stops the handler within a second"""
     run = Run()
     call = stub.ModelInfer.future(text(run.text, "count"))
     while run.state()["state"] != "running":

@@ -29,7 +29,7 @@ def stops(id, left):
         if word != "running":
             assert word == "cancelled", word
             took = float(at[0]) - left * 1000
-            assert took <= 100, f"the handler was told {took:.0f} ms after the client left"
+            assert took <= 1000, f"the handler was told {took:.0f} ms after the client left"
             return
         time.sleep(0.01)
     raise AssertionError("still running 5 s after the client left")
@@ -173,7 +173,7 @@ def after_first():
 
 @check
 def close_stream():
-    """openai-python: closing a chat stream stops the handler within 100 ms"""
+    """openai-python: closing a chat stream stops the handler within a second"""
     stream = client.chat.completions.create(model="chat", messages=said("word " * 500), stream=True, user="py-stream", extra_body={"pause": 20})
     for _, chunk in zip(range(4), stream):
         assert chunk.choices
@@ -184,7 +184,7 @@ def close_stream():
 
 @check
 def leave_unary():
-    """openai-python: a client that gives up waiting for a whole answer stops the handler within 100 ms"""
+    """openai-python: a client that gives up waiting for a whole answer stops the handler within a second"""
     asked = {"model": "chat", "messages": said("word " * 500), "user": "py-unary", "extra_body": {"pause": 20}}
     raises(openai.APITimeoutError, lambda: client.with_options(timeout=0.5).chat.completions.create(**asked))
     stops("py-unary", time.time())

@@ -140,21 +140,21 @@ def leaves(path, content, run):
 
 @check
 def cut_infer_stream():
-    """infer_stream: a cut connection stops the handler within 100 ms"""
+    """infer_stream: a cut connection stops the handler within a second"""
     run = Run()
     leaves("/v2/models/count/infer_stream", body(run.text), run)
 
 
 @check
 def cut_generate_stream():
-    """generate_stream: a cut connection stops the handler within 100 ms"""
+    """generate_stream: a cut connection stops the handler within a second"""
     run = Run()
     leaves("/v2/models/count/generate_stream", {"text_input": run.text}, run)
 
 
 @check
 def cut_unary():
-    """infer: a client that leaves stops the handler within 100 ms"""
+    """infer: a client that leaves stops the handler within a second"""
     run = Run()
     raises(httpx.ReadTimeout, lambda: httpx.post(f"{REST}/v2/models/count/infer", json=body(run.text), timeout=0.5))
     run.stops(time.time())

@@ -104,7 +104,7 @@ def deadline():
 
 @check
 def cancel_unary():
-    """tritonclient.grpc: cancelling async_infer stops the handler within 100 ms"""
+    """tritonclient.grpc: cancelling async_infer stops the handler within a second"""
     run = Run()
     call = client.async_infer("count", [text(run.text, "data")], lambda result, error: None)
     while run.state()["state"] != "running":
@@ -181,7 +181,7 @@ def stream_status():
 
 @check
 def cancel_stream():
-    """tritonclient.grpc: stop_stream(cancel_requests=True) stops the handler within 100 ms"""
+    """tritonclient.grpc: stop_stream(cancel_requests=True) stops the handler within a second"""
     run = Run()
     stream = Stream()
     stream.ask("count", [text(run.text, "data")])
