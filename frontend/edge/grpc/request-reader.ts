@@ -77,6 +77,7 @@ export class RequestReader implements Limited {
   #unread = 0
   #clientEnded = false
   #endWaits = false
+  #dismissed = false
   #over = false
 
   /** `callBytes`: what the call has taken of the budget already. */
@@ -117,12 +118,10 @@ export class RequestReader implements Limited {
     // The client need not go on with its request (RFC 9113, 8.1): after an answer without messages, and after
     // one with some.
     stream.on('finish', () => {
-      if (!this.#clientEnded && stream.sentHeaders?.['grpc-status'] !== undefined) closeWhenSent(stream)
+      if (stream.sentHeaders?.['grpc-status'] !== undefined) this.#dismiss()
     })
     // This is heard before grpc-js sends the trailers.
-    stream.on('wantTrailers', () => {
-      if (!this.#clientEnded) closeWhenSent(stream)
-    })
+    stream.on('wantTrailers', () => this.#dismiss())
   }
 
   /** The message has been under way for too long. A client whose stream is paused may be held up by us. */
@@ -143,6 +142,13 @@ export class RequestReader implements Limited {
     setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()
   }
 
+  /** The call is over: a client that has not ended its side need not go on. */
+  #dismiss(): void {
+    if (this.#clientEnded || this.#dismissed) return
+    this.#dismissed = true
+    closeWhenSent(this.#stream)
+  }
+
   #close(): void {
     this.#drop()
     this.#release(this.#taken)
@@ -158,9 +164,8 @@ export class RequestReader implements Limited {
       return !this.#charge(cost) || this.#deliver(chunk, cost)
     }
     if (this.#stream.writableEnded) {
-      // The call is over: the client need not go on.
-      this.#stream.close()
-      return true
+      this.#dismiss()
+      return false
     }
     return this.#collect(chunk)
   }

@@ -75,6 +75,16 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await nextTurn()
 }
 
+test('a client that is in the middle of a message when its call ends has time to end its side', async () => {
+  const { streams, works } = await open(1)
+  works[0]!.job.fail(FAILURE)
+  await raw.until(() => raw.ended.has(streams[0]!))
+  raw.data(streams[0]!, MESSAGE.subarray(0, 3))
+  await raw.ping()
+  expect([...raw.resets.keys()]).toEqual([])
+  await raw.until(() => raw.resets.has(streams[0]!))
+})
+
 test.each<[string, (work: Work) => void]>([
   ['fail', ({ job }) => job.fail(FAILURE)],
   [

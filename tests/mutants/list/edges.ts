@@ -30,8 +30,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a gRPC stream that fails after messages is reset before its status',
     file: READER,
-    find: 'if (!this.#clientEnded) closeWhenSent(stream)',
-    replace: 'if (!this.#clientEnded) setImmediate(() => stream.close())',
+    find: '    closeWhenSent(this.#stream)\n',
+    replace: '    setImmediate(() => this.#stream.close())\n',
     tests: CLOSED_STREAMS,
   },
   {
