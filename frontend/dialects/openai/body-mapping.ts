@@ -1,10 +1,9 @@
 import { ServeError } from '../../../common/errors.ts'
 import { parseJson } from '../../../common/json.ts'
 import { Job } from '../../jobs/job.ts'
-import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
-import type { EventStream } from '../../edge/http/sse.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { OpenAICall } from './call.ts'
-import { answerJson, DONE, failReply } from './rest-reply.ts'
+import { answerJson, DONE, EventSink, failReply } from './rest-reply.ts'
 
 /**
  * For handlers with `handle` that understand the API's bodies, such as TorchServe's vLLM handler
@@ -23,49 +22,28 @@ export function mapBody({ exchange, events, request, body, ...call }: OpenAICall
   if (exchange.reply.follow(job)) exchange.state.models.submit(job)
 }
 
-class BodySink implements ReplySink {
-  readonly #events: EventStream
-  readonly #stream: boolean
-
-  constructor(events: EventStream, stream: boolean) {
-    this.#events = events
-    this.#stream = stream
-  }
-
+class BodySink extends EventSink {
   whole(head: ReplyHead, body: Uint8Array): void {
     const text = Buffer.from(body).toString()
     const json = parsed(text)
     try {
       if (json !== undefined && isError(json)) this.#refuse(json, head)
-      else if (this.#stream) this.#send(text, true)
-      else answerJson(this.#events.reply, head.status, body)
+      else if (this.stream) this.#send(text, true)
+      else answerJson(this.events.reply, head.status, body)
     } catch (thrown) {
       this.fail(ServeError.from(thrown))
     }
-  }
-
-  open(): void {
-    this.#events.open()
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
     return this.#send(Buffer.from(chunk.subarray(from, to)).toString(), false)
   }
 
-  close(): void {
-    this.#events.event(DONE)
-    this.#events.end()
-  }
-
-  fail(error: ServeError): void {
-    failReply(this.#events, error)
-  }
-
   #send(text: string, last: boolean): boolean {
     let room = true
     for (const event of text.split('\n\n')) {
       const data = event.replace(/^data: ?/, '').trim()
-      if (data !== '' && data !== DONE) room = this.#events.event(data)
+      if (data !== '' && data !== DONE) room = this.events.event(data)
     }
     if (last) this.close()
     return room
@@ -76,7 +54,7 @@ class BodySink implements ReplySink {
     const given = Number(json['code'])
     const status = given >= 400 && given < 600 ? given : head.status >= 400 ? head.status : 400
     const message = typeof json['message'] === 'string' ? json['message'] : 'The handler refused the request'
-    failReply(this.#events, new ServeError('HANDLER_REJECTED', message, { status }))
+    failReply(this.events, new ServeError('HANDLER_REJECTED', message, { status }))
   }
 }
 

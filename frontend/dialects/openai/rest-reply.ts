@@ -29,39 +29,46 @@ export function failReply(events: EventStream, error: ServeError): void {
   events.end()
 }
 
-/** Sends the responses of a native handler. Its worker sends complete responses, or complete chunks. */
-export class NativeSink implements ReplySink {
-  readonly #events: EventStream
-  readonly #stream: boolean
+/** The sink of one job whose response is this API's JSON, or its events. Subclasses render the items. */
+export abstract class EventSink implements ReplySink {
+  protected readonly events: EventStream
+  /** Whether the client asked for a stream. */
+  protected readonly stream: boolean
 
   constructor(events: EventStream, stream: boolean) {
-    this.#events = events
-    this.#stream = stream
+    this.events = events
+    this.stream = stream
   }
 
-  whole(_head: ReplyHead, body: Uint8Array): void {
-    if (!this.#stream) {
-      answerJson(this.#events.reply, 200, body)
-      return
-    }
-    if (body.byteLength > 0) this.#events.eventBytes(body, 0, body.byteLength)
-    this.close()
-  }
+  abstract whole(head: ReplyHead, body: Uint8Array): void
+  abstract write(chunk: Uint8Array, from: number, to: number): boolean
 
   open(): void {
-    this.#events.open()
-  }
-
-  write(chunk: Uint8Array, from: number, to: number): boolean {
-    return from === to || this.#events.eventBytes(chunk, from, to)
+    this.events.open()
   }
 
   close(): void {
-    this.#events.event(DONE)
-    this.#events.end()
+    this.events.event(DONE)
+    this.events.end()
   }
 
   fail(error: ServeError): void {
-    failReply(this.#events, error)
+    failReply(this.events, error)
+  }
+}
+
+/** Sends the responses of a native handler. Its worker sends complete responses, or complete chunks. */
+export class NativeSink extends EventSink {
+  whole(_head: ReplyHead, body: Uint8Array): void {
+    if (!this.stream) {
+      answerJson(this.events.reply, 200, body)
+      return
+    }
+    if (body.byteLength > 0) this.events.eventBytes(body, 0, body.byteLength)
+    this.close()
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return from === to || this.events.eventBytes(chunk, from, to)
   }
 }
