@@ -2,12 +2,13 @@ import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
-import type { Authorizer, Client } from '../../auth/authorizer.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
@@ -21,19 +22,11 @@ const HEADER_BYTES = 32
 export type StreamTaker = (
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  ...rest: unknown[]
+  flags: number,
+  rawHeaders: readonly string[],
 ) => void
 
 type GatedRpc = Rpc & ReaderRpc
-
-/** What is known of a connection. */
-interface Connection {
-  readonly budget: ByteBudget
-  /** Calls that were refused while it was not accepted. */
-  refused: number
-  /** One of its calls brought a token that is right, or the server asks for none. */
-  accepted: boolean
-}
 
 interface CallGateOptions {
   readonly authorizer: Authorizer
@@ -55,6 +48,7 @@ export class CallGate {
   readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
+  readonly #idle: TimeLimit
   readonly #connections = new WeakMap<Http2Session, Connection>()
   #admitted: RequestReader | undefined
 
@@ -72,6 +66,13 @@ export class CallGate {
         'grpc_message_timeout',
       ),
     }
+    const idleMs = limits.grpcMaxConnectionIdle * 1_000
+    this.#idle = new TimeLimit(
+      idleMs,
+      'REQUEST_TIMEOUT',
+      'the connection was idle',
+      'grpc_max_connection_idle',
+    )
     this.interceptor = (_method, call) => {
       if (this.#admitted !== undefined) this.#admitted.call = call
       return call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
@@ -83,12 +84,13 @@ export class CallGate {
     return this.#whole.taken
   }
 
-  /** Takes a new stream; `letIn` gives it to grpc-js. True: it is a call that was let in. */
+  /** Takes a new stream; `letIn` is how grpc-js takes it. True: it is a call that was let in. */
   take(
+    letIn: StreamTaker,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
+    flags: number,
     rawHeaders: readonly string[],
-    letIn: () => void,
   ): boolean {
     const session = stream.session
     if (session === undefined || stream.destroyed) return false
@@ -97,18 +99,26 @@ export class CallGate {
     const rpc = this.#rpcs.get(path)
     if (rpc === undefined) {
       // grpc-js has the answer to it, and reads nothing.
-      letIn()
+      letIn(stream, headers, flags, rawHeaders)
       this.#countRefusal(connection, session)
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket)
+    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection)
     if (refusal !== undefined) {
       this.#refuse(stream, path, refusal)
       this.#countRefusal(connection, session)
       return false
     }
-    this.#read(stream, rpc, connection, headers, CALL_BYTES + metadataBytes, letIn)
+    const callBytes = CALL_BYTES + metadataBytes
+    const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
+    this.#admitted = reader
+    try {
+      letIn(stream, headers, flags, rawHeaders)
+    } finally {
+      this.#admitted = undefined
+    }
+    if (reader.call !== undefined) reader.attach()
     return true
   }
 
@@ -117,7 +127,6 @@ export class CallGate {
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
-    client: Client,
   ): CallError | undefined {
     const { limits, authorizer } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
@@ -126,7 +135,7 @@ export class CallGate {
     }
     if (token !== undefined) {
       try {
-        authorizer.check(token, headers.authorization, client)
+        authorizer.check(token, headers.authorization, connection.client)
       } catch (thrown) {
         return toCallError(ServeError.from(thrown))
       }
@@ -134,25 +143,6 @@ export class CallGate {
     }
     if (connection.budget.take(CALL_BYTES + metadataBytes)) return undefined
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
-  }
-
-  #read(
-    stream: ServerHttp2Stream,
-    rpc: GatedRpc,
-    { budget }: Connection,
-    headers: IncomingHttpHeaders,
-    callBytes: number,
-    letIn: () => void,
-  ): void {
-    const encoding = headers['grpc-encoding']
-    const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, callBytes)
-    this.#admitted = reader
-    try {
-      letIn()
-    } finally {
-      this.#admitted = undefined
-    }
-    if (reader.call !== undefined) reader.attach()
   }
 
   #refuse(stream: ServerHttp2Stream, path: string, { code, details }: CallError): void {
@@ -182,7 +172,7 @@ export class CallGate {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
       const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      connection = { budget, refused: 0, accepted: false }
+      connection = new Connection(session, budget, this.#idle)
       if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }

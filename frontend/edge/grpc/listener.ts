@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises'
-import type { Http2SecureServer, Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { Http2SecureServer, Http2Server } from 'node:http2'
 import { isIPv6 } from 'node:net'
 import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
@@ -52,9 +52,6 @@ export class GrpcListener {
     this.#server = new Server({
       ...grpc,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
-      ...(limits.grpcMaxConnectionIdle > 0 && {
-        'grpc.max_connection_idle_ms': limits.grpcMaxConnectionIdle * 1_000,
-      }),
       interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
     })
     for (const { definition, implementation } of services) {
@@ -122,16 +119,14 @@ export class GrpcListener {
     })
     const takers = server.listeners('stream') as StreamTaker[]
     server.removeAllListeners('stream')
-    server.on(
-      'stream',
-      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
-        const letIn = (): void => {
-          for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
-        }
-        const isLetIn = this.calls.take(stream, headers, rawHeaders, letIn)
-        if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
-      },
-    )
+    const letIn: StreamTaker = (stream, headers, flags, rawHeaders) => {
+      for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+    }
+    const take: StreamTaker = (stream, headers, flags, rawHeaders) => {
+      const isLetIn = this.calls.take(letIn, stream, headers, flags, rawHeaders)
+      if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+    }
+    server.on('stream', take)
   }
 }
 

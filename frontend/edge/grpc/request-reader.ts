@@ -1,9 +1,10 @@
-import type { ServerHttp2Stream } from 'node:http2'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { NO_ROOM, type CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
 import { MESSAGE_BYTES } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
@@ -47,6 +48,11 @@ function pushToReader(this: ReadStream, chunk: Buffer | null): boolean {
   return this[READER]!.receive(chunk)
 }
 
+/** One function for all streams, too. */
+function closeReader(this: ReadStream): void {
+  this[READER]!.close()
+}
+
 /**
  * Stands between Node's HTTP/2 and grpc-js for the messages of one call, because grpc-js keeps each DATA
  * frame of an unfinished message with the socket's chunk around it. A frame that is a whole message passes as
@@ -63,6 +69,7 @@ export class RequestReader implements Limited {
   readonly #push: ServerHttp2Stream['push']
   readonly #rpc: ReaderRpc
   readonly #limits: ReaderLimits
+  readonly #connection: Connection
   readonly #budget: ByteBudget
   readonly #encoding: unknown
   /** Bytes of the budget for the call itself. */
@@ -83,23 +90,25 @@ export class RequestReader implements Limited {
   /** `callBytes`: what the call has taken of the budget already. */
   constructor(
     stream: ServerHttp2Stream,
-    encoding: unknown,
+    headers: IncomingHttpHeaders,
     rpc: ReaderRpc,
     limits: ReaderLimits,
-    budget: ByteBudget,
+    connection: Connection,
     callBytes: number,
   ) {
     this.#stream = stream
-    this.#encoding = encoding
+    this.#encoding = headers['grpc-encoding']
     this.#rpc = rpc
     this.#limits = limits
-    this.#budget = budget
+    this.#connection = connection
+    this.#budget = connection.budget
     this.#callBytes = this.#taken = callBytes
     this.#push = stream.push
     const read = stream as ReadStream
     read[READER] = this
     read.push = pushToReader
-    stream.on('close', () => this.#close())
+    stream.on('close', closeReader)
+    connection.callOpened()
     if (!rpc.isStream) limits.time.begin(this)
   }
 
@@ -142,16 +151,18 @@ export class RequestReader implements Limited {
     setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()
   }
 
+  /** The stream is gone. */
+  close(): void {
+    this.#drop()
+    this.#release(this.#taken)
+    this.#connection.callClosed()
+  }
+
   /** The call is over: a client that has not ended its side need not go on. */
   #dismiss(): void {
     if (this.#clientEnded || this.#dismissed) return
     this.#dismissed = true
     closeWhenSent(this.#stream)
-  }
-
-  #close(): void {
-    this.#drop()
-    this.#release(this.#taken)
   }
 
   #take(chunk: Buffer): boolean {

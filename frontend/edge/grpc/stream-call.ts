@@ -30,7 +30,6 @@ export class StreamCall {
   user: StreamUser | undefined
   readonly #call: ServerWritableStream<unknown, Buffer> | ServerDuplexStream<unknown, Buffer>
   readonly #log: GrpcLog
-  readonly #onAccepted: () => void
   #full = false
   #over = false
 
@@ -41,7 +40,6 @@ export class StreamCall {
   ) {
     this.#call = call
     this.#log = log
-    this.#onAccepted = this.guarded(() => this.#accepted())
     this.metadata = call.metadata
     this.deadline = deadlineOf(call)
     call.on(
@@ -120,11 +118,14 @@ export class StreamCall {
     this.user?.cancel(reason)
   }
 
-  #accepted(): void {
+  /** Called for every message, so what costs more than a look comes after the first line. */
+  readonly #onAccepted = (): void => {
     if (!this.#full || this.#call.writableLength > 0) return
     this.#full = false
-    if (!this.#over) this.user?.drained()
+    if (!this.#over) this.#drained()
   }
+
+  readonly #drained = this.guarded(() => this.user?.drained())
 }
 
 /** A call whose client sends a stream too: reads when it may. */

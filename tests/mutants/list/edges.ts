@@ -45,8 +45,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'calls of unknown methods are not counted',
     file: CALL_GATE,
-    find: '      letIn()\n      this.#countRefusal(connection, session)\n',
-    replace: '      letIn()\n',
+    find: 'rawHeaders)\n      this.#countRefusal(connection, session)\n',
+    replace: 'rawHeaders)\n',
     tests: GRPC_LIMITS,
     title: 'without a token',
   },
@@ -64,6 +64,20 @@ export const MUTANTS: readonly Mutant[] = [
     find: '      this.#leave(address)\n',
     replace: '',
     tests: ['tests/edge/grpc/connection-gate.test.ts'],
+  },
+  {
+    name: 'an idle gRPC connection stays for ever',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: 'this.#idle.begin(this)',
+    replace: 'this.#idle.end(this)',
+    tests: ['tests/edge/grpc/connection-age.test.ts'],
+  },
+  {
+    name: 'open calls do not keep a gRPC connection',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: 'if (--this.#openCalls === 0 && ',
+    replace: 'if (',
+    tests: ['tests/edge/grpc/connection-age.test.ts'],
   },
   {
     name: 'bytes that a connection gives back stay taken of the listener',
