@@ -12,10 +12,12 @@ const GRACE_MS = 1_500
 
 let grpc: RunningGrpc
 let session: ClientHttp2Session | undefined
+const raws: RawClient[] = []
 
 afterEach(async () => {
   session?.destroy()
   session = undefined
+  await Promise.all(raws.splice(0).map((raw) => raw.close()))
   await grpc.close()
 })
 
@@ -62,6 +64,7 @@ test('a running call may end within the grace, and is broken after it', async ()
 test('a connection is told to go when it has had no call for a while; open calls keep it', async () => {
   grpc = await startGrpc({ grpcMaxConnectionIdle: 0.1 })
   const [idle, busy] = [new RawClient(grpc.port), new RawClient(grpc.port)]
+  raws.push(idle, busy)
   const first = grpc.models.nextWork()
   const stream = busy.stream()
   const work = await first
@@ -73,5 +76,4 @@ test('a connection is told to go when it has had no call for a while; open calls
   work.respond('end')
   await readBytes(stream)
   await busy.goaway()
-  await Promise.all([idle.close(), busy.close()])
 })
