@@ -75,8 +75,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'open calls do not keep a gRPC connection',
     file: 'frontend/edge/grpc/connection.ts',
-    find: 'if (--this.#openCalls === 0 && ',
-    replace: 'if (',
+    find: '--this.#openCalls === 0',
+    replace: '--this.#openCalls >= 0',
     tests: ['tests/edge/grpc/connection-age.test.ts'],
   },
   {
