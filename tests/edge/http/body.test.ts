@@ -104,6 +104,15 @@ describe('too much', () => {
     expect(rig.models.jobs).toEqual([])
   })
 
+  test('in its first chunk already is refused', async () => {
+    const rig = await startKeeper({ maxRequestSize: 100 })
+    const wire = new Wire(rig.listener.port)
+    const head = 'POST /predictions/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+    wire.send(`${head}65\r\n${'x'.repeat(101)}\r\n0\r\n\r\n`)
+    expect(await wire.until('\r\n\r\n')).toMatch(bare)
+    expect(rig.models.jobs).toEqual([])
+  })
+
   test('is seen as 413 by a client that first sends everything', async () => {
     const rig = await startKeeper({ maxRequestSize: 1_000 })
     const answer = await post(rig, 'x'.repeat(3_000_000))
