@@ -240,10 +240,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'grpc_max_connection_idle has no effect',
-    file: 'frontend/edge/grpc/listener.ts',
+    file: 'frontend/edge/grpc/call-gate.ts',
     find: 'limits.grpcMaxConnectionIdle * 1_000',
     replace: '3_600_000',
     tests: ['tests/edge/grpc/connection-age.test.ts'],
-    title: 'without calls',
+    title: 'no call for a while',
   },
 ]
