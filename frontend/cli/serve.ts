@@ -1,5 +1,6 @@
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
+import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
@@ -33,6 +34,7 @@ export async function serve(
     const loaded = await loadSettings(flags)
     debug = loaded.settings.logLevel === 'debug'
     await checkStores(loaded.settings)
+    await checkExposure(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
     await new ServingProcess(loaded, reporter, output.console, flags.configSnapshots !== false).run(
       loadServer,

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { ACCESS_KEYS } from './access-keys.ts'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
@@ -28,6 +29,7 @@ const INT_MAX = 2_147_483_647
 /** All keys, one for each setting. Parsing, error messages and docs/configuration.md come from this table. */
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
+  ...ACCESS_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
   ...PYTHON_KEYS,

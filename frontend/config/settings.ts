@@ -29,6 +29,11 @@ export interface Settings {
    * true.
    */
   readonly openInferenceGzip: boolean
+  /**
+   * Ours: whether a start is allowed on addresses other than loopback without tokens or with the model API.
+   * Key allow_insecure_exposure, default false.
+   */
+  readonly allowInsecureExposure: boolean
   /** Milliseconds of a gRPC connection's life, then of grace for its open calls; undefined: unlimited. */
   readonly grpcInferenceMaxConnectionAgeMs: number | undefined
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined
