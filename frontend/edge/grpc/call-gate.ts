@@ -3,11 +3,13 @@ import { status as Status, ServerInterceptingCall, type ServerInterceptor } from
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
+import { NOBODY, type Principal } from '../../auth/principal.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import { setPrincipal } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
@@ -51,6 +53,8 @@ export class CallGate {
   readonly #idle: TimeLimit
   readonly #connections = new WeakMap<Http2Session, Connection>()
   #admitted: RequestReader | undefined
+  /** Who calls what is admitted. */
+  #caller = NOBODY
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -74,8 +78,11 @@ export class CallGate {
       'grpc_max_connection_idle',
     )
     this.interceptor = (_method, call) => {
-      if (this.#admitted !== undefined) this.#admitted.call = call
-      return call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
+      const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
+      if (this.#admitted === undefined) return outermost
+      this.#admitted.call = call
+      setPrincipal(outermost, this.#caller)
+      return outermost
     }
   }
 
@@ -104,15 +111,16 @@ export class CallGate {
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection)
-    if (refusal !== undefined) {
-      this.#refuse(stream, path, refusal)
+    const caller = this.#callerOf(rpc, headers, metadataBytes, connection)
+    if ('code' in caller) {
+      this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
       return false
     }
     const callBytes = CALL_BYTES + metadataBytes
     const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
     this.#admitted = reader
+    this.#caller = caller
     try {
       letIn(stream, headers, flags, rawHeaders)
     } finally {
@@ -122,26 +130,28 @@ export class CallGate {
     return true
   }
 
-  #refusalOf(
+  /** Who makes the call; its room is taken then. Or why it is refused. */
+  #callerOf(
     { token, toCallError }: GatedRpc,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
-  ): CallError | undefined {
+  ): Principal | CallError {
     const { limits, authorizer } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
       const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
+    let principal = NOBODY
     if (token !== undefined) {
       try {
-        authorizer.check(token, headers.authorization, connection.client)
+        principal = authorizer.check(token, headers.authorization, connection.client)
       } catch (thrown) {
         return toCallError(ServeError.from(thrown))
       }
       this.#accept(connection)
     }
-    if (connection.budget.take(CALL_BYTES + metadataBytes)) return undefined
+    if (connection.budget.take(CALL_BYTES + metadataBytes)) return principal
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
   }
 
