@@ -139,7 +139,8 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal, restDialects, grpcDialects }: StartOptions): Promise<void> {
+  async start(options: StartOptions): Promise<void> {
+    const { startupModels, signal, restDialects, grpcDialects, snapshotHint = '' } = options
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -149,7 +150,10 @@ class Server implements RunningServer {
       warn: (message) => this.#log.warn(message),
     })
     if (settings.modelSnapshot !== undefined) {
-      await this.#models.restore(settings.modelSnapshot)
+      await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
+        const error = ServeError.from(thrown)
+        throw new ServeError(error.code, `${error.message}${snapshotHint}`, { cause: error })
+      })
     } else {
       const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
       for (const model of await this.#modelsToLoad()) {
