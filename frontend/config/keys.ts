@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
+import { LIMIT_KEYS } from './limit-keys.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
 import { PYTHON_KEYS } from './python-keys.ts'
@@ -28,6 +29,7 @@ const INT_MAX = 2_147_483_647
 /** All keys, one for each setting. Parsing, error messages and docs/configuration.md come from this table. */
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
+  ...LIMIT_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
   ...PYTHON_KEYS,
