@@ -1,7 +1,15 @@
+import { type Call, principalOf } from '../edge/grpc/caller.ts'
+import { type Operations, permitted } from '../edge/permitted.ts'
 import { commonDefinitions, GrpcServers, type ListenerPlan } from '../edge/grpc/server.ts'
 import type { ServiceFacts } from '../edge/grpc/service.ts'
 import { isServerReady } from '../models/readiness.ts'
-import type { GrpcDialect, GrpcListenerKind, GrpcServersDeps, GrpcSettings } from './grpc-dialect.ts'
+import type {
+  GrpcDeps,
+  GrpcDialect,
+  GrpcListenerKind,
+  GrpcServersDeps,
+  GrpcSettings,
+} from './grpc-dialect.ts'
 import { GRPC_DIALECTS } from './index.ts'
 
 type Place = Omit<ListenerPlan, 'services' | 'isServing'>
@@ -11,10 +19,13 @@ export function createGrpcServers(
   deps: GrpcServersDeps,
   dialects: readonly GrpcDialect[] = GRPC_DIALECTS,
 ): GrpcServers<GrpcListenerKind> {
-  const { models, settings } = deps
+  const { models, workflows, settings, log } = deps
+  const operations = { models, workflows }
+  const operationsFor = (call: Call): Operations => permitted(operations, principalOf(call))
+  const own: GrpcDeps = { operationsFor, settings, log }
   const plans = [...placesOf(settings)].map(([kind, place]): [GrpcListenerKind, ListenerPlan] => {
     const services = dialectsOn(kind, settings, dialects).map((dialect) => {
-      return { ...dialect.facts(kind), implementation: dialect.implement(deps, kind) }
+      return { ...dialect.facts(kind), implementation: dialect.implement(own, kind) }
     })
     // Management is there when it answers, whatever the models do.
     const isServing = () => (kind === 'management' ? Promise.resolve(true) : isServerReady(models))

@@ -175,8 +175,10 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return done(`Model "${modelName}" unregistered`)
   }
 
-  list(limit = 100, nextPageToken = 0): ModelList {
-    const listed = this.#registry.defaults().filter((model) => model.workflowNode !== 'functions')
+  list(limit = 100, nextPageToken = 0, sees: (name: string) => boolean = () => true): ModelList {
+    const listed = this.#registry
+      .defaults()
+      .filter((model) => model.workflowNode !== 'functions' && sees(model.name))
     const { items, ...token } = pageOf(listed, limit, nextPageToken)
     return { ...token, models: items.map(({ name, url }) => ({ modelName: name, modelUrl: url })) }
   }

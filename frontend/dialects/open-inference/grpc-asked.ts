@@ -4,7 +4,7 @@ import type { InferRequest } from '../../../common/tensors/message.ts'
 import type { AnswerFacts } from './answers.ts'
 import { type InferCall, inferJob, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
-import type { GrpcDeps } from '../grpc-dialect.ts'
+import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { inferRequest } from './grpc-request.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
 
@@ -21,7 +21,7 @@ export interface Asked {
 /**
  * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
  */
-export function asked({ models }: Pick<GrpcDeps, 'models'>, message: ModelInferRequest): Asked {
+export function asked({ models }: Pick<GrpcCallDeps, 'models'>, message: ModelInferRequest): Asked {
   const { model_name: name, model_version: said, raw_input_contents: raw } = message
   if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   const version = said || undefined

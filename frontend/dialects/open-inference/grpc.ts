@@ -18,7 +18,10 @@ import { DuplexCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
-import type { GrpcDeps, GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import { callDeps, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
+import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import type { Call } from '../../edge/grpc/caller.ts'
 import type { Answer } from './answers.ts'
 import { asked, callFor } from './grpc-asked.ts'
 import { callError } from './grpc-errors.ts'
@@ -77,29 +80,32 @@ function shapeOf(listener: GrpcListenerKind): StreamShape {
 
 /** Handlers by rpc name. `form` is the listener's. */
 function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceImplementation {
-  const { models } = deps
   return {
     ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
-    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerReady: rpc(deps, 'ServerReady', async (_request, models) => ({
+      ready: await isServerReady(models),
+    })),
     ServerMetadata: rpc(deps, 'ServerMetadata', serverFacts),
-    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest) => {
+    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest, models) => {
       return { ready: await isModelReady(models, nameOf(request), request.version || undefined) }
     }),
-    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => metadataMessage(deps, request)),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest, models) => {
+      return metadataMessage(models, request)
+    }),
     ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
-      modelInfer(deps, call, respond)
+      modelInfer(callDeps(deps, call), call, respond)
     },
     ModelStreamInfer: (call: ServerDuplexStream<ModelInferRequest, Buffer>) => {
-      new InferStream(new DuplexCall(call, deps.log), deps, form)
+      new InferStream(new DuplexCall(call, deps.log), callDeps(deps, call), form)
     },
-    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }) => {
+    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }, models) => {
       return { models: await models.repository.index(ready === true) }
     }),
-    RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name) => {
+    RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name, models) => {
       await models.repository.load(name)
       return { model_name: name, isLoaded: true }
     }),
-    RepositoryModelUnload: manage(deps, 'RepositoryModelUnload', async (name) => {
+    RepositoryModelUnload: manage(deps, 'RepositoryModelUnload', async (name, models) => {
       await models.repository.unload(name)
       return { model_name: name, isUnloaded: true }
     }),
@@ -108,7 +114,7 @@ function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceI
 
 /** A unary request. */
 export function modelInfer(
-  deps: GrpcDeps,
+  deps: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
 ): void {
@@ -134,7 +140,7 @@ export function modelInfer(
   }
 }
 
-async function metadataMessage({ models }: GrpcDeps, request: ModelRequest): Promise<object> {
+async function metadataMessage(models: ModelOperations, request: ModelRequest): Promise<object> {
   const metadata = await modelMetadata(models, nameOf(request), request.version || undefined)
   const tensors = (list: typeof metadata.inputs): object[] =>
     list.map((tensor) => ({ ...tensor, parameters: parameterMap(tensor.parameters) }))
@@ -147,17 +153,26 @@ function nameOf({ name }: ModelRequest): string {
 }
 
 /** Loads and unloads models: for managers only. */
-function manage(deps: GrpcDeps, name: string, run: (model: string) => Promise<object>) {
-  const checked = async ({
-    model_name: model,
-    repository_name: other,
-  }: RepositoryRequest): Promise<object> => {
+function manage(
+  deps: GrpcDeps,
+  name: string,
+  run: (model: string, models: ModelOperations) => Promise<object>,
+) {
+  const checked = async (request: RepositoryRequest, models: ModelOperations): Promise<object> => {
+    const { model_name: model, repository_name: other } = request
     if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
-    return run(nameOf({ name: model || other }))
+    return run(nameOf({ name: model || other }), models)
   }
   return rpc(deps, name, checked)
 }
 
-function rpc<Request>(deps: GrpcDeps, name: string, answer: (request: Request) => object | Promise<object>) {
-  return unaryRpc(deps, name, { answer, toCallError: callError })
+function rpc<Request>(
+  deps: GrpcDeps,
+  name: string,
+  answer: (request: Request, models: ModelOperations) => object | Promise<object>,
+) {
+  const permitted = (request: Request, call: Call): object | Promise<object> => {
+    return answer(request, deps.operationsFor(call).models)
+  }
+  return unaryRpc(deps, name, { answer: permitted, toCallError: callError })
 }

@@ -19,9 +19,9 @@ import type { InferKind, InferRoute } from './rest-route.ts'
  * @throws ServeError METHOD_NOT_ALLOWED, and the errors of targetOf
  */
 export function infer(exchange: Exchange, route: InferRoute): void {
-  const { state, req, reply } = exchange
+  const { models, req, reply } = exchange
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
-  const target = targetOf(state.models, route.model, route.version)
+  const target = targetOf(models, route.model, route.version)
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
@@ -49,7 +49,7 @@ function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: T
 }
 
 function submit(
-  { state, req, reply, requestId }: Exchange,
+  { state, models, req, reply, requestId }: Exchange,
   { kind, version }: InferRoute,
   target: Target,
   { infer: request, isBinary, generate }: ReadRequest,
@@ -72,7 +72,7 @@ function submit(
   sink.job = job
   if (!reply.follow(job)) return
   try {
-    state.models.submit(job)
+    models.submit(job)
   } catch (thrown) {
     sink.fail(ServeError.from(thrown))
   }

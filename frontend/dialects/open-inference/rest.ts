@@ -2,7 +2,6 @@ import { ServeError } from '../../../common/errors.ts'
 import { parseObject } from '../../../common/tensors/message.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { takesTensors } from './infer-job.ts'
@@ -28,7 +27,7 @@ function handle(exchange: Exchange): boolean {
   try {
     // Before anything shows whether the model is there.
     exchange.admit(route.kind === 'load' || route.kind === 'unload' ? 'management' : 'inference')
-    if (isTorchServes(exchange.state, route)) return false
+    if (isTorchServes(exchange, route)) return false
     answer(exchange, route)
   } catch (thrown) {
     refuse(exchange.reply, ServeError.from(thrown))
@@ -41,7 +40,7 @@ function notFound({ req }: Exchange, error: ServeError): string | undefined {
   return req.url!.startsWith('/v2/') ? errorAnswer(error).json : undefined
 }
 
-function isTorchServes({ settings, models }: RestState, route: OpenInferenceRoute): boolean {
+function isTorchServes({ state: { settings }, models }: Exchange, route: OpenInferenceRoute): boolean {
   if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
   try {
     return !takesTensors(models.status(route.model))
@@ -66,7 +65,7 @@ function answer(exchange: Exchange, route: OpenInferenceRoute): void {
       tell(exchange.reply, manage(exchange, route.kind, route.model))
       return
     default:
-      tell(exchange.reply, told(exchange.state, route))
+      tell(exchange.reply, told(exchange, route))
   }
 }
 
@@ -76,25 +75,29 @@ function index(exchange: Exchange): void {
     const list = async (): Promise<Told> => {
       if (error !== undefined) throw error
       const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
-      return [200, await exchange.state.models.repository.index(onlyReady)]
+      return [200, await exchange.models.repository.index(onlyReady)]
     }
     tell(exchange.reply, list())
   })
 }
 
-async function manage({ state, req }: Exchange, what: 'load' | 'unload', model: string): Promise<Told> {
+async function manage(
+  { state, req, models }: Exchange,
+  what: 'load' | 'unload',
+  model: string,
+): Promise<Told> {
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   if (!state.settings.enableModelApi)
     throw new ServeError(
       'API_DISABLED',
       'Loading and unloading models is disabled; set enable_model_api=true',
     )
-  await state.models.repository[what](model)
+  await models.repository[what](model)
   return [200, { name: model, [what]: true }]
 }
 
 /** Health and metadata of the server and its models. Accepts any method, as in TorchServe. */
-async function told({ models }: RestState, route: OpenInferenceRoute): Promise<Told> {
+async function told({ models }: Exchange, route: OpenInferenceRoute): Promise<Told> {
   switch (route.kind) {
     case 'live':
       return [200, { live: true }]

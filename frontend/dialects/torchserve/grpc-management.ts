@@ -2,6 +2,7 @@ import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
+import type { Call } from '../../edge/grpc/caller.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
@@ -33,7 +34,6 @@ type Answer = string | Promise<string>
 
 /** Handlers by rpc name. */
 function managementService(deps: GrpcDeps): UntypedServiceImplementation {
-  const { models } = deps
   const needModelApi = (): void => {
     if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
   }
@@ -41,24 +41,24 @@ function managementService(deps: GrpcDeps): UntypedServiceImplementation {
     DescribeModel: rpc(
       deps,
       'DescribeModel',
-      (request: DescribeModelRequest) => describe(models, request),
+      (request: DescribeModelRequest, models) => describe(models, request),
       describeError,
     ),
-    ListModels: rpc(deps, 'ListModels', (request: ListModelsRequest) =>
+    ListModels: rpc(deps, 'ListModels', (request: ListModelsRequest, models) =>
       pretty(models.list(positive(request.limit), positive(request.next_page_token))),
     ),
-    RegisterModel: rpc(deps, 'RegisterModel', (request: RegisterModelRequest) => {
+    RegisterModel: rpc(deps, 'RegisterModel', (request: RegisterModelRequest, models) => {
       needModelApi()
       return register(models, request)
     }),
-    ScaleWorker: rpc(deps, 'ScaleWorker', (request: ScaleWorkerRequest) => scale(models, request)),
+    ScaleWorker: rpc(deps, 'ScaleWorker', (request: ScaleWorkerRequest, models) => scale(models, request)),
     SetDefault: rpc(
       deps,
       'SetDefault',
-      (request: SetDefaultRequest) =>
+      (request: SetDefaultRequest, models) =>
         models.setDefault(request.model_name ?? '', request.model_version ?? '').message,
     ),
-    UnregisterModel: rpc(deps, 'UnregisterModel', (request: UnregisterModelRequest) => {
+    UnregisterModel: rpc(deps, 'UnregisterModel', (request: UnregisterModelRequest, models) => {
       needModelApi()
       return unregister(models, request)
     }),
@@ -68,10 +68,12 @@ function managementService(deps: GrpcDeps): UntypedServiceImplementation {
 function rpc<Request>(
   deps: GrpcDeps,
   name: string,
-  answer: (request: Request) => Answer,
+  answer: (request: Request, models: ModelOperations) => Answer,
   toCallError: (error: ServeError, request: Request) => CallError = managementError,
 ) {
-  const message = async (request: Request): Promise<ManagementResponse> => ({ msg: await answer(request) })
+  const message = async (request: Request, call: Call): Promise<ManagementResponse> => {
+    return { msg: await answer(request, deps.operationsFor(call).models) }
+  }
   return unaryRpc(deps, name, { answer: message, toCallError })
 }
 

@@ -1,7 +1,7 @@
 import Koa from 'koa'
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import type { TokenKind } from '../../auth/authorizer.ts'
+import type { Scope } from '../../auth/principal.ts'
 import { addCors } from '../../edge/http/reply-headers.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
@@ -70,7 +70,7 @@ export function apiDisabled(): ServeError {
 }
 
 /** Admits requests with the right token; without `kind`, all requests. */
-export function admission(kind: TokenKind | undefined): Koa.Middleware {
+export function admission(kind: Scope | undefined): Koa.Middleware {
   return (ctx, next) => {
     exchangeOf(ctx).admit(kind)
     return next()

@@ -3,7 +3,7 @@ import { ServeError } from '../../../common/errors.ts'
 import type { OperationResult } from '../../models/operations.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
 import { modelObject } from '../../models/model-object.ts'
-import { answerJson, apiDisabled } from './rest-koa.ts'
+import { answerJson, apiDisabled, exchangeOf } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
@@ -12,19 +12,19 @@ const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, 
 /** The management routes of models (TorchServe's ManagementRequestHandler.java). */
 export function managementRouter(state: RestState): Router {
   const router = new Router()
-  router.get('/models', (ctx) => list(state, ctx))
+  router.get('/models', (ctx) => list(ctx))
   router.post('/models', (ctx) => register(state, ctx))
   for (const path of ['/models/:model', '/models/:model/:version']) {
-    router.get(path, (ctx) => describe(state, ctx))
-    router.put(path, (ctx) => scale(state, ctx))
+    router.get(path, (ctx) => describe(ctx))
+    router.put(path, (ctx) => scale(ctx))
     router.delete(path, (ctx) => unregister(state, ctx))
   }
   const described = ['/models/:model', '/models/:model/:version', '/models/:model/:version/set-default']
-  router.options(described, (ctx) => describeApi(state, ctx))
+  router.options(described, (ctx) => describeApi(ctx))
   router.put('/models/:model/:version/set-default', (ctx) => {
-    answer(ctx, state.models.setDefault(ctx.params['model']!, ctx.params['version']!))
+    answer(ctx, exchangeOf(ctx).models.setDefault(ctx.params['model']!, ctx.params['version']!))
   })
-  router.get('/v1/models/:model', (ctx) => readiness(state, ctx))
+  router.get('/v1/models/:model', (ctx) => readiness(ctx))
   return router
 }
 
@@ -41,9 +41,13 @@ export function tokenRouter(state: RestState): Router {
   return router
 }
 
-function list(state: RestState, ctx: RouterContext): void {
+function list(ctx: RouterContext): void {
   const params = queryParams(ctx)
-  answerJson(ctx, 200, state.models.list(params.integer('limit'), params.integer('next_page_token')))
+  answerJson(
+    ctx,
+    200,
+    exchangeOf(ctx).models.list(params.integer('limit'), params.integer('next_page_token')),
+  )
 }
 
 async function register(state: RestState, ctx: RouterContext): Promise<void> {
@@ -51,7 +55,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
   const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
-  const result = await state.models.register({
+  const result = await exchangeOf(ctx).models.register({
     url,
     modelName: params.text('model_name'),
     handler: params.text('handler'),
@@ -67,21 +71,25 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
   answer(ctx, result)
 }
 
-async function describe(state: RestState, ctx: RouterContext): Promise<void> {
+async function describe(ctx: RouterContext): Promise<void> {
   const customized = queryParams(ctx).flag('customized') ?? false
-  answerJson(ctx, 200, await state.models.describe(ctx.params['model']!, ctx.params['version'], customized))
+  answerJson(
+    ctx,
+    200,
+    await exchangeOf(ctx).models.describe(ctx.params['model']!, ctx.params['version'], customized),
+  )
 }
 
 /** The API description of managing this model. */
-async function describeApi(state: RestState, ctx: RouterContext): Promise<void> {
+async function describeApi(ctx: RouterContext): Promise<void> {
   const model = ctx.params['model']!
-  await state.models.describe(model, ctx.params['version'])
+  await exchangeOf(ctx).models.describe(model, ctx.params['version'])
   answerJson(ctx, 200, modelManagementDescription(model))
 }
 
-async function scale(state: RestState, ctx: RouterContext): Promise<void> {
+async function scale(ctx: RouterContext): Promise<void> {
   const params = queryParams(ctx)
-  const result = await state.models.scale({
+  const result = await exchangeOf(ctx).models.scale({
     modelName: ctx.params['model']!,
     modelVersion: ctx.params['version'] ?? params.text('model_version'),
     minWorker: params.integer('min_worker'),
@@ -93,12 +101,12 @@ async function scale(state: RestState, ctx: RouterContext): Promise<void> {
 
 async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
   if (!state.settings.enableModelApi) throw apiDisabled()
-  answer(ctx, await state.models.unregister(ctx.params['model']!, ctx.params['version']))
+  answer(ctx, await exchangeOf(ctx).models.unregister(ctx.params['model']!, ctx.params['version']))
 }
 
 /** KServe's readiness of one model. */
-function readiness(state: RestState, ctx: RouterContext): void {
-  answerJson(ctx, 200, modelObject(state.models.status(ctx.params['model']!)))
+function readiness(ctx: RouterContext): void {
+  answerJson(ctx, 200, modelObject(exchangeOf(ctx).models.status(ctx.params['model']!)))
 }
 
 function answer(ctx: RouterContext, result: OperationResult): void {

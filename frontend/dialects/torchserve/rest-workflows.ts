@@ -1,6 +1,6 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
-import { answerJson } from './rest-koa.ts'
+import { answerJson, exchangeOf } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
@@ -9,14 +9,18 @@ export function workflowRouter(state: RestState): Router {
   const router = new Router()
   router.get('/workflows', (ctx) => {
     const params = queryParams(ctx)
-    answerJson(ctx, 200, state.workflows.list(params.integer('limit'), params.integer('next_page_token')))
+    answerJson(
+      ctx,
+      200,
+      exchangeOf(ctx).workflows.list(params.integer('limit'), params.integer('next_page_token')),
+    )
   })
   router.post('/workflows', (ctx) => register(state, ctx))
   router.get('/workflows/:workflow', (ctx) => {
-    answerJson(ctx, 200, state.workflows.describe(ctx.params['workflow']!))
+    answerJson(ctx, 200, exchangeOf(ctx).workflows.describe(ctx.params['workflow']!))
   })
   router.delete('/workflows/:workflow', async (ctx) => {
-    answerJson(ctx, 200, { status: await state.workflows.unregister(ctx.params['workflow']!) })
+    answerJson(ctx, 200, { status: await exchangeOf(ctx).workflows.unregister(ctx.params['workflow']!) })
   })
   return router
 }
@@ -28,7 +32,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
   const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
-  const status = await state.workflows.register({
+  const status = await exchangeOf(ctx).workflows.register({
     url,
     workflowName: params.text('workflow_name') || undefined,
     responseTimeout: params.positive('response_timeout'),

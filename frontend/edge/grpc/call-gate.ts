@@ -3,11 +3,13 @@ import { status as Status, ServerInterceptingCall, type ServerInterceptor } from
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { Authorizer, Client } from '../../auth/authorizer.ts'
+import { NOBODY, type Principal } from '../../auth/principal.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import { setPrincipal } from './caller.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
@@ -35,6 +37,17 @@ interface Connection {
   accepted: boolean
 }
 
+/** A call that may be let in. */
+interface NewCall {
+  readonly stream: ServerHttp2Stream
+  readonly rpc: GatedRpc
+  readonly connection: Connection
+  readonly headers: IncomingHttpHeaders
+  /** What it counts, before any message. */
+  readonly bytes: number
+  readonly letIn: () => void
+}
+
 interface CallGateOptions {
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
@@ -56,7 +69,7 @@ export class CallGate {
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
   readonly #connections = new WeakMap<Http2Session, Connection>()
-  #admitted: RequestReader | undefined
+  #admitted: { readonly reader: RequestReader; readonly principal: Principal } | undefined
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -73,8 +86,11 @@ export class CallGate {
       ),
     }
     this.interceptor = (_method, call) => {
-      if (this.#admitted !== undefined) this.#admitted.call = call
-      return call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
+      const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
+      if (this.#admitted === undefined) return outermost
+      this.#admitted.reader.call = call
+      setPrincipal(outermost, this.#admitted.principal)
+      return outermost
     }
   }
 
@@ -102,51 +118,47 @@ export class CallGate {
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket)
-    if (refusal !== undefined) {
-      this.#refuse(stream, path, refusal)
+    const caller = this.#callerOf(rpc, headers, metadataBytes, connection, session.socket)
+    if ('code' in caller) {
+      this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
       return false
     }
-    this.#read(stream, rpc, connection, headers, CALL_BYTES + metadataBytes, letIn)
+    this.#read({ stream, rpc, connection, headers, bytes: CALL_BYTES + metadataBytes, letIn }, caller)
     return true
   }
 
-  #refusalOf(
+  /** Who makes the call; its room is taken then. Or why it is refused. */
+  #callerOf(
     { token, toCallError }: GatedRpc,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
     client: Client,
-  ): CallError | undefined {
+  ): Principal | CallError {
     const { limits, authorizer } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
       const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
+    let principal = NOBODY
     if (token !== undefined) {
       try {
-        authorizer.check(token, headers.authorization, client)
+        principal = authorizer.check(token, headers.authorization, client)
       } catch (thrown) {
         return toCallError(ServeError.from(thrown))
       }
       this.#accept(connection)
     }
-    if (connection.budget.take(CALL_BYTES + metadataBytes)) return undefined
+    if (connection.budget.take(CALL_BYTES + metadataBytes)) return principal
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
   }
 
-  #read(
-    stream: ServerHttp2Stream,
-    rpc: GatedRpc,
-    { budget }: Connection,
-    headers: IncomingHttpHeaders,
-    callBytes: number,
-    letIn: () => void,
-  ): void {
+  #read({ stream, rpc, connection, headers, bytes, letIn }: NewCall, principal: Principal): void {
     const encoding = headers['grpc-encoding']
-    const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, callBytes)
-    this.#admitted = reader
+    const { budget } = connection
+    const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, bytes)
+    this.#admitted = { reader, principal }
     try {
       letIn()
     } finally {

@@ -1,5 +1,5 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
-import type { TokenKind } from '../../auth/authorizer.ts'
+import type { Scope } from '../../auth/principal.ts'
 import type { ToCallError } from './call-error.ts'
 import type { LoadedService } from './definitions.ts'
 
@@ -7,7 +7,7 @@ import type { LoadedService } from './definitions.ts'
 export interface ServiceFacts {
   readonly definition: LoadedService
   /** The token that an rpc asks for; undefined: whoever can connect may call it. */
-  token(rpc: string): TokenKind | undefined
+  token(rpc: string): Scope | undefined
   /** Its responses are encoded before they are written, so that those which wait can leave in one write. */
   readonly eager?: boolean
   /** For calls that are refused before the implementation hears of them. */
@@ -24,7 +24,7 @@ export interface GrpcService extends ServiceFacts {
 export interface Rpc {
   /** `/package.Service/Method` */
   readonly path: string
-  readonly token: TokenKind | undefined
+  readonly token: Scope | undefined
   /** Whether the client may send any number of messages. */
   readonly isStream: boolean
   readonly toCallError: ToCallError

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import type { TokenKind } from '../../auth/authorizer.ts'
+import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import type { WorkflowOperations } from '../../workflows/operations.ts'
+import type { Operations } from '../permitted.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
 import { declaresTooLarge } from './request-headers.ts'
@@ -24,6 +27,9 @@ export class Exchange {
   /** When the request arrived, in milliseconds since the epoch. */
   readonly startedAt = Date.now()
   readonly reply: HttpReply
+  /** Who sent it, once `admit` has let it in. */
+  principal: Principal = NOBODY
+  #operations: Operations | undefined
 
   constructor(state: RestState, req: IncomingMessage, res: ServerResponse) {
     this.state = state
@@ -35,15 +41,31 @@ export class Exchange {
   }
 
   /**
-   * Checks that every request must pass first; without `kind` no token is required.
+   * Checks that every request must pass first; without `scope` no token is required.
    * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED
    */
-  admit(kind: TokenKind | undefined): void {
+  admit(scope: Scope | undefined): void {
     const { state, req } = this
     if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    if (kind !== undefined) state.authorizer.check(kind, req.headers.authorization, req.socket)
+    if (scope === undefined) return
+    this.principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
+    this.#operations = undefined
+  }
+
+  /** The models that its sender may use. */
+  get models(): ModelOperations {
+    return this.#permitted.models
+  }
+
+  /** The workflows that its sender may use. */
+  get workflows(): WorkflowOperations {
+    return this.#permitted.workflows
+  }
+
+  get #permitted(): Operations {
+    return (this.#operations ??= this.state.operationsFor(this.principal))
   }
 
   /**

@@ -2,8 +2,8 @@ import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { ModelOperations } from '../../models/operations.ts'
-import type { WorkflowOperations } from '../../workflows/operations.ts'
+import { type Operations, permitted } from '../permitted.ts'
+import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -11,9 +11,7 @@ import type { Exchange } from './exchange.ts'
 export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 
 /** What the REST listeners need of the server. */
-export interface RestDeps {
-  models: ModelOperations
-  workflows: WorkflowOperations
+export interface RestDeps extends Operations {
   authorizer: Authorizer
   metrics: RestMetrics
   settings: RestSettings
@@ -59,7 +57,9 @@ export interface ListenerErrors {
 }
 
 /** The dependencies, and the state of one listener. */
-export interface RestState extends RestDeps {
+export interface RestState extends Omit<RestDeps, keyof Operations> {
+  /** The models and workflows that this caller may use. */
+  operationsFor(principal: Principal): Operations
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
   /** The server stops: new requests are refused, and connections are not kept. */
@@ -69,7 +69,10 @@ export interface RestState extends RestDeps {
 }
 
 export function createState(deps: RestDeps, listener: ListenerKind, errors: ListenerErrors): RestState {
-  return { ...deps, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
+  const { models, workflows, ...rest } = deps
+  const operations = { models, workflows }
+  const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
+  return { ...rest, operationsFor, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

@@ -1,6 +1,7 @@
 import { Metadata, type Client } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../../frontend/auth/authorizer.ts'
+import { ANYBODY, type Principal } from '../../../frontend/auth/principal.ts'
 import type { GrpcListenerKind, GrpcSettings } from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
@@ -51,8 +52,8 @@ export const SETTINGS: GrpcSettings = {
 export class FakeAuthorizer implements Authorizer {
   enabled = false
 
-  check(kind: string, authorization: string | undefined): void {
-    if (!this.enabled || authorization === `Bearer ${kind}`) return
+  check(kind: string, authorization: string | undefined): Principal {
+    if (!this.enabled || authorization === `Bearer ${kind}`) return ANYBODY
     throw new ServeError('UNAUTHORIZED', 'Token Authorization failed.')
   }
 

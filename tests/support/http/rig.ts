@@ -2,6 +2,7 @@ import { afterEach } from '@jest/globals'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
+import { ANYBODY } from '../../../frontend/auth/principal.ts'
 import type { RestApp } from '../../../frontend/edge/http/app.ts'
 import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
@@ -71,6 +72,7 @@ export async function startRig(
     authorizer: {
       check(kind, authorization) {
         if (tokens && authorization !== `Bearer ${kind}`) throw new ServeError('UNAUTHORIZED', 'Token failed')
+        return ANYBODY
       },
       rotate(kind, authorization) {
         rotated.push([kind, authorization])
