@@ -3,12 +3,15 @@ import { status as Status, ServerInterceptingCall, type ServerInterceptor } from
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { Authorizer, Client } from '../../auth/authorizer.ts'
-import { NOBODY, type Principal } from '../../auth/principal.ts'
+import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import { CallTraffic } from './call-traffic.ts'
 import { setPrincipal } from './caller.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
@@ -27,6 +30,9 @@ export type StreamTaker = (
 ) => void
 
 type GatedRpc = Rpc & ReaderRpc
+
+/** Whoever can connect may make the call. */
+const LET_IN: LetIn = { principal: NOBODY, visit: undefined, traffic: undefined }
 
 /** What is known of a connection. */
 interface Connection {
@@ -52,6 +58,17 @@ interface CallGateOptions {
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
+  /** Undefined: it is not written. */
+  readonly audit: AuditLog | undefined
+  /** Undefined: nothing is limited. */
+  readonly limiter: RateLimiter | undefined
+}
+
+/** Who makes a call that may be let in, and what it uses of limits. */
+interface LetIn {
+  readonly principal: Principal
+  readonly visit: Visit | undefined
+  readonly traffic: CallTraffic | undefined
 }
 
 /**
@@ -69,7 +86,7 @@ export class CallGate {
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
   readonly #connections = new WeakMap<Http2Session, Connection>()
-  #admitted: { readonly reader: RequestReader; readonly principal: Principal } | undefined
+  #admitted: (LetIn & { readonly reader: RequestReader }) | undefined
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -89,7 +106,7 @@ export class CallGate {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
       this.#admitted.reader.call = call
-      setPrincipal(outermost, this.#admitted.principal)
+      setPrincipal(outermost, this.#admitted.principal, this.#admitted.visit)
       return outermost
     }
   }
@@ -118,7 +135,7 @@ export class CallGate {
       return false
     }
     const metadataBytes = sizeOf(rawHeaders)
-    const caller = this.#callerOf(rpc, headers, metadataBytes, connection, session.socket)
+    const caller = this.#callerOf(rpc, stream, headers, metadataBytes, connection)
     if ('code' in caller) {
       this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
@@ -130,35 +147,80 @@ export class CallGate {
 
   /** Who makes the call; its room is taken then. Or why it is refused. */
   #callerOf(
-    { token, toCallError }: GatedRpc,
+    rpc: GatedRpc,
+    stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
-    client: Client,
-  ): Principal | CallError {
-    const { limits, authorizer } = this.#options
+  ): LetIn | CallError {
+    const { limits } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
       const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
-    let principal = NOBODY
-    if (token !== undefined) {
+    let caller: LetIn = LET_IN
+    if (rpc.token !== undefined) {
       try {
-        principal = authorizer.check(token, headers.authorization, client)
+        caller = this.#identify(rpc.token, stream, headers.authorization)
       } catch (thrown) {
-        return toCallError(ServeError.from(thrown))
+        return this.#refusal(rpc, stream, headers, ServeError.from(thrown))
       }
       this.#accept(connection)
     }
-    if (connection.budget.take(CALL_BYTES + metadataBytes)) return principal
+    if (connection.budget.take(CALL_BYTES + metadataBytes)) return caller
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
   }
 
-  #read({ stream, rpc, connection, headers, bytes, letIn }: NewCall, principal: Principal): void {
+  /** @throws ServeError UNAUTHORIZED, RATE_LIMITED */
+  #identify(scope: Scope, stream: ServerHttp2Stream, authorization: string | undefined): LetIn {
+    const { authorizer, limiter } = this.#options
+    const client: Client = stream.session?.socket ?? {}
+    if (limiter === undefined) return { ...LET_IN, principal: authorizer.check(scope, authorization, client) }
+    const traffic = new CallTraffic()
+    const visit = new Visit(limiter, traffic)
+    try {
+      visit.from(client.remoteAddress)
+      const principal = authorizer.check(scope, authorization, client)
+      visit.by(principal)
+      if (!visit.counts) return { ...LET_IN, principal }
+      stream.once('close', () => visit.end())
+      return { principal, visit, traffic }
+    } catch (thrown) {
+      visit.end()
+      throw thrown
+    }
+  }
+
+  #refusal(
+    { toCallError }: GatedRpc,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    error: ServeError,
+  ): CallError {
+    const answer = toCallError(error)
+    const isLimit = error.code === 'RATE_LIMITED'
+    this.#options.audit?.write({
+      event: isLimit ? 'limit' : 'authentication',
+      operation: headers[':path'] ?? '',
+      outcome: 'refused',
+      code: error.code,
+      status: answer.code,
+      address: stream.session?.socket.remoteAddress,
+      protocol: 'grpc',
+      detail: isLimit ? error.message : headers.authorization === undefined ? 'no token' : 'not accepted',
+    })
+    return { ...answer, retryAfterMs: error.retryAfterMs }
+  }
+
+  #read({ stream, rpc, connection, headers, bytes, letIn }: NewCall, caller: LetIn): void {
     const encoding = headers['grpc-encoding']
     const { budget } = connection
     const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, bytes)
-    this.#admitted = { reader, principal }
+    if (caller.traffic !== undefined) {
+      reader.traffic = caller.traffic
+      caller.traffic.countWrites(stream)
+    }
+    this.#admitted = { ...caller, reader }
     try {
       letIn()
     } finally {
@@ -167,7 +229,7 @@ export class CallGate {
     if (reader.call !== undefined) reader.attach()
   }
 
-  #refuse(stream: ServerHttp2Stream, path: string, { code, details }: CallError): void {
+  #refuse(stream: ServerHttp2Stream, path: string, { code, details, retryAfterMs }: CallError): void {
     const { remoteAddress, remotePort } = stream.session?.socket ?? {}
     this.#options.accessLog?.grpc(`${remoteAddress}:${remotePort}`, path, code, Date.now())
     stream.on('error', () => undefined)
@@ -176,6 +238,7 @@ export class CallGate {
       'content-type': 'application/grpc+proto',
       'grpc-status': code,
       'grpc-message': encodeURI(details),
+      ...(retryAfterMs !== undefined && retryMetadata(retryAfterMs)),
     }
     // Node closes a stream that nobody has looked at, however far its answer is.
     stream.pause()
@@ -215,6 +278,14 @@ export class CallGate {
     } catch {
       return false
     }
+  }
+}
+
+/** What gRPC's own retries obey (gRFC A6), and what those who know HTTP look for. */
+function retryMetadata(afterMs: number): Record<string, string> {
+  return {
+    'grpc-retry-pushback-ms': String(afterMs),
+    'retry-after': String(Math.max(1, Math.ceil(afterMs / 1_000))),
   }
 }
 

@@ -10,8 +10,17 @@ export interface AuditWho {
   readonly kind: string
 }
 
+/** What a call is about. */
+export interface AuditSubject {
+  model?: string | undefined
+  version?: string | undefined
+  workflow?: string | undefined
+  /** Passwords and signatures in it are not written. */
+  url?: string | undefined
+}
+
 /** One thing that happened. Texts of clients may be any: they are redacted, cut and escaped here. */
-export interface AuditEntry {
+export interface AuditEntry extends AuditSubject {
   /** `authentication` and `limit`: only what was refused. `keys`: keys were made or read again. */
   readonly event: 'management' | 'authentication' | 'limit' | 'keys'
   /** `register model`; for what was refused before it was known, the request line or rpc. */
@@ -24,11 +33,6 @@ export interface AuditEntry {
   readonly who?: AuditWho | undefined
   readonly address?: string | undefined
   readonly protocol?: 'rest' | 'grpc'
-  readonly model?: string | undefined
-  readonly version?: string | undefined
-  readonly workflow?: string | undefined
-  /** Passwords and signatures in it are not written. */
-  readonly url?: string | undefined
   readonly requestId?: string | undefined
   readonly detail?: string | undefined
 }
@@ -98,6 +102,22 @@ export class AuditLog {
     state.leftOut = 0
     this.#line({ event, operation: 'left out', outcome: 'refused', detail })
   }
+}
+
+/** Codes with which the server says that somebody may not do something. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'UNAUTHORIZED',
+  'INVALID_API_KEY',
+  'API_DISABLED',
+  'RATE_LIMITED',
+])
+
+/** How a call ended; undefined: well. */
+export function outcomeOf(
+  error: { readonly code: string } | undefined,
+): Pick<AuditEntry, 'outcome' | 'code'> {
+  if (error === undefined) return { outcome: 'done' }
+  return { outcome: REFUSALS.has(error.code) ? 'refused' : 'failed', code: error.code }
 }
 
 function sample(): Sample {
