@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { ACCESS_KEYS } from './access-keys.ts'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
+import { LIMIT_KEYS } from './limit-keys.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
 import { PYTHON_KEYS } from './python-keys.ts'
@@ -30,6 +31,7 @@ const INT_MAX = 2_147_483_647
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...ACCESS_KEYS,
+  ...LIMIT_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
   ...PYTHON_KEYS,

@@ -60,6 +60,22 @@ export interface Settings {
   readonly grpcMessageTimeout: number
   /** Ours: seconds without calls; 0: no limit. Key grpc_max_connection_idle, default 3600. */
   readonly grpcMaxConnectionIdle: number
+  /** Ours: requests each second of each key; 0: no limit. Key key_requests_per_second, default 0. */
+  readonly keyRequestsPerSecond: number
+  /** Ours: open requests of each key; 0: no limit. Key key_concurrent_streams, default 0. */
+  readonly keyConcurrentStreams: number
+  /** Ours: bytes each second of each key; 0: no limit. Key key_bytes_per_second, default 0. */
+  readonly keyBytesPerSecond: number
+  /** Ours: the same for each client address or IPv6 /64. Key address_requests_per_second, default 0. */
+  readonly addressRequestsPerSecond: number
+  /** Ours: key address_concurrent_streams, default 0. */
+  readonly addressConcurrentStreams: number
+  /** Ours: key address_bytes_per_second, default 0. */
+  readonly addressBytesPerSecond: number
+  /** Ours: whether /metrics asks for a token. Key metrics_require_token, default false. */
+  readonly metricsRequireToken: boolean
+  /** Ours: whether gRPC reflection does. Key grpc_reflection_require_token, default false. */
+  readonly grpcReflectionRequireToken: boolean
   /** Whether both gRPC listeners use TLS, with certificateFile and privateKeyFile. */
   readonly enableGrpcSsl: boolean
   /** PEM files for https and gRPC, absolute paths. */
@@ -222,7 +238,14 @@ export interface Settings {
 }
 
 /** Log files, by name without `.log` (docs/metrics-and-logs.md). */
-export const LOG_FILES = ['access_log', 'ts_log', 'model_log', 'ts_metrics', 'model_metrics'] as const
+export const LOG_FILES = [
+  'access_log',
+  'ts_log',
+  'model_log',
+  'ts_metrics',
+  'model_metrics',
+  'audit_log',
+] as const
 export type LogFileName = (typeof LOG_FILES)[number]
 
 /** Address of a REST listener. IPv6 hosts have no brackets; port 0 takes any free port. */

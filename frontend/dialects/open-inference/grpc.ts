@@ -5,6 +5,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { audited } from '../../edge/grpc/audited.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import {
   encoderOf,
@@ -158,12 +159,22 @@ function manage(
   name: string,
   run: (model: string, models: ModelOperations) => Promise<object>,
 ) {
+  const { settings, audit } = deps
+  const operation = name === 'RepositoryModelLoad' ? 'load model' : 'unload model'
+  const subject = (request: RepositoryRequest) => ({ model: repositoryModel(request) })
   const checked = async (request: RepositoryRequest, models: ModelOperations): Promise<object> => {
-    const { model_name: model, repository_name: other } = request
-    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
-    return run(nameOf({ name: model || other }), models)
+    if (!settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    return run(nameOf({ name: repositoryModel(request) }), models)
   }
-  return rpc(deps, name, checked)
+  const answer = (request: RepositoryRequest, call: Call): Promise<object> => {
+    const work = () => checked(request, deps.operationsFor(call).models)
+    return audited(call, request, work, { audit, operation, subject, toCallError: callError })
+  }
+  return unaryRpc(deps, name, { answer, toCallError: callError })
+}
+
+function repositoryModel(request: RepositoryRequest): string | undefined {
+  return request.model_name || request.repository_name
 }
 
 function rpc<Request>(

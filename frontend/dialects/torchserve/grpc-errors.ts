@@ -18,6 +18,7 @@ const INFERENCE_STATUS: StatusTable = {
   UNAUTHORIZED: Status.PERMISSION_DENIED,
   INVALID_API_KEY: Status.PERMISSION_DENIED,
   API_DISABLED: Status.PERMISSION_DENIED,
+  RATE_LIMITED: Status.RESOURCE_EXHAUSTED,
   MODEL_NOT_FOUND: Status.INTERNAL,
   VERSION_NOT_FOUND: Status.INTERNAL,
   MODEL_NOT_READY: Status.UNAVAILABLE,
@@ -73,6 +74,7 @@ const INFERENCE_CLASSES: Partial<Record<ErrorCode, string>> = {
 /** Codes whose message stands alone. */
 const WITHOUT_CLASS: ReadonlySet<ErrorCode> = new Set([
   'UNAUTHORIZED',
+  'RATE_LIMITED',
   'API_DISABLED',
   'DEADLINE_EXCEEDED',
   'CANCELLED',

@@ -23,6 +23,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   UNAUTHORIZED: INVALID_KEY,
   INVALID_API_KEY: INVALID_KEY,
   API_DISABLED: METHOD_NOT_ALLOWED,
+  RATE_LIMITED: `${HTTP}.TooManyRequestsException`,
   MODEL_NOT_FOUND: `${ARCHIVE}.model.ModelNotFoundException`,
   VERSION_NOT_FOUND: `${ARCHIVE}.model.ModelVersionNotFoundException`,
   MODEL_NOT_READY: UNAVAILABLE,

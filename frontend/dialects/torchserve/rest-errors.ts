@@ -32,6 +32,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   UNAUTHORIZED: answer(400, 'InvalidKeyException'),
   INVALID_API_KEY: answer(400, 'InvalidKeyException'),
   API_DISABLED: notAllowed,
+  RATE_LIMITED: answer(429, 'TooManyRequestsException'),
   MODEL_NOT_FOUND: answer(404, 'ModelNotFoundException'),
   VERSION_NOT_FOUND: answer(404, 'ModelVersionNotFoundException'),
   MODEL_NOT_READY: unavailable,
@@ -131,7 +132,9 @@ function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDial
     return
   }
   const json = notFound(exchange, error, dialects) ?? errorBody(status, type, error.message)
-  exchange.reply.refuse(error, { status, headers: commonHeaders(exchange.requestId, false), json })
+  const headers = commonHeaders(exchange.requestId, false)
+  if (error.retryAfter !== undefined) headers.push('Retry-After', error.retryAfter)
+  exchange.reply.refuse(error, { status, headers, json })
 }
 
 function notFound(

@@ -4,6 +4,8 @@ import { isIPv6 } from 'node:net'
 import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
+import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { CallGate, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
@@ -33,6 +35,8 @@ interface GrpcListenerOptions {
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
+  readonly audit: AuditLog | undefined
+  readonly limiter: RateLimiter | undefined
   readonly grpc: ServerOptions
 }
 
@@ -44,10 +48,11 @@ export class GrpcListener {
   readonly #name: string
   readonly #limits: GrpcLimits
 
-  constructor({ name, services, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
+  constructor({ name, services, grpc, ...gate }: GrpcListenerOptions) {
+    const { limits } = gate
     this.#name = name
     this.#limits = limits
-    this.calls = new CallGate(rpcsOf(services), { authorizer, limits, accessLog })
+    this.calls = new CallGate(rpcsOf(services), gate)
     this.connections = new ConnectionGate(limits)
     this.#server = new Server({
       ...grpc,

@@ -3,6 +3,7 @@ import { status as Status, type ServerInterceptingCallInterface } from '@grpc/gr
 import { NO_ROOM, type CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { CallTraffic } from './call-traffic.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
@@ -65,6 +66,8 @@ export class RequestReader implements Limited {
   limitAfter: Limited | undefined
   /** Set when grpc-js has its call for the stream. */
   call: ServerInterceptingCallInterface | undefined
+  /** Set for calls whose bytes are counted. */
+  traffic: CallTraffic | undefined
   readonly #stream: ServerHttp2Stream
   readonly #push: ServerHttp2Stream['push']
   readonly #rpc: ReaderRpc
@@ -114,7 +117,9 @@ export class RequestReader implements Limited {
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
   receive(chunk: Buffer | null): boolean {
-    return chunk === null ? this.#takeEnd() : this.#take(chunk)
+    if (chunk === null) return this.#takeEnd()
+    if (this.traffic !== undefined) this.traffic.bytes += chunk.byteLength
+    return this.#take(chunk)
   }
 
   /**

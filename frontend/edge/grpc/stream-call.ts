@@ -1,6 +1,8 @@
 import type { Metadata, ServerDuplexStream, ServerWritableStream } from '@grpc/grpc-js'
 import type { AbandonReason } from '../../jobs/job.ts'
+import type { Visit } from '../../auth/rate-limiter.ts'
 import type { CallError, GrpcLog } from './call-error.ts'
+import { visitOf } from './caller.ts'
 import { guarded } from './guarded.ts'
 import { cancelReason, deadlineOf } from './request.ts'
 
@@ -131,10 +133,21 @@ export class StreamCall {
 /** A call whose client sends a stream too: reads when it may. */
 export class DuplexCall<Message> extends StreamCall {
   readonly #call: ServerDuplexStream<Message, Buffer>
+  readonly #visit: Visit | undefined
+  #requests = 0
 
   constructor(call: ServerDuplexStream<Message, Buffer>, log: GrpcLog) {
     super(call, log)
     this.#call = call
+    this.#visit = visitOf(call)
+  }
+
+  /**
+   * To be called for each message that is a request of its own. The first one was counted with the call.
+   * @throws ServeError RATE_LIMITED
+   */
+  countRequest(): void {
+    if (this.#visit !== undefined && ++this.#requests > 1) this.#visit.another()
   }
 
   /** From now on messages are read. */

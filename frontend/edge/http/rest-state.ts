@@ -1,6 +1,8 @@
 import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
+import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
@@ -16,8 +18,12 @@ export interface RestDeps extends Operations {
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog
-  /** Undefined if authorization is off. */
+  /** Undefined if it is not written. */
   accessLog?: AccessLog
+  /** Undefined if it is not written. */
+  audit?: AuditLog
+  /** Undefined if nothing is limited. */
+  limiter?: RateLimiter
 }
 
 interface RestMetrics {
@@ -38,6 +44,7 @@ type RestSettings = Pick<
   | 'corsAllowedOrigin'
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'
+  | 'metricsRequireToken'
 >
 
 /** The part of a pino logger that is used here. */

@@ -41,6 +41,7 @@ describe('errors', () => {
     UNAUTHORIZED: [Status.PERMISSION_DENIED],
     INVALID_API_KEY: [Status.PERMISSION_DENIED, 'org.pytorch.serve.http.InvalidKeyException'],
     API_DISABLED: [Status.PERMISSION_DENIED],
+    RATE_LIMITED: [Status.RESOURCE_EXHAUSTED],
     MODEL_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelNotFoundException'],
     VERSION_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelVersionNotFoundException'],
     MODEL_NOT_READY: [Status.UNAVAILABLE, 'org.pytorch.serve.http.ServiceUnavailableException'],

@@ -46,6 +46,7 @@ export const SETTINGS: GrpcSettings = {
   tsHeaderKeySequenceStart: 'ts_request_sequence_start',
   tsHeaderKeySequenceEnd: 'ts_request_sequence_end',
   openInferenceProtocol: false,
+  grpcReflectionRequireToken: false,
 }
 
 /** Takes anything, or only `Bearer <kind>`. */

@@ -79,7 +79,7 @@ describe('the body becomes', () => {
 
 describe('too much', () => {
   const bare =
-    /^HTTP\/1.1 413 Payload Too Large\r\ncontent-length: 0\r\nconnection: close\r\nDate: [^\r]+\r\n\r\n$/
+    /^HTTP\/1.1 413 Payload Too Large\r\ncontent-length: 0\r\nconnection: close\r\nx-content-type-options: nosniff\r\nDate: [^\r]+\r\n\r\n$/
 
   test('declared is refused before it is read, with nothing but 413', async () => {
     const rig = await startKeeper({ maxRequestSize: 100 })

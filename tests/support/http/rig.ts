@@ -37,6 +37,9 @@ export interface RigOptions {
   /** With tokens on, a request needs `Bearer <kind>`. */
   tokens?: boolean
   address?: ListenAddress
+  metricsRequireToken?: boolean
+  audit?: RestDeps['audit']
+  limiter?: RestDeps['limiter']
 }
 
 const cleanups: (() => Promise<void>)[] = []
@@ -56,6 +59,8 @@ export async function startRig(
   const logged: unknown[] = []
   const rotated: Rig['rotated'] = []
   const deps: RestDeps = {
+    audit: options.audit,
+    limiter: options.limiter,
     models,
     workflows,
     settings: {
@@ -68,6 +73,7 @@ export async function startRig(
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
+      metricsRequireToken: options.metricsRequireToken ?? false,
     },
     authorizer: {
       check(kind, authorization) {
