@@ -1,5 +1,6 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
+import { pinOf } from '../../models/archive-rules.ts'
 import { answerJson } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
@@ -34,6 +35,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
     responseTimeout: params.positive('response_timeout'),
     startupTimeout: params.positive('startup_timeout'),
     s3SseKms: params.flag('s3_sse_kms'),
+    sha256: pinOf(params.text('sha256')),
   })
   answerJson(ctx, 200, { status })
 }
