@@ -20,6 +20,7 @@ import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/met
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
 import { JobIndex } from './jobs/job-index.ts'
+import { checkSigners } from './models/archive-rules.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -122,6 +123,7 @@ class Server implements RunningServer {
       metrics: this.#metrics,
       jobs: new JobIndex(),
       warn,
+      inform: (message: string) => log.info(message),
       gpuCount: gpus.length,
       gpuUsage: () => gpuUsage(gpus),
       installDependencies: ({ name, prepared }: LocatedModel, signal: AbortSignal) => {
@@ -147,6 +149,7 @@ class Server implements RunningServer {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
+    await checkSigners(settings)
     this.#tokens = await createTokenStore({
       enabled: !settings.disableTokenAuthorization,
       expirationMin: settings.tokenExpirationMin,
@@ -245,12 +248,12 @@ class Server implements RunningServer {
     return models
   }
 
-  async #load({ location, name }: ModelToLoad, strict: boolean): Promise<void> {
+  async #load(model: ModelToLoad, strict: boolean): Promise<void> {
     try {
-      await this.#models.loadAtStartup(location, name)
+      await this.#models.loadAtStartup(model)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      const message = `Failed to load model: ${redactUrl(location)}: ${error.message}`
+      const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}`
       if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
       this.#log.error({ detail: error.detail }, message)
     }

@@ -44,6 +44,7 @@ export function buildSettings(sources: Sources): LoadedSettings {
     entries,
   }
   checkListeners(loaded)
+  checkSigners(loaded)
   return deepFreeze(loaded)
 }
 
@@ -69,6 +70,14 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
       )
     }
   }
+}
+
+function checkSigners({ settings, origins }: LoadedSettings): void {
+  if (!settings.requireSignedArchives || settings.archiveSignersFile !== undefined) return
+  throw new ServeError(
+    'CONFIG',
+    `${origins.requireSignedArchives}: ${KEYS.requireSignedArchives.name} needs ${KEYS.archiveSignersFile.name}, the file with the keys`,
+  )
 }
 
 /** Whether two listeners use the same address. Port 0 takes any free port, so it never collides. */

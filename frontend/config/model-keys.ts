@@ -19,13 +19,13 @@ export const MODEL_KEYS = {
     'load_models',
     MODELS_TO_LOAD,
     '',
-    'Models to load at start: `all`, or a list of `[name=]location`. Unset: none.',
+    'Models to load at start: `all`, or a list of `[name=]location`, each with `#sha256=DIGITS` if the archive must have that SHA-256. Unset: none.',
   ),
   models: key(
     'models',
     MODELS_JSON,
     '{}',
-    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s).',
+    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive.',
     NOT_BY_ENV,
   ),
   defaultWorkersPerModel: key(

@@ -136,6 +136,10 @@ export interface Settings {
   readonly unpackTimeout: number
   /** Ours: bytes of disk space that unpacking must leave free. Key min_free_disk, default 256 MiB. */
   readonly minFreeDisk: number
+  /** Ours: absolute path of the file with the keys that may sign archives. Key archive_signers_file. */
+  readonly archiveSignersFile: string | undefined
+  /** Ours: whether only signed archives are loaded. Key require_signed_archives, default false. */
+  readonly requireSignedArchives: boolean
 
   /** Maximum number of waiting requests per model version. Default 100. */
   readonly jobQueueSize: number
@@ -256,8 +260,10 @@ export type ListenAddress =
 export interface ModelToLoad {
   /** Name to register the model under; absent: the archive's. */
   readonly name?: string
-  /** Archive, folder or URL as the user wrote it. */
+  /** Archive, folder or URL as the user wrote it, without a pin. */
   readonly location: string
+  /** Ours: SHA-256 that the archive must have, in lowercase hex. */
+  readonly sha256?: string
 }
 
 /** The `model_snapshot` key: loaded models by name and version (docs/snapshots.md). */
@@ -283,6 +289,8 @@ export interface VersionSnapshot extends VersionSettings {
   readonly modelUrl?: string
   /** Ours: handler given in the register call. */
   readonly handler?: string
+  /** Ours: SHA-256 of the archive that was loaded, pinned or not. */
+  readonly archiveSha256?: string
 }
 
 /** Settings of one version in the `models` key. */
@@ -296,4 +304,6 @@ export interface VersionSettings {
   readonly responseTimeout?: number
   /** Seconds. */
   readonly startupTimeout?: number
+  /** Ours: SHA-256 that the archive must have, in lowercase hex. */
+  readonly sha256?: string
 }

@@ -21,6 +21,8 @@ export interface ManagerOptions {
   createPool: WorkerPoolFactory
   /** Reports a problem that did not stop the operation, as one line. */
   warn: (message: string) => void
+  /** Reports what was done, as one line. Default: nowhere. */
+  inform?: (message: string) => void
   /** Number of this server's GPUs. Default 0. */
   gpuCount?: number
   /** Current usage of each GPU, for describe. Called only when a model runs on one. */
@@ -55,7 +57,7 @@ export function buildModel(
   origin: Origin,
   options: ManagerOptions,
 ): Model {
-  const { prepared, name } = located
+  const { prepared, name, pin } = located
   return new Model(
     {
       name,
@@ -63,6 +65,7 @@ export function buildModel(
       url: redactUrl(origin.url ?? request.url),
       handlerOverride: request.handler,
       prepared,
+      pin,
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
       jobs: options.jobs,

@@ -31,6 +31,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   DEFAULT_VERSION: `${HTTP}.InvalidModelVersionException`,
   INVALID_MODEL: INVALID_MODEL,
   INVALID_ARCHIVE: INVALID_MODEL,
+  UNTRUSTED_ARCHIVE: INVALID_MODEL,
   DOWNLOAD_FAILED: `${ARCHIVE}.DownloadArchiveException`,
   DEPENDENCIES_FAILED: `${ARCHIVE}.model.ModelException`,
   WORKFLOW_NOT_FOUND: `${ARCHIVE}.workflow.WorkflowNotFoundException`,

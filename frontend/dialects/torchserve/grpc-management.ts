@@ -5,6 +5,7 @@ import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
+import { pinOf } from '../../models/archive-rules.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError, managementError } from './grpc-errors.ts'
@@ -131,6 +132,7 @@ async function register(models: ModelOperations, request: RegisterModelRequest):
     initialWorkers: notNegative(request.initial_workers),
     synchronous: request.synchronous ?? false,
     s3SseKms: request.s3_sse_kms ?? false,
+    sha256: pinOf(nonEmpty(request.sha256)),
   })
   return message
 }

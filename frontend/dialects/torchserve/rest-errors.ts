@@ -40,6 +40,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   DEFAULT_VERSION: answer(403, 'InvalidModelVersionException'),
   INVALID_MODEL: answer(400, 'InvalidModelException'),
   INVALID_ARCHIVE: answer(400, 'InvalidModelException'),
+  UNTRUSTED_ARCHIVE: answer(400, 'InvalidModelException'),
   DOWNLOAD_FAILED: answer(400, 'DownloadArchiveException'),
   DEPENDENCIES_FAILED: answer(400, 'ModelException'),
   WORKFLOW_NOT_FOUND: answer(404, 'WorkflowNotFoundException'),

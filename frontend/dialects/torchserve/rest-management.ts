@@ -1,5 +1,6 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
+import { pinOf } from '../../models/archive-rules.ts'
 import type { OperationResult } from '../../models/operations.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
 import { modelObject } from '../../models/model-object.ts'
@@ -80,6 +81,7 @@ async function register(state: RestState, ctx: RouterContext, subject: AuditSubj
     initialWorkers: params.notNegative('initial_workers'),
     synchronous: params.flag('synchronous') ?? true,
     s3SseKms: params.flag('s3_sse_kms') ?? false,
+    sha256: pinOf(params.text('sha256')),
   })
   answer(ctx, result)
 }

@@ -1,6 +1,7 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
+import { pinOf } from '../../models/archive-rules.ts'
 import { answerJson, exchangeOf, managing } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
@@ -45,6 +46,7 @@ async function register(state: RestState, ctx: RouterContext, subject: AuditSubj
     responseTimeout: params.positive('response_timeout'),
     startupTimeout: params.positive('startup_timeout'),
     s3SseKms: params.flag('s3_sse_kms'),
+    sha256: pinOf(params.text('sha256')),
   })
   answerJson(ctx, 200, { status })
 }

@@ -49,6 +49,7 @@ describe('errors', () => {
     DEFAULT_VERSION: [Status.UNKNOWN, 'org.pytorch.serve.http.InvalidModelVersionException'],
     INVALID_MODEL: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.model.InvalidModelException'],
     INVALID_ARCHIVE: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.model.InvalidModelException'],
+    UNTRUSTED_ARCHIVE: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.model.InvalidModelException'],
     DEPENDENCIES_FAILED: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.model.ModelException'],
     DOWNLOAD_FAILED: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.DownloadArchiveException'],
     WORKFLOW_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.workflow.WorkflowNotFoundException'],
