@@ -25,6 +25,7 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   ROUTE_NOT_FOUND: invalid(404, 'unknown_url'),
   METHOD_NOT_ALLOWED: invalid(405, 'method_not_allowed'),
   UNAUTHORIZED: invalid(401, 'invalid_api_key'),
+  FOREIGN_PAGE: answer(403, 'permission_error', 'foreign_page'),
   MODEL_NOT_FOUND: invalid(404, 'model_not_found'),
   VERSION_NOT_FOUND: invalid(404, 'model_not_found'),
   QUEUE_FULL: answer(429, 'rate_limit_error', 'rate_limit_exceeded'),

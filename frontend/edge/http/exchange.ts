@@ -36,14 +36,20 @@ export class Exchange {
 
   /**
    * Checks that every request must pass first; without `kind` no token is required.
-   * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED
+   * @throws ServeError FOREIGN_PAGE, PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED
    */
   admit(kind: TokenKind | undefined): void {
     const { state, req } = this
+    this.checkPage()
     if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     if (kind !== undefined) state.authorizer.check(kind, req.headers.authorization, req.socket)
+  }
+
+  /** The part of `admit` for routes that also answer while the server stops. @throws ServeError FOREIGN_PAGE */
+  checkPage(): void {
+    this.state.pages.check(this.req.headers, this.connection)
   }
 
   /**

@@ -6,6 +6,7 @@ import type { ModelOperations } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
+import { PageCheck, type PageSettings } from './page-check.ts'
 
 /** What one listener serves. `shared`: inference and management on one port. */
 export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
@@ -40,7 +41,8 @@ type RestSettings = Pick<
   | 'corsAllowedOrigin'
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'
->
+> &
+  PageSettings
 
 /** The part of a pino logger that is used here. */
 export interface RestLog {
@@ -62,6 +64,7 @@ export interface ListenerErrors {
 export interface RestState extends RestDeps {
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
+  readonly pages: PageCheck
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
@@ -69,7 +72,8 @@ export interface RestState extends RestDeps {
 }
 
 export function createState(deps: RestDeps, listener: ListenerKind, errors: ListenerErrors): RestState {
-  return { ...deps, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
+  const pages = new PageCheck(listener, deps.settings)
+  return { ...deps, listener, errors, pages, draining: false, cors: corsHeaders(deps.settings) }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

@@ -38,6 +38,18 @@ export interface RigOptions {
   address?: ListenAddress
 }
 
+/** Tokens are off, and every listener has this address. */
+export function pageSettings(address: ListenAddress = TCP) {
+  return {
+    allowedHosts: [],
+    checkInferenceOrigin: true,
+    disableTokenAuthorization: true,
+    inferenceAddress: address,
+    managementAddress: address,
+    metricsAddress: address,
+  }
+}
+
 const cleanups: (() => Promise<void>)[] = []
 
 afterEach(async () => {
@@ -67,6 +79,8 @@ export async function startRig(
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
+      ...pageSettings(address),
+      ...(tokens && { disableTokenAuthorization: false }),
     },
     authorizer: {
       check(kind, authorization) {
