@@ -1,5 +1,5 @@
 import { key, type Details } from './key-spec.ts'
-import { BOOLEAN } from './value-types.ts'
+import { BOOLEAN, HOST_LIST } from './value-types.ts'
 
 const OURS: Details = { ours: true }
 
@@ -11,5 +11,19 @@ export const ACCESS_KEYS = {
     'false',
     'Whether the server starts with tokens off, or with the model API on, on addresses that other machines can reach (docs/security.md). The variable always has an effect.',
     { ...OURS, envAlways: true },
+  ),
+  allowedHosts: key(
+    'allowed_hosts',
+    HOST_LIST,
+    '',
+    'Names by which clients may call a server without tokens, beside IP addresses and local names; `*.example.com`: all below it, `*`: any (docs/security.md).',
+    OURS,
+  ),
+  checkInferenceOrigin: key(
+    'check_inference_origin',
+    BOOLEAN,
+    'true',
+    'Whether the inference and metrics APIs refuse requests from web pages of other sites, as management always does.',
+    OURS,
   ),
 }

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIPv6 } from 'node:net'
 import { ServeError } from '../../common/errors.ts'
+import { isLoopback } from '../../common/loopback.ts'
 import { KEYS } from './keys.ts'
 import { formatListenAddress } from './listen-address.ts'
 import type { ListenAddress, Settings } from './settings.ts'
@@ -13,16 +13,6 @@ interface Door {
   readonly text: string
   /** Whether clients can register models through it, with enable_model_api. */
   readonly registers: boolean
-}
-
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
-LOOPBACK.addAddress('::1', 'ipv6')
-
-/** Whether only this machine can reach the address; `address` is an IP address without brackets. */
-export function isLoopback(address: string): boolean {
-  const [bare = ''] = address.split('%')
-  return LOOPBACK.check(bare, isIPv6(bare) ? 'ipv6' : 'ipv4')
 }
 
 /**

@@ -34,6 +34,10 @@ export interface Settings {
    * Key allow_insecure_exposure, default false.
    */
   readonly allowInsecureExposure: boolean
+  /** Ours: further names that Host and Origin may have. Key allowed_hosts, default none. */
+  readonly allowedHosts: readonly string[]
+  /** Ours: whether inference and metrics check Origin too. Key check_inference_origin, default true. */
+  readonly checkInferenceOrigin: boolean
   /** Milliseconds of a gRPC connection's life, then of grace for its open calls; undefined: unlimited. */
   readonly grpcInferenceMaxConnectionAgeMs: number | undefined
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined

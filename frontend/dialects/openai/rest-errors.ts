@@ -27,6 +27,7 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   UNAUTHORIZED: invalid(401, 'invalid_api_key'),
   // Limits on requests, which OpenAI's own server names so.
   RATE_LIMITED: answer(429, 'requests', 'rate_limit_exceeded'),
+  FOREIGN_PAGE: answer(403, 'permission_error', 'foreign_page'),
   MODEL_NOT_FOUND: invalid(404, 'model_not_found'),
   VERSION_NOT_FOUND: invalid(404, 'model_not_found'),
   QUEUE_FULL: answer(429, 'rate_limit_error', 'rate_limit_exceeded'),

@@ -31,6 +31,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   METHOD_NOT_ALLOWED: notAllowed,
   UNAUTHORIZED: answer(400, 'InvalidKeyException'),
   INVALID_API_KEY: answer(400, 'InvalidKeyException'),
+  FOREIGN_PAGE: answer(403, 'ForbiddenException'),
   API_DISABLED: notAllowed,
   RATE_LIMITED: answer(429, 'TooManyRequestsException'),
   MODEL_NOT_FOUND: answer(404, 'ModelNotFoundException'),

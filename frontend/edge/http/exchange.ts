@@ -50,10 +50,11 @@ export class Exchange implements Traffic {
 
   /**
    * Checks that every request must pass first; without `scope` no token is required.
-   * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
+   * @throws ServeError FOREIGN_PAGE, PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
    */
   admit(scope: Scope | undefined): void {
     const { state, req } = this
+    this.checkPage()
     if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -132,6 +133,11 @@ export class Exchange implements Traffic {
 
   get #permitted(): Operations {
     return (this.#operations ??= this.state.operationsFor(this.principal))
+  }
+
+  /** The part of `admit` for routes that also answer while the server stops. @throws ServeError FOREIGN_PAGE */
+  checkPage(): void {
+    this.state.pages.check(this.req.headers, this.connection)
   }
 
   /**

@@ -8,6 +8,7 @@ import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
+import { PageCheck, type PageSettings } from './page-check.ts'
 
 /** What one listener serves. `shared`: inference and management on one port. */
 export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
@@ -45,7 +46,8 @@ type RestSettings = Pick<
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'
   | 'metricsRequireToken'
->
+> &
+  PageSettings
 
 /** The part of a pino logger that is used here. */
 export interface RestLog {
@@ -69,6 +71,7 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   operationsFor(principal: Principal): Operations
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
+  readonly pages: PageCheck
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
@@ -79,7 +82,8 @@ export function createState(deps: RestDeps, listener: ListenerKind, errors: List
   const { models, workflows, ...rest } = deps
   const operations = { models, workflows }
   const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
-  return { ...rest, operationsFor, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
+  const pages = new PageCheck(listener, deps.settings)
+  return { ...rest, operationsFor, listener, errors, pages, draining: false, cors: corsHeaders(deps.settings) }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

@@ -40,6 +40,7 @@ describe('errors', () => {
     METHOD_NOT_ALLOWED: [Status.UNIMPLEMENTED, 'org.pytorch.serve.http.MethodNotAllowedException'],
     UNAUTHORIZED: [Status.PERMISSION_DENIED],
     INVALID_API_KEY: [Status.PERMISSION_DENIED, 'org.pytorch.serve.http.InvalidKeyException'],
+    FOREIGN_PAGE: [Status.PERMISSION_DENIED, 'org.pytorch.serve.http.BadRequestException'],
     API_DISABLED: [Status.PERMISSION_DENIED],
     RATE_LIMITED: [Status.RESOURCE_EXHAUSTED],
     MODEL_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelNotFoundException'],

@@ -42,6 +42,18 @@ export interface RigOptions {
   limiter?: RestDeps['limiter']
 }
 
+/** Tokens are off, and every listener has this address. */
+export function pageSettings(address: ListenAddress = TCP) {
+  return {
+    allowedHosts: [],
+    checkInferenceOrigin: true,
+    disableTokenAuthorization: true,
+    inferenceAddress: address,
+    managementAddress: address,
+    metricsAddress: address,
+  }
+}
+
 const cleanups: (() => Promise<void>)[] = []
 
 afterEach(async () => {
@@ -74,6 +86,8 @@ export async function startRig(
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
       metricsRequireToken: options.metricsRequireToken ?? false,
+      ...pageSettings(address),
+      ...(tokens && { disableTokenAuthorization: false }),
     },
     authorizer: {
       check(kind, authorization) {
