@@ -32,6 +32,7 @@ interface RestMetrics {
 type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxRequestElements'
   | 'maxResponseSize'
   | 'openaiHeartbeatInterval'
   | 'enableModelApi'
