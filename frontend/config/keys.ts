@@ -64,6 +64,13 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     { env: 'TS_HEADER_KEY_SEQUENCE_END' },
   ),
   maxRequestSize: key('max_request_size', integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
+  maxRequestElements: key(
+    'max_request_elements',
+    integer(100, INT_MAX),
+    '250000',
+    'Most elements of a request body that is parsed: arrays, objects and strings of JSON, 5 for each key of an object and each field of a gRPC message. Numbers and raw tensors do not count.',
+    OURS,
+  ),
   maxResponseSize: key(
     'max_response_size',
     integer(1, INT_MAX),

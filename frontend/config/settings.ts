@@ -110,6 +110,10 @@ export interface Settings {
   readonly initialDistributionPort: number
   /** Models of the snapshot that the server starts from; replaces loadModels. */
   readonly modelSnapshot: ModelSnapshot | undefined
+  /**
+   * Ours: most worker processes of a model version, ranks included. Key max_workers_per_model, default 256.
+   */
+  readonly maxWorkersPerModel: number
   /** Ours: number of snapshots to keep. Key max_snapshots, default 50. */
   readonly maxSnapshots: number
   /**
@@ -153,6 +157,11 @@ export interface Settings {
   readonly tsHeaderKeySequenceEnd: string
   /** Maximum size of a request body in bytes, default 6553500. */
   readonly maxRequestSize: number
+  /**
+   * Ours: what a request may have of the elements that cost more than their bytes. Key max_request_elements,
+   * default 250000.
+   */
+  readonly maxRequestElements: number
   /** Maximum size of a response, or of one item of a stream, in bytes; default 6553500. */
   readonly maxResponseSize: number
   /** Seconds until the first response and between two responses. Default 120. */

@@ -11,6 +11,7 @@ import {
   encoderOf,
   loadService,
   withEncodedResponses,
+  withRequestsOf,
   type LoadedService,
 } from '../../edge/grpc/definitions.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
@@ -66,11 +67,20 @@ export const openInferenceGrpc: GrpcDialect = {
 let loaded: Definitions | undefined
 
 /** 64-bit integers are texts, absent lists are empty. */
+const decode = { longs: String, arrays: true }
+
+/** The service with the requests of some rpcs as ModelInferRequest has them. */
+export function withUndecodedContents(service: LoadedService, rpcs: readonly string[]): LoadedService {
+  const requests = loadService('infer_request.proto', 'torchserve_ts.Requests', { decode })
+  return withRequestsOf(service, rpcs, requests, 'ModelInfer')
+}
+
 function definitions(): Definitions {
   const load = (shape: StreamShape): LoadedService =>
-    loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', {
-      decode: { longs: String, arrays: true },
-    })
+    withUndecodedContents(
+      loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', { decode }),
+      ['ModelInfer', STREAMED],
+    )
   loaded ??= { mlserver: load('mlserver'), triton: load('triton') }
   return loaded
 }

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { parseObject } from '../../../common/tensors/message.ts'
 import { audited } from '../../edge/http/audited.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
@@ -75,6 +76,7 @@ function index(exchange: Exchange): void {
   readDecoded(exchange, (error, body) => {
     const list = async (): Promise<Told> => {
       if (error !== undefined) throw error
+      checkBody(body, exchange.state.settings.maxRequestElements)
       const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
       return [200, await exchange.models.repository.index(onlyReady)]
     }

@@ -77,6 +77,7 @@ export class CallGate {
     this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#whole = new ByteBudget(listenerBytes(limits))
     this.#readerLimits = {
+      maxElements: limits.maxRequestElements,
       decompressor: new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio),
       time: new TimeLimit(
         limits.grpcMessageTimeout * 1_000,

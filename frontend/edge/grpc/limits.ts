@@ -4,6 +4,7 @@ import type { Settings } from '../../config/settings.ts'
 export type GrpcLimits = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxRequestElements'
   | 'grpcMaxConnections'
   | 'grpcMaxConnectionsPerAddress'
   | 'grpcMaxConcurrentStreams'

@@ -9,12 +9,16 @@ import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
 import { MESSAGE_BYTES } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
+import { exceedsElements } from './message-elements.ts'
+import type { MessageShape } from './message-shape.ts'
 
 /** What all readers of a listener share. */
 export interface ReaderLimits {
   readonly decompressor: Decompressor
   /** For a whole request, or for each message of a stream. */
   readonly time: TimeLimit
+  /** Of one message, as exceedsElements counts them. */
+  readonly maxElements: number
 }
 
 /** What a reader has to know of the rpc that is called. */
@@ -22,6 +26,7 @@ export interface ReaderRpc {
   readonly maxMessage: number // bytes
   /** Whether the client may send any number of messages. */
   readonly isStream: boolean
+  readonly request: MessageShape
 }
 
 /** A message that is whole; `parts` is undefined until it is decompressed. */
@@ -253,6 +258,12 @@ export class RequestReader implements Limited {
 
   /** A message that is counted. False: grpc-js has enough for now. */
   #deliverParts(parts: readonly Buffer[], cost: number): boolean {
+    const { maxElements } = this.#limits
+    if (exceedsElements(parts, this.#rpc.request, maxElements)) {
+      const details = `A message must have at most ${maxElements} elements (max_request_elements)`
+      this.fail({ code: Status.RESOURCE_EXHAUSTED, details })
+      return true
+    }
     for (let i = 0; i < parts.length - 1; i++) this.#push.call(this.#stream, parts[i]!)
     return this.#deliver(parts[parts.length - 1]!, cost)
   }

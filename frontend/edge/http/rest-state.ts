@@ -37,6 +37,7 @@ interface RestMetrics {
 type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxRequestElements'
   | 'maxResponseSize'
   | 'openaiHeartbeatInterval'
   | 'enableModelApi'
@@ -83,7 +84,15 @@ export function createState(deps: RestDeps, listener: ListenerKind, errors: List
   const operations = { models, workflows }
   const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
   const pages = new PageCheck(listener, deps.settings)
-  return { ...rest, operationsFor, listener, errors, pages, draining: false, cors: corsHeaders(deps.settings) }
+  return {
+    ...rest,
+    operationsFor,
+    listener,
+    errors,
+    pages,
+    draining: false,
+    cors: corsHeaders(deps.settings),
+  }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

@@ -40,6 +40,7 @@ export const SETTINGS: GrpcSettings = {
   grpcMessageTimeout: 60,
   grpcMaxConnectionIdle: 3600,
   maxRequestSize: 1_000_000,
+  maxRequestElements: 250_000,
   maxResponseSize: 1_000_000,
   enableModelApi: true,
   tsHeaderKeySequenceId: 'ts_request_sequence_id',

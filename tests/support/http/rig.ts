@@ -31,6 +31,7 @@ export interface Rig {
 
 export interface RigOptions {
   maxRequestSize?: number
+  maxRequestElements?: number
   enableModelApi?: boolean
   openInferenceProtocol?: boolean
   cors?: string
@@ -77,6 +78,7 @@ export async function startRig(
     workflows,
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
+      maxRequestElements: options.maxRequestElements ?? 250_000,
       maxResponseSize: 100_000,
       openaiHeartbeatInterval: 0,
       enableModelApi: options.enableModelApi ?? true,
