@@ -2,7 +2,11 @@ import { Metadata, type Client } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../../frontend/auth/authorizer.ts'
 import { ANYBODY, type Principal } from '../../../frontend/auth/principal.ts'
-import type { GrpcListenerKind, GrpcSettings } from '../../../frontend/dialects/grpc-dialect.ts'
+import type {
+  GrpcListenerKind,
+  GrpcServersDeps,
+  GrpcSettings,
+} from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
 import {
@@ -74,6 +78,8 @@ export class RunningGrpc {
   readonly management: ReturnType<typeof managementClient>
   readonly port: number
   readonly managementPort: number
+  /** All listeners, those of Open Inference too where `settings` open them. */
+  readonly bound: ReadonlyMap<GrpcListenerKind, { readonly port: number }>
   readonly logged: string[]
 
   constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'>) {
@@ -83,6 +89,7 @@ export class RunningGrpc {
     this.servers = init.servers
     this.port = init.port
     this.managementPort = init.managementPort
+    this.bound = init.bound
     this.logged = init.logged
     this.inference = inferenceClient(init.port)
     this.management = managementClient(init.managementPort)
@@ -95,7 +102,10 @@ export class RunningGrpc {
   }
 }
 
-export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<RunningGrpc> {
+export async function startGrpc(
+  settings: Partial<GrpcSettings> = {},
+  more: Partial<Pick<GrpcServersDeps, 'authorizer' | 'limiter' | 'audit'>> = {},
+): Promise<RunningGrpc> {
   const models = new FakeModels()
   const workflows = new FakeWorkflows()
   const authorizer = new FakeAuthorizer()
@@ -107,6 +117,7 @@ export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<R
     authorizer,
     settings: { ...SETTINGS, ...settings },
     log,
+    ...more,
   })
   const bound = await servers.listen()
   return new RunningGrpc({
@@ -117,6 +128,7 @@ export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<R
     logged,
     port: bound.get('inference')!.port,
     managementPort: bound.get('management')!.port,
+    bound,
   })
 }
 

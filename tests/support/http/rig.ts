@@ -41,6 +41,8 @@ export interface RigOptions {
   metricsRequireToken?: boolean
   audit?: RestDeps['audit']
   limiter?: RestDeps['limiter']
+  /** In the place of `tokens`. */
+  authorizer?: RestDeps['authorizer']
 }
 
 /** Tokens are off, and every listener has this address. */
@@ -91,7 +93,7 @@ export async function startRig(
       ...pageSettings(address),
       ...(tokens && { disableTokenAuthorization: false }),
     },
-    authorizer: {
+    authorizer: options.authorizer ?? {
       check(kind, authorization) {
         if (tokens && authorization !== `Bearer ${kind}`) throw new ServeError('UNAUTHORIZED', 'Token failed')
         return ANYBODY
