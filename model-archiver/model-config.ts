@@ -23,7 +23,9 @@ export async function readModelConfig(
   const text = await readSmallFile(path, MAX_CONFIG_BYTES)
   if (text === undefined && configFile === undefined) return {}
   if (text === undefined) throw invalid(name, 'the file does not exist')
-  return mapping(name, text, (await import('yaml')).parse)
+  const { parse } = await import('yaml')
+  // Its warnings are lines of a stranger's text on stderr.
+  return mapping(name, text, (yaml) => parse(yaml, { logLevel: 'error' }))
 }
 
 function mapping(name: string, text: string, parse: (text: string) => unknown): Record<string, unknown> {
