@@ -218,7 +218,9 @@ describe('a server that loads only signed archives', () => {
       served.set('/web.mar.sig', readFileSync(`${good}.sig`))
     })
 
-    afterAll(() => web.close())
+    afterAll(() => {
+      web.close()
+    })
 
     test('fetches the signature first, and removes both files with the model', async () => {
       const query = `model_name=web&url=${encodeURIComponent(`${url}/web.mar?v=1`)}`
