@@ -73,7 +73,7 @@ interface Place {
 
 /** Overlapping entries make a bomb that no entry's ratio shows (David Fifield, "A better zip bomb", 2019). */
 function refuseOverlaps(places: Place[]): void {
-  places.sort((a, b) => a.start - b.start || a.end - b.end)
+  places.sort((a, b) => a.start - b.start)
   places.forEach(({ name, start }, index) => {
     const before = places[index - 1]
     if (before !== undefined && start < before.end)

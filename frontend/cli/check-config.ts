@@ -1,5 +1,6 @@
 import type { LoadedSettings } from '../config/build-settings.ts'
 import { KEYS } from '../config/keys.ts'
+import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
 import { shownValue } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
@@ -23,6 +24,7 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
     for (const line of settingLines(loaded)) output.out(line)
     for (const warning of loaded.warnings) output.err(`Warning: ${warning}`)
     await attempt(() => checkStores(loaded.settings))
+    await attempt(() => checkExposure(loaded.settings))
     await attempt(() => checkSigners(loaded.settings))
     await attempt(async () => {
       const { checkModels } = await import('./check-models.ts')

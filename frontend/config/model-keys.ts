@@ -34,6 +34,13 @@ export const MODEL_KEYS = {
     '0',
     'Workers of a model without its own setting. 0: one per CPU for models loaded at the start, none for registered models.',
   ),
+  maxWorkersPerModel: key(
+    'max_workers_per_model',
+    integer(1, 10_000),
+    '256',
+    'Most worker processes of a model version; each rank of a rank group counts. Calls, model configurations, snapshots and workflows that ask for more are refused.',
+    OURS,
+  ),
   numberOfGpu: optional(
     'number_of_gpu',
     integer(0, 10_000),

@@ -17,7 +17,7 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from './operations.ts'
-import { done, startFailure, workerBounds } from './operation-rules.ts'
+import { checkWorkers, done, startFailure, workerBounds } from './operation-rules.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
@@ -147,6 +147,9 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const { modelName, modelVersion, synchronous } = request
     const model = this.#registry.get(modelName, modelVersion)
     const { min, max } = workerBounds(request)
+    const { parallelLevel } = model.settings
+    const limit = this.#options.settings.maxWorkersPerModel
+    checkWorkers({ minWorkers: min, maxWorkers: max, parallelLevel }, limit)
     const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
     scaled.catch(() => undefined) // handled below, after the snapshot
@@ -178,8 +181,10 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return done(`Model "${modelName}" unregistered`)
   }
 
-  list(limit = 100, nextPageToken = 0): ModelList {
-    const listed = this.#registry.defaults().filter((model) => model.workflowNode !== 'functions')
+  list(limit = 100, nextPageToken = 0, sees: (name: string) => boolean = () => true): ModelList {
+    const listed = this.#registry
+      .defaults()
+      .filter((model) => model.workflowNode !== 'functions' && sees(model.name))
     const { items, ...token } = pageOf(listed, limit, nextPageToken)
     return { ...token, models: items.map(({ name, url }) => ({ modelName: name, modelUrl: url })) }
   }

@@ -17,8 +17,11 @@ export interface ModelOperations {
   scale(request: ScaleRequest): Promise<OperationResult>
   setDefault(modelName: string, modelVersion: string): OperationResult
   unregister(modelName: string, modelVersion?: string): Promise<OperationResult>
-  /** `limit` and `nextPageToken` out of range fall back to 100 and 0, as in TorchServe. */
-  list(limit?: number, nextPageToken?: number): ModelList
+  /**
+   * `limit` and `nextPageToken` out of range fall back to 100 and 0, as in TorchServe.
+   * @param sees chooses the models by name; default: all
+   */
+  list(limit?: number, nextPageToken?: number, sees?: (name: string) => boolean): ModelList
   /** A version, the default version (undefined), or `all`. `customized` asks the handler for its metadata. */
   describe(modelName: string, modelVersion?: string, customized?: boolean): Promise<ModelDescription[]>
   /**

@@ -10,6 +10,7 @@ import type { JobIndex } from '../jobs/job-index.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
 import { archiveRules } from '../models/archive-rules.ts'
 import type { NodeModels } from '../models/node-models.ts'
+import { workflowNotFound } from '../models/not-found.ts'
 import { pageOf } from '../models/page.ts'
 import { locateWorkflow } from './locate-workflow.ts'
 import type {
@@ -20,9 +21,6 @@ import type {
 } from './operations.ts'
 import { registerNodes, removeNodes } from './register-nodes.ts'
 import { Workflow } from './workflow.ts'
-
-/** Characters of a name that a client made up which are told back. */
-const MAX_NAME_TOLD = 200
 
 export interface WorkflowManagerOptions {
   settings: Settings
@@ -95,8 +93,9 @@ export class WorkflowManager implements WorkflowOperations {
     return `Workflow "${name}" unregistered`
   }
 
-  list(limit?: number, nextPageToken?: number): WorkflowList {
-    const sorted = [...this.#workflows.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  list(limit?: number, nextPageToken?: number, sees: (name: string) => boolean = () => true): WorkflowList {
+    const seen = [...this.#workflows.values()].filter(({ name }) => sees(name))
+    const sorted = seen.sort((a, b) => (a.name < b.name ? -1 : 1))
     const { items, ...token } = pageOf(sorted, limit, nextPageToken)
     return { ...token, workflows: items.map(({ name, url }) => ({ workflowName: name, workflowUrl: url })) }
   }
@@ -201,8 +200,7 @@ export class WorkflowManager implements WorkflowOperations {
   /** @throws ServeError WORKFLOW_NOT_FOUND */
   #get(name: string): Workflow {
     const workflow = this.#workflows.get(name)
-    if (workflow === undefined)
-      throw new ServeError('WORKFLOW_NOT_FOUND', `Workflow not found: ${name.slice(0, MAX_NAME_TOLD)}`)
+    if (workflow === undefined) throw workflowNotFound(name)
     return workflow
   }
 

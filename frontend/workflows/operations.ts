@@ -23,8 +23,8 @@ export interface WorkflowOperations {
    * @throws ServeError WORKFLOW_NOT_FOUND, CLEANUP_TIMEOUT
    */
   unregister(name: string): Promise<string>
-  /** `limit` and `nextPageToken` as for models. */
-  list(limit?: number, nextPageToken?: number): WorkflowList
+  /** `limit`, `nextPageToken` and `sees` as for models. */
+  list(limit?: number, nextPageToken?: number, sees?: (name: string) => boolean): WorkflowList
   /** @throws ServeError WORKFLOW_NOT_FOUND */
   describe(name: string): WorkflowDescription[]
 }
