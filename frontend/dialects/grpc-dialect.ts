@@ -1,3 +1,4 @@
+import type { ConnectionPools } from '../edge/connection-plan.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Settings } from '../config/settings.ts'
 import type { GrpcLog } from '../edge/grpc/call-error.ts'
@@ -42,7 +43,7 @@ export interface GrpcDeps {
 }
 
 /** The same with what the listeners themselves need. */
-export type GrpcServersDeps = GrpcDeps & Omit<ListenersDeps, 'limits'>
+export type GrpcServersDeps = GrpcDeps & Omit<ListenersDeps, 'limits'> & { readonly pools?: ConnectionPools }
 
 /**
  * One gRPC service. It is registered by its line in dialects/index.ts; health and reflection tell of it by

@@ -4,7 +4,7 @@ import { isServerReady } from '../models/readiness.ts'
 import type { GrpcDialect, GrpcListenerKind, GrpcServersDeps, GrpcSettings } from './grpc-dialect.ts'
 import { GRPC_DIALECTS } from './index.ts'
 
-type Place = Omit<ListenerPlan, 'services' | 'isServing'>
+type Place = Omit<ListenerPlan, 'services' | 'isServing' | 'pool'>
 
 /** The gRPC servers of a configuration; they listen after `listen`. */
 export function createGrpcServers(
@@ -18,7 +18,8 @@ export function createGrpcServers(
     })
     // Management is there when it answers, whatever the models do.
     const isServing = () => (kind === 'management' ? Promise.resolve(true) : isServerReady(models))
-    return [kind, { ...place, services, isServing }]
+    const pool = kind === 'management' ? deps.pools?.reserve('gRPC management') : deps.pools?.inference
+    return [kind, { ...place, services, isServing, pool }]
   })
   return new GrpcServers(new Map(plans), { ...deps, limits: settings })
 }

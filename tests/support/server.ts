@@ -42,6 +42,8 @@ export interface ServerOptions {
   detached?: boolean
   /** Flags for Node itself. */
   nodeArgs?: string[]
+  /** The limit of open files, as `ulimit -n` sets it. */
+  descriptors?: number
 }
 
 /** Milliseconds between two reads, including the time that a read takes. */
@@ -195,9 +197,11 @@ function spawnCli(options: ServerOptions): { child: ChildProcess; folder: string
   )
   const flags = options.flags ?? ['--disable-token-auth', '--enable-model-api']
   const models = options.models === undefined ? [] : ['--models', ...options.models]
+  const limited = ['-c', `ulimit -n ${options.descriptors ?? 0}; exec "$0" "$@"`, process.execPath]
   const child = spawn(
-    process.execPath,
+    options.descriptors === undefined ? process.execPath : 'sh',
     [
+      ...(options.descriptors === undefined ? [] : limited),
       ...(options.nodeArgs ?? []),
       CLI,
       '--start',

@@ -5,6 +5,7 @@ import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ConnectionPool } from '../connection-pool.ts'
 import { CallGate, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
@@ -34,6 +35,8 @@ interface GrpcListenerOptions {
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
   readonly grpc: ServerOptions
+  /** Limits its connections together with those of other listeners. */
+  readonly pool: ConnectionPool | undefined
 }
 
 /** One gRPC server on one address. Its connections and calls pass its gates before grpc-js sees them. */
@@ -44,11 +47,11 @@ export class GrpcListener {
   readonly #name: string
   readonly #limits: GrpcLimits
 
-  constructor({ name, services, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
+  constructor({ name, services, authorizer, limits, accessLog, grpc, pool }: GrpcListenerOptions) {
     this.#name = name
     this.#limits = limits
     this.calls = new CallGate(rpcsOf(services), { authorizer, limits, accessLog })
-    this.connections = new ConnectionGate(limits)
+    this.connections = new ConnectionGate(limits, pool)
     this.#server = new Server({
       ...grpc,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,

@@ -1,6 +1,7 @@
 import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ConnectionPool } from '../connection-pool.ts'
 import { accessLogged } from './access-log.ts'
 import { plainError, type GrpcLog } from './call-error.ts'
 import { loadService, type LoadedService } from './definitions.ts'
@@ -27,6 +28,8 @@ export interface ListenerPlan {
   readonly maxConnectionAgeMs?: number
   /** Milliseconds that its calls may then go on; undefined: as long as they like. */
   readonly maxConnectionAgeGraceMs?: number
+  /** Counts its connections, beside its own limits; undefined: nothing else does. */
+  readonly pool?: ConnectionPool | undefined
 }
 
 /** What every listener needs. */
@@ -99,6 +102,7 @@ export class GrpcServers<Kind extends string = string> {
       authorizer,
       limits,
       accessLog,
+      pool: plan.pool,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,
         'grpc.max_send_message_length': -1,

@@ -47,7 +47,7 @@ export class Exchange {
     if (kind !== undefined) state.authorizer.check(kind, req.headers.authorization, req.socket)
   }
 
-  /** The part of `admit` for routes that also answer while the server stops. @throws ServeError FOREIGN_PAGE */
+  /** The part of `admit` for routes that answer while the server stops. @throws ServeError FOREIGN_PAGE */
   checkPage(): void {
     this.state.pages.check(this.req.headers, this.connection)
   }
