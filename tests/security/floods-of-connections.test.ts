@@ -63,7 +63,7 @@ async function isBack(server: Server): Promise<void> {
     grpc.Ping({}, (error: unknown, answer: unknown) => resolve(error ?? answer))
   })
   grpc.close()
-  expect(health).toMatchObject({ health: expect.any(String) as string })
+  expect(health).toMatchObject({ health: expect.any(String) as unknown as string })
 }
 
 test.each(['inference', 'grpcInference'] as const)(
