@@ -15,7 +15,9 @@ import type { RestApp } from './edge/http/app.ts'
 import { ConnectionPools } from './edge/connection-plan.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { Logger } from './observe/logs/logger.ts'
+import type { RateLimiter } from './auth/rate-limiter.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
+import type { AuditLog } from './observe/logs/audit-log.ts'
 import type { Metrics } from './observe/metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
@@ -29,6 +31,8 @@ export interface ListenerDeps {
   metrics: Metrics
   log: Logger
   accessLog?: AccessLog
+  audit?: AuditLog
+  limiter?: RateLimiter
   /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
   restDialects?: readonly RestDialect[]
   /** What gRPC clients can speak; absent: every service of dialects/index.ts. */

@@ -83,6 +83,7 @@ class ServingProcess {
         logFiles: this.#logFiles,
         signal: stop.signal,
         snapshots: this.#snapshots,
+        snapshotHint: snapshotHint(this.#loaded),
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
@@ -130,6 +131,13 @@ class ServingProcess {
     this.#removePidFile()
     process.exit(status)
   }
+}
+
+/** ` (model_snapshot at logs/config/...-startup.cfg:40; start with --ncs to ignore it)` */
+function snapshotHint({ settings, origins, isLastSnapshot }: LoadedSettings): string | undefined {
+  if (settings.modelSnapshot === undefined) return undefined
+  const advice = isLastSnapshot ? 'start with --ncs to ignore it' : 'remove it, or put the archive back'
+  return ` (model_snapshot at ${origins.modelSnapshot}; ${advice})`
 }
 
 function startLimit(settings: Settings): number {

@@ -40,9 +40,8 @@ function answer(client: Client, { path, isStream }: Rpc, message: Buffer, token?
   if (token !== undefined) metadata.set('authorization', token)
   const same = (bytes: Buffer): Buffer => bytes
   return new Promise((resolve) => {
-    const call = isStream
-      ? client.makeBidiStreamRequest(path, same, same, metadata)
-      : client.makeServerStreamRequest(path, same, same, message, metadata)
+    const duplex = isStream ? client.makeBidiStreamRequest(path, same, same, metadata) : undefined
+    const call = duplex ?? client.makeServerStreamRequest(path, same, same, message, metadata)
     const seen: unknown[] = []
     call.on('metadata', (head: Metadata) => seen.push(head.getMap()))
     call.on('data', (data: Buffer) => seen.push(String(data)))
@@ -51,7 +50,7 @@ function answer(client: Client, { path, isStream }: Rpc, message: Buffer, token?
       resolve({ code, details, rest, seen: seen.length })
     })
     call.on('end', () => resolve(seen))
-    if ('write' in call) call.write(message)
+    duplex?.write(message)
   })
 }
 

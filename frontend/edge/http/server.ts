@@ -10,6 +10,7 @@ import type { RestApp } from './app.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { answerClientError, refuseConnection } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
+import { SafeResponse } from './safe-response.ts'
 
 /**
  * Limits of the head (a request line of 4 KiB and headers of 8 KiB, as in TorchServe), and of the time in
@@ -51,8 +52,8 @@ export async function listen(
   pool?: ConnectionPool,
 ): Promise<Listener> {
   const server = isTls(address)
-    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls })
-    : createServer(LIMITS)
+    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ServerResponse: SafeResponse })
+    : createServer({ ...LIMITS, ServerResponse: SafeResponse })
   if (isTls(address)) acceptTlsOnly(server, app.state)
   const sockets = new Set<Socket>()
   server.on('request', app.listener)
