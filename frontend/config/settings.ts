@@ -34,6 +34,13 @@ export interface Settings {
    * Key allow_insecure_exposure, default false.
    */
   readonly allowInsecureExposure: boolean
+  /**
+   * Ours: maximum connections of all inference listeners. Key max_connections; undefined: from the limit of
+   * open files.
+   */
+  readonly maxConnections: number | undefined
+  /** Ours: the same per address or IPv6 /64. Key max_connections_per_address; undefined: half of it. */
+  readonly maxConnectionsPerAddress: number | undefined
   /** Ours: further names that Host and Origin may have. Key allowed_hosts, default none. */
   readonly allowedHosts: readonly string[]
   /** Ours: whether inference and metrics check Origin too. Key check_inference_origin, default true. */

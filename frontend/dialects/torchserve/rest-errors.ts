@@ -121,10 +121,13 @@ export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors
       late
         ? bare(408, errorBody(408, 'RequestTimeoutException', 'The request took too long to arrive.'))
         : bare(400, errorBody(400, 'BadRequestException', 'Invalid HTTP message.')),
+    tooManyConnections: () => bare(503, TOO_MANY_CONNECTIONS),
     httpsOnly: () =>
       bare(403, prettyJson({ status: 'This TorchServe instance only accepts HTTPS requests' })),
   }
 }
+
+const TOO_MANY_CONNECTIONS = errorBody(503, unavailable.type, 'The server has too many connections.')
 
 function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
   const { status, type } = errorAnswer(error)
