@@ -9,6 +9,8 @@ import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 /** What the requests of a worker need of it. */
 export interface RequestsOptions {
   window: number
+  /** Headers with credentials that the model asks for, in lower case. */
+  credentialHeaders: ReadonlySet<string>
   /** Milliseconds that a cancelled request may continue; undefined: as long as it sends something. */
   cancelGraceMs: number | undefined
   /** Milliseconds without a response after which a cancelled request counts as hung; undefined: never. */
@@ -69,7 +71,7 @@ export class Requests implements InFlightLink {
     for (const job of jobs) {
       const entry = new InFlight(this.#freeId(), job, run, this.#options.ranks, this)
       this.#entries.set(entry.id, entry)
-      requests.push(wireRequest(entry.id, job, this.window))
+      requests.push(wireRequest(entry.id, job, this.#options))
       job.started(entry)
     }
     this.#batches += 1
@@ -222,9 +224,9 @@ export class Requests implements InFlightLink {
   }
 }
 
-function wireRequest(id: number, job: Job, window: number): PredictRequest {
+function wireRequest(id: number, job: Job, { window, credentialHeaders }: RequestsOptions): PredictRequest {
   const { requestId, method, parts, deadline, feed } = job.request
-  const headers = handlerHeaders(job.request)
+  const headers = handlerHeaders(job.request, credentialHeaders)
   if (feed !== undefined) return { method, id, requestId, headers, parts, window, deadline, moreInputs: true }
   return deadline === undefined
     ? { method, id, requestId, headers, parts, window }

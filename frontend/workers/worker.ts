@@ -181,6 +181,7 @@ export class Worker implements JobRunner {
     const { hearsCancels } = group
     return new Requests({
       window: settings.streamWindowSize,
+      credentialHeaders: settings.sandbox.headers,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
       shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),

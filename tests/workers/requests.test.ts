@@ -21,6 +21,7 @@ class Rig {
   constructor(options: Partial<RequestsOptions> = {}) {
     this.requests = new Requests({
       window: 1000,
+      credentialHeaders: new Set(),
       cancelGraceMs: GRACE_MS,
       silenceMs: undefined,
       rankLagMs: LAG_MS,
