@@ -7,6 +7,7 @@ export class RefusedGroup implements WorkerGroup {
   readonly pids = []
   readonly finishingRanks = 1
   readonly answersPings = false
+  readonly heedsCredit = false
   readonly hearsCancels = false
   readonly methods = []
   readonly #reason: ServeError

@@ -182,6 +182,7 @@ export class Worker implements JobRunner {
     return new Requests({
       window: settings.streamWindowSize,
       credentialHeaders: settings.sandbox.headers,
+      heedsCredit: group.heedsCredit,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
       shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),
@@ -200,6 +201,9 @@ export class Worker implements JobRunner {
       },
       rankLagMs: settings.responseTimeout * 1000,
       onDeaf: (why) => {
+        this.#kill(`Killed: ${why}`)
+      },
+      onBreach: (why) => {
         this.#kill(`Killed: ${why}`)
       },
       onDiscarded: () => {
