@@ -44,7 +44,7 @@ export class RankGroup implements WorkerGroup {
         onMessage: (from, message) => {
           this.#message(from, message)
         },
-        onItem: events.onItem,
+        itemsOf: events.itemsOf,
         onOutput: (from, stream, line) => {
           events.onOutput(stream, line, options.ranks.length > 1 ? `[rank ${from}] ` : '')
         },

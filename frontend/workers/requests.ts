@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
@@ -114,9 +115,13 @@ export class Requests implements InFlightLink {
     }
   }
 
-  /** A stream item of a rank: the bytes from..to of a chunk. */
-  receiveItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void {
-    if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)
+  /** Takes the stream items of a rank. Only rank 0 sends; what another sends is dropped. */
+  itemsOf(rank: number): TakeItem {
+    return rank === 0 ? this.#takeItem : () => undefined
+  }
+
+  readonly #takeItem: TakeItem = (id, chunk, from, to) => {
+    this.#entries.get(id)?.item(chunk, from, to)
   }
 
   /** A request can no longer be answered; the handler continues until it reports the end. */

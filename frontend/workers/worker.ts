@@ -145,9 +145,7 @@ export class Worker implements JobRunner {
       onMessage: (rank, message) => {
         this.#receive(rank, message)
       },
-      onItem: (rank, id, chunk, from, to) => {
-        this.#requests?.receiveItem(rank, id, chunk, from, to)
-      },
+      itemsOf: (rank) => this.#requests!.itemsOf(rank),
       onBroken: (id, error) => {
         this.#requests?.broken(id, error)
       },

@@ -49,7 +49,7 @@ class Rig {
 
   item(id: number, body = 'item', rank = 0): void {
     const chunk = Buffer.from(body)
-    this.requests.receiveItem(rank, id, chunk, 0, chunk.byteLength)
+    this.requests.itemsOf(rank)(id, chunk, 0, chunk.byteLength)
   }
 
   answer(id: number, rank = 0): void {

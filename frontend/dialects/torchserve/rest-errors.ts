@@ -23,7 +23,7 @@ const notAllowed = answer(405, 'MethodNotAllowedException')
  */
 const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
-  MALFORMED_BODY: answer(500, 'ErrorDataDecoderException'),
+  MALFORMED_BODY: answer(400, 'ErrorDataDecoderException'),
   INVALID_TENSOR: answer(400, 'BadRequestException'),
   UNSUPPORTED_ENCODING: answer(415, 'BadRequestException'),
   PAYLOAD_TOO_LARGE: answer(413, ''),

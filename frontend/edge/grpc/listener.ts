@@ -40,6 +40,12 @@ interface GrpcListenerOptions {
   readonly grpc: ServerOptions
 }
 
+/**
+ * Node resets a call with more metadata without a status (nghttp2 takes no more than this). What has less, the
+ * gate can answer.
+ */
+const HEADER_LIST_BYTES = 65_535
+
 /** One gRPC server on one address. Its connections and calls pass its gates before grpc-js sees them. */
 export class GrpcListener {
   readonly calls: CallGate
@@ -120,7 +126,7 @@ export class GrpcListener {
     this.connections.guard(server)
     server.updateSettings({
       maxConcurrentStreams: this.#limits.grpcMaxConcurrentStreams,
-      maxHeaderListSize: this.#limits.grpcMaxMetadataSize,
+      maxHeaderListSize: HEADER_LIST_BYTES,
     })
     const takers = server.listeners('stream') as StreamTaker[]
     server.removeAllListeners('stream')

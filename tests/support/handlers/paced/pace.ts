@@ -26,6 +26,10 @@ export interface Plan {
   pad?: number
   /** The run fails after so many items. */
   fail?: number
+  /** The process ends with status 0 after so many items. */
+  exit?: number
+  /** Items contain the id and no white space: `<id#number>`, and as many `x` as `pad` wants. */
+  stamped?: boolean
   /** Default true; false: one answer at the end. */
   stream?: boolean
 }
@@ -47,7 +51,7 @@ const BUSY_LIMIT_MS = 5_000
  * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, gates, busy, pad = 0, fail, burst = 1 } = plan
+  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit, burst = 1 } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
@@ -59,11 +63,16 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
     else await opened(gate, signal)
     if (signal.aborted) return
     if (fail === k - 1) throw new Error('on purpose')
+    if (exit === k - 1) process.exit(0)
     const timer = setTimeout(say, STALLED_MS, 'stalled', id)
-    yield `${String(k).padStart(pad)}\n`
+    yield itemOf(plan, k)
     clearTimeout(timer)
     if (k === 1) say('sent', id)
   }
+}
+
+function itemOf({ id, stamped, pad = 0 }: Plan, k: number): string {
+  return stamped === true ? `${`<${id}#${k}>`.padEnd(pad, 'x')}\n` : `${String(k).padStart(pad)}\n`
 }
 
 /** At most some seconds, because a busy process cannot be told to stop. */
