@@ -6,7 +6,8 @@ import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import type { LogLevel } from '../protocol/messages.ts'
-import { createTokenStore, type TokenStore } from './auth/token-store.ts'
+import { createAuthorizer } from './auth/create-authorizer.ts'
+import type { TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import { Listeners } from './listeners.ts'
@@ -143,11 +144,7 @@ class Server implements RunningServer {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
-    this.#tokens = await createTokenStore({
-      enabled: !settings.disableTokenAuthorization,
-      expirationMin: settings.tokenExpirationMin,
-      warn: (message) => this.#log.warn(message),
-    })
+    this.#tokens = await createAuthorizer(settings, (message) => this.#log.warn(message))
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot)
     } else {

@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
+import { AUTH_KEYS } from './auth-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
@@ -30,6 +31,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
+  ...AUTH_KEYS,
   ...PYTHON_KEYS,
 
   jobQueueSize: key(
