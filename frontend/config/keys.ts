@@ -163,7 +163,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'disable_token_authorization',
     BOOLEAN,
     'false',
-    'Whether requests are served without a token.',
+    'Switches TorchServe’s three keys off; requests need no token then, unless another identity is configured ([Authorization](authorization.md)).',
   ),
   tokenExpirationMin: key(
     'token_expiration_min',
