@@ -6,8 +6,9 @@ import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import type { LogLevel } from '../protocol/messages.ts'
+import { createAuthorizer } from './auth/create-authorizer.ts'
 import { RateLimiter } from './auth/rate-limiter.ts'
-import { createTokenStore, type TokenStore } from './auth/token-store.ts'
+import type { TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import { Listeners } from './listeners.ts'
@@ -155,11 +156,7 @@ class Server implements RunningServer {
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
     await checkSigners(settings)
-    this.#tokens = await createTokenStore({
-      enabled: !settings.disableTokenAuthorization,
-      expirationMin: settings.tokenExpirationMin,
-      warn: (message) => this.#log.warn(message),
-    })
+    this.#tokens = await createAuthorizer(settings, (message) => this.#log.warn(message))
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
         const error = ServeError.from(thrown)

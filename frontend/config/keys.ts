@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { ACCESS_KEYS } from './access-keys.ts'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
+import { AUTH_KEYS } from './auth-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LIMIT_KEYS } from './limit-keys.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
@@ -35,6 +36,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LIMIT_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
+  ...AUTH_KEYS,
   ...PYTHON_KEYS,
   ...SANDBOX_KEYS,
 
@@ -174,7 +176,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'disable_token_authorization',
     BOOLEAN,
     'false',
-    'Whether requests are served without a token.',
+    'Switches TorchServe’s three keys off; requests need no token then, unless another identity is configured ([Authorization](authorization.md)).',
   ),
   tokenExpirationMin: key(
     'token_expiration_min',

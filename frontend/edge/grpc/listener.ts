@@ -8,7 +8,7 @@ import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
-import { CallGate, type StreamTaker } from './call-gate.ts'
+import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
 import type { GrpcLimits } from './limits.ts'
@@ -27,6 +27,10 @@ export interface GrpcTls {
   readonly cert: Buffer
   /** OpenSSL's list of the suites that are offered. */
   readonly ciphers: string
+  /** CA of the certificates that clients are asked for; absent: none are. */
+  readonly ca?: Buffer
+  /** Whether they may come without one. */
+  readonly rejectUnauthorized?: boolean
 }
 
 interface GrpcListenerOptions {
@@ -133,21 +137,38 @@ export class GrpcListener {
     })
     const takers = server.listeners('stream') as StreamTaker[]
     server.removeAllListeners('stream')
-    const letIn: StreamTaker = (stream, headers, flags, rawHeaders) => {
-      for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+    const doors: Doors = {
+      letIn: (stream, headers, flags, rawHeaders) => {
+        for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+      },
+      called: (session) => this.connections.called(session),
     }
     const take: StreamTaker = (stream, headers, flags, rawHeaders) => {
-      const isLetIn = this.calls.take(letIn, stream, headers, flags, rawHeaders)
-      if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+      this.calls.take(doors, stream, headers, flags, rawHeaders)
     }
     server.on('stream', take)
   }
 }
 
-/** Clients need no certificate of their own, as in TorchServe. */
+/** Clients need no certificate of their own, as in TorchServe, unless there is a CA for them. */
 function credentialsFor(tls: GrpcTls | undefined): ServerCredentials {
   if (tls === undefined) return ServerCredentials.createInsecure()
-  return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }], false)
+  return new TlsCredentials(tls)
+}
+
+/** Those of grpc-js cannot ask for a certificate and do without. */
+class TlsCredentials extends ServerCredentials {
+  constructor({ key, cert, ca, rejectUnauthorized }: GrpcTls) {
+    super({ requestCert: ca !== undefined, rejectUnauthorized }, { key, cert, ca })
+  }
+
+  override _isSecure(): boolean {
+    return true
+  }
+
+  override _equals(other: ServerCredentials): boolean {
+    return this === other
+  }
 }
 
 const REASONS: ReadonlyMap<string, string> = new Map([

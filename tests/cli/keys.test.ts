@@ -1,0 +1,84 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
+import { digestOf } from '../../frontend/auth/identity-source.ts'
+import { runKeys } from '../../frontend/cli/keys.ts'
+import { tempDir } from '../support/temp.ts'
+
+async function keys(...argv: string[]): Promise<{ status: number; out: string[]; err: string[] }> {
+  const out: string[] = []
+  const err: string[] = []
+  const output = { out: (line: string) => void out.push(line), err: (line: string) => void err.push(line) }
+  return { status: await runKeys(argv, output), out, err }
+}
+
+test.each(['keys.json', 'keys.yaml'])(
+  '%s: a key is printed once, and the file has its hash alone',
+  async (name) => {
+    const file = join(tempDir(), name)
+    const made = await keys(
+      'add',
+      'app',
+      '--scope',
+      'inference,metrics',
+      '--models',
+      'a*',
+      'b',
+      '--file',
+      file,
+    )
+    expect([made.status, made.out]).toEqual([0, [expect.stringMatching(/^tsk_[\w-]{43}$/)]])
+    const [key] = made.out
+    const text = readFileSync(file, 'utf8')
+    expect(text).not.toContain(key)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const [entry] = parseApiKeys(file, text).keys
+    expect(entry).toEqual({
+      name: 'app',
+      sha256: digestOf(key!),
+      scopes: ['inference', 'metrics'],
+      models: ['a*', 'b'],
+    })
+    expect((await keys('add', 'app', '--scope', 'inference', '--file', file)).err).toEqual([
+      'torchserve-ts: There is a key app already; use rotate, or another name',
+    ])
+    const listed = await keys('list', '--file', file)
+    expect(listed.out.join()).toContain('app: scopes inference,metrics models a*,b for ever')
+    expect(listed.out.join()).not.toContain(digestOf(key!))
+  },
+)
+
+test('rotate keeps the old hash for a while, and revoke removes both', async () => {
+  const file = join(tempDir(), 'keys.json')
+  const [old] = (await keys('add', 'app', '--scope', 'inference', '--file', file)).out
+  const [fresh] = (await keys('rotate', 'app', '--keep', '1h', '--file', file)).out
+  const [entry] = parseApiKeys(file, readFileSync(file, 'utf8')).keys
+  expect([entry!.sha256, entry!.previous!.sha256]).toEqual([digestOf(fresh!), digestOf(old!)])
+  await keys('rotate', 'app', '--keep', '0', '--file', file)
+  expect(parseApiKeys(file, readFileSync(file, 'utf8')).keys[0]!.previous).toBeUndefined()
+  expect((await keys('revoke', 'app', '--file', file)).out).toEqual(['Revoked app.'])
+  expect((await keys('revoke', 'app', '--file', file)).status).toBe(1)
+  expect(parseApiKeys(file, readFileSync(file, 'utf8')).keys).toEqual([])
+})
+
+test('the rest of a file stays as it is', async () => {
+  const file = join(tempDir(), 'keys.yaml')
+  const rest =
+    '# ours\nclient_certificates:\n  # a comment\n  - { name: a, common_name: a, scopes: [ inference ] }\n'
+  writeFileSync(file, rest)
+  await keys('add', 'app', '--scope', 'inference', '--file', file)
+  expect(readFileSync(file, 'utf8').startsWith(rest)).toBe(true)
+})
+
+test.each([
+  ['a scope that is none', ['add', 'a', '--scope', 'all'], 'must be one of inference, management, metrics'],
+  ['no scope', ['add', 'a'], 'required option'],
+  ['a name with a blank', ['add', 'a b', '--scope', 'inference'], 'keys[0].name must have'],
+  ['a time without a unit', ['add', 'a', '--scope', 'inference', '--expires', '9'], 'such as 90d'],
+])('%s is refused, and nothing is written', async (_what, argv, why) => {
+  const file = join(tempDir(), 'keys.json')
+  const { status, err } = await keys(...argv, '--file', file)
+  expect([status, err.join()]).toEqual([1, expect.stringContaining(why)])
+  expect(() => statSync(file)).toThrow('ENOENT')
+})
