@@ -6,8 +6,9 @@ import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import type { LogLevel } from '../protocol/messages.ts'
+import { createAuthorizer } from './auth/create-authorizer.ts'
 import { RateLimiter } from './auth/rate-limiter.ts'
-import { createTokenStore, type TokenStore } from './auth/token-store.ts'
+import type { TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import { Listeners } from './listeners.ts'
@@ -147,11 +148,14 @@ class Server implements RunningServer {
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
-    this.#tokens = await createTokenStore({
-      enabled: !settings.disableTokenAuthorization,
-      expirationMin: settings.tokenExpirationMin,
-      warn: (message) => this.#log.warn(message),
-    })
+    const { audit_log: auditFile } = this.#logFiles
+    const audit = auditFile && new AuditLog(auditFile)
+    this.#audit = audit
+    this.#tokens = await createAuthorizer(
+      settings,
+      (message) => this.#log.warn(message),
+      (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
+    )
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
         const error = ServeError.from(thrown)
@@ -165,11 +169,9 @@ class Server implements RunningServer {
       }
     }
     signal?.throwIfAborted()
-    const { audit_log: auditFile } = this.#logFiles
-    this.#audit = auditFile && new AuditLog(auditFile)
     this.#listeners = new Listeners({
       settings,
-      audit: this.#audit,
+      audit,
       limiter: limiterOf(settings),
       models: this.#models,
       workflows: this.#workflows,
@@ -257,7 +259,7 @@ class Server implements RunningServer {
   }
 }
 
-/** Undefined: nothing is limited, and no request pays for it. */
+/** Undefined: nothing is limited. Keys of a file may have limits, now or after a change. */
 function limiterOf(settings: Settings): RateLimiter | undefined {
   const limits = {
     address: {
@@ -272,7 +274,7 @@ function limiterOf(settings: Settings): RateLimiter | undefined {
     },
   }
   const isLimited = Object.values(limits).some((each) => Object.values(each).some((limit) => limit > 0))
-  return isLimited ? new RateLimiter(limits) : undefined
+  return isLimited || settings.apiKeysFile !== undefined ? new RateLimiter(limits) : undefined
 }
 
 /**

@@ -15,7 +15,7 @@ export interface PrincipalLimits {
   readonly bytesPerSecond?: number | undefined
 }
 
-/** Who a request is. The same caller gets the same object until its rights change. */
+/** Who a request is. Kind and name tell callers apart: one caller may have several JWTs, each an object. */
 export interface Principal {
   /** Unique within its kind, for the audit log and for limits. */
   readonly name: string

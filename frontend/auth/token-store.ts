@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import type { Authorizer, Client } from './authorizer.ts'
 import { FailureLimiter } from './failure-limiter.ts'
-import { ANYBODY, type Principal, type Scope } from './principal.ts'
+import { failure, Gatekeeper } from './gatekeeper.ts'
+import type { ClientCertificates } from './client-certificates.ts'
+import type { IdentitySource } from './identity-source.ts'
+import { ANYBODY, NOBODY, type Principal, type Scope } from './principal.ts'
 
 export const KEY_FILE_NAME = 'key_file.json'
 
@@ -24,8 +27,12 @@ export interface TokenStore extends Authorizer {
 }
 
 export interface TokenStoreOptions {
-  /** False: every check passes and there is no key file. */
+  /** False: TorchServe's three keys are off; without `sources` and `certificates` every check passes. */
   enabled: boolean
+  /** Other kinds of callers. Default: none. */
+  sources?: readonly IdentitySource[]
+  /** Callers that are known by their certificates. Default: none. */
+  certificates?: ClientCertificates | undefined
   /** Lifetime of the inference and management keys, in minutes. */
   expirationMin: number
   /** Folder of key_file.json. Default: the working directory. */
@@ -37,22 +44,28 @@ export interface TokenStoreOptions {
 }
 
 /**
- * Makes the three keys and writes key_file.json (mode 0600), replacing an existing one.
+ * Makes TorchServe's three keys and writes key_file.json (mode 0600), replacing an existing one.
  * @throws ServeError CONFIG when the file cannot be written
  */
 export async function createTokenStore(options: TokenStoreOptions): Promise<TokenStore> {
-  if (!options.enabled) return NO_TOKENS
-  const store = new KeyFileTokens(
-    join(options.folder ?? process.cwd(), KEY_FILE_NAME),
-    options.expirationMin * MS_PER_MINUTE,
-    options.now ?? Date.now,
-    options.warn ?? (() => undefined),
-  )
-  await store.writeFirst()
-  return store
+  const { enabled, sources = [], certificates, now = Date.now } = options
+  const limiter = new FailureLimiter(now)
+  if (enabled) {
+    const store = new KeyFileTokens(join(options.folder ?? process.cwd(), KEY_FILE_NAME), options, now)
+    store.gatekeeper = new Gatekeeper({ tokens: store, sources, certificates, limiter })
+    await store.writeFirst()
+    return store
+  }
+  if (sources.length === 0 && certificates === undefined) return NO_TOKENS
+  const gatekeeper = new Gatekeeper({ tokens: undefined, sources, certificates, limiter })
+  return {
+    ...NO_TOKENS,
+    check: (scope, authorization, client) => gatekeeper.check(scope, authorization, client),
+    prepare: (authorization, client) => gatekeeper.prepare(authorization, client),
+  }
 }
 
-/** Authorization is off. There is no /token route then, as in TorchServe. */
+/** TorchServe's keys are off. There is no /token route then, as in TorchServe. */
 const NO_TOKENS: TokenStore = {
   keyFile: undefined,
   check: () => ANYBODY,
@@ -74,6 +87,9 @@ interface Key {
 type TokenKind = 'inference' | 'management'
 
 type Keys = Readonly<Record<TokenKind, Key>>
+
+/** Who has the API key may rotate the others, and nothing else. */
+const API_HOLDER: Principal = { ...NOBODY, name: 'API', kind: 'token' }
 
 /** Whoever has one of TorchServe's keys. */
 class TokenHolder implements Principal {
@@ -103,8 +119,9 @@ class KeyFileTokens implements TokenStore {
   readonly keyFile: string
   readonly #lifeMs: number
   readonly #now: () => number
-  readonly #limiter: FailureLimiter
   readonly #warn: (message: string) => void
+  /** Set before the first check. */
+  gatekeeper!: Gatekeeper
   readonly #api: Key
   #keys: Keys
   /** Text last written to the file; close() removes the file only if it still holds this. */
@@ -115,49 +132,44 @@ class KeyFileTokens implements TokenStore {
   /** Reused in every comparison, so that a check allocates no buffer. */
   readonly #scratch = Buffer.alloc(KEY_LENGTH)
 
-  constructor(keyFile: string, lifeMs: number, now: () => number, warn: (message: string) => void) {
-    this.#warn = warn
-    this.#limiter = new FailureLimiter(now)
+  constructor(keyFile: string, { expirationMin, warn }: TokenStoreOptions, now: () => number) {
+    this.#warn = warn ?? (() => undefined)
     this.keyFile = keyFile
-    this.#lifeMs = lifeMs
+    this.#lifeMs = expirationMin * MS_PER_MINUTE
     this.#now = now
     this.#api = newKey(Infinity)
     this.#keys = { management: this.#fresh(), inference: this.#fresh() }
   }
 
   check(scope: Scope, authorization: string | undefined, client?: Client): Principal {
-    const kind = scope === 'inference' ? scope : 'management'
-    const key = this.#keys[kind]
-    if (this.#shows(client, authorization, key) && this.#now() < key.expires) return HOLDERS[kind]
-    throw new ServeError('UNAUTHORIZED', failure('Authorization'))
+    return this.gatekeeper.check(scope, authorization, client)
+  }
+
+  prepare(authorization: string | undefined, client?: Client): Promise<void> | undefined {
+    return this.gatekeeper.prepare(authorization, client)
+  }
+
+  /** Who has this key of ours. One that has expired is nobody's. */
+  find(authorization: string): Principal | undefined {
+    // Other tokens are longer or shorter; a key of another kind is no guess.
+    const { management, inference } = this.#keys
+    if (this.#matches(inference, authorization)) return this.#holder('inference')
+    if (this.#matches(management, authorization)) return this.#holder('management')
+    return this.#matches(this.#api, authorization) ? API_HOLDER : undefined
+  }
+
+  #holder(kind: TokenKind): Principal {
+    return this.#now() < this.#keys[kind].expires ? HOLDERS[kind] : NOBODY
   }
 
   async rotate(kind: string | undefined, authorization: string | undefined, client?: Client): Promise<void> {
-    if (!this.#shows(client, authorization, this.#api) || (kind !== 'management' && kind !== 'inference')) {
+    const caller = authorization === undefined ? undefined : this.gatekeeper.identify(authorization, client)
+    if (caller !== API_HOLDER || (kind !== 'management' && kind !== 'inference')) {
       throw new ServeError('INVALID_API_KEY', failure('Authentication'))
     }
     const rotation = this.#rotations.then(() => this.#replace(kind))
     this.#rotations = rotation.catch(() => undefined)
     await rotation
-  }
-
-  /** Whether a client sends this key. One that is refused unchecked cannot tell that from a wrong key. */
-  #shows(client: Client | undefined, authorization: string | undefined, key: Key): boolean {
-    // A client without a token (a health check, say) does not guess.
-    if (authorization === undefined) return false
-    const address = client?.remoteAddress
-    if (address === undefined) return this.#matches(key, authorization)
-    if (!this.#limiter.admits(address)) return false
-    const isRight = this.#matches(key, authorization)
-    if (isRight || this.#isKey(authorization)) this.#limiter.passed(address)
-    else this.#limiter.failed(address)
-    return isRight
-  }
-
-  /** Whether it is a key of this server at all: one of another kind, or one that has expired, is no guess. */
-  #isKey(authorization: string): boolean {
-    const { management, inference } = this.#keys
-    return [management, inference, this.#api].some((key) => this.#matches(key, authorization))
   }
 
   async writeFirst(): Promise<void> {
@@ -244,8 +256,4 @@ function keyFileText(keys: Keys, api: Key): string {
     API: { key: api.text },
   }
   return JSON.stringify(layout, undefined, 2)
-}
-
-function failure(step: 'Authorization' | 'Authentication'): string {
-  return `Token ${step} failed. Token either incorrect, expired, or not provided correctly`
 }

@@ -24,6 +24,8 @@ Examples:
     $ torchserve-ts --check-config --ts-config config.properties
   Check whether an archive of TorchServe runs here:
     $ torchserve-ts --check-archive model_store/mnist.mar
+  Make an API key with rights of its own (torchserve-ts keys --help):
+    $ torchserve-ts keys add mobile-app --scope inference --models 'llama*' --file keys.json
   Allow clients to register models, with a configuration file:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 

@@ -17,6 +17,10 @@ export interface CliOptions {
  */
 export async function runCli(argv: readonly string[], options: CliOptions): Promise<number> {
   const output = options.output ?? TERMINAL
+  if (argv[0] === 'keys') {
+    const { runKeys } = await import('./keys.ts')
+    return runKeys(argv.slice(1), output)
+  }
   const flags = parseFlags(argv, output)
   if (typeof flags === 'number') return flags
   if (flags.version) {

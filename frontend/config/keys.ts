@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
+import { AUTH_KEYS } from './auth-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
 import { LIMIT_KEYS } from './limit-keys.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
@@ -32,6 +33,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LIMIT_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
+  ...AUTH_KEYS,
   ...PYTHON_KEYS,
 
   jobQueueSize: key(

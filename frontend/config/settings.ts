@@ -189,6 +189,26 @@ export interface Settings {
   readonly disableTokenAuthorization: boolean
   /** Minutes, default 60. */
   readonly tokenExpirationMin: number
+  /** Ours: named API keys and client certificates. Key api_keys_file; undefined: none. */
+  readonly apiKeysFile: string | undefined
+  /** Ours: issuer of JWTs. Key jwt_issuer; undefined: no JWT is accepted. */
+  readonly jwtIssuer: string | undefined
+  /** Ours: audiences, one of which a JWT must have. Key jwt_audience. */
+  readonly jwtAudience: readonly string[]
+  /** Ours: https, file or local http URL of the issuer's key set. Key jwt_jwks_url. */
+  readonly jwtJwksUrl: string | undefined
+  /** Ours: key jwt_algorithms, default RS256, PS256, ES256, EdDSA. */
+  readonly jwtAlgorithms: readonly string[]
+  /** Ours: seconds, key jwt_clock_skew, default 30. */
+  readonly jwtClockSkew: number
+  /** Ours: name or path of the claim with the scopes. Key jwt_scope_claim, default `scope`. */
+  readonly jwtScopeClaim: string
+  /** Ours: the same with the models. Key jwt_models_claim, default `torchserve_models`. */
+  readonly jwtModelsClaim: string
+  /** Ours: PEM file with the CA of client certificates. Key tls_client_ca; undefined: none are asked for. */
+  readonly tlsClientCa: string | undefined
+  /** Ours: whether clients need a certificate. Key tls_client_auth, default request. */
+  readonly tlsClientAuth: 'request' | 'require'
   /** Regular expression; workers do not get the environment variables whose whole name it matches. */
   readonly blacklistEnvVars: RegExp | undefined
   readonly defaultServiceHandler: string | undefined

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
@@ -11,10 +12,16 @@ export type TlsCredentials = (PemPair | { readonly pfx: Buffer; readonly passphr
 interface WithCiphers {
   /** The suites that are offered, as OpenSSL lists them. */
   readonly ciphers: string
+  /** CA of client certificates; absent, like the next two: none are asked for. */
+  readonly ca?: Buffer
+  readonly requestCert?: true
+  /** Whether a client without a valid certificate is refused. */
+  readonly rejectUnauthorized?: boolean
 }
 
 export type TlsSettings = KeystoreSettings &
-  Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'tlsCiphers' | 'enableGrpcSsl' | 'tempDir'>
+  Pick<Settings, 'certificateFile' | 'privateKeyFile' | 'tlsCiphers' | 'enableGrpcSsl' | 'tempDir'> &
+  Partial<Pick<Settings, 'tlsClientCa' | 'tlsClientAuth'>>
 
 /**
  * Key and certificate of the https listeners: the keystore, else the two PEM files, else a new self-signed
@@ -25,6 +32,10 @@ export async function restCredentials(
   settings: TlsSettings,
   warn: (message: string) => void,
 ): Promise<TlsCredentials> {
+  return { ...(await restPair(settings, warn)), ...(await clientAuth(settings)) }
+}
+
+async function restPair(settings: TlsSettings, warn: (message: string) => void): Promise<TlsCredentials> {
   const stored = await readKeystore(settings)
   if (stored !== undefined) {
     await warnIfReadable('keystore', settings.keystore!, warn)
@@ -47,8 +58,26 @@ export async function grpcCredentials(
 ): Promise<(PemPair & WithCiphers) | undefined> {
   if (!settings.enableGrpcSsl) return undefined
   const files = await pemFiles(settings, warn)
-  if (files !== undefined) return files
+  if (files !== undefined) return { ...files, ...(await clientAuth(settings)) }
   throw new ServeError('CONFIG', 'enable_grpc_ssl=true requires certificate_file and private_key_file')
+}
+
+/** What asks clients for a certificate. */
+async function clientAuth({
+  tlsClientCa,
+  tlsClientAuth,
+}: TlsSettings): Promise<Pick<WithCiphers, 'ca' | 'requestCert' | 'rejectUnauthorized'>> {
+  if (tlsClientCa === undefined) return {}
+  const ca = await readKeyFile('tls_client_ca', tlsClientCa)
+  try {
+    createSecureContext({ ca: new X509Certificate(ca).toString() })
+  } catch (cause) {
+    const why = (cause as Error).message
+    throw new ServeError('CONFIG', `tls_client_ca ${tlsClientCa} must be a PEM certificate: ${why}`, {
+      cause,
+    })
+  }
+  return { ca, requestCert: true, rejectUnauthorized: tlsClientAuth === 'require' }
 }
 
 async function pemFiles(

@@ -1,10 +1,12 @@
-import { readFileSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Metadata, status as Status } from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
 import { call, inferenceClient } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
 
 const ECHO = join(import.meta.dirname, '..', '..', 'model-store', 'echo')
 
@@ -56,5 +58,53 @@ test('limits of the configuration hold over REST and gRPC together, for each tok
     },
     { event: 'authentication', operation: 'GET /metrics', outcome: 'refused' },
     { event: 'limit', operation: 'GET /metrics' },
+  ])
+})
+
+test('two keys of a file: the one with a limit is refused beyond it, the other is not', async () => {
+  const folder = tempDir()
+  const path = join(folder, 'keys.json')
+  const entry = (name: string, requestsPerSecond?: number) => ({
+    name,
+    sha256: createHash('sha256').update(name).digest('hex'),
+    scopes: ['inference'],
+    ...(requestsPerSecond !== undefined && { limits: { requestsPerSecond } }),
+  })
+  const write = (...keys: unknown[]): void => {
+    writeFileSync(`${path}.new`, JSON.stringify({ keys }))
+    renameSync(`${path}.new`, path)
+  }
+  write(entry('limited', 0.001), entry('free'))
+  const server = await startServer({ models: [ECHO], config: { api_keys_file: path }, flags: [] })
+  const predict = async (name: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${name}` }
+    return (await rawRequest(server.ports.inference, '/predictions/echo', { body: 'x', headers })).status
+  }
+  await server.until(
+    () => predict('free'),
+    (status) => status === 200,
+  )
+  const both = async (count: number): Promise<string> => {
+    const statuses = { limited: [] as number[], free: [] as number[] }
+    for (let i = 0; i < count; i++) {
+      statuses.limited.push(await predict('limited'))
+      statuses.free.push(await predict('free'))
+    }
+    const of = (all: number[], status: number): number => all.filter((each) => each === status).length
+    const { limited, free } = statuses
+    return `limited ${of(limited, 200)} + ${of(limited, 429)} refused, free ${of(free, 200)}`
+  }
+  expect(await both(40)).toBe('limited 1 + 39 refused, free 40')
+  write(entry('limited'), entry('free'))
+  await server.until(
+    () => predict('limited'),
+    (status) => status === 200,
+  )
+  expect(await both(10)).toBe('limited 10 + 0 refused, free 10')
+  await server.stop()
+  const text = readFileSync(join(server.folder, 'logs', 'audit_log.log'), 'utf8')
+  const changes = text.split('\n').filter((line) => line.includes('"event":"keys"'))
+  expect(changes.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { operation: 'read api_keys_file', outcome: 'done', detail: 'changed: api key limited' },
   ])
 })

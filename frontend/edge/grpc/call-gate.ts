@@ -43,6 +43,13 @@ interface Connection {
   accepted: boolean
 }
 
+/** Where a call goes that the gate lets through. */
+interface Doors {
+  /** Gives the stream to grpc-js. */
+  readonly letIn: () => void
+  readonly called: (session: Http2Session) => void
+}
+
 /** A call that may be let in. */
 interface NewCall {
   readonly stream: ServerHttp2Stream
@@ -116,15 +123,37 @@ export class CallGate {
     return this.#whole.taken
   }
 
-  /** Takes a new stream; `letIn` gives it to grpc-js. True: it is a call that was let in. */
+  /**
+   * Takes a new stream; `letIn` gives it to grpc-js. When it is a call that was let in, `called` hears of it.
+   */
   take(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     rawHeaders: readonly string[],
-    letIn: () => void,
-  ): boolean {
+    doors: Doors,
+  ): void {
+    const work = this.#options.authorizer.prepare?.(headers.authorization, stream.session?.socket)
+    if (work === undefined) {
+      this.#take(stream, headers, rawHeaders, doors)
+      return
+    }
+    // Nothing of it is read meanwhile, and a client that leaves is no error.
+    const ignore = (): void => undefined
+    stream.on('error', ignore)
+    void work.then(() => {
+      stream.off('error', ignore)
+      this.#take(stream, headers, rawHeaders, doors)
+    })
+  }
+
+  #take(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+    { letIn, called }: Doors,
+  ): void {
     const session = stream.session
-    if (session === undefined || stream.destroyed) return false
+    if (session === undefined || stream.destroyed) return
     const connection = this.#connectionOf(session)
     const path = headers[':path'] ?? ''
     const rpc = this.#rpcs.get(path)
@@ -132,17 +161,17 @@ export class CallGate {
       // grpc-js has the answer to it, and reads nothing.
       letIn()
       this.#countRefusal(connection, session)
-      return false
+      return
     }
     const metadataBytes = sizeOf(rawHeaders)
     const caller = this.#callerOf(rpc, stream, headers, metadataBytes, connection)
     if ('code' in caller) {
       this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
-      return false
+      return
     }
     this.#read({ stream, rpc, connection, headers, bytes: CALL_BYTES + metadataBytes, letIn }, caller)
-    return true
+    called(session)
   }
 
   /** Who makes the call; its room is taken then. Or why it is refused. */
@@ -175,12 +204,13 @@ export class CallGate {
   #identify(scope: Scope, stream: ServerHttp2Stream, authorization: string | undefined): LetIn {
     const { authorizer, limiter } = this.#options
     const client: Client = stream.session?.socket ?? {}
-    if (limiter === undefined) return { ...LET_IN, principal: authorizer.check(scope, authorization, client) }
+    const check = (): Principal => authorizer.check(scope, authorization, client)
+    if (limiter === undefined) return { ...LET_IN, principal: check() }
     const traffic = new CallTraffic()
     const visit = new Visit(limiter, traffic)
     try {
       visit.from(client.remoteAddress)
-      const principal = authorizer.check(scope, authorization, client)
+      const principal = check()
       visit.by(principal)
       if (!visit.counts) return { ...LET_IN, principal }
       stream.once('close', () => visit.end())

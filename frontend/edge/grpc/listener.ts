@@ -26,6 +26,10 @@ export interface GrpcTls {
   readonly cert: Buffer
   /** OpenSSL's list of the suites that are offered. */
   readonly ciphers: string
+  /** CA of the certificates that clients are asked for; absent: none are. */
+  readonly ca?: Buffer
+  /** Whether they may come without one. */
+  readonly rejectUnauthorized?: boolean
 }
 
 interface GrpcListenerOptions {
@@ -133,17 +137,34 @@ export class GrpcListener {
         const letIn = (): void => {
           for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
         }
-        const isLetIn = this.calls.take(stream, headers, rawHeaders, letIn)
-        if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+        this.calls.take(stream, headers, rawHeaders, {
+          letIn,
+          called: (session) => this.connections.called(session),
+        })
       },
     )
   }
 }
 
-/** Clients need no certificate of their own, as in TorchServe. */
+/** Clients need no certificate of their own, as in TorchServe, unless there is a CA for them. */
 function credentialsFor(tls: GrpcTls | undefined): ServerCredentials {
   if (tls === undefined) return ServerCredentials.createInsecure()
-  return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }], false)
+  return new TlsCredentials(tls)
+}
+
+/** Those of grpc-js cannot ask for a certificate and do without. */
+class TlsCredentials extends ServerCredentials {
+  constructor({ key, cert, ca, rejectUnauthorized }: GrpcTls) {
+    super({ requestCert: ca !== undefined, rejectUnauthorized }, { key, cert, ca })
+  }
+
+  override _isSecure(): boolean {
+    return true
+  }
+
+  override _equals(other: ServerCredentials): boolean {
+    return this === other
+  }
 }
 
 const REASONS: ReadonlyMap<string, string> = new Map([

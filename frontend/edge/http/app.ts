@@ -23,16 +23,22 @@ export function createApp(
   handlers: readonly ExchangeHandler[],
   otherwise: (exchange: Exchange) => void,
 ): RestApp {
+  const offer = (exchange: Exchange): void => {
+    try {
+      if (exchange.target.error !== undefined) throw exchange.target.error
+      for (const handler of handlers) if (handler.handle(exchange)) return
+      otherwise(exchange)
+    } catch (thrown) {
+      state.errors.fail(exchange, ServeError.from(thrown))
+    }
+  }
   return {
     listener: (req: IncomingMessage, res: ServerResponse) => {
       const exchange = new Exchange(state, req, res)
-      try {
-        if (exchange.target.error !== undefined) throw exchange.target.error
-        for (const handler of handlers) if (handler.handle(exchange)) return
-        otherwise(exchange)
-      } catch (thrown) {
-        state.errors.fail(exchange, ServeError.from(thrown))
-      }
+      const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
+      if (work === undefined) offer(exchange)
+      // Nothing of the body is read meanwhile.
+      else void work.then(() => offer(exchange))
     },
     state,
     beginDrain: () => {

@@ -2,7 +2,7 @@ import { unlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
-import type { SecureContextOptions } from 'node:tls'
+import type { SecureContextOptions, TlsOptions } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
 import { formatListenAddress } from '../../config/listen-address.ts'
 import type { ListenAddress } from '../../config/settings.ts'
@@ -47,7 +47,7 @@ export async function listen(
   name: string,
   address: ListenAddress,
   app: RestApp,
-  tls?: SecureContextOptions,
+  tls?: SecureContextOptions & Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized'>,
 ): Promise<Listener> {
   const server = isTls(address)
     ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ServerResponse: SafeResponse })

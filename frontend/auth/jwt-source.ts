@@ -1,0 +1,157 @@
+import type * as Jose from 'jose'
+import { isObject } from '../../common/json.ts'
+import { ownValue } from '../../common/own-keys.ts'
+import type { Credential, IdentitySource } from './identity-source.ts'
+import { JWKS_MAX_AGE_MS, type KeySet } from './jwks.ts'
+import { NamedPrincipal } from './named-principal.ts'
+import { NOBODY, SCOPES, type Principal, type Scope } from './principal.ts'
+
+/** Tokens whose check is remembered; the one that came first is forgotten first. */
+const MAX_KNOWN = 10_000
+/** The same for tokens that were refused, which anybody can make. */
+const MAX_REFUSED = 1_000
+/** A refusal is remembered for this time: the key may appear in the set. */
+const REFUSED_MS = 5_000
+/** Tokens that may be checked at the same time; more are refused. */
+const MAX_PENDING = 1_000
+const SCOPE_PREFIX = 'torchserve:'
+const MAX_PATTERNS = 1_000
+
+export interface JwtOptions {
+  readonly jose: typeof Jose
+  readonly keys: KeySet
+  readonly issuer: string
+  readonly audience: readonly string[]
+  readonly algorithms: readonly string[]
+  /** Seconds. */
+  readonly clockSkew: number
+  readonly scopeClaim: string
+  readonly modelsClaim: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+interface Checked {
+  /** Undefined: nothing shows that it was made by the issuer. */
+  readonly principal: Principal | undefined
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+/** Callers with a JWT of one issuer. A signature is checked once, and then remembered by the token's hash. */
+export class JwtSource implements IdentitySource {
+  readonly #options: JwtOptions
+  readonly #known = new Map<string, Checked>()
+  readonly #refused = new Map<string, Checked>()
+  readonly #pending = new Map<string, Promise<void>>()
+
+  constructor(options: JwtOptions) {
+    this.#options = options
+  }
+
+  find({ digest }: Credential): Principal | undefined {
+    return this.#checked(digest)?.principal
+  }
+
+  prepare(credential: Credential): Promise<void> | undefined {
+    const { token, digest } = credential
+    if (!isCompact(token) || this.#checked(digest) !== undefined) return undefined
+    const pending = this.#pending.get(digest)
+    if (pending !== undefined) return pending
+    if (this.#pending.size >= MAX_PENDING || !this.#mayBeOurs(token)) return undefined
+    const work = this.#verify(credential).finally(() => this.#pending.delete(digest))
+    this.#pending.set(digest, work)
+    return work
+  }
+
+  close(): void {
+    this.#options.keys.close()
+  }
+
+  #checked(digest: string): Checked | undefined {
+    const checked = this.#known.get(digest) ?? this.#refused.get(digest)
+    return checked !== undefined && this.#options.now() < checked.until ? checked : undefined
+  }
+
+  /** Before any key is looked for: who only guesses does not make the server fetch or compute. */
+  #mayBeOurs(token: string): boolean {
+    const { jose, issuer, audience, algorithms } = this.#options
+    try {
+      const { alg } = jose.decodeProtectedHeader(token)
+      const { iss, aud } = jose.decodeJwt(token)
+      return (
+        alg !== undefined &&
+        algorithms.includes(alg) &&
+        iss === issuer &&
+        [aud].flat().some((each) => each !== undefined && audience.includes(each))
+      )
+    } catch {
+      return false
+    }
+  }
+
+  async #verify({ token, digest }: Credential): Promise<void> {
+    const { jose, keys, issuer, audience, algorithms, clockSkew, now } = this.#options
+    try {
+      const { payload } = await jose.jwtVerify(token, keys.find, {
+        issuer,
+        audience: [...audience],
+        algorithms: [...algorithms],
+        clockTolerance: clockSkew,
+        requiredClaims: ['exp', 'sub'],
+        currentDate: new Date(now()),
+      })
+      const expires = (payload.exp! + clockSkew) * 1_000
+      const until = Math.min(expires, now() + JWKS_MAX_AGE_MS)
+      remember(this.#known, MAX_KNOWN, digest, { principal: this.#principal(payload, expires), until })
+    } catch (error) {
+      // Its issuer did sign what is only out of date or for another audience.
+      const isSigned =
+        error instanceof jose.errors.JWTExpired || error instanceof jose.errors.JWTClaimValidationFailed
+      const refused = { principal: isSigned ? NOBODY : undefined, until: now() + REFUSED_MS }
+      remember(this.#refused, MAX_REFUSED, digest, refused)
+    }
+  }
+
+  #principal(payload: Jose.JWTPayload, expires: number): Principal {
+    const { scopeClaim, modelsClaim, now } = this.#options
+    const claimed = texts(claimOf(payload, scopeClaim)) ?? []
+    const scopes = claimed.flatMap((text): Scope[] => SCOPES.filter((scope) => text === SCOPE_PREFIX + scope))
+    const value = claimOf(payload, modelsClaim)
+    // A claim that cannot be read allows nothing; only without it are all models meant.
+    const models = value === undefined ? ['*'] : (texts(value) ?? [])
+    return new NamedPrincipal('jwt', { name: payload.sub!.slice(0, 200), scopes, models, expires }, now)
+  }
+}
+
+/** Three parts; whatever else it is, it is no API key. */
+function isCompact(token: string): boolean {
+  return token.startsWith('ey') && token.split('.', 4).length === 3
+}
+
+/** A claim by its name, or by a path such as `realm_access.roles`. */
+function claimOf(payload: Jose.JWTPayload, name: string): unknown {
+  const named = ownValue(payload, name)
+  if (named !== undefined) return named
+  let value: unknown = payload
+  for (const part of name.split('.')) {
+    if (!isObject(value)) return undefined
+    value = ownValue(value, part)
+  }
+  return value
+}
+
+/** A list of texts, or a text with blanks between its words; undefined: neither. */
+function texts(value: unknown): string[] | undefined {
+  const list = typeof value === 'string' ? value.split(' ').filter((word) => word !== '') : value
+  if (!Array.isArray(list) || list.length > MAX_PATTERNS) return undefined
+  return list.filter((item): item is string => typeof item === 'string')
+}
+
+function remember(map: Map<string, Checked>, max: number, digest: string, checked: Checked): void {
+  map.delete(digest)
+  map.set(digest, checked)
+  if (map.size <= max) return
+  const [oldest] = map.keys()
+  map.delete(oldest!)
+}

@@ -1,0 +1,49 @@
+import { matchesGlob } from './glob.ts'
+import type { Principal, PrincipalKind, PrincipalLimits, Scope } from './principal.ts'
+
+/** What a caller may do. */
+export interface Grant {
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  /** Models and workflows, with `*` for any text. */
+  readonly models: readonly string[]
+  /** Milliseconds since the epoch; Infinity: never. */
+  readonly expires: number
+  readonly limits?: PrincipalLimits | undefined
+}
+
+/** A caller with rights of its own, which end when they expire or are revoked, open calls included. */
+export class NamedPrincipal implements Principal {
+  readonly kind: PrincipalKind
+  readonly name: string
+  readonly limits: PrincipalLimits | undefined
+  /** Also where it may use all models: what it is offered asks again for each request. */
+  readonly isNarrow = true
+  readonly #grant: Grant
+  readonly #now: () => number
+  #revoked = false
+
+  constructor(kind: PrincipalKind, grant: Grant, now: () => number) {
+    this.kind = kind
+    this.name = grant.name
+    this.limits = grant.limits
+    this.#grant = grant
+    this.#now = now
+  }
+
+  get isValid(): boolean {
+    return !this.#revoked && this.#now() < this.#grant.expires
+  }
+
+  revoke(): void {
+    this.#revoked = true
+  }
+
+  sees(model: string): boolean {
+    return this.isValid && this.#grant.models.some((pattern) => matchesGlob(pattern, model))
+  }
+
+  allows(scope: Scope, model?: string): boolean {
+    return this.isValid && this.#grant.scopes.includes(scope) && (model === undefined || this.sees(model))
+  }
+}

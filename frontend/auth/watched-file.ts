@@ -1,0 +1,78 @@
+import { watch, type FSWatcher } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** A change is noticed within this time even where the system does not tell of it. */
+const LOOK_EVERY_MS = 500
+
+interface WatchedFileOptions {
+  readonly path: string
+  /** What the file holds now; what it throws is told to `warn`, and the file counts as read. */
+  readonly onText: (text: string) => void
+  readonly warn: (message: string) => void
+}
+
+/** A file that is read again when it has changed. While it cannot be used, what it held last is in force. */
+export class WatchedFile {
+  readonly #options: WatchedFileOptions
+  #watcher: FSWatcher | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** Tells one state of the file from another. */
+  #seen = ''
+  #looking = false
+  #again = false
+  #closed = false
+
+  constructor(options: WatchedFileOptions) {
+    this.#options = options
+  }
+
+  /** Reads the file, and from then on watches it. Rejects if it cannot be read or used. */
+  async open(): Promise<void> {
+    const { path, onText } = this.#options
+    this.#seen = await stateOf(path)
+    onText(await readFile(path, 'utf8'))
+    this.#timer = setInterval(this.#look, LOOK_EVERY_MS).unref()
+    try {
+      // The folder: editors and our command put a new file in the place of the old one.
+      this.#watcher = watch(dirname(path), { persistent: false }, this.#look)
+      this.#watcher.on('error', () => this.#watcher?.close())
+    } catch {
+      // Too many watches: the timer is left.
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#timer)
+    this.#watcher?.close()
+  }
+
+  readonly #look = (): void => {
+    this.#again = true
+    if (!this.#looking) void this.#read()
+  }
+
+  async #read(): Promise<void> {
+    const { path, onText, warn } = this.#options
+    this.#looking = true
+    while (this.#again && !this.#closed) {
+      this.#again = false
+      const state = await stateOf(path).catch((error: unknown) => `unreadable: ${(error as Error).message}`)
+      if (state === this.#seen) continue
+      this.#seen = state
+      try {
+        const text = await readFile(path, 'utf8')
+        if (!this.#closed) onText(text)
+      } catch (error) {
+        warn(`${(error as Error).message}; what it held before stays in force`)
+      }
+    }
+    this.#looking = false
+  }
+}
+
+async function stateOf(path: string): Promise<string> {
+  const { mtimeNs, ctimeNs, size, ino } = await stat(path, { bigint: true })
+  return [mtimeNs, ctimeNs, size, ino].join()
+}
