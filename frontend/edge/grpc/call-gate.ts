@@ -216,15 +216,13 @@ export class CallGate {
     client: Client,
   ): LetIn {
     const { authorizer, limiter } = this.#options
-    if (limiter === undefined) {
-      const principal = authorizer.check(scope, authorization, client)
-      return { principal, visit: undefined, traffic: undefined }
-    }
+    const check = (): Principal => authorizer.check(scope, authorization, client)
+    if (limiter === undefined) return { principal: check(), visit: undefined, traffic: undefined }
     const traffic = new CallTraffic()
     const visit = new Visit(limiter, traffic)
     try {
       visit.from(client.remoteAddress)
-      const principal = authorizer.check(scope, authorization, client)
+      const principal = check()
       visit.by(principal)
       if (!visit.counts) return { principal, visit: undefined, traffic: undefined }
       stream.once('close', () => visit.end())
