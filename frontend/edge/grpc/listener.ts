@@ -48,8 +48,8 @@ interface GrpcListenerOptions {
 }
 
 /**
- * Node resets a call with more metadata without a status (nghttp2 takes no more than this). What has less, the
- * gate can answer.
+ * Node resets a call with more metadata without a status (nghttp2 takes no more than this). What has less,
+ * the gate can answer.
  */
 const HEADER_LIST_BYTES = 65_535
 
