@@ -26,6 +26,8 @@ export interface Plan {
   fail?: number
   /** The process ends with status 0 after so many items. */
   exit?: number
+  /** The process runs out of its JavaScript heap after so many items. */
+  eat?: number
   /** Items contain the id and no white space: `<id#number>`, and as many `x` as `pad` wants. */
   stamped?: boolean
   /** Default true; false: one answer at the end. */
@@ -47,7 +49,7 @@ const BUSY_LIMIT_MS = 5_000
  * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit } = plan
+  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit, eat } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
@@ -59,6 +61,7 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
     if (signal.aborted) return
     if (fail === k - 1) throw new Error('on purpose')
     if (exit === k - 1) process.exit(0)
+    if (eat === k - 1) eatHeap()
     const timer = setTimeout(say, STALLED_MS, 'stalled', id)
     yield itemOf(plan, k)
     clearTimeout(timer)
@@ -68,6 +71,15 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
 
 function itemOf({ id, stamped, pad = 0 }: Plan, k: number): string {
   return stamped === true ? `${`<${id}#${k}>`.padEnd(pad, 'x')}\n` : `${String(k).padStart(pad)}\n`
+}
+
+/** At most this many arrays of 8 MB, so that a process with a large heap fails instead of the machine. */
+const MOST_EATEN = 100
+
+function eatHeap(): never {
+  const kept: number[][] = []
+  while (kept.length < MOST_EATEN) kept.push(new Array<number>(1_000_000).fill(1.5))
+  throw new Error('the heap has room for more')
 }
 
 /** At most some seconds, because a busy process cannot be told to stop. */
