@@ -49,6 +49,7 @@ const rooms = {
     './frontend/jobs',
     './frontend/models/operations.ts',
     './frontend/models/readiness.ts',
+    './frontend/models/not-found.ts',
     './frontend/workflows/operations.ts',
     './frontend/observe',
     './frontend/config',

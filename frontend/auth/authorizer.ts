@@ -1,5 +1,4 @@
-/** What the listeners ask of the tokens. token-store.ts holds the keys. */
-export type TokenKind = 'inference' | 'management'
+import type { Principal, Scope } from './principal.ts'
 
 /** Who sends a token; a socket is one. No address (a Unix socket): failures are not limited. */
 export interface Client {
@@ -8,13 +7,18 @@ export interface Client {
 
 export interface Authorizer {
   /**
-   * Checks an `Authorization` header value. Does nothing when token authorization is off, and does not read
-   * the client's address then.
+   * Who sends this `Authorization` header value, if that caller has the scope. Anybody has it when
+   * authorization is off; the client's address is not read then.
    * @param client after ten tokens from its address that are no key of this server, one per second is checked
    * and the others are refused unchecked; undefined: not limited
    * @throws ServeError UNAUTHORIZED with TorchServe's message
    */
-  check(kind: TokenKind, authorization: string | undefined, client?: Client): void
+  check(scope: Scope, authorization: string | undefined, client?: Client): Principal
+  /**
+   * Work that must be done before `check` can answer: the first time that a JWT is seen. Never rejects.
+   * Undefined, as nearly always: `check` knows.
+   */
+  prepare?(authorization: string | undefined, client?: Client): Promise<void> | undefined
   /**
    * The /token route: makes a new key of the given kind and rewrites key_file.json.
    * @param client as for `check`

@@ -3,8 +3,9 @@ import { readFileSync, rmSync } from 'node:fs'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
-import type { Authorizer, Client, TokenKind } from './authorizer.ts'
+import type { Authorizer, Client } from './authorizer.ts'
 import { FailureLimiter } from './failure-limiter.ts'
+import { ANYBODY, type Principal, type Scope } from './principal.ts'
 
 export const KEY_FILE_NAME = 'key_file.json'
 
@@ -54,7 +55,7 @@ export async function createTokenStore(options: TokenStoreOptions): Promise<Toke
 /** Authorization is off. There is no /token route then, as in TorchServe. */
 const NO_TOKENS: TokenStore = {
   keyFile: undefined,
-  check: () => undefined,
+  check: () => ANYBODY,
   rotate: () =>
     Promise.reject(
       new ServeError('ROUTE_NOT_FOUND', 'Requested resource is not found, please refer to API document.'),
@@ -69,7 +70,34 @@ interface Key {
   readonly expires: number
 }
 
+/** The kinds of TorchServe's keys, besides the API key. */
+type TokenKind = 'inference' | 'management'
+
 type Keys = Readonly<Record<TokenKind, Key>>
+
+/** Whoever has one of TorchServe's keys. */
+class TokenHolder implements Principal {
+  readonly kind = 'token'
+  readonly isNarrow = false
+  readonly name: TokenKind
+
+  constructor(name: TokenKind) {
+    this.name = name
+  }
+
+  sees(): boolean {
+    return true
+  }
+
+  allows(scope: Scope): boolean {
+    return scope === this.name || (scope === 'metrics' && this.name === 'management')
+  }
+}
+
+const HOLDERS: Readonly<Record<TokenKind, Principal>> = {
+  inference: new TokenHolder('inference'),
+  management: new TokenHolder('management'),
+}
 
 class KeyFileTokens implements TokenStore {
   readonly keyFile: string
@@ -97,9 +125,10 @@ class KeyFileTokens implements TokenStore {
     this.#keys = { management: this.#fresh(), inference: this.#fresh() }
   }
 
-  check(kind: TokenKind, authorization: string | undefined, client?: Client): void {
+  check(scope: Scope, authorization: string | undefined, client?: Client): Principal {
+    const kind = scope === 'inference' ? scope : 'management'
     const key = this.#keys[kind]
-    if (this.#shows(client, authorization, key) && this.#now() < key.expires) return
+    if (this.#shows(client, authorization, key) && this.#now() < key.expires) return HOLDERS[kind]
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 

@@ -5,8 +5,8 @@ import type { GrpcLimits } from '../edge/grpc/limits.ts'
 import type { ListenersDeps } from '../edge/grpc/server.ts'
 import type { ServiceFacts } from '../edge/grpc/service.ts'
 import type { SequenceSettings } from '../jobs/sequence-headers.ts'
-import type { ModelOperations } from '../models/operations.ts'
-import type { WorkflowOperations } from '../workflows/operations.ts'
+import type { Call } from '../edge/grpc/caller.ts'
+import type { Operations } from '../edge/permitted.ts'
 
 /** The listeners of gRPC; the last two are opened where they have a port. */
 export type GrpcListenerKind = 'inference' | 'management' | 'open-inference' | 'triton'
@@ -29,20 +29,30 @@ export type GrpcSettings = Pick<
   | 'maxResponseSize'
   | 'enableModelApi'
   | 'openInferenceProtocol'
+  | 'grpcReflectionRequireToken'
 > &
   GrpcLimits &
   SequenceSettings
 
 /** What a dialect may use. Tokens are checked before it hears of a call. */
 export interface GrpcDeps {
-  readonly models: ModelOperations
-  readonly workflows: WorkflowOperations
+  /** The models and workflows that the caller may use. */
+  readonly operationsFor: (call: Call) => Operations
   readonly settings: GrpcSettings
   readonly log: GrpcLog
+  readonly audit: ListenersDeps['audit']
 }
 
-/** The same with what the listeners themselves need. */
-export type GrpcServersDeps = GrpcDeps & Omit<ListenersDeps, 'limits'>
+/** What one call may use. */
+export type GrpcCallDeps = Operations & Pick<GrpcDeps, 'settings' | 'log'>
+
+export function callDeps({ operationsFor, settings, log }: GrpcDeps, call: Call): GrpcCallDeps {
+  const { models, workflows } = operationsFor(call)
+  return { models, workflows, settings, log }
+}
+
+/** What the listeners need. */
+export type GrpcServersDeps = GrpcCallDeps & Omit<ListenersDeps, 'limits'>
 
 /**
  * One gRPC service. It is registered by its line in dialects/index.ts; health and reflection tell of it by

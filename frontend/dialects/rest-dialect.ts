@@ -1,8 +1,11 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { TokenKind } from '../auth/authorizer.ts'
+import type { Scope } from '../auth/principal.ts'
 import type { ExchangeHandler } from '../edge/http/app.ts'
 import type { Exchange } from '../edge/http/exchange.ts'
 import type { Operation, PathItem } from './openapi.ts'
+
+/** What the paths of a dialect may ask of their callers; /metrics belongs to none. */
+export type DialectScope = Exclude<Scope, 'metrics'>
 
 /** One API that REST clients can use. Register it with one line in dialects/index.ts. */
 export interface RestDialect extends ExchangeHandler {
@@ -28,7 +31,7 @@ export interface RestPath {
   /** In OpenAPI notation: `/v1/models/{model_name}`. */
   readonly path: string
   /** The kind of token it requires; undefined: none. */
-  readonly token: TokenKind | undefined
+  readonly token: DialectScope | undefined
   /** Its entry in the API description; absent: it has none. */
   readonly operation?: Operation
 }
@@ -36,7 +39,7 @@ export interface RestPath {
 /** Converts the paths of the API description to a list. */
 export function describedPaths(
   items: Readonly<Record<string, PathItem>>,
-  token: TokenKind | undefined,
+  token: DialectScope | undefined,
 ): RestPath[] {
   return Object.entries(items).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({
@@ -49,6 +52,6 @@ export function describedPaths(
 }
 
 /** Paths that the API description does not contain. */
-export function undescribedPaths(token: TokenKind, method: string, paths: readonly string[]): RestPath[] {
+export function undescribedPaths(token: DialectScope, method: string, paths: readonly string[]): RestPath[] {
   return paths.map((path) => ({ method, path, token }))
 }

@@ -17,8 +17,11 @@ export interface ModelOperations {
   scale(request: ScaleRequest): Promise<OperationResult>
   setDefault(modelName: string, modelVersion: string): OperationResult
   unregister(modelName: string, modelVersion?: string): Promise<OperationResult>
-  /** `limit` and `nextPageToken` out of range fall back to 100 and 0, as in TorchServe. */
-  list(limit?: number, nextPageToken?: number): ModelList
+  /**
+   * `limit` and `nextPageToken` out of range fall back to 100 and 0, as in TorchServe.
+   * @param sees chooses the models by name; default: all
+   */
+  list(limit?: number, nextPageToken?: number, sees?: (name: string) => boolean): ModelList
   /** A version, the default version (undefined), or `all`. `customized` asks the handler for its metadata. */
   describe(modelName: string, modelVersion?: string, customized?: boolean): Promise<ModelDescription[]>
   /**
@@ -72,6 +75,8 @@ export interface RegisterRequest {
   /** Whether to wait until the workers have loaded the model. */
   synchronous: boolean
   s3SseKms?: boolean
+  /** The SHA-256 that the archive must have, in lowercase hex. */
+  sha256?: string
 }
 
 export interface ScaleRequest {
@@ -124,6 +129,12 @@ export interface ModelDescription {
   jobQueueStatus: { remainingCapacity: number; pendingRequests: number }
   /** Ours: number of open sequences; only with sequenceBatching. */
   openSequences?: number
+  /** Ours: SHA-256 of the archive; absent for model folders. */
+  archiveSha256?: string
+  /** Ours: whether the archive had to have this SHA-256; absent for model folders. */
+  archivePinned?: boolean
+  /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
+  archiveSignedBy?: string
   customizedMetadata?: Record<string, unknown>
 }
 

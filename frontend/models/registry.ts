@@ -1,13 +1,11 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Model } from './model.ts'
+import { modelNotFound, told } from './not-found.ts'
 
 interface Versions {
   default: string
   readonly byVersion: Map<string, Model>
 }
-
-/** Messages repeat this many characters of a client's model name, which may be megabytes long. */
-const MAX_NAME_TOLD = 200
 
 /** All models by name and version. One version of each name is its default. */
 export class Registry {
@@ -112,11 +110,7 @@ export class Registry {
 
   #versions(name: string): Versions {
     const versions = this.#models.get(name)
-    if (versions === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found: ${told(name)}`)
+    if (versions === undefined) throw modelNotFound(name)
     return versions
   }
-}
-
-function told(text: string): string {
-  return text.slice(0, MAX_NAME_TOLD)
 }

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
-import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from './model.ts'
+import { storedModelNotFound } from './not-found.ts'
 import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
 
 /** What the repository needs of the models. */
@@ -50,11 +50,17 @@ export class Repository implements RepositoryOperations {
     const known = this.#versions(modelName)
     const stored = (await this.#stored()).filter(({ name }) => name === modelName)
     const urls = stored.length > 0 ? stored.map(({ location }) => location) : known.map(({ url }) => url)
-    if (urls.length === 0) throw notFound(modelName)
+    if (urls.length === 0) throw storedModelNotFound(modelName)
     const loaded: Model[] = []
     for (const url of urls) {
       const before = known.find((model) => model.url === url)
-      const request = { url, modelName, handler: before?.handlerOverride, synchronous: true }
+      const request = {
+        url,
+        modelName,
+        handler: before?.handlerOverride,
+        sha256: before?.pin,
+        synchronous: true,
+      }
       loaded.push(await this.#host.replace(request, before !== undefined && isOperators(before)))
     }
     const versions = new Set(loaded.map(({ version }) => version))
@@ -65,7 +71,7 @@ export class Repository implements RepositoryOperations {
 
   async unload(modelName: string): Promise<void> {
     const models = this.#versions(modelName)
-    if (models.length === 0) throw notFound(modelName)
+    if (models.length === 0) throw storedModelNotFound(modelName)
     for (const model of models) await this.#host.remove(model)
   }
 
@@ -110,8 +116,4 @@ function entryOf({ name, version, workers }: Model): IndexEntry {
 function lastFailure(workers: Model['workers']): string | undefined {
   const exits = workers.describe().flatMap(({ lastExit }) => lastExit ?? [])
   return exits.sort((a, b) => (a.at < b.at ? -1 : 1)).at(-1)?.reason
-}
-
-function notFound(name: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', `Model ${name} not found`)
 }

@@ -24,6 +24,7 @@ const startProcess: StartRank = (options, events) => new RankProcess(options, ev
 export class RankGroup implements WorkerGroup {
   readonly answersPings = true
   readonly hearsCancels = true
+  readonly heedsCredit = true
   readonly #options: RankGroupOptions
   readonly #events: WorkerGroupEvents
   readonly #ranks: Rank[]

@@ -37,6 +37,8 @@ export interface WorkerGroup {
   readonly finishingRanks: number
   /** Whether the worker answers `ping`. */
   readonly answersPings: boolean
+  /** Whether the worker waits for credit before it sends beyond a stream's window. */
+  readonly heedsCredit: boolean
   /** Whether the handler is told that its request was cancelled. */
   readonly hearsCancels: boolean
   /** The handler's native methods; known once it is loaded. */

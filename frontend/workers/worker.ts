@@ -184,6 +184,7 @@ export class Worker implements JobRunner {
     const { hearsCancels } = group
     return new Requests({
       window: settings.streamWindowSize,
+      heedsCredit: group.heedsCredit,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
       shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),
@@ -202,6 +203,9 @@ export class Worker implements JobRunner {
       },
       rankLagMs: settings.responseTimeout * 1000,
       onDeaf: (why) => {
+        this.#kill(`Killed: ${why}`)
+      },
+      onBreach: (why) => {
         this.#kill(`Killed: ${why}`)
       },
       onDiscarded: () => {

@@ -17,7 +17,12 @@ import { loadSync } from '@grpc/proto-loader'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { ServeError } from '../../common/errors.ts'
 import type * as SettingsModule from '../../frontend/config/load-settings.ts'
-import type { GrpcDeps, GrpcDialect } from '../../frontend/dialects/grpc-dialect.ts'
+import {
+  callDeps,
+  type GrpcCallDeps,
+  type GrpcDeps,
+  type GrpcDialect,
+} from '../../frontend/dialects/grpc-dialect.ts'
 import type * as DialectsModule from '../../frontend/dialects/index.ts'
 import type * as DefinitionsModule from '../../frontend/edge/grpc/definitions.ts'
 import type * as RequestModule from '../../frontend/edge/grpc/request.ts'
@@ -81,7 +86,7 @@ const toy: GrpcDialect = {
   implement: (deps) => ({
     Tell: (call: ServerUnaryCall<Ask, object>, respond: sendUnaryData<object>) => tell(deps, call, respond),
     Count: (call: ServerWritableStream<Ask, Buffer>) =>
-      new CountReply(deps, new StreamCall(call, deps.log), call.request),
+      new CountReply(callDeps(deps, call), new StreamCall(call, deps.log), call.request),
   }),
 }
 
@@ -91,7 +96,7 @@ function requestOf({ model = '', items = 1 }: Ask, stream: boolean): JobRequest 
 }
 
 function tell(
-  { models }: GrpcDeps,
+  { operationsFor }: GrpcDeps,
   call: ServerUnaryCall<Ask, object>,
   respond: sendUnaryData<object>,
 ): void {
@@ -105,7 +110,12 @@ function tell(
     fail,
   }
   try {
-    submitUnary(models, call, { ...requestOf(call.request, false), deadline: deadlineOf(call) }, reply)
+    submitUnary(
+      operationsFor(call).models,
+      call,
+      { ...requestOf(call.request, false), deadline: deadlineOf(call) },
+      reply,
+    )
   } catch (thrown) {
     fail(thrown as ServeError)
   }
@@ -114,7 +124,7 @@ function tell(
 class CountReply implements ReplySink {
   readonly #call: Call
 
-  constructor({ models }: GrpcDeps, call: Call, ask: Ask) {
+  constructor({ models }: GrpcCallDeps, call: Call, ask: Ask) {
     this.#call = call
     const job = new Job({ ...requestOf(ask, true), deadline: call.deadline }, this)
     call.user = { drained: () => job.drained(), cancel: (reason) => job.cancel(reason) }

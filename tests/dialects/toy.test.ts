@@ -39,10 +39,10 @@ const toy: RestDialect = {
     const parts = [
       { name: 'body', data: Buffer.from(JSON.stringify({ n: Number(n), stream: isStream(exchange) })) },
     ]
-    const { requestId, reply, state } = exchange
+    const { requestId, reply, models } = exchange
     const sink = isStream(exchange) ? new ToyEvents(new EventStream(reply)) : new ToyText(exchange)
     const job = new Job({ requestId, modelName, method: 'handle', headers: '', parts }, sink)
-    if (reply.follow(job)) state.models.submit(job)
+    if (reply.follow(job)) models.submit(job)
     return true
   },
   paths: () => [{ method: 'GET', path: '/toy/{model_name}/{n}', token: 'inference', operation: TOLD }],

@@ -7,7 +7,7 @@ import type { Answer } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
-import type { GrpcDeps } from '../grpc-dialect.ts'
+import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
 import { callError } from './grpc-errors.ts'
 import { inferRequest } from './grpc-request.ts'
@@ -24,7 +24,7 @@ import { asked, callFor, type Asked } from './grpc-asked.ts'
  */
 export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTarget {
   readonly #stream: DuplexCall<ModelInferRequest>
-  readonly #deps: GrpcDeps
+  readonly #deps: GrpcCallDeps
   readonly #form: StreamForm
   #first: Asked | undefined
   #feed: CallFeed | undefined
@@ -33,7 +33,7 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   #headSent = false
   #raw = false
 
-  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
+  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#stream = stream
     this.#deps = deps
     this.#form = form
@@ -101,8 +101,9 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
 
   /** A further payload of the one request. */
   #pass(message: ModelInferRequest): void {
-    const data = encodeRequest({ ...inferRequest(message), id: this.#first?.infer.id })
-    checkSize({ parts: [{ name: '', data }], headers: '' }, this.#deps.settings.maxRequestSize)
+    const { maxRequestSize } = this.#deps.settings
+    const data = encodeRequest({ ...inferRequest(message, maxRequestSize), id: this.#first?.infer.id })
+    checkSize({ parts: [{ name: '', data }], headers: '' }, maxRequestSize)
     if (!this.#feed!.push(data)) this.#stream.reading(false)
   }
 

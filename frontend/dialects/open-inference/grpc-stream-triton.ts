@@ -5,7 +5,7 @@ import type { Answer, AnswerFacts } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
-import type { GrpcDeps } from '../grpc-dialect.ts'
+import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
 import { inferResponse } from './grpc-response.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
@@ -28,13 +28,13 @@ const WANTS_EMPTY_FINAL = 'triton_enable_empty_final_response'
  */
 export class TritonStream implements MessageUser<ModelInferRequest> {
   readonly #stream: DuplexCall<ModelInferRequest>
-  readonly #deps: GrpcDeps
+  readonly #deps: GrpcCallDeps
   readonly #form: StreamForm
   readonly #failsWhole: boolean
   readonly #open = new Set<TritonReply>()
   #halfClosed = false
 
-  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
+  constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#stream = stream
     this.#deps = deps
     this.#form = form
@@ -51,6 +51,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       this.#open.delete(reply)
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
       this.#open.add(reply)
+      this.#stream.countRequest()
       const infer = { ...request.infer, parameters: withoutTriton(request.infer.parameters) }
       const { metadata } = this.#stream
       const call = callFor({ ...request, infer }, metadata, this.#stream.deadline, true)

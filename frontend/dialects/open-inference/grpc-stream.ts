@@ -1,7 +1,7 @@
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
-import type { GrpcDeps } from '../grpc-dialect.ts'
+import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelStreamInferResponse } from './grpc-messages.ts'
 import { MlserverStream } from './grpc-stream-mlserver.ts'
@@ -25,11 +25,11 @@ export interface StreamForm {
  */
 export class InferStream implements MessageUser<ModelInferRequest> {
   readonly #call: DuplexCall<ModelInferRequest>
-  readonly #deps: GrpcDeps
+  readonly #deps: GrpcCallDeps
   readonly #form: StreamForm
   #user: MessageUser<ModelInferRequest> | undefined
 
-  constructor(call: DuplexCall<ModelInferRequest>, deps: GrpcDeps, form: StreamForm) {
+  constructor(call: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#call = call
     this.#deps = deps
     this.#form = form

@@ -5,11 +5,13 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { audited } from '../../edge/grpc/audited.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import {
   encoderOf,
   loadService,
   withEncodedResponses,
+  withRequestsOf,
   type LoadedService,
 } from '../../edge/grpc/definitions.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
@@ -18,7 +20,10 @@ import { DuplexCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
-import type { GrpcDeps, GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import { callDeps, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
+import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import type { ModelOperations } from '../../models/operations.ts'
+import type { Call } from '../../edge/grpc/caller.ts'
 import type { Answer } from './answers.ts'
 import { asked, callFor } from './grpc-asked.ts'
 import { callError } from './grpc-errors.ts'
@@ -62,11 +67,20 @@ export const openInferenceGrpc: GrpcDialect = {
 let loaded: Definitions | undefined
 
 /** 64-bit integers are texts, absent lists are empty. */
+const decode = { longs: String, arrays: true }
+
+/** The service with the requests of some rpcs as ModelInferRequest has them. */
+export function withUndecodedContents(service: LoadedService, rpcs: readonly string[]): LoadedService {
+  const requests = loadService('infer_request.proto', 'torchserve_ts.Requests', { decode })
+  return withRequestsOf(service, rpcs, requests, 'ModelInfer')
+}
+
 function definitions(): Definitions {
   const load = (shape: StreamShape): LoadedService =>
-    loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', {
-      decode: { longs: String, arrays: true },
-    })
+    withUndecodedContents(
+      loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', { decode }),
+      ['ModelInfer', STREAMED],
+    )
   loaded ??= { mlserver: load('mlserver'), triton: load('triton') }
   return loaded
 }
@@ -77,29 +91,32 @@ function shapeOf(listener: GrpcListenerKind): StreamShape {
 
 /** Handlers by rpc name. `form` is the listener's. */
 function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceImplementation {
-  const { models } = deps
   return {
     ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
-    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerReady: rpc(deps, 'ServerReady', async (_request, models) => ({
+      ready: await isServerReady(models),
+    })),
     ServerMetadata: rpc(deps, 'ServerMetadata', serverFacts),
-    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest) => {
+    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest, models) => {
       return { ready: await isModelReady(models, nameOf(request), request.version || undefined) }
     }),
-    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => metadataMessage(deps, request)),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest, models) => {
+      return metadataMessage(models, request)
+    }),
     ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
-      modelInfer(deps, call, respond)
+      modelInfer(callDeps(deps, call), call, respond)
     },
     ModelStreamInfer: (call: ServerDuplexStream<ModelInferRequest, Buffer>) => {
-      new InferStream(new DuplexCall(call, deps.log), deps, form)
+      new InferStream(new DuplexCall(call, deps.log), callDeps(deps, call), form)
     },
-    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }) => {
+    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }, models) => {
       return { models: await models.repository.index(ready === true) }
     }),
-    RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name) => {
+    RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name, models) => {
       await models.repository.load(name)
       return { model_name: name, isLoaded: true }
     }),
-    RepositoryModelUnload: manage(deps, 'RepositoryModelUnload', async (name) => {
+    RepositoryModelUnload: manage(deps, 'RepositoryModelUnload', async (name, models) => {
       await models.repository.unload(name)
       return { model_name: name, isUnloaded: true }
     }),
@@ -108,7 +125,7 @@ function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceI
 
 /** A unary request. */
 export function modelInfer(
-  deps: GrpcDeps,
+  deps: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
 ): void {
@@ -134,7 +151,7 @@ export function modelInfer(
   }
 }
 
-async function metadataMessage({ models }: GrpcDeps, request: ModelRequest): Promise<object> {
+async function metadataMessage(models: ModelOperations, request: ModelRequest): Promise<object> {
   const metadata = await modelMetadata(models, nameOf(request), request.version || undefined)
   const tensors = (list: typeof metadata.inputs): object[] =>
     list.map((tensor) => ({ ...tensor, parameters: parameterMap(tensor.parameters) }))
@@ -147,17 +164,36 @@ function nameOf({ name }: ModelRequest): string {
 }
 
 /** Loads and unloads models: for managers only. */
-function manage(deps: GrpcDeps, name: string, run: (model: string) => Promise<object>) {
-  const checked = async ({
-    model_name: model,
-    repository_name: other,
-  }: RepositoryRequest): Promise<object> => {
-    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
-    return run(nameOf({ name: model || other }))
+function manage(
+  deps: GrpcDeps,
+  name: string,
+  run: (model: string, models: ModelOperations) => Promise<object>,
+) {
+  const { settings, audit } = deps
+  const operation = name === 'RepositoryModelLoad' ? 'load model' : 'unload model'
+  const subject = (request: RepositoryRequest) => ({ model: repositoryModel(request) })
+  const checked = async (request: RepositoryRequest, models: ModelOperations): Promise<object> => {
+    if (!settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    return run(nameOf({ name: repositoryModel(request) }), models)
   }
-  return rpc(deps, name, checked)
+  const answer = (request: RepositoryRequest, call: Call): Promise<object> => {
+    const work = () => checked(request, deps.operationsFor(call).models)
+    return audited(call, request, work, { audit, operation, subject, toCallError: callError })
+  }
+  return unaryRpc(deps, name, { answer, toCallError: callError })
 }
 
-function rpc<Request>(deps: GrpcDeps, name: string, answer: (request: Request) => object | Promise<object>) {
-  return unaryRpc(deps, name, { answer, toCallError: callError })
+function repositoryModel(request: RepositoryRequest): string | undefined {
+  return request.model_name || request.repository_name
+}
+
+function rpc<Request>(
+  deps: GrpcDeps,
+  name: string,
+  answer: (request: Request, models: ModelOperations) => object | Promise<object>,
+) {
+  const permitted = (request: Request, call: Call): object | Promise<object> => {
+    return answer(request, deps.operationsFor(call).models)
+  }
+  return unaryRpc(deps, name, { answer: permitted, toCallError: callError })
 }

@@ -19,13 +19,13 @@ import type { InferKind, InferRoute } from './rest-route.ts'
  * @throws ServeError METHOD_NOT_ALLOWED, and the errors of targetOf
  */
 export function infer(exchange: Exchange, route: InferRoute): void {
-  const { state, req, reply } = exchange
+  const { models, req, reply } = exchange
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
-  const target = targetOf(state.models, route.model, route.version)
+  const target = targetOf(models, route.model, route.version)
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
-      submit(exchange, route, target, read(req, body, route.kind, target))
+      submit(exchange, route, target, read(exchange, body, route.kind, target))
     } catch (thrown) {
       refuse(reply, ServeError.from(thrown))
     }
@@ -37,11 +37,11 @@ interface ReadRequest extends WireRequest {
   readonly generate: boolean
 }
 
-function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
+function read({ req, state }: Exchange, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
   const header = req.headers['inference-header-content-length']
   const length = Array.isArray(header) ? header[0] : header
   if (isRaw(length)) return { ...rawRequest(body, openInferenceSettings(status).inputs), generate: false }
-  const parts = splitBody(body, length)
+  const parts = splitBody(body, length, state.settings.maxRequestElements)
   const generate = kind.startsWith('generate') && isGenerate(parts.value)
   if (!generate) return { ...wireRequest(parts), generate }
   const { inputs } = openInferenceSettings(status)
@@ -49,7 +49,7 @@ function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: T
 }
 
 function submit(
-  { state, req, reply, requestId }: Exchange,
+  { state, models, req, reply, requestId }: Exchange,
   { kind, version }: InferRoute,
   target: Target,
   { infer: request, isBinary, generate }: ReadRequest,
@@ -72,7 +72,7 @@ function submit(
   sink.job = job
   if (!reply.follow(job)) return
   try {
-    state.models.submit(job)
+    models.submit(job)
   } catch (thrown) {
     sink.fail(ServeError.from(thrown))
   }

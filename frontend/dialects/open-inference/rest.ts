@@ -1,8 +1,9 @@
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { parseObject } from '../../../common/tensors/message.ts'
+import { audited } from '../../edge/http/audited.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { takesTensors } from './infer-job.ts'
@@ -28,7 +29,7 @@ function handle(exchange: Exchange): boolean {
   try {
     // Before anything shows whether the model is there.
     exchange.admit(route.kind === 'load' || route.kind === 'unload' ? 'management' : 'inference')
-    if (isTorchServes(exchange.state, route)) return false
+    if (isTorchServes(exchange, route)) return false
     answer(exchange, route)
   } catch (thrown) {
     refuse(exchange.reply, ServeError.from(thrown))
@@ -41,7 +42,7 @@ function notFound({ req }: Exchange, error: ServeError): string | undefined {
   return req.url!.startsWith('/v2/') ? errorAnswer(error).json : undefined
 }
 
-function isTorchServes({ settings, models }: RestState, route: OpenInferenceRoute): boolean {
+function isTorchServes({ state: { settings }, models }: Exchange, route: OpenInferenceRoute): boolean {
   if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
   try {
     return !takesTensors(models.status(route.model))
@@ -63,10 +64,10 @@ function answer(exchange: Exchange, route: OpenInferenceRoute): void {
       return
     case 'load':
     case 'unload':
-      tell(exchange.reply, manage(exchange, route.kind, route.model))
+      manageAudited(exchange, route.kind, route.model)
       return
     default:
-      tell(exchange.reply, told(exchange.state, route))
+      tell(exchange.reply, told(exchange, route))
   }
 }
 
@@ -75,26 +76,36 @@ function index(exchange: Exchange): void {
   readDecoded(exchange, (error, body) => {
     const list = async (): Promise<Told> => {
       if (error !== undefined) throw error
+      checkBody(body, exchange.state.settings.maxRequestElements)
       const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
-      return [200, await exchange.state.models.repository.index(onlyReady)]
+      return [200, await exchange.models.repository.index(onlyReady)]
     }
     tell(exchange.reply, list())
   })
 }
 
-async function manage({ state, req }: Exchange, what: 'load' | 'unload', model: string): Promise<Told> {
+function manageAudited(exchange: Exchange, what: 'load' | 'unload', model: string): void {
+  const run = (): Promise<Told> => manage(exchange, what, model)
+  tell(exchange.reply, audited(exchange, `${what} model`, { model }, run, errorAnswer))
+}
+
+async function manage(
+  { state, req, models }: Exchange,
+  what: 'load' | 'unload',
+  model: string,
+): Promise<Told> {
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   if (!state.settings.enableModelApi)
     throw new ServeError(
       'API_DISABLED',
       'Loading and unloading models is disabled; set enable_model_api=true',
     )
-  await state.models.repository[what](model)
+  await models.repository[what](model)
   return [200, { name: model, [what]: true }]
 }
 
 /** Health and metadata of the server and its models. Accepts any method, as in TorchServe. */
-async function told({ models }: RestState, route: OpenInferenceRoute): Promise<Told> {
+async function told({ models }: Exchange, route: OpenInferenceRoute): Promise<Told> {
   switch (route.kind) {
     case 'live':
       return [200, { live: true }]

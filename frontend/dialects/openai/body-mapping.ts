@@ -19,7 +19,7 @@ export function mapBody({ exchange, events, request, body, ...call }: OpenAICall
     { requestId, modelName: model, modelVersion, method: 'handle', headers, urlPath, parts },
     new BodySink(events, stream === true),
   )
-  if (exchange.reply.follow(job)) exchange.state.models.submit(job)
+  if (exchange.reply.follow(job)) exchange.models.submit(job)
 }
 
 class BodySink extends EventSink {

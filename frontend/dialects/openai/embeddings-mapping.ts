@@ -15,10 +15,10 @@ import { answerJson, failReply } from './rest-reply.ts'
  */
 export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
   const { events } = call
-  const { state, reply } = call.exchange
+  const { state, models, reply } = call.exchange
   const texts = textsOf(body)
   const vectors: (number[] | undefined)[] = texts.map(() => undefined)
-  const jobs = new JobGroup(state.models, call)
+  const jobs = new JobGroup(models, call)
   let missing = texts.length
   const failed = (error: ServeError): void => {
     failReply(events, error)

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
 import { readRequest } from '../../../common/openai/request.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
@@ -67,7 +68,7 @@ function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): vo
   })
 }
 
-function sendModels({ state: { models }, reply }: Exchange, model: string | undefined): void {
+function sendModels({ models, reply }: Exchange, model: string | undefined): void {
   const json = model === undefined ? modelList(models.statuses()) : modelObject(models.status(model))
   answerJson(reply, 200, Buffer.from(JSON.stringify(json)))
 }
@@ -85,10 +86,11 @@ function submit(
   { operation, model: named, version: modelVersion }: OpenAIRoute & { operation: Operation },
   received: Buffer,
 ): void {
+  checkBody(received, exchange.state.settings.maxRequestElements)
   const request = readRequest(operation, received, named)
   // If the path contains the model, the body need not name one.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
-  const model = exchange.state.models.status(request.body.model, modelVersion)
+  const model = exchange.models.status(request.body.model, modelVersion)
   const { path: urlPath, method } = OPERATIONS[operation]
   const headers = clientHeaders(exchange.req)
   const call: OpenAICall = { exchange, events, request, body, model, modelVersion, headers, urlPath }
@@ -109,7 +111,7 @@ function callNatively({ exchange, events, request, body, ...call }: OpenAICall):
   const { modelVersion, headers, urlPath } = call
   const facts = { requestId: exchange.requestId, modelName, modelVersion, headers, urlPath }
   const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(events, stream === true))
-  if (exchange.reply.follow(job)) exchange.state.models.submit(job)
+  if (exchange.reply.follow(job)) exchange.models.submit(job)
 }
 
 /**

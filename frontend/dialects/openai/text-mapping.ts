@@ -19,11 +19,11 @@ type TextRequest =
  * delta. Each choice is a request to the handler.
  */
 export function mapText(call: OpenAICall, request: TextRequest): void {
-  const { state, reply } = call.exchange
+  const { state, models, reply } = call.exchange
   const { n } = request.body
   const prompts = promptsOf(request)
   const parameters = parametersPart(request.body)
-  const jobs = new JobGroup(state.models, call)
+  const jobs = new JobGroup(models, call)
   const count = n ?? 1
   const run = new TextRun(call.events, request, jobs, prompts.length * count, state.settings.maxResponseSize)
   if (!reply.follow(jobs)) return

@@ -10,8 +10,9 @@ import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
-import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
-import { modelInfer } from '../open-inference/grpc.ts'
+import { callDeps, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
+import type { Call } from '../../edge/grpc/caller.ts'
+import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
@@ -33,7 +34,8 @@ export const torchserveOpenInferenceGrpc: GrpcDialect = {
   facts: () => {
     const name = 'org.pytorch.serve.grpc.openinference.GRPCInferenceService'
     const decode = { longs: String, arrays: true }
-    definition ??= loadService('open_inference_grpc.proto', name, { decode })
+    const load = (): LoadedService => loadService('open_inference_grpc.proto', name, { decode })
+    definition ??= withUndecodedContents(load(), ['ModelInfer'])
     return { definition, token: () => 'inference', toCallError: inferenceError }
   },
   implement: openInferenceService,
@@ -41,26 +43,30 @@ export const torchserveOpenInferenceGrpc: GrpcDialect = {
 
 /** Handlers by rpc name. */
 function openInferenceService(deps: GrpcDeps): UntypedServiceImplementation {
-  const { models } = deps
   return {
     ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
-    ServerReady: rpc(deps, 'ServerReady', async () => ({ ready: await isServerReady(models) })),
+    ServerReady: rpc(deps, 'ServerReady', async (_request, models) => ({
+      ready: await isServerReady(models),
+    })),
     ServerMetadata: rpc(deps, 'ServerMetadata', () => serverMetadata),
-    ModelReady: rpc(deps, 'ModelReady', async ({ name, version }: ModelRequest) => {
+    ModelReady: rpc(deps, 'ModelReady', async ({ name, version }: ModelRequest, models) => {
       if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter name is required.')
       return { ready: await isModelReady(models, name, version || undefined) }
     }),
-    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest) => modelMetadata(models, request)),
+    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest, models) =>
+      modelMetadata(models, request),
+    ),
     ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
-      if (knowsTensors(models, call.request)) modelInfer(deps, call, respond)
-      else inferAsJson(deps, call, respond)
+      const own = callDeps(deps, call)
+      if (knowsTensors(own.models, call.request)) modelInfer(own, call, respond)
+      else inferAsJson(own, call, respond)
     },
   }
 }
 
 /** The tensors are one JSON body for the handler. */
 function inferAsJson(
-  { models, settings, log }: GrpcDeps,
+  { models, settings, log }: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
 ): void {
@@ -69,7 +75,7 @@ function inferAsJson(
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
   try {
-    submitUnary(models, call, inferRequest(call), reply)
+    submitUnary(models, call, inferRequest(call, settings.maxRequestSize), reply)
   } catch (thrown) {
     reply.fail(ServeError.from(thrown))
   }
@@ -88,10 +94,10 @@ function knowsTensors(
 }
 
 /** The tensors are one JSON body, and the metadata headers, as with Predictions. */
-function inferRequest(call: ModelInferCall): JobRequest {
+function inferRequest(call: ModelInferCall, maxBytes: number): JobRequest {
   const { model_name: modelName, model_version: modelVersion } = call.request
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
-  const data = Buffer.from(inferRequestJson(call.request))
+  const data = Buffer.from(inferRequestJson(call.request, maxBytes))
   return {
     requestId: randomUUID(),
     modelName,
@@ -111,8 +117,15 @@ async function modelMetadata(models: ModelOperations, { name, version }: ModelRe
   return { name, versions, platform: '', inputs: [], outputs: [] }
 }
 
-function rpc<Request>(deps: GrpcDeps, name: string, answer: (request: Request) => object | Promise<object>) {
-  return unaryRpc(deps, name, { answer, toCallError })
+function rpc<Request>(
+  deps: GrpcDeps,
+  name: string,
+  answer: (request: Request, models: ModelOperations) => object | Promise<object>,
+) {
+  const permitted = (request: Request, call: Call): object | Promise<object> => {
+    return answer(request, deps.operationsFor(call).models)
+  }
+  return unaryRpc(deps, name, { answer: permitted, toCallError })
 }
 
 function toCallError(error: ServeError): CallError {

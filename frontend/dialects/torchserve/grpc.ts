@@ -8,6 +8,7 @@ import type {
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import { loadService, withEncodedResponses, type LoadedService } from '../../edge/grpc/definitions.ts'
+import type { Call } from '../../edge/grpc/caller.ts'
 import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
 import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
@@ -43,15 +44,18 @@ class InferenceService {
   /** The handlers by rpc name. */
   implementation(): UntypedServiceImplementation {
     return {
-      Ping: unaryRpc(this.#deps, 'Ping', { answer: () => this.#ping(), toCallError: inferenceError }),
+      Ping: unaryRpc(this.#deps, 'Ping', {
+        answer: (_request, call) => this.#ping(call),
+        toCallError: inferenceError,
+      }),
       Predictions: this.#predictions,
       StreamPredictions: this.#streamPredictions,
       StreamPredictions2: this.#streamPredictions2,
     }
   }
 
-  #ping(): Buffer {
-    const health = JSON.stringify({ status: this.#deps.models.health() }, null, 2)
+  #ping(call: Call): Buffer {
+    const health = JSON.stringify({ status: this.#deps.operationsFor(call).models.health() }, null, 2)
     // TorchServeHealthResponse { 1: health } has the wire format of PredictionResponse { 1: prediction }.
     return encodePrediction(Buffer.from(health))
   }
@@ -65,7 +69,7 @@ class InferenceService {
     const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
     try {
       const facts = { metadata: call.metadata, deadline: deadlineOf(call) }
-      submitUnary(this, call, this.#request(call.request, facts), reply)
+      submitUnary(this.#submitter(call), call, this.#request(call.request, facts), reply)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))
     }
@@ -76,14 +80,15 @@ class InferenceService {
     const reply = new PredictionStream(stream, this.#deps.log)
     try {
       reply.job = new Job(this.#request(call.request, stream), reply)
-      this.submit(reply.job)
+      this.#submitter(call).submit(reply.job)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))
     }
   }
 
   readonly #streamPredictions2 = (call: ServerDuplexStream<PredictionsRequest, Buffer>): void => {
-    const { models, settings, log } = this.#deps
+    const { settings, log } = this.#deps
+    const { models } = this.#deps.operationsFor(call)
     new SequenceStream(new DuplexCall(call, log), { models, names: sequenceHeadersOf(settings), log })
   }
 
@@ -95,15 +100,19 @@ class InferenceService {
   }
 
   /** A name that no model has may be a workflow's: TorchServe's messages have no other place for it. */
-  submit(job: Job): void {
-    const { models, workflows } = this.#deps
-    try {
-      models.submit(job)
-    } catch (thrown) {
-      const { modelName, modelVersion } = job.request
-      const unknown = ServeError.from(thrown).code === 'MODEL_NOT_FOUND'
-      if (!unknown || modelVersion !== undefined || !workflows.has(modelName)) throw thrown
-      workflows.submit(job)
+  #submitter(call: Call): { submit(job: Job): void } {
+    const { models, workflows } = this.#deps.operationsFor(call)
+    return {
+      submit: (job) => {
+        try {
+          models.submit(job)
+        } catch (thrown) {
+          const { modelName, modelVersion } = job.request
+          const unknown = ServeError.from(thrown).code === 'MODEL_NOT_FOUND'
+          if (!unknown || modelVersion !== undefined || !workflows.has(modelName)) throw thrown
+          workflows.submit(job)
+        }
+      },
     }
   }
 }

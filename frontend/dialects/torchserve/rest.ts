@@ -17,7 +17,7 @@ function handle(exchange: Exchange): boolean {
   const { segments } = exchange.target
   if (segments[0] === 'ping') {
     exchange.admit('inference')
-    const status = exchange.state.models.health()
+    const status = exchange.models.health()
     sendJson(exchange.reply, status === 'Healthy' ? 200 : 500, { status })
     return true
   }
@@ -31,14 +31,14 @@ function handle(exchange: Exchange): boolean {
 
 /** OPTIONS: the API description of this model or workflow. @throws ServeError WORKFLOW_NOT_FOUND */
 function describe(exchange: Exchange, route: InferenceRoute): void {
-  const { state, reply } = exchange
+  const { state, reply, models, workflows } = exchange
   const modelName = route.modelName ?? chooseModel(exchange, [])
   if (route.workflow) {
-    state.workflows.describe(modelName)
+    workflows.describe(modelName)
     sendJson(reply, 200, workflowInferenceDescription(modelName))
     return
   }
-  state.models.describe(modelName, route.modelVersion).then(
+  models.describe(modelName, route.modelVersion).then(
     () => sendJson(reply, 200, modelInferenceDescription(modelName)),
     (thrown: unknown) => state.errors.fail(exchange, ServeError.from(thrown)),
   )
@@ -67,8 +67,8 @@ function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): v
     }
     const job = new Job(request, new RestReply(reply))
     if (!reply.follow(job)) return
-    if (route.workflow) state.workflows.submit(job)
-    else state.models.submit(job)
+    if (route.workflow) exchange.workflows.submit(job)
+    else exchange.models.submit(job)
   } catch (thrown) {
     state.errors.fail(exchange, ServeError.from(thrown))
   }
@@ -81,10 +81,10 @@ function queryParts(query: string): InputPart[] {
 }
 
 /** The model of /invocations: from the query, or the only one loaded at start, or from the form. */
-function chooseModel({ state, target }: Exchange, body: InputPart[]): string {
+function chooseModel({ models, target }: Exchange, body: InputPart[]): string {
   const named = new URLSearchParams(target.query).get('model_name')
   if (named) return named
-  const loaded = state.models.loadedAtStartup()
+  const loaded = models.loadedAtStartup()
   if (loaded.length === 1) return loaded[0]!
   const field = body.find((part) => part.name === 'model_name')
   if (field === undefined || field.data.byteLength === 0) {

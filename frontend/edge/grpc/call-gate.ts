@@ -3,42 +3,52 @@ import { status as Status, ServerInterceptingCall, type ServerInterceptor } from
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { Authorizer, Client } from '../../auth/authorizer.ts'
+import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
-import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
+import { CallTraffic } from './call-traffic.ts'
+import { setPrincipal } from './caller.ts'
+import { Connection } from './connection.ts'
+import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS, metadataBytesOf } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
 import type { Rpc } from './service.ts'
 
 const NGHTTP2_ENHANCE_YOUR_CALM = 11
-/** What a header counts beside its name and value (RFC 9113, 6.5.2). */
-const HEADER_BYTES = 32
 
 /** What grpc-js does with a stream. */
 export type StreamTaker = (
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  ...rest: unknown[]
+  flags: number,
+  rawHeaders: readonly string[],
 ) => void
 
 type GatedRpc = Rpc & ReaderRpc
 
-/** What is known of a connection. */
-interface Connection {
-  readonly budget: ByteBudget
-  /** Calls that were refused while it was not accepted. */
-  refused: number
-  /** One of its calls brought a token that is right, or the server asks for none. */
-  accepted: boolean
-}
+/** Whoever can connect may make the call. */
+const LET_IN: LetIn = { principal: NOBODY, visit: undefined, traffic: undefined }
 
 interface CallGateOptions {
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
+  /** Undefined: it is not written. */
+  readonly audit: AuditLog | undefined
+  /** Undefined: nothing is limited. */
+  readonly limiter: RateLimiter | undefined
+}
+
+/** Who makes a call that may be let in, and what it uses of limits. */
+interface LetIn {
+  readonly principal: Principal
+  readonly visit: Visit | undefined
+  readonly traffic: CallTraffic | undefined
 }
 
 /**
@@ -55,8 +65,11 @@ export class CallGate {
   readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
+  readonly #idle: TimeLimit
   readonly #connections = new WeakMap<Http2Session, Connection>()
   #admitted: RequestReader | undefined
+  /** Who calls what is admitted. */
+  #caller = LET_IN
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -64,6 +77,7 @@ export class CallGate {
     this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#whole = new ByteBudget(listenerBytes(limits))
     this.#readerLimits = {
+      maxElements: limits.maxRequestElements,
       decompressor: new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio),
       time: new TimeLimit(
         limits.grpcMessageTimeout * 1_000,
@@ -72,9 +86,19 @@ export class CallGate {
         'grpc_message_timeout',
       ),
     }
+    const idleMs = limits.grpcMaxConnectionIdle * 1_000
+    this.#idle = new TimeLimit(
+      idleMs,
+      'REQUEST_TIMEOUT',
+      'the connection was idle',
+      'grpc_max_connection_idle',
+    )
     this.interceptor = (_method, call) => {
-      if (this.#admitted !== undefined) this.#admitted.call = call
-      return call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
+      const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
+      if (this.#admitted === undefined) return outermost
+      this.#admitted.call = call
+      setPrincipal(outermost, this.#caller.principal, this.#caller.visit)
+      return outermost
     }
   }
 
@@ -83,12 +107,13 @@ export class CallGate {
     return this.#whole.taken
   }
 
-  /** Takes a new stream; `letIn` gives it to grpc-js. True: it is a call that was let in. */
+  /** Takes a new stream; `letIn` is how grpc-js takes it. True: it is a call that was let in. */
   take(
+    letIn: StreamTaker,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
+    flags: number,
     rawHeaders: readonly string[],
-    letIn: () => void,
   ): boolean {
     const session = stream.session
     if (session === undefined || stream.destroyed) return false
@@ -97,65 +122,109 @@ export class CallGate {
     const rpc = this.#rpcs.get(path)
     if (rpc === undefined) {
       // grpc-js has the answer to it, and reads nothing.
-      letIn()
+      letIn(stream, headers, flags, rawHeaders)
       this.#countRefusal(connection, session)
       return false
     }
-    const metadataBytes = sizeOf(rawHeaders)
-    const refusal = this.#refusalOf(rpc, headers, metadataBytes, connection, session.socket)
-    if (refusal !== undefined) {
-      this.#refuse(stream, path, refusal)
+    const metadataBytes = metadataBytesOf(rawHeaders)
+    const caller = this.#callerOf(rpc, stream, headers, metadataBytes, connection)
+    if ('code' in caller) {
+      this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
       return false
     }
-    this.#read(stream, rpc, connection, headers, CALL_BYTES + metadataBytes, letIn)
-    return true
-  }
-
-  #refusalOf(
-    { token, toCallError }: GatedRpc,
-    headers: IncomingHttpHeaders,
-    metadataBytes: number,
-    connection: Connection,
-    client: Client,
-  ): CallError | undefined {
-    const { limits, authorizer } = this.#options
-    if (metadataBytes > limits.grpcMaxMetadataSize) {
-      const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
-      return { code: Status.RESOURCE_EXHAUSTED, details }
+    const callBytes = CALL_BYTES + metadataBytes
+    const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
+    if (caller.traffic !== undefined) {
+      reader.traffic = caller.traffic
+      caller.traffic.countWrites(stream)
     }
-    if (token !== undefined) {
-      try {
-        authorizer.check(token, headers.authorization, client)
-      } catch (thrown) {
-        return toCallError(ServeError.from(thrown))
-      }
-      this.#accept(connection)
-    }
-    if (connection.budget.take(CALL_BYTES + metadataBytes)) return undefined
-    return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
-  }
-
-  #read(
-    stream: ServerHttp2Stream,
-    rpc: GatedRpc,
-    { budget }: Connection,
-    headers: IncomingHttpHeaders,
-    callBytes: number,
-    letIn: () => void,
-  ): void {
-    const encoding = headers['grpc-encoding']
-    const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, callBytes)
     this.#admitted = reader
+    this.#caller = caller
     try {
-      letIn()
+      letIn(stream, headers, flags, rawHeaders)
     } finally {
       this.#admitted = undefined
     }
     if (reader.call !== undefined) reader.attach()
+    return true
   }
 
-  #refuse(stream: ServerHttp2Stream, path: string, { code, details }: CallError): void {
+  /** Who makes the call; its room is taken then. Or why it is refused. */
+  #callerOf(
+    rpc: GatedRpc,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    metadataBytes: number,
+    connection: Connection,
+  ): LetIn | CallError {
+    const { limits } = this.#options
+    if (metadataBytes > limits.grpcMaxMetadataSize) {
+      const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
+      return { code: Status.RESOURCE_EXHAUSTED, details }
+    }
+    let caller: LetIn = LET_IN
+    if (rpc.token !== undefined) {
+      try {
+        caller = this.#identify(rpc.token, stream, headers.authorization, connection.client)
+      } catch (thrown) {
+        return this.#refusal(rpc, stream, headers, ServeError.from(thrown))
+      }
+      this.#accept(connection)
+    }
+    if (connection.budget.take(CALL_BYTES + metadataBytes)) return caller
+    return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
+  }
+
+  /** @throws ServeError UNAUTHORIZED, RATE_LIMITED */
+  #identify(
+    scope: Scope,
+    stream: ServerHttp2Stream,
+    authorization: string | undefined,
+    client: Client,
+  ): LetIn {
+    const { authorizer, limiter } = this.#options
+    if (limiter === undefined) {
+      const principal = authorizer.check(scope, authorization, client)
+      return { principal, visit: undefined, traffic: undefined }
+    }
+    const traffic = new CallTraffic()
+    const visit = new Visit(limiter, traffic)
+    try {
+      visit.from(client.remoteAddress)
+      const principal = authorizer.check(scope, authorization, client)
+      visit.by(principal)
+      if (!visit.counts) return { principal, visit: undefined, traffic: undefined }
+      stream.once('close', () => visit.end())
+      return { principal, visit, traffic }
+    } catch (thrown) {
+      visit.end()
+      throw thrown
+    }
+  }
+
+  #refusal(
+    { toCallError }: GatedRpc,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    error: ServeError,
+  ): CallError {
+    const answer = toCallError(error)
+    const isLimit = error.code === 'RATE_LIMITED'
+    this.#options.audit?.write({
+      event: isLimit ? 'limit' : 'authentication',
+      operation: headers[':path'] ?? '',
+      outcome: 'refused',
+      code: error.code,
+      status: answer.code,
+      address: stream.session?.socket.remoteAddress,
+      protocol: 'grpc',
+      detail: isLimit ? error.message : headers.authorization === undefined ? 'no token' : 'not accepted',
+    })
+    return { ...answer, retryAfterMs: error.retryAfterMs }
+  }
+
+  #refuse(stream: ServerHttp2Stream, path: string, { code, details, retryAfterMs }: CallError): void {
     const { remoteAddress, remotePort } = stream.session?.socket ?? {}
     this.#options.accessLog?.grpc(`${remoteAddress}:${remotePort}`, path, code, Date.now())
     stream.on('error', () => undefined)
@@ -164,6 +233,7 @@ export class CallGate {
       'content-type': 'application/grpc+proto',
       'grpc-status': code,
       'grpc-message': encodeURI(details),
+      ...(retryAfterMs !== undefined && retryMetadata(retryAfterMs)),
     }
     // Node closes a stream that nobody has looked at, however far its answer is.
     stream.pause()
@@ -182,7 +252,7 @@ export class CallGate {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
       const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      connection = { budget, refused: 0, accepted: false }
+      connection = new Connection(session, budget, this.#idle)
       if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }
@@ -206,6 +276,14 @@ export class CallGate {
   }
 }
 
+/** What gRPC's own retries obey (gRFC A6), and what those who know HTTP look for. */
+function retryMetadata(afterMs: number): Record<string, string> {
+  return {
+    'grpc-retry-pushback-ms': String(afterMs),
+    'retry-after': String(Math.max(1, Math.ceil(afterMs / 1_000))),
+  }
+}
+
 function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string, GatedRpc> {
   const publicSize = Math.min(maxRequestSize, PUBLIC_MESSAGE_BYTES)
   return new Map(
@@ -213,10 +291,4 @@ function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string
       return [rpc.path, { ...rpc, maxMessage: rpc.token === undefined ? publicSize : maxRequestSize }]
     }),
   )
-}
-
-function sizeOf(rawHeaders: readonly string[]): number {
-  let bytes = (rawHeaders.length / 2) * HEADER_BYTES
-  for (const text of rawHeaders) bytes += text.length
-  return bytes
 }

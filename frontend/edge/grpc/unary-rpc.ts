@@ -1,11 +1,12 @@
 import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { logFailure, type CallError, type GrpcLog } from './call-error.ts'
+import type { Call } from './caller.ts'
 
 /** One rpc that is no prediction. */
 interface UnaryRpc<Request> {
   /** What it throws fails the call. */
-  answer(request: Request): object | Promise<object>
+  answer(request: Request, call: Call): object | Promise<object>
   /** The error as this service tells it. */
   toCallError(error: ServeError, request: Request): CallError
 }
@@ -16,9 +17,10 @@ export function unaryRpc<Request>(
   name: string,
   { answer, toCallError }: UnaryRpc<Request>,
 ) {
-  const run = async (request: Request): Promise<object> => answer(request)
-  return ({ request }: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
-    run(request).then(
+  const run = async (request: Request, call: Call): Promise<object> => answer(request, call)
+  return (call: ServerUnaryCall<Request, object>, respond: sendUnaryData<object>): void => {
+    const { request } = call
+    run(request, call).then(
       (message) => respond(null, message),
       (thrown: unknown) => {
         const error = ServeError.from(thrown)

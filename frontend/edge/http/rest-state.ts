@@ -1,25 +1,30 @@
 import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
+import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { ModelOperations } from '../../models/operations.ts'
-import type { WorkflowOperations } from '../../workflows/operations.ts'
+import { type Operations, permitted } from '../permitted.ts'
+import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
+import { PageCheck, type PageSettings } from './page-check.ts'
 
 /** What one listener serves. `shared`: inference and management on one port. */
 export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 
 /** What the REST listeners need of the server. */
-export interface RestDeps {
-  models: ModelOperations
-  workflows: WorkflowOperations
+export interface RestDeps extends Operations {
   authorizer: Authorizer
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog
-  /** Undefined if authorization is off. */
+  /** Undefined if it is not written. */
   accessLog?: AccessLog
+  /** Undefined if it is not written. */
+  audit?: AuditLog
+  /** Undefined if nothing is limited. */
+  limiter?: RateLimiter
 }
 
 interface RestMetrics {
@@ -32,6 +37,7 @@ interface RestMetrics {
 type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxRequestElements'
   | 'maxResponseSize'
   | 'openaiHeartbeatInterval'
   | 'enableModelApi'
@@ -40,7 +46,9 @@ type RestSettings = Pick<
   | 'corsAllowedOrigin'
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'
->
+  | 'metricsRequireToken'
+> &
+  PageSettings
 
 /** The part of a pino logger that is used here. */
 export interface RestLog {
@@ -59,9 +67,12 @@ export interface ListenerErrors {
 }
 
 /** The dependencies, and the state of one listener. */
-export interface RestState extends RestDeps {
+export interface RestState extends Omit<RestDeps, keyof Operations> {
+  /** The models and workflows that this caller may use. */
+  operationsFor(principal: Principal): Operations
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
+  readonly pages: PageCheck
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
@@ -69,7 +80,19 @@ export interface RestState extends RestDeps {
 }
 
 export function createState(deps: RestDeps, listener: ListenerKind, errors: ListenerErrors): RestState {
-  return { ...deps, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
+  const { models, workflows, ...rest } = deps
+  const operations = { models, workflows }
+  const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
+  const pages = new PageCheck(listener, deps.settings)
+  return {
+    ...rest,
+    operationsFor,
+    listener,
+    errors,
+    pages,
+    draining: false,
+    cors: corsHeaders(deps.settings),
+  }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

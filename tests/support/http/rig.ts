@@ -2,6 +2,7 @@ import { afterEach } from '@jest/globals'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
+import { ANYBODY } from '../../../frontend/auth/principal.ts'
 import type { RestApp } from '../../../frontend/edge/http/app.ts'
 import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
@@ -30,12 +31,30 @@ export interface Rig {
 
 export interface RigOptions {
   maxRequestSize?: number
+  maxRequestElements?: number
   enableModelApi?: boolean
   openInferenceProtocol?: boolean
   cors?: string
   /** With tokens on, a request needs `Bearer <kind>`. */
   tokens?: boolean
   address?: ListenAddress
+  metricsRequireToken?: boolean
+  audit?: RestDeps['audit']
+  limiter?: RestDeps['limiter']
+  /** In the place of `tokens`. */
+  authorizer?: RestDeps['authorizer']
+}
+
+/** Tokens are off, and every listener has this address. */
+export function pageSettings(address: ListenAddress = TCP) {
+  return {
+    allowedHosts: [],
+    checkInferenceOrigin: true,
+    disableTokenAuthorization: true,
+    inferenceAddress: address,
+    managementAddress: address,
+    metricsAddress: address,
+  }
 }
 
 const cleanups: (() => Promise<void>)[] = []
@@ -55,10 +74,13 @@ export async function startRig(
   const logged: unknown[] = []
   const rotated: Rig['rotated'] = []
   const deps: RestDeps = {
+    audit: options.audit,
+    limiter: options.limiter,
     models,
     workflows,
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
+      maxRequestElements: options.maxRequestElements ?? 250_000,
       maxResponseSize: 100_000,
       openaiHeartbeatInterval: 0,
       enableModelApi: options.enableModelApi ?? true,
@@ -67,10 +89,14 @@ export async function startRig(
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
+      metricsRequireToken: options.metricsRequireToken ?? false,
+      ...pageSettings(address),
+      ...(tokens && { disableTokenAuthorization: false }),
     },
-    authorizer: {
+    authorizer: options.authorizer ?? {
       check(kind, authorization) {
         if (tokens && authorization !== `Bearer ${kind}`) throw new ServeError('UNAUTHORIZED', 'Token failed')
+        return ANYBODY
       },
       rotate(kind, authorization) {
         rotated.push([kind, authorization])

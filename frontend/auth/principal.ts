@@ -1,0 +1,48 @@
+/** What a route or rpc asks of its caller. */
+export type Scope = 'inference' | 'management' | 'metrics'
+
+export const SCOPES: readonly Scope[] = ['inference', 'management', 'metrics']
+
+/** How a caller showed who it is. `anonymous`: it did not, or it need not. */
+export type PrincipalKind = 'anonymous' | 'token' | 'api key' | 'jwt' | 'certificate'
+
+/** Limits of one caller; absent: those of the server. */
+export interface PrincipalLimits {
+  readonly requestsPerSecond?: number | undefined
+  /** Streams that may be open at the same time. */
+  readonly concurrentStreams?: number | undefined
+  /** Bytes of requests and responses together. */
+  readonly bytesPerSecond?: number | undefined
+}
+
+/** Who a request is. The same caller gets the same object until its rights change. */
+export interface Principal {
+  /** Unique within its kind, for the audit log and for limits. */
+  readonly name: string
+  readonly kind: PrincipalKind
+  readonly limits?: PrincipalLimits | undefined
+  /** It may use only some models. False: `sees` is true for every name. */
+  readonly isNarrow: boolean
+  /** Whether it may use this model or workflow at all, which need not exist. */
+  sees(model: string): boolean
+  /** Whether it has this scope, for this model if one is named. */
+  allows(scope: Scope, model?: string): boolean
+}
+
+/** Everybody, where the configuration asks for no token. */
+export const ANYBODY: Principal = {
+  name: 'anonymous',
+  kind: 'anonymous',
+  isNarrow: false,
+  sees: () => true,
+  allows: () => true,
+}
+
+/** The caller of a route that asks for no token: it may do nothing else. */
+export const NOBODY: Principal = {
+  name: 'anonymous',
+  kind: 'anonymous',
+  isNarrow: true,
+  sees: () => false,
+  allows: () => false,
+}
