@@ -256,7 +256,7 @@ describe('anything else', () => {
     const missing = await failure(unpackArchive(join(folder, 'x'), join(folder, 'out')))
     expect([missing.code, missing.message]).toEqual(['INTERNAL', expect.stringContaining('ENOENT')])
     const limits = DEFAULT_UNPACK_LIMITS
-    const task = { archive: join(folder, 'x.mar'), folder: join(folder, 'gone'), limits }
+    const task = { archive: join(folder, 'x.mar'), folder: join(folder, 'gone'), limits, rules: {} }
     const unwritten = await failure(unpackInto(task))
     expect([unwritten.code, unwritten.message]).toEqual(['INTERNAL', expect.stringContaining('ENOENT')])
     expect(existsSync(join(folder, 'out'))).toBe(false)

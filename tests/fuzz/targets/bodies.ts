@@ -83,6 +83,7 @@ export const openai: Target = {
   },
 }
 
+const MAX_ELEMENTS = 100_000
 const DECLARED = [
   { name: 'stream', datatype: 'BOOL', shape: [1] },
   { name: 'text_input', datatype: 'BYTES', shape: [-1] },
@@ -115,7 +116,7 @@ export const tensors: Target = {
   run: (input) => {
     const end = Math.max(0, input.indexOf('\n'))
     const length = input.toString('latin1', 0, end)
-    const body = splitBody(input.subarray(end + 1), length === '' ? undefined : length)
+    const body = splitBody(input.subarray(end + 1), length === '' ? undefined : length, MAX_ELEMENTS)
     const { infer } = isGenerate(body.value) ? { infer: undefined } : wireRequest(body)
     if (infer === undefined) return void generateRequest(body.value, DECLARED)
     for (const tensor of decodeRequest(encodeRequest(infer)).inputs) void tensorJson(tensor)

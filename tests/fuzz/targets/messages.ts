@@ -2,6 +2,7 @@ import { Metadata } from '@grpc/grpc-js'
 import { torchserveInferenceGrpc } from '../../../frontend/dialects/torchserve/grpc.ts'
 import { jobRequest, type PredictionsRequest } from '../../../frontend/dialects/torchserve/grpc-request.ts'
 import type { ModelInferRequest } from '../../../frontend/dialects/open-inference/grpc-messages.ts'
+import { withUndecodedContents } from '../../../frontend/dialects/open-inference/grpc.ts'
 import { inferRequest } from '../../../frontend/dialects/open-inference/grpc-request.ts'
 import { loadService } from '../../../frontend/edge/grpc/definitions.ts'
 import { parseMetricLine } from '../../../frontend/observe/metrics/metric-line.ts'
@@ -10,9 +11,16 @@ import type { Target } from '../target.ts'
 const CALL = { metadata: new Metadata(), deadline: undefined }
 
 const torchserve = torchserveInferenceGrpc.facts('inference').definition.definition['Predictions']!
-const v2 = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
-  decode: { arrays: true, longs: String },
-}).definition['ModelInfer']!
+const written = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService')
+const v2 = written.definition['ModelInfer']!
+/** As the server reads it: with the contents of tensors as bytes. */
+const read = withUndecodedContents(
+  loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
+    decode: { arrays: true, longs: String },
+  }),
+  ['ModelInfer'],
+).definition['ModelInfer']!
+const MAX_RAW_BYTES = 1_000_000
 
 /** A message that cannot be decoded fails its call in grpc-js; all that matters is that it ends. */
 function decoded<T>(decode: (input: Buffer) => unknown, input: Buffer): T | undefined {
@@ -63,8 +71,8 @@ export const modelInfer: Target = {
     }),
   ],
   run: (input) => {
-    const message = decoded<ModelInferRequest>(v2.requestDeserialize, input)
-    if (message !== undefined) inferRequest(message)
+    const message = decoded<ModelInferRequest>(read.requestDeserialize, input)
+    if (message !== undefined) inferRequest(message, MAX_RAW_BYTES)
   },
 }
 
