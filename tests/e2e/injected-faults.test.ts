@@ -72,6 +72,7 @@ async function harm(plan: object): Promise<void> {
 const FAULTS: [name: string, inject: () => Promise<void>][] = [
   ['SIGKILL', async () => (await pidsNow()).forEach((pid) => process.kill(pid, 'SIGKILL'))],
   ['exit 0 in mid-stream', () => harm({ exit: 2 })],
+  ['half a frame, and the end', () => harm({ half: 2 })],
   ['out of memory', () => harm({ eat: 2 })],
   ['SIGSTOP for ever', async () => (await pidsNow()).forEach((pid) => process.kill(pid, 'SIGSTOP'))],
 ]
