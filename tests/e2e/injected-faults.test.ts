@@ -38,7 +38,7 @@ beforeAll(async () => {
 const pidsNow = (): Promise<number[]> =>
   Promise.all(PACED.map(async (model) => (await server.worker(model)).pid))
 
-/** Every dialect with every model at the same time; those that stream have had an item when `begun` resolves. */
+/** Every dialect with every model at once; when `begun` resolves, those that stream have had an item. */
 function askAll(plan: object): { begun: Promise<unknown>; asked: Promise<[string, Order, Asked][]> } {
   const begun: Promise<void>[] = []
   const asked = ALL.map(async ([name, model, dialect]): Promise<[string, Order, Asked]> => {

@@ -23,9 +23,9 @@ const read = withUndecodedContents(
 const MAX_RAW_BYTES = 1_000_000
 
 /** A message that cannot be decoded fails its call in grpc-js; all that matters is that it ends. */
-function decoded<T>(decode: (input: Buffer) => unknown, input: Buffer): T | undefined {
+function decoded(decode: (input: Buffer) => unknown, input: Buffer): unknown {
   try {
-    return decode(input) as T
+    return decode(input)
   } catch (error) {
     if (error instanceof RangeError && error.message.includes('call stack')) throw error
     return undefined
@@ -44,8 +44,8 @@ export const predictions: Target = {
     torchserve.requestSerialize({ model_name: 'm', input: {}, sequence_id: 's' }),
   ],
   run: (input) => {
-    const message = decoded<PredictionsRequest>(torchserve.requestDeserialize, input)
-    if (message !== undefined) jobRequest(message, CALL)
+    const message = decoded(torchserve.requestDeserialize, input)
+    if (message !== undefined) jobRequest(message as PredictionsRequest, CALL)
   },
 }
 
@@ -71,8 +71,8 @@ export const modelInfer: Target = {
     }),
   ],
   run: (input) => {
-    const message = decoded<ModelInferRequest>(read.requestDeserialize, input)
-    if (message !== undefined) inferRequest(message, MAX_RAW_BYTES)
+    const message = decoded(read.requestDeserialize, input)
+    if (message !== undefined) inferRequest(message as ModelInferRequest, MAX_RAW_BYTES)
   },
 }
 
