@@ -15,7 +15,7 @@ export const ERROR_CODES = [
   'METHOD_NOT_ALLOWED',
   'UNAUTHORIZED', // token missing, wrong or expired
   'INVALID_API_KEY', // the /token route was called with a wrong key or type
-  'FOREIGN_PAGE', // a web page of another site sent the request, or the server was called by a stranger's name
+  'FOREIGN_PAGE', // a web page of another site sent the request, or it names a strange host
   'API_DISABLED', // the model API is disabled (enable_model_api)
   'RATE_LIMITED', // the key or the address has used up a limit, see `retryAfterMs`
   // models

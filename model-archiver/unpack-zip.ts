@@ -85,8 +85,9 @@ async function write(zip: ZipFile, entry: Entry, writer: EntryWriter, budget: Un
   const name = nameOf(entry)
   if (name.endsWith('/')) return writer.folder(name)
   const content = await zip.openReadStreamPromise(entry)
-  // An error may come before the stream is read; its reader still gets it.
-  content.on('error', () => undefined)
+  // yauzl only emits its errors. One that comes before the stream is read would be lost, and its reader wait
+  // for ever; a destroyed stream gives it to every reader.
+  content.on('error', (error) => content.destroy(error))
   const checked = verified(name, content, entry.crc32, budget)
   await writer.file(name, unixMode(entry), entry.uncompressedSize, checked)
 }

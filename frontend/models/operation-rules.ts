@@ -50,7 +50,7 @@ export function checkWorkers({ minWorkers, maxWorkers, parallelLevel }: Workers,
 }
 
 /** Far beyond what a model can use; what grows with them would fill the memory before. */
-const MOST: readonly (readonly [keyof ModelSettings & string, number])[] = [
+const MOST: readonly (readonly [keyof ModelSettings, number])[] = [
   ['batchSize', 10_000],
   ['maxConcurrency', 10_000],
   ['jobQueueSize', 1_000_000],

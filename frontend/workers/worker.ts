@@ -30,6 +30,8 @@ export class Worker implements JobRunner {
   #requests: Requests | undefined
   #starts = 0
   #startTime = new Date()
+  /** The same in performance.now(), which no change of the clock moves. */
+  #startedAt = performance.now()
   #lastExit: ExitCause | undefined
   #killReason: string | undefined
   #restartTimer: NodeJS.Timeout | undefined
@@ -135,6 +137,7 @@ export class Worker implements JobRunner {
     if (this.#loaded.settled) this.#loaded = new Deferred()
     this.#starts += 1
     this.#startTime = new Date()
+    this.#startedAt = performance.now()
     this.#killReason = undefined
     this.#setState('starting')
     const start = { workerId: this.id, serial: `${this.id}-${this.#starts}`, devices: this.#devices }
@@ -168,7 +171,7 @@ export class Worker implements JobRunner {
     this.#model.handlerLoaded(group.methods)
     this.#backoff.ready(performance.now())
     this.#setState('ready')
-    this.#model.metrics.workerLoaded(this.#name, Date.now() - this.#startTime.getTime())
+    this.#model.metrics.workerLoaded(this.#name, performance.now() - this.#startedAt)
     this.#loaded.resolve()
     if (group.answersPings) this.#liveness.start()
     this.#events.onFree()

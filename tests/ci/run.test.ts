@@ -10,7 +10,7 @@ const COMMANDS = ['bash', 'dirname', 'mktemp', 'rm', 'tee', 'grep', 'tail', 'una
 const NPM = `#!/bin/sh
 case "$*" in
   *gemma*) echo "2 passed, 1 failed" ;;
-  *test:*) echo "2 passed, 0 failed" ;;
+  *test:*|*soak*|*fuzz*) echo "2 passed, 0 failed" ;;
   *test*) echo "Tests:       1 skipped, 3 passed, 4 total" ;;
 esac
 `

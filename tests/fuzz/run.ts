@@ -1,5 +1,5 @@
 /**
- * Changed inputs for every parser, and for a running server: `npm run fuzz -- --minutes N [--seed N] [NAME...]`
+ * Changed inputs for every parser, and for a running server: `npm run fuzz -- --minutes N [NAME...]`
  * (docs/reliability.md). One line per target; findings are kept in tests/fuzz/findings. Ends with
  * `N passed, N failed`.
  */

@@ -38,7 +38,8 @@ export interface Tally {
 const STAMP = /<([^<>#]*)#(\d+)>x*/y
 /** Findings that are kept in words; the others are counted. */
 const MAX_FINDINGS = 50
-const LATE = /nothing for|DEADLINE_EXCEEDED|no end in/
+/** How clients say it; the server has words of its own. */
+const LATE = /nothing for|Deadline exceeded after|no end in/
 
 /** Compares what clients asked for with what they got. */
 export class Ledger {

@@ -3,7 +3,7 @@ import type { Check } from './vitals.ts'
 
 /** What only a defect of the server writes. */
 const DEFECT =
-  /\b(TypeError|RangeError|ReferenceError|AssertionError|SyntaxError|MaxListenersExceededWarning)\b|[Uu]n(handled|caught)|\bERR_[A-Z]+_|heap out of memory/
+  /\b(TypeError|RangeError|ReferenceError|AssertionError|SyntaxError|MaxListenersExceededWarning)\b|[Uu]n(handled|caught)|\bERR_[A-Z]+_|heap out of memory|Internal server error|ended early/
 const EVERY_MS = 1_000
 /** Lines that are kept for who waits for one. */
 const KEPT = 200

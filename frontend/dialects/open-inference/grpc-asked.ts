@@ -19,7 +19,8 @@ export interface Asked {
 }
 
 /**
- * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, PAYLOAD_TOO_LARGE, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
+ * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, PAYLOAD_TOO_LARGE, MODEL_NOT_FOUND, VERSION_NOT_FOUND,
+ * MODEL_NOT_READY
  */
 export function asked(
   { models, settings }: Pick<GrpcCallDeps, 'models' | 'settings'>,

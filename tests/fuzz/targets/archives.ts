@@ -131,7 +131,9 @@ export const workflow: Target = {
     'models:\n  min-workers: 1\n  max-workers: 1\n  m1:\n    url: m1.mar\n    batch-size: 2\ndag:\n  pre: [m1]\n  m1: [post]\n',
   ],
   words: ['models:', 'dag:', 'url:', 'retry-attempts', '[', ']', '&a', '*a'],
-  run: async (input) => void (await parseWorkflowSpec(input.toString())),
+  run: async (input) => {
+    await parseWorkflowSpec(input.toString())
+  },
 }
 
 export const workflowManifest: Target = {

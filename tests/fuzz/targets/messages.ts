@@ -2,27 +2,30 @@ import { Metadata } from '@grpc/grpc-js'
 import { torchserveInferenceGrpc } from '../../../frontend/dialects/torchserve/grpc.ts'
 import { jobRequest, type PredictionsRequest } from '../../../frontend/dialects/torchserve/grpc-request.ts'
 import type { ModelInferRequest } from '../../../frontend/dialects/open-inference/grpc-messages.ts'
+import { withUndecodedContents } from '../../../frontend/dialects/open-inference/grpc.ts'
 import { inferRequest } from '../../../frontend/dialects/open-inference/grpc-request.ts'
-import { openInferenceGrpc } from '../../../frontend/dialects/open-inference/grpc.ts'
 import { loadService } from '../../../frontend/edge/grpc/definitions.ts'
 import { parseMetricLine } from '../../../frontend/observe/metrics/metric-line.ts'
 import type { Target } from '../target.ts'
 
-/** Bytes of tensors that one message may become. */
-const MAX_BYTES = 6_553_500
 const CALL = { metadata: new Metadata(), deadline: undefined }
 
 const torchserve = torchserveInferenceGrpc.facts('inference').definition.definition['Predictions']!
-const v2 = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
-  decode: { arrays: true, longs: String },
-}).definition['ModelInfer']!
-
-const inferred = openInferenceGrpc.facts('open-inference').definition.definition['ModelInfer']!
+const written = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService')
+const v2 = written.definition['ModelInfer']!
+/** As the server reads it: with the contents of tensors as bytes. */
+const read = withUndecodedContents(
+  loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
+    decode: { arrays: true, longs: String },
+  }),
+  ['ModelInfer'],
+).definition['ModelInfer']!
+const MAX_RAW_BYTES = 1_000_000
 
 /** A message that cannot be decoded fails its call in grpc-js; all that matters is that it ends. */
-function decoded<T>(decode: (input: Buffer) => unknown, input: Buffer): T | undefined {
+function decoded(decode: (input: Buffer) => unknown, input: Buffer): unknown {
   try {
-    return decode(input) as T
+    return decode(input)
   } catch (error) {
     if (error instanceof RangeError && error.message.includes('call stack')) throw error
     return undefined
@@ -41,8 +44,8 @@ export const predictions: Target = {
     torchserve.requestSerialize({ model_name: 'm', input: {}, sequence_id: 's' }),
   ],
   run: (input) => {
-    const message = decoded<PredictionsRequest>(torchserve.requestDeserialize, input)
-    if (message !== undefined) jobRequest(message, CALL)
+    const message = decoded(torchserve.requestDeserialize, input)
+    if (message !== undefined) jobRequest(message as PredictionsRequest, CALL)
   },
 }
 
@@ -68,8 +71,8 @@ export const modelInfer: Target = {
     }),
   ],
   run: (input) => {
-    const message = decoded<ModelInferRequest>(inferred.requestDeserialize, input)
-    if (message !== undefined) inferRequest(message, MAX_BYTES)
+    const message = decoded(read.requestDeserialize, input)
+    if (message !== undefined) inferRequest(message as ModelInferRequest, MAX_RAW_BYTES)
   },
 }
 

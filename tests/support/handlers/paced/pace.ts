@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { aborted } from '../aborted.ts'
 import { opened } from '../gate.ts'
+import { sendHalfAFrame } from './half-frame.ts'
 
 /**
  * The plan of a run: a JSON object anywhere in the text of the request, so that it survives every dialect's
@@ -28,6 +29,10 @@ export interface Plan {
   fail?: number
   /** The process ends with status 0 after so many items. */
   exit?: number
+  /** The process ends after so many items, in the middle of a frame. */
+  half?: number
+  /** The process runs out of its JavaScript heap after so many items. */
+  eat?: number
   /** Items contain the id and no white space: `<id#number>`, and as many `x` as `pad` wants. */
   stamped?: boolean
   /** Default true; false: one answer at the end. */
@@ -51,7 +56,7 @@ const BUSY_LIMIT_MS = 5_000
  * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit, burst = 1 } = plan
+  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit, half, eat, burst = 1 } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
@@ -64,6 +69,8 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
     if (signal.aborted) return
     if (fail === k - 1) throw new Error('on purpose')
     if (exit === k - 1) process.exit(0)
+    if (half === k - 1) await sendHalfAFrame()
+    if (eat === k - 1) eatHeap()
     const timer = setTimeout(say, STALLED_MS, 'stalled', id)
     yield itemOf(plan, k)
     clearTimeout(timer)
@@ -73,6 +80,15 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
 
 function itemOf({ id, stamped, pad = 0 }: Plan, k: number): string {
   return stamped === true ? `${`<${id}#${k}>`.padEnd(pad, 'x')}\n` : `${String(k).padStart(pad)}\n`
+}
+
+/** At most this many arrays of 8 MB, so that a process with a large heap fails instead of the machine. */
+const MOST_EATEN = 100
+
+function eatHeap(): never {
+  const kept: number[][] = []
+  while (kept.length < MOST_EATEN) kept.push(new Array<number>(1_000_000).fill(1.5))
+  throw new Error('the heap has room for more')
 }
 
 /** At most some seconds, because a busy process cannot be told to stop. */
