@@ -20,6 +20,10 @@ const DONE = Promise.resolve()
  * than its slowest client. Without `await` the order is kept, but a request fails with SEND_OVERFLOW if too
  * many bytes wait.
  *
+ * A handler that computes between two calls need not do anything for its items to leave. Only after more than
+ * four calls in a row the last items wait until the handler calls again or yields to the event loop, as
+ * `await setImmediate()` of node:timers/promises does.
+ *
  * On ranks other than 0 the call sends nothing and resolves without waiting for clients. Items for cancelled
  * requests are dropped, and the other requests of the batch continue.
  *

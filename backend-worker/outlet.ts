@@ -5,7 +5,10 @@ export interface Outlet {
   send(message: FromWorker): void
   /** An intermediate response that consists of a body only. */
   sendItem(id: number, body: Uint8Array): void
-  /** A promise to await before the next send, if the event loop has been held for long (Channel.breather). */
+  /**
+   * To be called after a send: lets it leave if it should. A promise to await before the next send, if the
+   * event loop has been held for long (Channel.breather).
+   */
   breather(): Promise<void> | undefined
   /** Bytes sent that the frontend has not taken yet. */
   readonly unsentBytes: number

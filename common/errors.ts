@@ -15,7 +15,9 @@ export const ERROR_CODES = [
   'METHOD_NOT_ALLOWED',
   'UNAUTHORIZED', // token missing, wrong or expired
   'INVALID_API_KEY', // the /token route was called with a wrong key or type
+  'FOREIGN_PAGE', // a web page of another site sent the request, or the server was called by a stranger's name
   'API_DISABLED', // the model API is disabled (enable_model_api)
+  'RATE_LIMITED', // the key or the address has used up a limit, see `retryAfterMs`
   // models
   'MODEL_NOT_FOUND',
   'VERSION_NOT_FOUND',
@@ -24,6 +26,7 @@ export const ERROR_CODES = [
   'DEFAULT_VERSION', // the default version cannot be removed while other versions exist
   'INVALID_MODEL', // the manifest or the model-config is not valid
   'INVALID_ARCHIVE', // the archive is broken, unsafe or exceeds a limit
+  'UNTRUSTED_ARCHIVE', // the archive has not the pinned hash, or not the signature that the server asks for
   'DOWNLOAD_FAILED',
   'DEPENDENCIES_FAILED', // the Python packages of a model could not be installed
   // workflows
@@ -79,6 +82,8 @@ export interface ServeErrorOptions {
   reason?: string
   param?: string
   detail?: string
+  /** Milliseconds after which the same request may succeed. Not sent over the worker socket. */
+  retryAfterMs?: number
   cause?: unknown
 }
 
@@ -89,6 +94,7 @@ export class ServeError extends Error {
   readonly reason: string | undefined
   readonly param: string | undefined
   readonly detail: string | undefined
+  readonly retryAfterMs: number | undefined
 
   constructor(code: ErrorCode, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -97,6 +103,13 @@ export class ServeError extends Error {
     this.reason = options.reason
     this.param = options.param
     this.detail = options.detail
+    this.retryAfterMs = options.retryAfterMs
+  }
+
+  /** The value of a Retry-After header: whole seconds, at least one. Undefined: nothing is known. */
+  get retryAfter(): string | undefined {
+    if (this.retryAfterMs === undefined) return undefined
+    return String(Math.max(1, Math.ceil(this.retryAfterMs / 1_000)))
   }
 
   toWire(): WireError {

@@ -14,7 +14,9 @@ import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { Logger } from './observe/logs/logger.ts'
+import type { RateLimiter } from './auth/rate-limiter.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
+import type { AuditLog } from './observe/logs/audit-log.ts'
 import type { Metrics } from './observe/metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
@@ -28,6 +30,8 @@ export interface ListenerDeps {
   metrics: Metrics
   log: Logger
   accessLog?: AccessLog
+  audit?: AuditLog
+  limiter?: RateLimiter
   /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
   restDialects?: readonly RestDialect[]
   /** What gRPC clients can speak; absent: every service of dialects/index.ts. */

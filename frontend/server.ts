@@ -7,18 +7,21 @@ import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
+import { RateLimiter } from './auth/rate-limiter.ts'
 import type { TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import { Listeners } from './listeners.ts'
 import { MODEL_LOGGER, type Logger } from './observe/logs/logger.ts'
 import { AccessLog } from './observe/logs/access-log.ts'
+import { AuditLog } from './observe/logs/audit-log.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
 import { JobIndex } from './jobs/job-index.ts'
+import { checkSigners } from './models/archive-rules.ts'
 import { ModelManager } from './models/manager.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -84,6 +87,7 @@ class Server implements RunningServer {
   readonly #snapshots: StartOptions['snapshots']
   #tokens: TokenStore | undefined
   #listeners: Listeners | undefined
+  #audit: AuditLog | undefined
 
   constructor(settings: Settings, options: StartOptions, { config, gpus }: Found) {
     const { log, logFiles = {} } = options
@@ -120,6 +124,7 @@ class Server implements RunningServer {
       metrics: this.#metrics,
       jobs: new JobIndex(),
       warn,
+      inform: (message: string) => log.info(message),
       gpuCount: gpus.length,
       gpuUsage: () => gpuUsage(gpus),
       installDependencies: ({ name, prepared }: LocatedModel, signal: AbortSignal) => {
@@ -140,13 +145,18 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
-  async start({ startupModels, signal, restDialects, grpcDialects }: StartOptions): Promise<void> {
+  async start(options: StartOptions): Promise<void> {
+    const { startupModels, signal, restDialects, grpcDialects, snapshotHint = '' } = options
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
+    await checkSigners(settings)
     this.#tokens = await createAuthorizer(settings, (message) => this.#log.warn(message))
     if (settings.modelSnapshot !== undefined) {
-      await this.#models.restore(settings.modelSnapshot)
+      await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
+        const error = ServeError.from(thrown)
+        throw new ServeError(error.code, `${error.message}${snapshotHint}`, { cause: error })
+      })
     } else {
       const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
       for (const model of await this.#modelsToLoad()) {
@@ -155,8 +165,12 @@ class Server implements RunningServer {
       }
     }
     signal?.throwIfAborted()
+    const { audit_log: auditFile } = this.#logFiles
+    this.#audit = auditFile && new AuditLog(auditFile)
     this.#listeners = new Listeners({
       settings,
+      audit: this.#audit,
+      limiter: limiterOf(settings),
       models: this.#models,
       workflows: this.#workflows,
       authorizer: this.#tokens,
@@ -199,6 +213,7 @@ class Server implements RunningServer {
   }
 
   #end(): void {
+    this.#audit?.close()
     this.#system.stop()
     this.#metrics.close()
     this.#sockets.remove()
@@ -230,16 +245,34 @@ class Server implements RunningServer {
     return models
   }
 
-  async #load({ location, name }: ModelToLoad, strict: boolean): Promise<void> {
+  async #load(model: ModelToLoad, strict: boolean): Promise<void> {
     try {
-      await this.#models.loadAtStartup(location, name)
+      await this.#models.loadAtStartup(model)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      const message = `Failed to load model: ${redactUrl(location)}: ${error.message}`
+      const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}`
       if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
       this.#log.error({ detail: error.detail }, message)
     }
   }
+}
+
+/** Undefined: nothing is limited, and no request pays for it. */
+function limiterOf(settings: Settings): RateLimiter | undefined {
+  const limits = {
+    address: {
+      requestsPerSecond: settings.addressRequestsPerSecond,
+      concurrentStreams: settings.addressConcurrentStreams,
+      bytesPerSecond: settings.addressBytesPerSecond,
+    },
+    key: {
+      requestsPerSecond: settings.keyRequestsPerSecond,
+      concurrentStreams: settings.keyConcurrentStreams,
+      bytesPerSecond: settings.keyBytesPerSecond,
+    },
+  }
+  const isLimited = Object.values(limits).some((each) => Object.values(each).some((limit) => limit > 0))
+  return isLimited ? new RateLimiter(limits) : undefined
 }
 
 /**

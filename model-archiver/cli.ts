@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander'
+import { ownVersion } from './archive-stamp.ts'
 import { reportPacked, runCommand, splitList } from './command-line.ts'
 import { packModel } from './pack.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
@@ -19,13 +20,17 @@ interface Flags {
   requirementsFile?: string
   configFile?: string
   external?: string[]
+  sign?: string
 }
 
 function command(): Command {
   return new Command('torch-model-archiver-ts')
     .description('Packs a handler and the files of a model into an archive for a model store.')
     .requiredOption('--model-name <name>', 'name of the model and of the archive')
-    .requiredOption('-v, --version <version>', 'version of the model')
+    .requiredOption(
+      '-v, --version <version>',
+      'version of the model; alone, it prints the version of this command',
+    )
     .requiredOption('--handler <file[:export]>', 'handler: TypeScript or JavaScript, bundled; or Python')
     .option('--serialized-file <file>', 'weights')
     .option('--model-file <file>', 'file with the architecture of the model')
@@ -43,11 +48,18 @@ function command(): Command {
     .option('-r, --requirements-file <file>', 'requirements.txt of a Python handler')
     .option('-c, --config-file <file>', 'model-config.yaml')
     .option('--external <list>', 'packages to leave outside the bundle, separated by commas', splitList)
+    .option(
+      '--sign <key>',
+      'Ed25519 key of OpenSSH (ssh-keygen -t ed25519); writes ARCHIVE.sig beside the archive',
+    )
     .helpOption('-h, --help', 'show this help')
     .showSuggestionAfterError(false)
     .allowExcessArguments(false)
 }
 
 await runCommand(async () => {
+  // TorchServe's flag for the model's version is what other commands have for their own.
+  const [flag, ...others] = process.argv.slice(2)
+  if (others.length === 0 && (flag === '--version' || flag === '-v')) return console.log(ownVersion())
   reportPacked(await packModel(command().parse(process.argv).opts<Flags>()))
 })

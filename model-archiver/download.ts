@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { access, link, open, readdir, rm, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ServeError } from '../common/errors.ts'
 import { isName, NAME_RULE } from '../common/names.ts'
 import { redactUrl } from '../common/redact.ts'
 import { removeAtExit } from './exit-removal.ts'
+import { DownloadTime } from './download-time.ts'
 import { type GetOptions, httpGet } from './http-get.ts'
 import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
@@ -38,7 +39,6 @@ export interface DownloadOptions extends DownloadLimits {
 
 const MAX_REDIRECTS = 5
 const MAX_BYTES = 20 * 1024 ** 3
-const TIMEOUT_MS = 3_600_000
 const IDLE_MS = 60_000
 const PART = /^\.download-[0-9a-f]{16}\.part$/
 /** An active download writes more often than this, in milliseconds. */
@@ -55,23 +55,27 @@ const underWay = new Set<string>()
  *   exists or cannot be saved
  */
 export async function downloadArchive(url: string, store: string, options: DownloadOptions): Promise<string> {
-  const target = join(store, fileNameOf(url))
+  return downloadFile(url, join(store, archiveNameOf(url)), options)
+}
+
+/** Downloads to a new file, by the rules of downloadArchive. @throws ServeError as it does */
+export async function downloadFile(url: string, target: string, options: DownloadOptions): Promise<string> {
   if (!options.isAllowed(new URL(url).href)) throw notAllowed(url)
   if (underWay.has(target)) throw alreadyExists(target)
   underWay.add(target)
-  const beside = join(store, `.download-${randomBytes(8).toString('hex')}.part`)
-  const timeLimit = new TimeLimit(url, options)
+  const beside = join(dirname(target), `.download-${randomBytes(8).toString('hex')}.part`)
+  const time = new DownloadTime(options, (why) => failed(url, why))
   const removed = removeAtExit(beside)
   try {
     await refuseExisting(target)
-    const body = await request(url, options, timeLimit.signal)
-    await save(url, limited(url, body, options.maxBytes ?? MAX_BYTES), beside, timeLimit.signal)
+    const body = await request(url, options, time.signal)
+    await save(url, limited(url, body, options.maxBytes ?? MAX_BYTES), beside, time.signal)
     await publish(url, beside, target)
     return target
   } catch (error) {
-    throw timeLimit.reason ?? error
+    throw time.reason ?? error
   } finally {
-    timeLimit.clear()
+    time.clear()
     underWay.delete(target)
     await rm(beside, { force: true })
     removed()
@@ -88,37 +92,13 @@ export async function sweepDownloads(store: string): Promise<void> {
   }
 }
 
-/** Aborts when the download's time is over or its caller cancels it. */
-class TimeLimit {
-  readonly #controller = new AbortController()
-  readonly #timer: NodeJS.Timeout
-  readonly #calledOff: AbortSignal | undefined
+/** Cause of DOWNLOAD_FAILED when the server answered with another status than 200. */
+export class RefusedDownload extends Error {
+  readonly status: number
 
-  constructor(url: string, { timeoutMs = TIMEOUT_MS, signal }: DownloadLimits) {
-    this.#timer = setTimeout(() => {
-      this.#controller.abort(failed(url, `it took longer than ${timeoutMs / 1000} s`))
-    }, timeoutMs)
-    this.#calledOff = signal
-    signal?.addEventListener('abort', this.#onCalledOff)
-    if (signal?.aborted) this.#onCalledOff()
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** Why it ended the download; undefined if it did not. */
-  get reason(): ServeError | undefined {
-    return this.signal.aborted ? (this.signal.reason as ServeError) : undefined
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer)
-    this.#calledOff?.removeEventListener('abort', this.#onCalledOff)
-  }
-
-  readonly #onCalledOff = (): void => {
-    this.#controller.abort(new ServeError('SHUTTING_DOWN', 'The server is shutting down'))
+  constructor(status: number) {
+    super(`the answer was ${status}`)
+    this.status = status
   }
 }
 
@@ -126,7 +106,7 @@ class TimeLimit {
  * The name that an archive gets in the store. Only an archive's ending passes: any other file could be one
  * that the server reads when it starts (settings.json, model-settings.json).
  */
-function fileNameOf(url: string): string {
+export function archiveNameOf(url: string): string {
   const path = URL.canParse(url) ? new URL(url).pathname : ''
   const encoded = path.slice(path.lastIndexOf('/') + 1)
   const name = decodedName(encoded)
@@ -169,7 +149,7 @@ async function request(url: string, options: DownloadOptions, signal: AbortSigna
     response.destroy()
     const { location } = answer
     if (statusCode < 300 || statusCode > 399 || location === undefined || !URL.canParse(location, at.href))
-      throw failed(url, `the answer was ${statusCode}`)
+      throw failed(url, `the answer was ${statusCode}`, new RefusedDownload(statusCode))
     at = new URL(location, at)
     if (!/^https?:$/.test(at.protocol) || !isAllowed(at.href)) throw notAllowed(at.href)
   }

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { parseArchiveJson } from './archive-json.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { modelFolder } from './model-folder.ts'
 import { DEFAULT_UNPACK_LIMITS } from './unpack-limits.ts'
@@ -53,7 +54,7 @@ export async function readSmallFile(path: string, maxBytes: number): Promise<str
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseArchiveJson(text)
   } catch (error) {
     throw invalid(`Manifest file is not valid JSON: ${(error as Error).message}`)
   }

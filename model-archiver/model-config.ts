@@ -2,6 +2,7 @@ import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
 import { inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
+import { parseYaml } from './yaml.ts'
 
 /** Default name of the config file. */
 const DEFAULT_CONFIG_FILE = 'model-config.yaml'
@@ -23,13 +24,13 @@ export async function readModelConfig(
   const text = await readSmallFile(path, MAX_CONFIG_BYTES)
   if (text === undefined && configFile === undefined) return {}
   if (text === undefined) throw invalid(name, 'the file does not exist')
-  return mapping(name, text, (await import('yaml')).parse)
+  return mapping(name, text)
 }
 
-function mapping(name: string, text: string, parse: (text: string) => unknown): Record<string, unknown> {
+async function mapping(name: string, text: string): Promise<Record<string, unknown>> {
   let value: unknown
   try {
-    value = parse(text)
+    value = await parseYaml(text)
   } catch (error) {
     throw invalid(name, (error as Error).message.split('\n')[0]!)
   }

@@ -2,6 +2,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
+import { parseArchiveJson } from './archive-json.ts'
 import { environmentFolder, modelVariables } from './environment-model.ts'
 import { findScript } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
@@ -116,7 +117,7 @@ function uriPath(folder: string, uri: string | undefined): string {
 function parseObject(text: string): Record<string, unknown> {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = parseArchiveJson(text)
   } catch (error) {
     throw invalid(`it must be valid JSON: ${(error as Error).message}`)
   }

@@ -10,6 +10,7 @@ import type { Manifest } from './manifest-schema.ts'
 import { MODEL_NAME } from './model-name.ts'
 import { handlerRuntime, packHandler } from './pack-handler.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
+import { signArchive } from './sign-archive.ts'
 import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
 
 /** Options of torch-model-archiver. Paths may be relative to the working directory. */
@@ -37,6 +38,8 @@ export interface ArchiveOptions {
   readonly configFile?: string
   /** Packages to leave outside the bundle, besides the native ones, which are detected. */
   readonly external?: readonly string[]
+  /** Ed25519 key of OpenSSH; the signature goes to the archive's name with .sig. Default: no signature. */
+  readonly sign?: string
 }
 
 export interface PackResult {
@@ -70,7 +73,7 @@ export async function packModel(options: ArchiveOptions): Promise<PackResult> {
     const { manifest, externals, warnings } = await collect(options, contents, buildDir)
     contents.addContent(MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
     await mkdir(exportPath, { recursive: true })
-    await writeArchive(contents.files, path, format)
+    await writeArchive(contents.files, path, format, signWith(options.sign))
     return { path, externals, warnings: [...contents.warnings, ...warnings] }
   } finally {
     await rm(buildDir, { recursive: true, force: true })
@@ -90,6 +93,13 @@ function checkOptions(options: ArchiveOptions): void {
     throw mistake(`Invalid RuntimeType value: ${runtime as string}`)
   if (archiveFormat !== undefined && !ARCHIVE_FORMATS.includes(archiveFormat))
     throw mistake(`Archive format ${archiveFormat as string} is not supported`)
+  if (options.sign !== undefined && archiveFormat === 'no-archive')
+    throw mistake('--sign is not supported with --archive-format no-archive: only an archive can be signed.')
+}
+
+/** For writeArchive. */
+export function signWith(key: string | undefined): ((archive: string) => Promise<string>) | undefined {
+  return key === undefined ? undefined : (archive) => signArchive(archive, key)
 }
 
 interface Collected extends Omit<PackResult, 'path'> {

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import type { ArchiveIdentity } from './archive-identity.ts'
 import { compileHandler } from './bundle.ts'
 import { findScript, inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
@@ -27,6 +28,7 @@ export interface PreparedWorkflow {
   /** Name from the manifest. */
   readonly name: string
   readonly spec: WorkflowSpec
+  readonly archive: ArchiveIdentity
   /** Absolute path of the unpacked files. */
   readonly folder: string
   /** Undefined when every node is a model. */
@@ -39,7 +41,8 @@ export interface PreparedWorkflow {
 /**
  * Unpacks and reads a workflow archive (.war), with the limits for model archives.
  * @param archive absolute path of the file
- * @throws ServeError INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG, SHUTTING_DOWN; cleans up first
+ * @throws ServeError UNTRUSTED_ARCHIVE, INVALID_ARCHIVE, INVALID_WORKFLOW, INVALID_DAG, CONFIG,
+ *   SHUTTING_DOWN; cleans up first
  */
 export async function prepareWorkflow(
   archive: string,
@@ -49,12 +52,12 @@ export async function prepareWorkflow(
   const workspace = await createWorkspace(tempDir, packageRoot())
   try {
     const folder = join(workspace.place, 'workflow')
-    await unpackArchive(archive, folder, options)
+    const identity = await unpackArchive(archive, folder, options)
     const { workflow } = checkWorkflowManifest(await readText(folder, WORKFLOW_MANIFEST_PATH))
     const spec = await parseWorkflowSpec(await specText(folder, workflow))
     const functions = await prepareFunctions(folder, workflow, spec)
     const { root: workDir, dispose } = workspace
-    return { name: workflow.workflowName, spec, folder, functions, workDir, dispose }
+    return { name: workflow.workflowName, spec, archive: identity, folder, functions, workDir, dispose }
   } catch (error) {
     await workspace.dispose()
     throw error

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { realpath, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { nameProblem } from '../common/names.ts'
+import { type ArchiveIdentity, untrusted } from './archive-identity.ts'
 import { builtinConfig, builtinHandler } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
@@ -45,6 +46,8 @@ export interface PreparedModel {
   readonly name: string
   readonly version: string
   readonly runtime: Runtime
+  /** The archive that it was unpacked from; undefined: the user's own folder. */
+  readonly archive: ArchiveIdentity | undefined
   /** Absolute path of the model's files: unpacked, or the user's own folder. */
   readonly modelDir: string
   /** Absolute path of a JavaScript module ready to import; undefined for other runtimes than node. */
@@ -68,7 +71,8 @@ export interface PreparedModel {
  * Prepares an archive or a folder for loading: unpacks it, reads manifest and config, finds the handler and
  * compiles it if Node cannot import it directly.
  * @param location absolute path of an archive file or of a folder
- * @throws ServeError MODEL_NOT_FOUND, INVALID_ARCHIVE, INVALID_MODEL, SHUTTING_DOWN; cleans up first
+ * @throws ServeError MODEL_NOT_FOUND, UNTRUSTED_ARCHIVE, INVALID_ARCHIVE, INVALID_MODEL, CONFIG,
+ *   SHUTTING_DOWN; cleans up first
  */
 export async function prepareModel(location: string, options: PrepareOptions): Promise<PreparedModel> {
   const stats = await stat(location).catch(() => undefined)
@@ -92,7 +96,8 @@ async function prepareIn(
   options: PrepareOptions,
 ): Promise<PreparedModel> {
   const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
-  if (folder === undefined) await unpackArchive(location, unpacked, options)
+  if (folder !== undefined) refusePinned(location, options)
+  const archive = folder === undefined ? await unpackArchive(location, unpacked, options) : undefined
   const modelDir = folder ?? unpacked
   const settings = await readModelSettings(modelDir, process.env, location)
   const manifest = fillManifest(await readManifest(modelDir), settings, modelDir, location, options)
@@ -112,6 +117,7 @@ async function prepareIn(
     name: modelName,
     version: modelVersion,
     runtime: manifest.runtime,
+    archive,
     modelDir,
     handlerPath,
     handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,
@@ -120,6 +126,15 @@ async function prepareIn(
     workDir: workspace.root,
     dispose: workspace.dispose,
   }
+}
+
+/** A folder has no hash and no signature. @throws ServeError UNTRUSTED_ARCHIVE */
+function refusePinned(location: string, { rules = {} }: PrepareOptions): void {
+  if (rules.sha256 === undefined && rules.signatures?.required !== true) return
+  const why = rules.sha256 === undefined ? 'require_signed_archives is set' : 'it has a pin'
+  throw untrusted(
+    `${basename(location)} must be an archive, not a folder, because ${why}. Pack it with the archiver.`,
+  )
 }
 
 /** A folder's name, or what a settings file says, may be anything. @throws ServeError INVALID_MODEL */

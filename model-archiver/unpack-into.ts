@@ -1,5 +1,7 @@
-import { open, statfs } from 'node:fs/promises'
+import { statfs } from 'node:fs/promises'
 import { ServeError } from '../common/errors.ts'
+import { type ArchiveIdentity, type ArchiveRules, identifyArchive } from './archive-identity.ts'
+import type { HashedFile } from './hashed-file.ts'
 import { UnpackBudget } from './unpack-budget.ts'
 import type { UnpackLimits } from './unpack-limits.ts'
 
@@ -10,34 +12,37 @@ export interface UnpackTask {
   /** Absolute path of an existing, empty folder. */
   readonly folder: string
   readonly limits: UnpackLimits
+  /** Checked before anything is unpacked. */
+  readonly rules: ArchiveRules
 }
 
 /**
- * Unpacks an archive into a folder, in the calling thread. Untrusted archives need unpack-thread.ts.
- * @throws ServeError INVALID_ARCHIVE for an archive that is invalid, unsafe or over the limits; INTERNAL for
- *   errors of the disk
+ * Checks an archive against its rules and unpacks it into a folder, in the calling thread. Untrusted archives
+ * need unpack-thread.ts.
+ * @throws ServeError UNTRUSTED_ARCHIVE for an archive that breaks a rule; INVALID_ARCHIVE for one that is
+ *   invalid, unsafe or over the limits; CONFIG, INTERNAL for errors of the disk
  */
-export async function unpackInto({ archive, folder, limits }: UnpackTask): Promise<void> {
+export async function unpackInto({ archive, folder, limits, rules }: UnpackTask): Promise<ArchiveIdentity> {
   try {
-    const { format, size } = await inspect(archive)
-    const budget = new UnpackBudget(limits, size, () => freeBytes(folder))
-    if (format === 'zip') await (await import('./unpack-zip.ts')).unpackZip(archive, folder, budget)
-    else await (await import('./unpack-tar.ts')).unpackTar(archive, folder, budget)
+    const { file, identity } = await identifyArchive(archive, rules)
+    try {
+      const budget = new UnpackBudget(limits, file.size, () => freeBytes(folder))
+      if ((await formatOf(file)) === 'zip')
+        await (await import('./unpack-zip.ts')).unpackZip(file, folder, budget)
+      else await (await import('./unpack-tar.ts')).unpackTar(file, folder, budget)
+      return identity
+    } finally {
+      await file.close()
+    }
   } catch (error) {
     throw asArchiveError(error)
   }
 }
 
-async function inspect(archive: string): Promise<{ format: 'zip' | 'tgz'; size: number }> {
-  const file = await open(archive, 'r')
-  try {
-    const { size } = await file.stat()
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0)
-    const magic = buffer.subarray(0, bytesRead)
-    if (magic.length === 4 && magic.toString('latin1', 0, 2) === 'PK') return { format: 'zip', size }
-    if (magic[0] === 0x1f && magic[1] === 0x8b) return { format: 'tgz', size }
-  } finally {
-    await file.close()
+async function formatOf(file: HashedFile): Promise<'zip' | 'tgz'> {
+  for await (const magic of file.read(0, Math.min(4, file.size))) {
+    if (magic.length === 4 && magic.toString('latin1', 0, 2) === 'PK') return 'zip'
+    if (magic[0] === 0x1f && magic[1] === 0x8b) return 'tgz'
   }
   throw new ServeError('INVALID_ARCHIVE', 'The archive must be a zip (.mar) or a compressed tar (.tar.gz).')
 }

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { Header, Pax } from 'tar'
@@ -6,6 +5,7 @@ import { ServeError } from '../common/errors.ts'
 import { ByteReader } from './byte-reader.ts'
 import { EntryGuard, refusedEntry } from './entry-guard.ts'
 import { EntryWriter } from './entry-writer.ts'
+import type { HashedFile } from './hashed-file.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
 
 const BLOCK = 512
@@ -23,15 +23,11 @@ const MAX_TAIL_BYTES = 1024 ** 2
  * TorchServe does. The format is POSIX.1-2001 (pax) with GNU tar's long names; node-tar parses the headers.
  * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of zlib, node-tar and of the file system
  */
-export async function unpackTar(file: string, folder: string, budget: UnpackBudget): Promise<void> {
+export async function unpackTar(file: HashedFile, folder: string, budget: UnpackBudget): Promise<void> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
-  await pipeline(
-    createReadStream(file, { highWaterMark: CHUNK_BYTES }),
-    gunzip,
-    async (inflated: AsyncIterable<Buffer>) => {
-      await new TarUnpacking(inflated, folder, budget).run()
-    },
-  )
+  await pipeline(file.read(), gunzip, async (inflated: AsyncIterable<Buffer>) => {
+    await new TarUnpacking(inflated, folder, budget).run()
+  })
 }
 
 /** One pass over the blocks, which reads at most one chunk ahead of what it writes. */

@@ -1,15 +1,15 @@
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../common/errors.ts'
+import type { ArchiveIdentity } from './archive-identity.ts'
 import { overLimit } from './unpack-budget.ts'
 import type { UnpackTask } from './unpack-into.ts'
 import { LIMIT_KEYS } from './unpack-limits.ts'
 import { calledOff, Turns } from './turns.ts'
 
 /** Result message of the thread. */
-export interface UnpackAnswer {
-  /** Undefined: everything was unpacked. */
-  readonly error?: WireError
-}
+export type UnpackAnswer =
+  /** Everything was unpacked. */
+  { readonly identity: ArchiveIdentity } | { readonly error: WireError }
 
 /** Archives that are unpacked in parallel; others wait. */
 const THREADS = 2
@@ -21,19 +21,19 @@ const turns = new Turns(THREADS)
  * Unpacks in a separate thread, so that no archive can block the server. When this settles, the thread has
  * ended and writes nothing more.
  * @param signal cancels it
- * @throws ServeError INVALID_ARCHIVE, INTERNAL as unpackInto does; INVALID_ARCHIVE after `timeout` seconds
- *   (without the wait for a free thread); SHUTTING_DOWN when cancelled
+ * @throws ServeError as unpackInto does; INVALID_ARCHIVE after `timeout` seconds (without the wait for a free
+ *   thread); SHUTTING_DOWN when cancelled
  */
-export async function unpackInThread(task: UnpackTask, signal?: AbortSignal): Promise<void> {
+export async function unpackInThread(task: UnpackTask, signal?: AbortSignal): Promise<ArchiveIdentity> {
   await turns.take(signal)
   try {
-    await run(task, signal)
+    return await run(task, signal)
   } finally {
     turns.give()
   }
 }
 
-async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<void> {
+async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<ArchiveIdentity> {
   const thread = new Worker(entry(), {
     workerData: task,
     execArgv: [],
@@ -43,7 +43,7 @@ async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<v
   let stop = (): void => undefined
   let timer: NodeJS.Timeout | undefined
   try {
-    const { error } = await new Promise<UnpackAnswer>((resolve, reject) => {
+    const answer = await new Promise<UnpackAnswer>((resolve, reject) => {
       stop = () => reject(calledOff())
       signal?.addEventListener('abort', stop)
       if (signal?.aborted === true) stop()
@@ -52,7 +52,8 @@ async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<v
       thread.once('error', (cause) => reject(failed(cause)))
       thread.once('exit', () => reject(failed(new Error('its thread ended early'))))
     })
-    if (error !== undefined) throw ServeError.fromWire(error)
+    if ('error' in answer) throw ServeError.fromWire(answer.error)
+    return answer.identity
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', stop)

@@ -6,9 +6,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { asArchiveError, unpackInto, type UnpackTask } from './unpack-into.ts'
 import type { UnpackAnswer } from './unpack-thread.ts'
 
-let answer: UnpackAnswer = {}
+let answer: UnpackAnswer
 try {
-  await unpackInto(workerData as UnpackTask)
+  answer = { identity: await unpackInto(workerData as UnpackTask) }
 } catch (error) {
   answer = { error: asArchiveError(error).toWire() }
 }

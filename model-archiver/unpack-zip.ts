@@ -1,10 +1,10 @@
-import { open } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
 import { EntryGuard, refusedEntry } from './entry-guard.ts'
 import { shownName } from './entry-names.ts'
 import { EntryWriter } from './entry-writer.ts'
+import type { HashedFile } from './hashed-file.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
 
 const FILE_TYPE = 0o170000
@@ -16,21 +16,31 @@ const FOLDER = 0o040000
  * the first, then holds the content to them.
  * @throws ServeError INVALID_ARCHIVE for a refused entry; errors of yauzl and of the file system
  */
-export async function unpackZip(file: string, folder: string, budget: UnpackBudget): Promise<void> {
-  const handle = await open(file, 'r')
-  try {
-    await judge(await read(handle.fd), budget)
-    const zip = await read(handle.fd)
-    const writer = new EntryWriter(folder, budget)
-    for await (const entry of zip.eachEntry()) await write(zip, entry, writer, budget)
-  } finally {
-    await handle.close()
-  }
+export async function unpackZip(file: HashedFile, folder: string, budget: UnpackBudget): Promise<void> {
+  await judge(await read(file), budget)
+  const zip = await read(file)
+  const writer = new EntryWriter(folder, budget)
+  for await (const entry of zip.eachEntry()) await write(zip, entry, writer, budget)
 }
 
 /** Names are decoded below, so that one set of rules covers every archive format. */
-function read(fd: number): Promise<ZipFile> {
-  return yauzl.fromFdPromise(fd, { decodeStrings: false, autoClose: false })
+function read(file: HashedFile): Promise<ZipFile> {
+  const options = { decodeStrings: false, autoClose: false }
+  return yauzl.fromRandomAccessReaderPromise(new ZipSource(file), file.size, options)
+}
+
+/** The bytes for yauzl. */
+class ZipSource extends yauzl.RandomAccessReader {
+  readonly #file: HashedFile
+
+  constructor(file: HashedFile) {
+    super()
+    this.#file = file
+  }
+
+  override _readStreamForRange(start: number, end: number): Readable {
+    return Readable.from(this.#file.read(start, end), { objectMode: false })
+  }
 }
 
 async function judge(zip: ZipFile, budget: UnpackBudget): Promise<void> {
@@ -63,7 +73,7 @@ interface Place {
 
 /** Overlapping entries make a bomb that no entry's ratio shows (David Fifield, "A better zip bomb", 2019). */
 function refuseOverlaps(places: Place[]): void {
-  places.sort((a, b) => a.start - b.start || a.end - b.end)
+  places.sort((a, b) => a.start - b.start)
   places.forEach(({ name, start }, index) => {
     const before = places[index - 1]
     if (before !== undefined && start < before.end)

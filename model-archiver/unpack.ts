@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename } from 'node:fs/promises'
+import type { ArchiveIdentity, ArchiveRules } from './archive-identity.ts'
 import { removeFolder } from './remove-folder.ts'
 import { asArchiveError, type UnpackTask } from './unpack-into.ts'
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack-limits.ts'
@@ -8,30 +9,34 @@ import { unpackInThread } from './unpack-thread.ts'
 export interface UnpackOptions {
   /** Missing limits have their defaults. */
   readonly limits?: Partial<UnpackLimits>
+  /** What the archive must be. Default: any archive. */
+  readonly rules?: ArchiveRules
   /** Cancels unpacking. */
   readonly signal?: AbortSignal
   /** Default: a separate thread; `unpackInto` unpacks in the calling one. */
-  readonly unpack?: (task: UnpackTask, signal?: AbortSignal) => Promise<void>
+  readonly unpack?: (task: UnpackTask, signal?: AbortSignal) => Promise<ArchiveIdentity>
 }
 
 /**
  * Unpacks a model archive into `target` atomically, in a separate thread. Detects the format by content: zip
  * (.mar) or compressed tar (.tar.gz, .tgz).
  * @param target must not exist; its parent folder must
- * @throws ServeError INVALID_ARCHIVE for an archive that is invalid, unsafe or over the limits, SHUTTING_DOWN
- *   when cancelled
+ * @returns which file it was
+ * @throws ServeError UNTRUSTED_ARCHIVE for an archive that breaks a rule, INVALID_ARCHIVE for one that is
+ *   invalid, unsafe or over the limits, CONFIG, SHUTTING_DOWN when cancelled
  */
 export async function unpackArchive(
   archive: string,
   target: string,
-  { limits, signal, unpack = unpackInThread }: UnpackOptions = {},
-): Promise<void> {
+  { limits, rules = {}, signal, unpack = unpackInThread }: UnpackOptions = {},
+): Promise<ArchiveIdentity> {
   const beside = `${target}.${randomBytes(8).toString('hex')}.part`
   await mkdir(beside, { mode: 0o755 })
   try {
-    const task = { archive, folder: beside, limits: { ...DEFAULT_UNPACK_LIMITS, ...limits } }
-    await unpack(task, signal)
+    const task = { archive, folder: beside, limits: { ...DEFAULT_UNPACK_LIMITS, ...limits }, rules }
+    const identity = await unpack(task, signal)
     await rename(beside, target)
+    return identity
   } catch (error) {
     await removeFolder(beside)
     throw asArchiveError(error)

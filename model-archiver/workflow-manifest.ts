@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ServeError } from '../common/errors.ts'
 import { isName, nameProblem } from '../common/names.ts'
+import { parseArchiveJson } from './archive-json.ts'
 
 const text = (missing: string) => z.string(missing).min(1, missing)
 
@@ -41,7 +42,7 @@ export function checkWorkflowManifest(content: string | undefined): WorkflowMani
 
 function parseJson(content: string): unknown {
   try {
-    return JSON.parse(content)
+    return parseArchiveJson(content)
   } catch (cause) {
     const reason = (cause as Error).message
     throw new ServeError('INVALID_WORKFLOW', `Manifest file is not valid JSON: ${reason}`, { cause })

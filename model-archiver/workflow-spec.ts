@@ -1,5 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 import { Dag } from './workflow-dag.ts'
+import { parseYaml } from './yaml.ts'
 
 /** Settings of a node. The specification's keys have dashes (docs/workflows.md). */
 export interface NodeSettings {
@@ -58,7 +59,7 @@ type YamlMap = ReadonlyMap<unknown, unknown>
  * @throws ServeError INVALID_WORKFLOW, INVALID_DAG (with TorchServe's messages)
  */
 export async function parseWorkflowSpec(text: string): Promise<WorkflowSpec> {
-  const root = asMap(await parseYaml(text), 'the specification')
+  const root = asMap(await parseText(text), 'the specification')
   const models = root.get('models') ?? new Map<unknown, unknown>()
   const { defaults, urls } = readModels(asMap(models, 'models'))
   const edges = readEdges(asMap(root.get('dag'), 'dag'))
@@ -70,10 +71,9 @@ export async function parseWorkflowSpec(text: string): Promise<WorkflowSpec> {
   return { defaults, nodes: new Map(nodes), dag, dagText: dagText(edges) }
 }
 
-async function parseYaml(text: string): Promise<unknown> {
-  const { parse } = await import('yaml')
+async function parseText(text: string): Promise<unknown> {
   try {
-    return parse(text, { mapAsMap: true, logLevel: 'error' })
+    return await parseYaml(text, { mapAsMap: true })
   } catch (cause) {
     const [line] = (cause as Error).message.split('\n')
     throw new ServeError('INVALID_WORKFLOW', `Failed to parse yaml. ${line}`, { cause })

@@ -8,11 +8,14 @@ import { Outbox } from './outbox.ts'
 
 /** After senders have held the event loop for this many milliseconds, they yield to other work. */
 const LONG_TURN_MS = 10
-/**
- * A pause of this many milliseconds between two sends of a turn means that the sender computes: flush what it
- * sent.
- */
+/** A pause of this many milliseconds between two sends of a turn means that the sender computes. */
 const LONG_PAUSE_MS = 0.5
+/**
+ * So many sends in a row leave at once, because nothing tells whether their sender computes next, and one
+ * more after each EARLY_WRITE_MS milliseconds. What is sent faster leaves in one write with what follows.
+ */
+const EARLY_WRITES = 4
+const EARLY_WRITE_MS = 4
 
 export interface ChannelEvents<In> {
   onMessage(message: In): void
@@ -20,12 +23,15 @@ export interface ChannelEvents<In> {
   onClose(error?: ServeError): void
 }
 
+/**
+ * Takes a stream item that consists of a body only: the bytes from..to of `chunk`, valid until this returns.
+ * This is the most frequent message, so no object is made for it.
+ */
+export type TakeItem = (id: number, chunk: Buffer, from: number, to: number) => void
+
 export interface FrontendEvents extends ChannelEvents<FromWorker> {
-  /**
-   * A stream item that consists of a body only: the bytes from..to of `chunk`, valid until this returns. This
-   * is the most frequent message, so no object is made for it. Other messages go to `onMessage`.
-   */
-  onItem(id: number, chunk: Buffer, from: number, to: number): void
+  /** Other messages go to `onMessage`. */
+  onItem: TakeItem
 }
 
 /**
@@ -38,6 +44,8 @@ export class Channel<Out extends ToWorker | FromWorker> {
   #flushing = false
   #turnStart = 0
   #lastAsked = 0
+  /** When all early writes are allowed again; in the past if they are. */
+  #earlyDue = 0
   #nextTurn: Promise<void> | undefined
   #error: ServeError | undefined
 
@@ -97,14 +105,15 @@ export class Channel<Out extends ToWorker | FromWorker> {
   }
 
   /**
-   * Undefined while sends follow each other quickly and this turn of the event loop is short. Else a promise
-   * for the next turn: then sent messages have left and received ones were handled. A sender that computes
-   * between its sends awaits it; otherwise nothing would leave before its end.
+   * To be called after each send of a sender that may compute next without yielding. Its first sends leave
+   * at once, and so does each after a pause. Undefined while sends follow each other quickly and this turn of
+   * the event loop is short; else a promise for the next turn, in which received messages are handled.
    */
   breather(): Promise<void> | undefined {
     const now = performance.now()
     const pause = now - this.#lastAsked
     this.#lastAsked = now
+    if (pause >= LONG_PAUSE_MS || this.#mayWriteEarly(now)) this.#flushNow()
     if (pause < LONG_PAUSE_MS && now - this.#turnStart < LONG_TURN_MS) return undefined
     return (this.#nextTurn ??= new Promise((resolve) => {
       setImmediate(() => {
@@ -126,8 +135,19 @@ export class Channel<Out extends ToWorker | FromWorker> {
     this.#socket.end()
   }
 
+  #mayWriteEarly(now: number): boolean {
+    const due = Math.max(this.#earlyDue, now)
+    if (due - now > (EARLY_WRITES - 1) * EARLY_WRITE_MS || this.#outbox.bytes === 0) return false
+    this.#earlyDue = due + EARLY_WRITE_MS
+    return true
+  }
+
   readonly #flush = (): void => {
     this.#flushing = false
+    this.#flushNow()
+  }
+
+  #flushNow(): void {
     if (this.#socket.writable) this.#outbox.flush(this.#socket)
   }
 }

@@ -1,5 +1,6 @@
 import { Packr, RESERVE_START_SPACE } from 'msgpackr'
 import { ServeError } from '../common/errors.ts'
+import { checkFrameBounds } from './frame-bounds.ts'
 import { LENGTH_BYTES, writeLength } from './frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { readPredict } from './predict-frame.ts'
@@ -20,7 +21,7 @@ export function encode(message: ToWorker | FromWorker): Buffer {
 export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength): FromWorker {
   const response = readResponse(chunk, from, to)
   if (response !== undefined) return response
-  const message = unpack(chunk.subarray(from, to))
+  const message = unpack(chunk, from, to)
   if (!isFromWorker(message)) throw refuse(message)
   return message
 }
@@ -29,14 +30,15 @@ export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength)
 export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.byteLength): ToWorker {
   const predict = readPredict(chunk, from, to)
   if (predict !== undefined) return predict
-  const message = unpack(chunk.subarray(from, to))
+  const message = unpack(chunk, from, to)
   if (!isToWorker(message)) throw refuse(message)
   return message
 }
 
-function unpack(frame: Buffer): unknown {
+function unpack(chunk: Buffer, from: number, to: number): unknown {
+  checkFrameBounds(chunk, from, to)
   try {
-    return packr.unpack(frame) as unknown
+    return packr.unpack(chunk.subarray(from, to)) as unknown
   } catch (cause) {
     throw new ServeError('PROTOCOL', 'A frame is not valid msgpack', { cause })
   }

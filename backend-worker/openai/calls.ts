@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
@@ -97,12 +96,8 @@ async function* streamed<T>(
   chunks: AsyncIterable<T>,
   stream: { next(chunk: T): T[]; end(): T[] },
 ): AsyncGenerator<string[]> {
-  let first = true
   for await (const chunk of chunks) {
     for (const complete of stream.next(chunk)) yield [JSON.stringify(complete)]
-    // The role and the first text come at once; they leave before a handler computes the next one.
-    if (first) await nextTurn()
-    first = false
   }
   for (const last of stream.end()) yield [JSON.stringify(last)]
 }

@@ -17,15 +17,25 @@ export function splitElements({ name, data }: Pick<RawTensor, 'name' | 'data'>):
 
 /** Raw BYTES of these elements. Strings become UTF-8. */
 export function joinElements(elements: readonly (string | Uint8Array)[]): Buffer {
-  const parts = elements.map((element) => (typeof element === 'string' ? Buffer.from(element) : element))
-  const joined = Buffer.allocUnsafe(parts.reduce((bytes, part) => bytes + 4 + part.byteLength, 0))
+  let size = 0
+  for (const element of elements) size += 4 + byteLength(element)
+  const joined = Buffer.allocUnsafe(size)
   let at = 0
-  for (const part of parts) {
-    at = joined.writeUInt32LE(part.byteLength, at)
-    joined.set(part, at)
-    at += part.byteLength
+  for (const element of elements) {
+    const start = at + 4
+    if (typeof element === 'string') {
+      at = start + joined.write(element, start)
+    } else {
+      joined.set(element, start)
+      at = start + element.byteLength
+    }
+    joined.writeUInt32LE(at - start, start - 4)
   }
   return joined
+}
+
+function byteLength(element: string | Uint8Array): number {
+  return typeof element === 'string' ? Buffer.byteLength(element) : element.byteLength
 }
 
 export function asBuffer(data: Uint8Array): Buffer {

@@ -1,3 +1,4 @@
+import type { ServeError } from '../errors.ts'
 import { joinElements } from './bytes.ts'
 import { NUMERIC, type DatatypeSpec } from './datatypes.ts'
 import { toBrain, toHalf } from './half.ts'
@@ -16,6 +17,10 @@ export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
   if (leaves.length !== count) throw wrongCount(head.name, leaves.length, count)
   if (spec === undefined) return joinElements(leaves.map((leaf) => text(leaf, head.name)))
   const array = new spec.array(count)
+  if (spec.kind === 'wide integer') {
+    setWide(array.buffer as ArrayBuffer, leaves, spec, head)
+    return new Uint8Array(array.buffer)
+  }
   const read = READERS[spec.kind]
   for (let i = 0; i < count; i += 1) {
     const value = read(leaves[i], spec)
@@ -27,12 +32,48 @@ export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
 
 const MAX_DEPTH = 32
 
+/**
+ * 64-bit integers, written as two halves: a bigint for each would take most of the time of a large request.
+ */
+function setWide(
+  buffer: ArrayBuffer,
+  leaves: readonly unknown[],
+  spec: DatatypeSpec,
+  head: TensorHead,
+): void {
+  const words = new Uint32Array(buffer)
+  const wide = new BigInt64Array(buffer)
+  for (let i = 0; i < leaves.length; i += 1) {
+    const leaf = leaves[i]
+    if (typeof leaf === 'number' && Number.isSafeInteger(leaf) && leaf >= spec.min) {
+      words[2 * i] = leaf // the low half, modulo 2^32
+      words[2 * i + 1] = Math.floor(leaf / 2 ** 32)
+    } else {
+      const value = wideInteger(leaf, spec)
+      if (value === undefined) throw invalid(head.name, `data must contain only ${head.datatype} values`)
+      wide[i] = value
+    }
+  }
+}
+
+function wideInteger(leaf: unknown, { min, max }: DatatypeSpec): bigint | undefined {
+  if (!Number.isInteger(leaf) && typeof leaf !== 'bigint' && !isDigits(leaf)) return undefined
+  const value = BigInt(leaf as number | bigint | string)
+  return value >= min && value <= max ? value : undefined
+}
+
 /** Most data is flat already. */
 function flatten(data: readonly unknown[], count: number, name: string): readonly unknown[] {
-  if (data.length === count && !data.some(Array.isArray)) return data
+  if (data.length === count && isFlat(data)) return data
   const leaves: unknown[] = []
   addLeaves(data, leaves, count, name, 1)
   return leaves
+}
+
+/** A call for each of a million elements would take as long as all the rest. */
+function isFlat(data: readonly unknown[]): boolean {
+  for (const each of data) if (typeof each === 'object' && Array.isArray(each)) return false
+  return true
 }
 
 function addLeaves(
@@ -49,24 +90,19 @@ function addLeaves(
   }
 }
 
-function wrongCount(name: string, found: number, count: number) {
+export function wrongCount(name: string, found: number, count: number): ServeError {
   const more = found > count ? ' or more' : ''
   return invalid(name, `data must have ${count} elements to match shape, not ${found}${more}`)
 }
 
-type Read = (leaf: unknown, spec: DatatypeSpec) => number | bigint | undefined
+type Read = (leaf: unknown, spec: DatatypeSpec) => number | undefined
 
-const READERS: Readonly<Record<DatatypeSpec['kind'], Read>> = {
+const READERS: Readonly<Record<Exclude<DatatypeSpec['kind'], 'wide integer'>, Read>> = {
   boolean: (leaf) => (typeof leaf === 'boolean' || leaf === 0 || leaf === 1 ? Number(leaf) : undefined),
   integer: (leaf, { min, max }) =>
     Number.isInteger(leaf) && (leaf as number) >= min && (leaf as number) <= max
       ? (leaf as number)
       : undefined,
-  'wide integer': (leaf, { min, max }) => {
-    if (!Number.isInteger(leaf) && typeof leaf !== 'bigint' && !isDigits(leaf)) return undefined
-    const value = BigInt(leaf as number | bigint | string)
-    return value >= min && value <= max ? value : undefined
-  },
   half: (leaf) => mapped(float(leaf), toHalf),
   brain: (leaf) => mapped(float(leaf), toBrain),
   float,

@@ -43,9 +43,24 @@ export function numbersJson(tensor: RawTensor): string {
       return floats(Array.from(array as Uint16Array, fromBrain))
     case 'float':
       return floats(array as Float32Array)
+    case 'wide integer':
+      return wholeNumbers(array as BigInt64Array | BigUint64Array).join(',')
     default:
       return array.join(',')
   }
+}
+
+/** A bigint only for what a number does not hold: texts of bigints take ten times as long. */
+function wholeNumbers(array: BigInt64Array | BigUint64Array): (number | bigint)[] {
+  const { buffer, byteOffset, length } = array
+  const low = new Uint32Array(buffer, byteOffset, 2 * length)
+  const high = array instanceof BigInt64Array ? new Int32Array(buffer, byteOffset, 2 * length) : low
+  const numbers = new Array<number | bigint>(length)
+  for (let i = 0; i < length; i += 1) {
+    const number = high[2 * i + 1]! * 2 ** 32 + low[2 * i]!
+    numbers[i] = Number.isSafeInteger(number) ? number : array[i]!
+  }
+  return numbers
 }
 
 function floats(values: number[] | Float32Array | Float64Array): string {

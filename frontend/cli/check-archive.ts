@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
+import { SIGNATURE_ENDING } from '../../model-archiver/archive-identity.ts'
 import { inside } from '../../model-archiver/handler-entry.ts'
 import { ServeError } from '../../common/errors.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { settingsOf } from '../models/build-model.ts'
+import { archiveRules, checkConfiguredPin } from '../models/archive-rules.ts'
 import { unpackLimits } from '../models/located-model.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import { findGpus } from '../workers/gpus.ts'
@@ -45,7 +47,8 @@ export async function checkArchive(file: string, flags: CliFlags, output: Output
 function find(file: string, { modelStore }: Settings): string {
   const places = [resolve(file), ...(modelStore === undefined ? [] : [join(modelStore, basename(file))])]
   const found = places.find((place) => existsSync(place))
-  if (found === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found at: ${file}`)
+  if (found === undefined)
+    throw new ServeError('MODEL_NOT_FOUND', `--check-archive: there is no ${places.join(' and no ')}`)
   return found
 }
 
@@ -61,6 +64,7 @@ async function checkUnpacked(
       tempDir: settings.tempDir,
       defaultHandler: settings.defaultServiceHandler,
       limits: unpackLimits(settings),
+      rules: archiveRules(settings, undefined),
     })
   } catch (error) {
     report.broken.push(describeFailure(error))
@@ -70,11 +74,26 @@ async function checkUnpacked(
   output.out(
     `Model ${name}, version ${version}, runtime ${runtime}, handler ${manifest.model.handler ?? 'none'}`,
   )
+  printIdentity(path, prepared, settings, output)
   checkFiles(prepared, report)
   await checkSettings(path, prepared, settings, report)
   if (runtime === 'node') checkNode(prepared, report)
   else if (runtime === 'LSP') report.broken.push('The runtime LSP (C++ workers) is not supported.')
   else await checkPython(prepared, settings, report)
+}
+
+function printIdentity(
+  path: string,
+  { archive }: PreparedModel,
+  { archiveSignersFile }: Settings,
+  output: Output,
+): void {
+  if (archive === undefined) return
+  output.out(`SHA-256 ${archive.sha256}`)
+  const isSigned = existsSync(`${path}${SIGNATURE_ENDING}`)
+  if (archive.signedBy !== undefined) output.out(`Signed by ${archive.signedBy}`)
+  else if (!isSigned || archiveSignersFile !== undefined) output.out('Not signed')
+  else output.out('Signature not checked, because archive_signers_file is not set')
 }
 
 /** Every file that the manifest names must exist. */
@@ -97,6 +116,11 @@ async function checkSettings(
   const warn = (warning: string): void => void report.differs.push(`${warning}.`)
   const request = { url: path, synchronous: false }
   const located = { prepared, name: prepared.name }
+  try {
+    checkConfiguredPin(settings, located)
+  } catch (error) {
+    report.broken.push(describeFailure(error))
+  }
   try {
     const own = settingsOf(request, located, true, { settings, warn, gpuCount: gpus.length })
     report.runs.push(workersLine(own, prepared))

@@ -1,8 +1,10 @@
 import type { LoadedSettings } from '../config/build-settings.ts'
 import { KEYS } from '../config/keys.ts'
+import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
 import { shownValue } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
+import { checkSigners } from '../models/archive-rules.ts'
 import type { CliFlags } from './flags.ts'
 import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
@@ -22,6 +24,8 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
     for (const line of settingLines(loaded)) output.out(line)
     for (const warning of loaded.warnings) output.err(`Warning: ${warning}`)
     await attempt(() => checkStores(loaded.settings))
+    await attempt(() => checkExposure(loaded.settings))
+    await attempt(() => checkSigners(loaded.settings))
     await attempt(async () => {
       const { checkModels } = await import('./check-models.ts')
       problems.push(...(await checkModels(loaded.settings, output)))

@@ -41,6 +41,7 @@ async function startupRequests(settings: Settings): Promise<RegisterRequest[]> {
   return models.map((model) => ({
     url: model.location,
     modelName: 'name' in model ? model.name : undefined,
+    sha256: 'sha256' in model ? model.sha256 : undefined,
     synchronous: false,
   }))
 }

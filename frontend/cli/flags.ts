@@ -78,7 +78,7 @@ function definition(): Command {
       new Option(
         '--check-archive <file>',
         'report what would run for a .mar, .tar.gz or model folder, what differs from TorchServe, and what is missing here; ' +
-          'status 0: it runs, 1: something is missing, 2: it cannot be used',
+          'status 0: it runs, 1: something is missing or there is no such file, 2: it cannot be used',
       ).conflicts(['start', 'stop', 'checkConfig']),
     )
     .option('--ts-config <file>', 'configuration file (default: the newest snapshot, else config.properties)')

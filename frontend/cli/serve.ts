@@ -1,5 +1,6 @@
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
+import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
@@ -33,6 +34,7 @@ export async function serve(
     const loaded = await loadSettings(flags)
     debug = loaded.settings.logLevel === 'debug'
     await checkStores(loaded.settings)
+    await checkExposure(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
     await new ServingProcess(loaded, reporter, output.console, flags.configSnapshots !== false).run(
       loadServer,
@@ -81,6 +83,7 @@ class ServingProcess {
         logFiles: this.#logFiles,
         signal: stop.signal,
         snapshots: this.#snapshots,
+        snapshotHint: snapshotHint(this.#loaded),
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
@@ -128,6 +131,13 @@ class ServingProcess {
     this.#removePidFile()
     process.exit(status)
   }
+}
+
+/** ` (model_snapshot at logs/config/...-startup.cfg:40; start with --ncs to ignore it)` */
+function snapshotHint({ settings, origins, isLastSnapshot }: LoadedSettings): string | undefined {
+  if (settings.modelSnapshot === undefined) return undefined
+  const advice = isLastSnapshot ? 'start with --ncs to ignore it' : 'remove it, or put the archive back'
+  return ` (model_snapshot at ${origins.modelSnapshot}; ${advice})`
 }
 
 function startLimit(settings: Settings): number {

@@ -1,11 +1,12 @@
-import { key, type Details } from './key-spec.ts'
-import { SECONDS, integer } from './value-types.ts'
+import { key, optional, type Details } from './key-spec.ts'
+import { BOOLEAN, PATH, SECONDS, integer } from './value-types.ts'
 
 const OURS: Details = { ours: true }
 const INT_MAX = 2_147_483_647
 
 /**
- * Keys for the limits of one archive (.mar, .tar.gz, .war). Same defaults as model-archiver/unpack-limits.ts.
+ * Keys for archives (.mar, .tar.gz, .war): which are loaded, and the limits of one. Same limits as in
+ * model-archiver/unpack-limits.ts.
  */
 export const ARCHIVE_KEYS = {
   maxArchiveFiles: key(
@@ -41,6 +42,19 @@ export const ARCHIVE_KEYS = {
     integer(0, Number.MAX_SAFE_INTEGER),
     '268435456',
     'Bytes that stay free on the disk of TEMP: an archive that would leave fewer is refused.',
+    OURS,
+  ),
+  archiveSignersFile: optional(
+    'archive_signers_file',
+    PATH,
+    'File with the public keys that may sign archives, in the form of OpenSSH (docs/signed-archives.md). If set, a signature beside an archive must be right. Unset: signatures are not looked at.',
+    OURS,
+  ),
+  requireSignedArchives: key(
+    'require_signed_archives',
+    BOOLEAN,
+    'false',
+    'Whether only archives with a signature by a key in archive_signers_file are loaded, and no model folders.',
     OURS,
   ),
 }

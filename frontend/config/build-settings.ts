@@ -18,6 +18,8 @@ export interface LoadedSettings {
   readonly origins: Readonly<Record<keyof Settings, string>>
   /** What the user set, by key. Includes keys without effect; excludes defaults. */
   readonly entries: ReadonlyMap<string, Entry>
+  /** The server chose the newest snapshot as its configuration file by itself. Absent: it did not. */
+  readonly isLastSnapshot?: boolean
 }
 
 /** @throws ServeError CONFIG: one line with the place, the key, the value and what it must be */
@@ -42,6 +44,7 @@ export function buildSettings(sources: Sources): LoadedSettings {
     entries,
   }
   checkListeners(loaded)
+  checkSigners(loaded)
   return deepFreeze(loaded)
 }
 
@@ -67,6 +70,14 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
       )
     }
   }
+}
+
+function checkSigners({ settings, origins }: LoadedSettings): void {
+  if (!settings.requireSignedArchives || settings.archiveSignersFile !== undefined) return
+  throw new ServeError(
+    'CONFIG',
+    `${origins.requireSignedArchives}: ${KEYS.requireSignedArchives.name} needs ${KEYS.archiveSignersFile.name}, the file with the keys`,
+  )
 }
 
 /** Whether two listeners use the same address. Port 0 takes any free port, so it never collides. */

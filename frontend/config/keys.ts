@@ -1,7 +1,9 @@
 import { tmpdir } from 'node:os'
+import { ACCESS_KEYS } from './access-keys.ts'
 import { ARCHIVE_KEYS } from './archive-keys.ts'
 import { AUTH_KEYS } from './auth-keys.ts'
 import { key, optional, type Details, type KeySpec } from './key-spec.ts'
+import { LIMIT_KEYS } from './limit-keys.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
 import { PYTHON_KEYS } from './python-keys.ts'
@@ -29,6 +31,8 @@ const INT_MAX = 2_147_483_647
 /** All keys, one for each setting. Parsing, error messages and docs/configuration.md come from this table. */
 export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...LISTENER_KEYS,
+  ...ACCESS_KEYS,
+  ...LIMIT_KEYS,
   ...MODEL_KEYS,
   ...ARCHIVE_KEYS,
   ...AUTH_KEYS,
@@ -62,6 +66,13 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     { env: 'TS_HEADER_KEY_SEQUENCE_END' },
   ),
   maxRequestSize: key('max_request_size', integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
+  maxRequestElements: key(
+    'max_request_elements',
+    integer(100, INT_MAX),
+    '250000',
+    'Most elements of a request body that is parsed: arrays, objects and strings of JSON, 5 for each key of an object and each field of a gRPC message. Numbers and raw tensors do not count.',
+    OURS,
+  ),
   maxResponseSize: key(
     'max_response_size',
     integer(1, INT_MAX),

@@ -39,7 +39,7 @@ export async function loadSettings(
 ): Promise<LoadedSettings> {
   const warnings: string[] = []
   const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, warnings)
-  const file = await readConfigFile(flags, env, logEntries, warnings)
+  const { entries: file, isLastSnapshot } = await readConfigFile(flags, env, logEntries, warnings)
   const sources = { file, flags: [...flagEntries(flags), ...logEntries], env }
   const store = collectEntries(sources, []).get(KEYS.modelStore.name)?.text
   const mlserver = await readMlserverSettings(store, env)
@@ -48,7 +48,7 @@ export async function loadSettings(
   if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
     warnings.push(`--models is ignored: the models come from ${loaded.origins.modelSnapshot}`)
   }
-  return { ...loaded, warnings: [...warnings, ...loaded.warnings] }
+  return { ...loaded, isLastSnapshot, warnings: [...warnings, ...loaded.warnings] }
 }
 
 /**
@@ -79,17 +79,18 @@ async function readConfigFile(
   env: Environment,
   logEntries: readonly Entry[],
   warnings: string[],
-): Promise<Entry[]> {
+): Promise<{ entries: Entry[]; isLastSnapshot?: boolean }> {
   const fromEnv = env['TS_CONFIG_FILE']
-  if (fromEnv !== undefined && fromEnv !== '') return readEntries(fromEnv, 'TS_CONFIG_FILE', env)
-  if (tsConfig !== undefined) return readEntries(tsConfig, '--ts-config', env)
+  if (fromEnv !== undefined && fromEnv !== '')
+    return { entries: await readEntries(fromEnv, 'TS_CONFIG_FILE', env) }
+  if (tsConfig !== undefined) return { entries: await readEntries(tsConfig, '--ts-config', env) }
   const snapshot = configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)
-  if (snapshot === undefined) return readEntries('config.properties', undefined, env)
+  if (snapshot === undefined) return { entries: await readEntries('config.properties', undefined, env) }
   warnings.push(
     `Settings and models come from the snapshot ${snapshot}${shadowed()}; start with --ncs to ignore it`,
   )
   // No `env`: the snapshot holds values whose $$NAME$$ was already replaced.
-  return readEntries(snapshot, 'the last snapshot', undefined)
+  return { entries: await readEntries(snapshot, 'the last snapshot', undefined), isLastSnapshot: true }
 }
 
 function shadowed(): string {

@@ -19,13 +19,13 @@ export const MODEL_KEYS = {
     'load_models',
     MODELS_TO_LOAD,
     '',
-    'Models to load at start: `all`, or a list of `[name=]location`. Unset: none.',
+    'Models to load at start: `all`, or a list of `[name=]location`, each with `#sha256=DIGITS` if the archive must have that SHA-256. Unset: none.',
   ),
   models: key(
     'models',
     MODELS_JSON,
     '{}',
-    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s).',
+    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive.',
     NOT_BY_ENV,
   ),
   defaultWorkersPerModel: key(
@@ -33,6 +33,13 @@ export const MODEL_KEYS = {
     integer(0, 10_000),
     '0',
     'Workers of a model without its own setting. 0: one per CPU for models loaded at the start, none for registered models.',
+  ),
+  maxWorkersPerModel: key(
+    'max_workers_per_model',
+    integer(1, 10_000),
+    '256',
+    'Most worker processes of a model version; each rank of a rank group counts. Calls, model configurations, snapshots and workflows that ask for more are refused.',
+    OURS,
   ),
   numberOfGpu: optional(
     'number_of_gpu',

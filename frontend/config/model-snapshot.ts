@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
 import type { ModelSnapshot } from './settings.ts'
 import type { ValueType } from './value-types.ts'
+import { sha256 } from './version-settings.ts'
 
 /** The `model_snapshot` key: the JSON in snapshots of this server and of TorchServe (docs/snapshots.md). */
 export const MODEL_SNAPSHOT: ValueType<ModelSnapshot | undefined> = {
@@ -38,6 +39,8 @@ function schema() {
     parallelLevel: z.optional(count),
     modelUrl: z.optional(z.string()),
     handler: z.optional(z.string()),
+    sha256: sha256(z),
+    archiveSha256: z.optional(z.string()),
   })
   return z.object({
     name: z._default(z.string(), ''),

@@ -29,6 +29,15 @@ export interface Settings {
    * true.
    */
   readonly openInferenceGzip: boolean
+  /**
+   * Ours: whether a start is allowed on addresses other than loopback without tokens or with the model API.
+   * Key allow_insecure_exposure, default false.
+   */
+  readonly allowInsecureExposure: boolean
+  /** Ours: further names that Host and Origin may have. Key allowed_hosts, default none. */
+  readonly allowedHosts: readonly string[]
+  /** Ours: whether inference and metrics check Origin too. Key check_inference_origin, default true. */
+  readonly checkInferenceOrigin: boolean
   /** Milliseconds of a gRPC connection's life, then of grace for its open calls; undefined: unlimited. */
   readonly grpcInferenceMaxConnectionAgeMs: number | undefined
   readonly grpcInferenceMaxConnectionAgeGraceMs: number | undefined
@@ -55,6 +64,22 @@ export interface Settings {
   readonly grpcMessageTimeout: number
   /** Ours: seconds without calls; 0: no limit. Key grpc_max_connection_idle, default 3600. */
   readonly grpcMaxConnectionIdle: number
+  /** Ours: requests each second of each key; 0: no limit. Key key_requests_per_second, default 0. */
+  readonly keyRequestsPerSecond: number
+  /** Ours: open requests of each key; 0: no limit. Key key_concurrent_streams, default 0. */
+  readonly keyConcurrentStreams: number
+  /** Ours: bytes each second of each key; 0: no limit. Key key_bytes_per_second, default 0. */
+  readonly keyBytesPerSecond: number
+  /** Ours: the same for each client address or IPv6 /64. Key address_requests_per_second, default 0. */
+  readonly addressRequestsPerSecond: number
+  /** Ours: key address_concurrent_streams, default 0. */
+  readonly addressConcurrentStreams: number
+  /** Ours: key address_bytes_per_second, default 0. */
+  readonly addressBytesPerSecond: number
+  /** Ours: whether /metrics asks for a token. Key metrics_require_token, default false. */
+  readonly metricsRequireToken: boolean
+  /** Ours: whether gRPC reflection does. Key grpc_reflection_require_token, default false. */
+  readonly grpcReflectionRequireToken: boolean
   /** Whether both gRPC listeners use TLS, with certificateFile and privateKeyFile. */
   readonly enableGrpcSsl: boolean
   /** PEM files for https and gRPC, absolute paths. */
@@ -85,6 +110,10 @@ export interface Settings {
   readonly initialDistributionPort: number
   /** Models of the snapshot that the server starts from; replaces loadModels. */
   readonly modelSnapshot: ModelSnapshot | undefined
+  /**
+   * Ours: most worker processes of a model version, ranks included. Key max_workers_per_model, default 256.
+   */
+  readonly maxWorkersPerModel: number
   /** Ours: number of snapshots to keep. Key max_snapshots, default 50. */
   readonly maxSnapshots: number
   /**
@@ -115,6 +144,10 @@ export interface Settings {
   readonly unpackTimeout: number
   /** Ours: bytes of disk space that unpacking must leave free. Key min_free_disk, default 256 MiB. */
   readonly minFreeDisk: number
+  /** Ours: absolute path of the file with the keys that may sign archives. Key archive_signers_file. */
+  readonly archiveSignersFile: string | undefined
+  /** Ours: whether only signed archives are loaded. Key require_signed_archives, default false. */
+  readonly requireSignedArchives: boolean
 
   /** Maximum number of waiting requests per model version. Default 100. */
   readonly jobQueueSize: number
@@ -124,6 +157,11 @@ export interface Settings {
   readonly tsHeaderKeySequenceEnd: string
   /** Maximum size of a request body in bytes, default 6553500. */
   readonly maxRequestSize: number
+  /**
+   * Ours: what a request may have of the elements that cost more than their bytes. Key max_request_elements,
+   * default 250000.
+   */
+  readonly maxRequestElements: number
   /** Maximum size of a response, or of one item of a stream, in bytes; default 6553500. */
   readonly maxResponseSize: number
   /** Seconds until the first response and between two responses. Default 120. */
@@ -237,7 +275,14 @@ export interface Settings {
 }
 
 /** Log files, by name without `.log` (docs/metrics-and-logs.md). */
-export const LOG_FILES = ['access_log', 'ts_log', 'model_log', 'ts_metrics', 'model_metrics'] as const
+export const LOG_FILES = [
+  'access_log',
+  'ts_log',
+  'model_log',
+  'ts_metrics',
+  'model_metrics',
+  'audit_log',
+] as const
 export type LogFileName = (typeof LOG_FILES)[number]
 
 /** Address of a REST listener. IPv6 hosts have no brackets; port 0 takes any free port. */
@@ -248,8 +293,10 @@ export type ListenAddress =
 export interface ModelToLoad {
   /** Name to register the model under; absent: the archive's. */
   readonly name?: string
-  /** Archive, folder or URL as the user wrote it. */
+  /** Archive, folder or URL as the user wrote it, without a pin. */
   readonly location: string
+  /** Ours: SHA-256 that the archive must have, in lowercase hex. */
+  readonly sha256?: string
 }
 
 /** The `model_snapshot` key: loaded models by name and version (docs/snapshots.md). */
@@ -275,6 +322,8 @@ export interface VersionSnapshot extends VersionSettings {
   readonly modelUrl?: string
   /** Ours: handler given in the register call. */
   readonly handler?: string
+  /** Ours: SHA-256 of the archive that was loaded, pinned or not. */
+  readonly archiveSha256?: string
 }
 
 /** Settings of one version in the `models` key. */
@@ -288,4 +337,6 @@ export interface VersionSettings {
   readonly responseTimeout?: number
   /** Seconds. */
   readonly startupTimeout?: number
+  /** Ours: SHA-256 that the archive must have, in lowercase hex. */
+  readonly sha256?: string
 }

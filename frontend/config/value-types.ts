@@ -128,6 +128,12 @@ export const ORIGIN_LIST = parsed('host list', 'hosts, each host[:port] or http:
   return origins.every((each) => each !== undefined) ? origins : undefined
 })
 
+/** Host names in lower case; `*.` before a name stands for all below it, `*` for any. */
+export const HOST_LIST = parsed('host list', 'host names, *.name or *', (text) => {
+  const names = splitList(text.toLowerCase())
+  return names.every((name) => /^(\*|(\*\.)?[a-z0-9_][a-z0-9._-]{0,252})$/.test(name)) ? names : undefined
+})
+
 export function listenAddress(httpPort: number, httpsPort: number): ValueType<ListenAddress> {
   const ports = { http: httpPort, https: httpsPort }
   return parsed('address', 'http://host:port, https://host:port or unix:/path', (text) =>

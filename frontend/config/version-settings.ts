@@ -39,6 +39,14 @@ function schema(): Schema {
   return cached
 }
 
+/** A pin, in lowercase. */
+export function sha256(z: typeof Zod) {
+  const digits = z
+    .string()
+    .check(z.toLowerCase(), z.regex(/^[0-9a-f]{64}$/, 'sha256 must be 64 hexadecimal digits'))
+  return z.optional(digits)
+}
+
 /** Silently drops TorchServe's fields that have no meaning here. */
 function makeSchema(z: typeof Zod) {
   const integer = (min: number, max: number) => z.optional(z.int().check(z.minimum(min), z.maximum(max)))
@@ -51,6 +59,7 @@ function makeSchema(z: typeof Zod) {
       maxBatchDelay: integer(0, 2_147_483_647),
       responseTimeout: seconds,
       startupTimeout: seconds,
+      sha256: sha256(z),
     })
     .check(
       z.refine(({ minWorkers, maxWorkers }) => (minWorkers ?? 0) <= (maxWorkers ?? Infinity), {

@@ -29,6 +29,7 @@ export type GrpcSettings = Pick<
   | 'maxResponseSize'
   | 'enableModelApi'
   | 'openInferenceProtocol'
+  | 'grpcReflectionRequireToken'
 > &
   GrpcLimits &
   SequenceSettings
@@ -39,6 +40,7 @@ export interface GrpcDeps {
   readonly operationsFor: (call: Call) => Operations
   readonly settings: GrpcSettings
   readonly log: GrpcLog
+  readonly audit: ListenersDeps['audit']
 }
 
 /** What one call may use. */

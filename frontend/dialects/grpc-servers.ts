@@ -1,3 +1,4 @@
+import type { Scope } from '../auth/principal.ts'
 import { type Call, principalOf } from '../edge/grpc/caller.ts'
 import { type Operations, permitted } from '../edge/permitted.ts'
 import { commonDefinitions, GrpcServers, type ListenerPlan } from '../edge/grpc/server.ts'
@@ -19,17 +20,17 @@ export function createGrpcServers(
   deps: GrpcServersDeps,
   dialects: readonly GrpcDialect[] = GRPC_DIALECTS,
 ): GrpcServers<GrpcListenerKind> {
-  const { models, workflows, settings, log } = deps
+  const { models, workflows, settings, log, audit } = deps
   const operations = { models, workflows }
   const operationsFor = (call: Call): Operations => permitted(operations, principalOf(call))
-  const own: GrpcDeps = { operationsFor, settings, log }
+  const own: GrpcDeps = { operationsFor, settings, log, audit }
   const plans = [...placesOf(settings)].map(([kind, place]): [GrpcListenerKind, ListenerPlan] => {
     const services = dialectsOn(kind, settings, dialects).map((dialect) => {
       return { ...dialect.facts(kind), implementation: dialect.implement(own, kind) }
     })
     // Management is there when it answers, whatever the models do.
     const isServing = () => (kind === 'management' ? Promise.resolve(true) : isServerReady(models))
-    return [kind, { ...place, services, isServing }]
+    return [kind, { ...place, services, isServing, reflectionScope: reflectionScope(kind, settings) }]
   })
   return new GrpcServers(new Map(plans), { ...deps, limits: settings })
 }
@@ -41,7 +42,12 @@ export function grpcServices(
   dialects: readonly GrpcDialect[] = GRPC_DIALECTS,
 ): ServiceFacts[] {
   const own = dialectsOn(kind, settings, dialects).map((dialect) => dialect.facts(kind))
-  return [...own, ...commonDefinitions()]
+  return [...own, ...commonDefinitions(reflectionScope(kind, settings))]
+}
+
+function reflectionScope(kind: GrpcListenerKind, settings: GrpcSettings): Scope | undefined {
+  if (!settings.grpcReflectionRequireToken) return undefined
+  return kind === 'management' ? 'management' : 'inference'
 }
 
 function dialectsOn(

@@ -54,12 +54,12 @@ export class TimeLimit {
     if (after === undefined) this.#newest = before
     else after.limitBefore = before
     job.limit = job.limitBefore = job.limitAfter = undefined
-    if (this.#oldest !== undefined) return
-    clearTimeout(this.#timer)
-    this.#timer = undefined
   }
 
-  /** The job that the timer was set for may have ended, so it checks the oldest job now. */
+  /**
+   * The job that the timer was set for may have ended, so it checks the oldest job now. The timer runs on
+   * when the list is empty: one for each request would cost more than all the rest here.
+   */
   #arm(ms: number): NodeJS.Timeout {
     return setTimeout(() => {
       const now = performance.now()
@@ -69,6 +69,6 @@ export class TimeLimit {
       }
       clearTimeout(this.#timer)
       this.#timer = this.#oldest && this.#arm(Math.ceil(this.#oldest.limitEnd - now))
-    }, ms)
+    }, ms).unref()
   }
 }

@@ -8,6 +8,7 @@ import { workersThatFit } from './device-settings.ts'
 import type { LocatedModel } from './located-model.ts'
 import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts'
 import type { ModelSettings } from './model-settings.ts'
+import { checkSettings, checkWorkers } from './operation-rules.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
@@ -21,6 +22,8 @@ export interface ManagerOptions {
   createPool: WorkerPoolFactory
   /** Reports a problem that did not stop the operation, as one line. */
   warn: (message: string) => void
+  /** Reports what was done, as one line. Default: nowhere. */
+  inform?: (message: string) => void
   /** Number of this server's GPUs. Default 0. */
   gpuCount?: number
   /** Current usage of each GPU, for describe. Called only when a model runs on one. */
@@ -55,7 +58,7 @@ export function buildModel(
   origin: Origin,
   options: ManagerOptions,
 ): Model {
-  const { prepared, name } = located
+  const { prepared, name, pin } = located
   return new Model(
     {
       name,
@@ -63,6 +66,7 @@ export function buildModel(
       url: redactUrl(origin.url ?? request.url),
       handlerOverride: request.handler,
       prepared,
+      pin,
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
       jobs: options.jobs,
@@ -78,7 +82,7 @@ export function buildModel(
 
 /**
  * The effective settings of a model. Settings without effect are reported to `warn`.
- * @throws ServeError INVALID_MODEL when it cannot be served here, NO_DEVICE
+ * @throws ServeError INVALID_MODEL when it cannot be served here, INVALID_ARGUMENT, NO_DEVICE
  */
 export function settingsOf(
   request: RegisterRequest,
@@ -93,7 +97,9 @@ export function settingsOf(
   const { modelConfig, runtime } = prepared
   const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
+  checkSettings(resolved.settings)
   const { minWorkers, maxWorkers } = firstWorkers(request, resolved.settings, settings, gpuCount, atStartup)
+  checkWorkers({ ...resolved.settings, minWorkers, maxWorkers }, settings.maxWorkersPerModel)
   const fit = workersThatFit(resolved.settings, gpuCount, name)
   return {
     ...resolved.settings,
@@ -114,7 +120,7 @@ function firstWorkers(
   atStartup: boolean,
 ): Pick<Model, 'minWorkers' | 'maxWorkers'> {
   if (own.minWorkers > 0 || request.initialWorkers !== undefined) return own
-  const devices = gpuCount > 0 ? gpuCount : availableParallelism()
+  const devices = Math.min(gpuCount > 0 ? gpuCount : availableParallelism(), settings.maxWorkersPerModel)
   const count =
     settings.defaultWorkersPerModel > 0 ? settings.defaultWorkersPerModel : atStartup ? devices : 0
   return { minWorkers: count, maxWorkers: count }

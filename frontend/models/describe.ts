@@ -57,7 +57,14 @@ function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): Mo
       pendingRequests: model.queue.pending,
     },
     openSequences: model.queue.openSequences,
+    ...archiveOf(model),
   }
+}
+
+function archiveOf({ prepared: { archive }, pin }: Model): Partial<ModelDescription> {
+  if (archive === undefined) return {}
+  const { sha256: archiveSha256, signedBy: archiveSignedBy } = archive
+  return { archiveSha256, archivePinned: pin !== undefined, archiveSignedBy }
 }
 
 function withUsage(worker: WorkerDescription, usage?: ReadonlyMap<number, string>): WorkerDescription {

@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
+import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { nameProblem } from '../../common/names.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { locateAndPrepare } from './located-model.ts'
@@ -38,7 +38,8 @@ export class Lifecycle {
     if (origin.workflowNode === undefined) checkName(request.modelName)
     const { settings } = this.#options
     const signal = this.#stopping.signal
-    const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, signal })
+    const checked = origin.workflowNode === 'functions'
+    const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, checked, signal })
     const { prepared, name, downloaded } = located
     try {
       this.checkOpen()
@@ -49,10 +50,11 @@ export class Lifecycle {
       const model = buildModel(request, located, origin, this.#options)
       if (!known) this.#registry.add(model)
       if (downloaded !== undefined) this.addDownload(model, downloaded)
+      this.#options.inform?.(archiveLine(model))
       return model
     } catch (error) {
       await prepared.dispose()
-      if (downloaded !== undefined) await rm(downloaded, { force: true })
+      if (downloaded !== undefined) await removeDownload(downloaded)
       throw error
     }
   }
@@ -102,7 +104,7 @@ export class Lifecycle {
     try {
       await model.close(reason, graceMs)
     } finally {
-      if (downloaded !== undefined) await rm(downloaded, { force: true })
+      if (downloaded !== undefined) await removeDownload(downloaded)
     }
   }
 
@@ -136,6 +138,14 @@ export class Lifecycle {
   #all(): Model[] {
     return [...new Set([...this.#registry.all(), ...this.#replacing])]
   }
+}
+
+/** For the log: which file was registered. */
+function archiveLine({ name, version, url, prepared: { archive }, pin }: Model): string {
+  const what = `Model ${name}, version ${version}`
+  if (archive === undefined) return `${what}: registered from the folder ${url}`
+  const signed = archive.signedBy === undefined ? '' : `, signed by ${archive.signedBy}`
+  return `${what}: registered from ${url}, SHA-256 ${archive.sha256}${pin === undefined ? '' : ' (pinned)'}${signed}`
 }
 
 /** Of a node the workflow has checked it. @throws ServeError INVALID_ARGUMENT */

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { ModelSnapshot } from '../config/settings.ts'
+import type { ModelSnapshot, ModelToLoad } from '../config/settings.ts'
 import type { ManagerOptions, Origin } from './build-model.ts'
 import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -17,7 +17,7 @@ import type {
   RegisterRequest,
   ScaleRequest,
 } from './operations.ts'
-import { done, startFailure, workerBounds } from './operation-rules.ts'
+import { checkWorkers, done, startFailure, workerBounds } from './operation-rules.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
@@ -93,21 +93,23 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   /** Loads a model at start, without waiting for its workers. */
-  async loadAtStartup(location: string, name?: string): Promise<void> {
-    const request = { url: location, modelName: name, synchronous: false }
+  async loadAtStartup({ location, name, sha256 }: ModelToLoad): Promise<void> {
+    const request = { url: location, modelName: name, sha256, synchronous: false }
     await this.#startUp(request, { trusted: true, atStartup: true })
   }
 
   /**
    * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
    * TorchServe.
-   * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then
+   * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
+   *   UNTRUSTED_ARCHIVE when one has not its pin or its signature
    */
   async restore(snapshot: ModelSnapshot): Promise<void> {
     const { modelStore } = this.#options.settings
     for (const version of await restorable(snapshot, modelStore)) {
       await this.#restore(version).catch((error: unknown) => {
-        const { message } = ServeError.from(error)
+        const { code, message } = ServeError.from(error)
+        if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, message)
         this.#options.warn(`Error while registering model ${version.name}. Details: ${message}`)
       })
     }
@@ -122,6 +124,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const url = version.state.modelUrl ?? version.state.marName
     const model = await this.#startUp(restoreRequest(version), { trusted: true, atStartup: true, url })
     if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
+    warnOfChange(model, version, this.#options.warn)
     if (model.version !== version.version) {
       this.#options.warn(
         `Model ${model.name}: the archive now contains version ${model.version}, not ${version.version}`,
@@ -144,6 +147,9 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const { modelName, modelVersion, synchronous } = request
     const model = this.#registry.get(modelName, modelVersion)
     const { min, max } = workerBounds(request)
+    const { parallelLevel } = model.settings
+    const limit = this.#options.settings.maxWorkersPerModel
+    checkWorkers({ minWorkers: min, maxWorkers: max, parallelLevel }, limit)
     const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
     scaled.catch(() => undefined) // handled below, after the snapshot
@@ -241,4 +247,20 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   #changed(): Promise<void> {
     return this.#options.onChange?.() ?? Promise.resolve()
   }
+}
+
+function untrustedVersion({ name, version }: Restorable, message: string): ServeError {
+  return new ServeError('UNTRUSTED_ARCHIVE', `Model ${name}, version ${version}, of the snapshot: ${message}`)
+}
+
+/** An archive without a pin may change between two starts, but not unnoticed. */
+function warnOfChange(
+  { name, version, prepared: { archive } }: Model,
+  { state: { archiveSha256: before } }: Restorable,
+  warn: (message: string) => void,
+): void {
+  if (before === undefined || archive === undefined || archive.sha256 === before) return
+  warn(
+    `Model ${name}, version ${version}: its archive has changed since the snapshot; its SHA-256 was ${before}`,
+  )
 }

@@ -25,6 +25,8 @@ export interface ModelOptions {
   /** Handler given in the register call. */
   handlerOverride?: string
   prepared: PreparedModel
+  /** The SHA-256 that its archive had to have; default: any. */
+  pin?: string
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
@@ -46,6 +48,8 @@ export class Model {
   readonly url: string
   readonly handlerOverride: string | undefined
   readonly prepared: PreparedModel
+  /** Undefined: any archive would do. */
+  readonly pin: string | undefined
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
@@ -71,6 +75,7 @@ export class Model {
     this.url = options.url
     this.handlerOverride = options.handlerOverride
     this.prepared = options.prepared
+    this.pin = options.pin
     this.settings = options.settings
     this.#slots = options.settings.maxConcurrency
     this.metrics = options.metrics

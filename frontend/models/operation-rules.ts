@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Model } from './model.ts'
+import type { ModelSettings } from './model-settings.ts'
 import type { OperationResult, ScaleRequest } from './operations.ts'
 
 /** TorchServe's sentence for workers that did not start, with the cause. */
@@ -27,4 +28,40 @@ export function workerBounds({ minWorker: min = 1, maxWorker: max = min }: Scale
   if (min < 0) throw new ServeError('INTERNAL', 'min_worker cannot be negative.')
   if (max < min) throw new ServeError('INVALID_ARGUMENT', 'max_worker cannot be less than min_worker.')
   return { min, max }
+}
+
+/** A model version starts processes for each of its workers, and for each of their ranks. */
+type Workers = Pick<ModelSettings, 'minWorkers' | 'maxWorkers' | 'parallelLevel'>
+
+/**
+ * Refuses more worker processes than the server allows one model version, whoever asks for them: a call, the
+ * configuration, a model's file or a snapshot.
+ * @param limit max_workers_per_model
+ * @throws ServeError INVALID_ARGUMENT
+ */
+export function checkWorkers({ minWorkers, maxWorkers, parallelLevel }: Workers, limit: number): void {
+  const ranks = Math.max(1, parallelLevel)
+  if (Math.max(minWorkers, maxWorkers) * ranks <= limit) return
+  const processes = ranks === 1 ? '' : ` of ${ranks} processes each`
+  throw new ServeError(
+    'INVALID_ARGUMENT',
+    `A model version must have at most ${Math.floor(limit / ranks)} workers${processes} (max_workers_per_model).`,
+  )
+}
+
+/** Far beyond what a model can use; what grows with them would fill the memory before. */
+const MOST: readonly (readonly [keyof ModelSettings & string, number])[] = [
+  ['batchSize', 10_000],
+  ['maxConcurrency', 10_000],
+  ['jobQueueSize', 1_000_000],
+  ['maxNumSequence', 100_000],
+  ['maxSequenceJobQueueSize', 100_000],
+]
+
+/** Refuses settings beyond their largest value. @throws ServeError INVALID_ARGUMENT */
+export function checkSettings(settings: ModelSettings): void {
+  for (const [name, most] of MOST) {
+    if ((settings[name] as number) <= most) continue
+    throw new ServeError('INVALID_ARGUMENT', `${name} must be at most ${most}.`)
+  }
 }

@@ -75,6 +75,8 @@ export interface RegisterRequest {
   /** Whether to wait until the workers have loaded the model. */
   synchronous: boolean
   s3SseKms?: boolean
+  /** The SHA-256 that the archive must have, in lowercase hex. */
+  sha256?: string
 }
 
 export interface ScaleRequest {
@@ -127,6 +129,12 @@ export interface ModelDescription {
   jobQueueStatus: { remainingCapacity: number; pendingRequests: number }
   /** Ours: number of open sequences; only with sequenceBatching. */
   openSequences?: number
+  /** Ours: SHA-256 of the archive; absent for model folders. */
+  archiveSha256?: string
+  /** Ours: whether the archive had to have this SHA-256; absent for model folders. */
+  archivePinned?: boolean
+  /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
+  archiveSignedBy?: string
   customizedMetadata?: Record<string, unknown>
 }
 

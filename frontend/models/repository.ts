@@ -54,7 +54,13 @@ export class Repository implements RepositoryOperations {
     const loaded: Model[] = []
     for (const url of urls) {
       const before = known.find((model) => model.url === url)
-      const request = { url, modelName, handler: before?.handlerOverride, synchronous: true }
+      const request = {
+        url,
+        modelName,
+        handler: before?.handlerOverride,
+        sha256: before?.pin,
+        synchronous: true,
+      }
       loaded.push(await this.#host.replace(request, before !== undefined && isOperators(before)))
     }
     const versions = new Set(loaded.map(({ version }) => version))

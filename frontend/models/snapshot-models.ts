@@ -36,6 +36,8 @@ function versionOf(model: Model, current: Model): VersionSnapshot {
     parallelLevel: settings.parallelLevel > 0 ? settings.parallelLevel : undefined,
     modelUrl: url === marName ? undefined : url,
     handler: model.handlerOverride,
+    sha256: model.pin,
+    archiveSha256: model.prepared.archive?.sha256,
   }
 }
 
@@ -100,6 +102,7 @@ export function restoreRequest({ name, state, path }: Restorable): RegisterReque
     url: path,
     modelName: name,
     handler: state.handler,
+    sha256: state.sha256,
     runtime: state.runtimeType,
     batchSize: state.batchSize,
     maxBatchDelay: state.maxBatchDelay,

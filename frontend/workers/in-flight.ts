@@ -7,11 +7,15 @@ import type { RunWatcher } from '../jobs/scheduler.ts'
 export interface InFlightLink {
   /** Window per stream in bytes. */
   readonly window: number
+  /** Bytes without credit after which nothing may follow: the window; Infinity for workers without credit. */
+  readonly maxOwed: number
   cancel(entry: InFlight, reason: CancelReason): void
   credit(id: number, bytes: number): void
   input(entry: InFlight, data: Uint8Array | undefined): void
   /** A response arrived for a job that has ended. */
   discarded(run: Run): void
+  /** An item arrived although the window was used up: the worker does not wait for credit. */
+  overdrawn(entry: InFlight): void
 }
 
 /**
@@ -70,6 +74,7 @@ export class InFlight implements JobHolder, InputPort {
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
+    if (!last && this.#overdraws()) return false
     if (last && this.job.ended) this.#link.discarded(this.run)
     const room = this.#answer(message, last)
     if (!last) this.#took(message.body.byteLength, room)
@@ -79,9 +84,20 @@ export class InFlight implements JobHolder, InputPort {
   /** An item with only a body arrived. */
   item(chunk: Buffer, from: number, to: number): void {
     const { job } = this
+    if (this.#overdraws()) return
     if (job.streaming) this.#took(to - from, job.item(chunk, from, to))
     else
       this.respond({ type: 'response', id: this.id, body: chunk.subarray(from, to), ts_stream_next: 'true' })
+  }
+
+  /**
+   * The worker saw at most the credit that was sent, so an item that arrives now was sent without any. One
+   * item may exceed the window; it arrived before.
+   */
+  #overdraws(): boolean {
+    if (this.#owed < this.#link.maxOwed || this.job.ended) return false
+    this.#link.overdrawn(this)
+    return true
   }
 
   #took(bytes: number, room: boolean): void {

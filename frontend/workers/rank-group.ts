@@ -24,6 +24,7 @@ const startProcess: StartRank = (options, events) => new RankProcess(options, ev
 export class RankGroup implements WorkerGroup {
   readonly answersPings = true
   readonly hearsCancels = true
+  readonly heedsCredit = true
   readonly #options: RankGroupOptions
   readonly #events: WorkerGroupEvents
   readonly #ranks: Rank[]
@@ -41,7 +42,7 @@ export class RankGroup implements WorkerGroup {
         onMessage: (from, message) => {
           this.#message(from, message)
         },
-        onItem: events.onItem,
+        itemsOf: events.itemsOf,
         onOutput: (from, stream, line) => {
           events.onOutput(stream, line, options.ranks.length > 1 ? `[rank ${from}] ` : '')
         },

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
@@ -9,6 +10,8 @@ import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 /** What the requests of a worker need of it. */
 export interface RequestsOptions {
   window: number
+  /** Whether the worker waits for credit. One that does, and sends without, is cut off. */
+  heedsCredit: boolean
   /** Milliseconds that a cancelled request may continue; undefined: as long as it sends something. */
   cancelGraceMs: number | undefined
   /** Milliseconds without a response after which a cancelled request counts as hung; undefined: never. */
@@ -30,6 +33,8 @@ export interface RequestsOptions {
   onFailure(job: Job, error: ServeError): void
   /** Cancelled work does not end. */
   onDeaf(why: string): void
+  /** The worker violated the protocol; nothing more of it can be trusted. */
+  onBreach(why: string): void
   /** A response was dropped because its request had ended. */
   onDiscarded(): void
 }
@@ -40,6 +45,7 @@ const FIRST_SIGN_MS = 1000
 /** The requests in flight of one start of one worker, matched with responses by number. */
 export class Requests implements InFlightLink {
   readonly window: number
+  readonly maxOwed: number
   readonly #options: RequestsOptions
   readonly #entries = new Map<number, InFlight>()
   #lastId = 0
@@ -47,6 +53,7 @@ export class Requests implements InFlightLink {
 
   constructor(options: RequestsOptions) {
     this.window = options.window
+    this.maxOwed = options.heedsCredit ? options.window : Infinity
     this.#options = options
   }
 
@@ -106,9 +113,13 @@ export class Requests implements InFlightLink {
     }
   }
 
-  /** A stream item of a rank: the bytes from..to of a chunk. */
-  receiveItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void {
-    if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)
+  /** Takes the stream items of a rank. Only rank 0 sends; what another sends is dropped. */
+  itemsOf(rank: number): TakeItem {
+    return rank === 0 ? this.#takeItem : () => undefined
+  }
+
+  readonly #takeItem: TakeItem = (id, chunk, from, to) => {
+    this.#entries.get(id)?.item(chunk, from, to)
   }
 
   /** A request can no longer be answered; the handler continues until it reports the end. */
@@ -145,6 +156,16 @@ export class Requests implements InFlightLink {
   discarded(run: Run): void {
     run.discarded += 1
     this.#options.onDiscarded()
+  }
+
+  overdrawn({ job }: InFlight): void {
+    const { requestId, modelName } = job.request
+    const beyond = `beyond its window of ${this.window} bytes without waiting for credit`
+    const message = `The handler of ${modelName} sent items ${beyond}`
+    const error = new ServeError('PROTOCOL', message)
+    this.#options.onFailure(job, error)
+    job.fail(error)
+    this.#options.onBreach(`request ${requestId}: ${message}`)
   }
 
   input({ id }: InFlight, data: Uint8Array | undefined): void {

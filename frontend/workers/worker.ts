@@ -145,9 +145,7 @@ export class Worker implements JobRunner {
       onMessage: (rank, message) => {
         this.#receive(rank, message)
       },
-      onItem: (rank, id, chunk, from, to) => {
-        this.#requests?.receiveItem(rank, id, chunk, from, to)
-      },
+      itemsOf: (rank) => this.#requests!.itemsOf(rank),
       onBroken: (id, error) => {
         this.#requests?.broken(id, error)
       },
@@ -181,6 +179,7 @@ export class Worker implements JobRunner {
     const { hearsCancels } = group
     return new Requests({
       window: settings.streamWindowSize,
+      heedsCredit: group.heedsCredit,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
       shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),
@@ -199,6 +198,9 @@ export class Worker implements JobRunner {
       },
       rankLagMs: settings.responseTimeout * 1000,
       onDeaf: (why) => {
+        this.#kill(`Killed: ${why}`)
+      },
+      onBreach: (why) => {
         this.#kill(`Killed: ${why}`)
       },
       onDiscarded: () => {

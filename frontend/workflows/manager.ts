@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises'
+import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import { ServeError } from '../../common/errors.ts'
 import { nameProblem } from '../../common/names.ts'
@@ -8,6 +8,7 @@ import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
+import { archiveRules } from '../models/archive-rules.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { workflowNotFound } from '../models/not-found.ts'
 import { pageOf } from '../models/page.ts'
@@ -28,6 +29,8 @@ export interface WorkflowManagerOptions {
   jobs: JobIndex
   models: NodeModels
   warn: (message: string) => void
+  /** Reports what was done, as one line. Default: nowhere. */
+  inform?: (message: string) => void
 }
 
 /** All operations on workflows. */
@@ -57,19 +60,22 @@ export class WorkflowManager implements WorkflowOperations {
     checkName(request.workflowName)
     const { settings } = this.#options
     const { workflowStore, modelStore, allowedUrls, tempDir } = settings
+    const rules = archiveRules(settings, request.sha256)
     const { path, downloaded } = await locateWorkflow(request.url, {
       workflowStore: workflowStore ?? modelStore,
       allowedUrls,
       download: downloadLimits(settings, { s3SseKms: request.s3SseKms, signal: this.#stopping.signal }),
+      signatures: rules.signatures,
     })
     try {
       const prepared = await prepareWorkflow(path, tempDir, {
         limits: unpackLimits(settings),
+        rules,
         signal: this.#stopping.signal,
       })
       return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
     } catch (error) {
-      if (downloaded) await rm(path, { force: true })
+      if (downloaded) await removeDownload(path)
       throw error
     }
   }
@@ -130,8 +136,16 @@ export class WorkflowManager implements WorkflowOperations {
     try {
       this.#reserve(name)
       reserved = true
-      const nodes = await registerNodes(name, prepared, this.#options.models, request)
-      this.#workflows.set(name, this.#build(name, redactUrl(request.url), prepared, nodes, downloaded))
+      const { responseTimeout, startupTimeout, s3SseKms } = request
+      const settings = { responseTimeout, startupTimeout, s3SseKms }
+      const nodes = await registerNodes(name, prepared, this.#options.models, settings)
+      const workflow = this.#build(name, request, prepared, nodes, downloaded)
+      this.#workflows.set(name, workflow)
+      const { archiveSha256, archiveSignedBy: by } = workflow.describe()
+      const signed = by === undefined ? '' : `, signed by ${by}`
+      this.#options.inform?.(
+        `Workflow ${name}: registered from ${workflow.url}, SHA-256 ${archiveSha256}${signed}`,
+      )
     } catch (error) {
       await prepared.dispose()
       throw error
@@ -150,7 +164,7 @@ export class WorkflowManager implements WorkflowOperations {
 
   #build(
     name: string,
-    url: string,
+    request: RegisterWorkflowRequest,
     prepared: PreparedWorkflow,
     nodes: Workflow['plan']['nodes'],
     downloaded: string | undefined,
@@ -165,10 +179,22 @@ export class WorkflowManager implements WorkflowOperations {
       },
     }
     const { jobs } = this.#options
+    const url = redactUrl(request.url)
+    const isPinned = request.sha256 !== undefined
     const requestTimeoutMs = settings.defaultRequestTimeout * 1000
     // TorchServe's version for nodes that name none.
     const counted = metrics.model(name, '1.0')
-    return new Workflow({ name, url, prepared, plan, metrics: counted, jobs, requestTimeoutMs, downloaded })
+    return new Workflow({
+      name,
+      url,
+      prepared,
+      isPinned,
+      plan,
+      metrics: counted,
+      jobs,
+      requestTimeoutMs,
+      downloaded,
+    })
   }
 
   /** @throws ServeError WORKFLOW_NOT_FOUND */

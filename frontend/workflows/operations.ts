@@ -15,7 +15,7 @@ export interface WorkflowOperations {
    * Registers a workflow and all its nodes, and waits until they are loaded.
    * @returns the message for the client
    * @throws ServeError WORKFLOW_NOT_FOUND (no such archive), CONFLICT, INVALID_WORKFLOW, INVALID_DAG,
-   *   INVALID_ARCHIVE, DOWNLOAD_FAILED, WORKFLOW_NOT_REGISTERED; cleans up first
+   *   UNTRUSTED_ARCHIVE, INVALID_ARCHIVE, DOWNLOAD_FAILED, WORKFLOW_NOT_REGISTERED; cleans up first
    */
   register(request: RegisterWorkflowRequest): Promise<string>
   /**
@@ -38,6 +38,8 @@ export interface RegisterWorkflowRequest {
   /** Seconds, for each node. */
   startupTimeout?: number
   s3SseKms?: boolean
+  /** The SHA-256 that the archive must have, in lowercase hex. */
+  sha256?: string
 }
 
 export interface WorkflowList {
@@ -54,4 +56,10 @@ export interface WorkflowDescription {
   batchSize: number
   maxBatchDelay: number
   workflowDag: string
+  /** Ours: SHA-256 of the archive. */
+  archiveSha256: string
+  /** Ours: whether the archive had to have this SHA-256. */
+  archivePinned: boolean
+  /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
+  archiveSignedBy?: string
 }

@@ -13,7 +13,8 @@ const PARALLEL = 4
 /** Function calls that one worker runs at once, so that a call that waits does not block others. */
 const MAX_FUNCTION_CALLS = 100
 
-type Timeouts = Pick<RegisterWorkflowRequest, 'responseTimeout' | 'startupTimeout'>
+/** What a call sets for each node. Its pin is the workflow's own: nodes have other archives. */
+type NodeSettings = Pick<RegisterWorkflowRequest, 'responseTimeout' | 'startupTimeout' | 's3SseKms'>
 
 /** A model to register, and the nodes that it serves. */
 interface Registration {
@@ -30,11 +31,11 @@ export async function registerNodes(
   name: string,
   prepared: PreparedWorkflow,
   models: NodeModels,
-  timeouts: Timeouts,
+  settings: NodeSettings,
 ): Promise<Map<string, WorkflowNode>> {
   const nodes = new Map<string, WorkflowNode>()
   const failures: string[] = []
-  const waiting = registrations(name, prepared, timeouts)
+  const waiting = registrations(name, prepared, settings)
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const { request, kind, specs } = next
@@ -70,10 +71,10 @@ export async function removeNodes(
 function registrations(
   name: string,
   { spec, folder, functions }: PreparedWorkflow,
-  timeouts: Timeouts,
+  forAll: NodeSettings,
 ): Registration[] {
   const specs = [...spec.nodes.values()]
-  const common = { ...timeouts, synchronous: true }
+  const common = { ...forAll, synchronous: true }
   const list = specs
     .filter(({ url }) => url !== undefined)
     .map((node): Registration => {

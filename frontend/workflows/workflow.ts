@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { removeDownload } from '../../model-archiver/download-signature.ts'
 import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { ServeError } from '../../common/errors.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
@@ -15,6 +15,8 @@ export interface WorkflowOptions {
   /** URL as registered. */
   url: string
   prepared: PreparedWorkflow
+  /** Whether the register call named the SHA-256 of the archive. */
+  isPinned: boolean
   plan: Plan
   metrics: ModelMetrics
   /** Index of open jobs by id. */
@@ -70,7 +72,9 @@ export class Workflow {
   }
 
   describe(): WorkflowDescription {
-    const { defaults, dagText } = this.#options.prepared.spec
+    const { prepared, isPinned } = this.#options
+    const { defaults, dagText } = prepared.spec
+    const { sha256, signedBy } = prepared.archive
     return {
       workflowName: this.name,
       workflowUrl: this.url,
@@ -79,6 +83,9 @@ export class Workflow {
       batchSize: defaults.batchSize,
       maxBatchDelay: defaults.maxBatchDelay,
       workflowDag: dagText,
+      archiveSha256: sha256,
+      archivePinned: isPinned,
+      archiveSignedBy: signedBy,
     }
   }
 
@@ -92,7 +99,7 @@ export class Workflow {
     const { metrics, prepared, downloaded } = this.#options
     metrics.unwatch()
     await prepared.dispose()
-    if (downloaded !== undefined) await rm(downloaded, { force: true })
+    if (downloaded !== undefined) await removeDownload(downloaded)
   }
 
   /** Removes the unpacked files, synchronously. */

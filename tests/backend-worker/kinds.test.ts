@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { loadedHandler } from '../../backend-worker/native.ts'
 import type { LoadMessage } from '../../protocol/messages.ts'
 import {
   handlerModule,
@@ -229,6 +230,15 @@ test('without decoding, the handler gets bytes', async () => {
   )
   open.push(worker)
   expect(await ask(worker)).toBe('true"in"')
+})
+
+test.each([
+  ['predict', ['predict']],
+  ['predictStream', ['predictStream']],
+  ['chatCompletions', ['chatCompletions']],
+  ['handle', []],
+])('a handler with only %s says that it has no other native method', (method, methods) => {
+  expect(loadedHandler({ [method]: () => undefined }).methods).toEqual(methods)
 })
 
 test('a second load is refused and ends the connection', async () => {

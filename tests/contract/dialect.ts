@@ -14,6 +14,8 @@ export interface AskOptions {
   leaveAfterMs?: number
   /** Read nothing more once the answer has begun, until this aborts; then leave. */
   stallUntil?: AbortSignal
+  /** Read nothing more after a read with items until this promise resolves: a slow reader. */
+  pause?: () => Promise<void>
   /** Called for each item, with the number of items so far. */
   onItem?: (count: number) => void
 }

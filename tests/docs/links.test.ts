@@ -47,6 +47,29 @@ test('every link between pages leads to a file, and to a heading that is there',
   expect(links.map(([page, link]) => problem(page, link)).filter((text) => text !== undefined)).toEqual([])
 })
 
+const ON_THE_WEB = /\]\(https:\/\/github\.com\/torchserve-ts\/torchserve-ts\/(?:blob|tree)\/main\/([^)#]+)/g
+
+test('links to the repository on the web lead to something that is in it', () => {
+  const links = PAGES.flatMap((page) =>
+    [...prose(page).matchAll(ON_THE_WEB)].map((match) => [page, match[1]!] as const),
+  )
+  expect(links.length).toBeGreaterThan(5)
+  expect(links.filter(([, path]) => !existsSync(join(REPOSITORY, path)))).toEqual([])
+})
+
+test('a page of the package links only to files of the package, or to the web', () => {
+  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  const isShipped = (path: string): boolean =>
+    ['README.md', 'LICENSE', ...files].some((each) => path === each || path.startsWith(`${each}/`))
+  const lost = PAGES.filter(isShipped).flatMap((page) =>
+    [...prose(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+      .map((match) => join(dirname(page), match[1]!))
+      .filter((target) => !isShipped(target))
+      .map((target) => `${page}: ${target}`),
+  )
+  expect(lost).toEqual([])
+})
+
 test('no page cites a document that readers cannot open', () => {
   expect(PAGES.filter((page) => /\(?\bspec \d/.test(read(page)))).toEqual([])
 })

@@ -209,6 +209,8 @@ dag:
         batchSize: 2,
         maxBatchDelay: 5,
         workflowDag: '{pass=[lm]}',
+        archiveSha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+        archivePinned: false,
       },
     ])
     expect(await models()).toContain('whole__lm')

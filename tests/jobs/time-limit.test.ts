@@ -69,7 +69,17 @@ test('a job that begins another limit when one expires does not disturb the othe
   jest.advanceTimersByTime(MS)
   expect(second.expiredAt).toBe(performance.now())
   expect(first.limit).toBe(limit)
-  limit.end(first)
+})
+
+test('jobs that begin and end share one timer, which stops when it finds none', () => {
+  for (let i = 0; i < 10; i++) {
+    const waiter = new Waiter()
+    limit.begin(waiter)
+    jest.advanceTimersByTime(1)
+    limit.end(waiter)
+    expect(jest.getTimerCount()).toBe(1)
+  }
+  jest.advanceTimersByTime(MS)
   expect(jest.getTimerCount()).toBe(0)
 })
 

@@ -5,8 +5,8 @@ import * as zlib from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { unpackArchive } from '../../model-archiver/unpack.ts'
 import { unpackInto } from '../../model-archiver/unpack-into.ts'
-import type { UnpackLimits } from '../../model-archiver/unpack-limits.ts'
-import { type RawEntry, rawTgz, rawZip } from './archives-by-hand.ts'
+import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from '../../model-archiver/unpack-limits.ts'
+import { type RawEntry, rawTgz, rawZip, tarHeader } from './archives-by-hand.ts'
 import { failure, readTree, tempFolder } from './temp.ts'
 import { execFileSync, spawnSync } from '../support/tools.ts'
 
@@ -31,6 +31,22 @@ async function refused(
   )
   expect(readdirSync(folder)).toEqual(['x.mar'])
   return error
+}
+
+/** A tar of one entry with these bytes in the field of its size. */
+function tgzWithSize(size: Buffer): Buffer {
+  const header = tarHeader('m/a', 0)
+  size.copy(header, 124)
+  header.fill(' ', 148, 156)
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+  return gzipSync(Buffer.concat([header, Buffer.alloc(1024)]))
+}
+
+function tgzWithPaxSize(size: string): Buffer {
+  const field = ` size=${size}\n`
+  const content = `${field.length + 2}${field}`
+  return rawTgz([{ name: 'x', type: 'x', content }, { name: 'm/a' }])
 }
 
 describe.each([
@@ -175,6 +191,18 @@ describe('tgz', () => {
     expect(error.message).toContain(word)
   })
 
+  test.each([
+    ['no number', tgzWithSize(Buffer.from('x'.repeat(11)))],
+    ['negative', tgzWithSize(Buffer.from('fffffffffffffffffffffff0', 'hex'))],
+    ['larger than JavaScript counts in its extended header', tgzWithPaxSize('9'.repeat(20))],
+  ])('refuses an entry whose size is %s', async (_what, bytes) => {
+    const error = await refused(bytes)
+    expect([error.code, error.message]).toEqual([
+      'INVALID_ARCHIVE',
+      expect.stringContaining('it has no size'),
+    ])
+  })
+
   test('refuses a header with a wrong checksum', async () => {
     const tar = gunzipSync(rawTgz([GOOD]))
     tar.write('M', 0)
@@ -223,9 +251,14 @@ describe('anything else', () => {
     expect((await refused(bytes)).code).toBe('INVALID_ARCHIVE')
   })
 
-  test('a missing file is refused', async () => {
-    const folder = tempFolder()
-    await failure(unpackArchive(join(folder, 'x'), join(folder, 'out')))
+  test('an error of the disk is not blamed on the archive', async () => {
+    const folder = tempFolder({ 'x.mar': rawZip([GOOD]) })
+    const missing = await failure(unpackArchive(join(folder, 'x'), join(folder, 'out')))
+    expect([missing.code, missing.message]).toEqual(['INTERNAL', expect.stringContaining('ENOENT')])
+    const limits = DEFAULT_UNPACK_LIMITS
+    const task = { archive: join(folder, 'x.mar'), folder: join(folder, 'gone'), limits, rules: {} }
+    const unwritten = await failure(unpackInto(task))
+    expect([unwritten.code, unwritten.message]).toEqual(['INTERNAL', expect.stringContaining('ENOENT')])
     expect(existsSync(join(folder, 'out'))).toBe(false)
   })
 

@@ -374,7 +374,7 @@ describe('health and readiness', () => {
 
   test('a server is ready when each model of its start is, whatever was registered later', async () => {
     const rig = new Rig()
-    await rig.manager.loadAtStartup(join(rig.folder, 'store', 'a'))
+    await rig.manager.loadAtStartup({ location: join(rig.folder, 'store', 'a') })
     await rig.register('b')
     rig.pools[1]!.ready = 0
     expect(await isServerReady(rig.manager)).toBe(true)

@@ -46,6 +46,9 @@ export class WorkingCopy {
     const builtBefore = await readFile(built, 'utf8').catch(ignoreMissing)
     try {
       const text = mutated(mutant, before)
+      // Otherwise a file that cannot be loaded would be what the tests notice.
+      if (builtBefore !== undefined && this.#compiled(before, mutant.file) !== builtBefore)
+        throw new Error(`${mutant.file} is not compiled as the build does it`)
       await writeFile(source, text)
       if (builtBefore !== undefined) await writeFile(built, this.#compiled(text, mutant.file))
       return await work()
@@ -60,7 +63,9 @@ export class WorkingCopy {
   }
 
   #compiled(text: string, fileName: string): string {
-    return ts.transpileModule(text, { fileName, compilerOptions: this.#compilerOptions }).outputText
+    // A single file says nothing of its package, whose modules are ES modules.
+    const compilerOptions = { ...this.#compilerOptions, module: ts.ModuleKind.ESNext }
+    return ts.transpileModule(text, { fileName, compilerOptions }).outputText
   }
 }
 

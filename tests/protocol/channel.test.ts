@@ -159,13 +159,60 @@ test('unsent bytes are counted until the kernel takes them', async () => {
   expect(channel.unsentBytes).toBe(0)
 })
 
-describe('a sender is given a turn of the event loop', () => {
-  let now = 0
+let now = 0
 
-  afterEach(() => {
-    jest.restoreAllMocks()
+afterEach(() => {
+  jest.restoreAllMocks()
+})
+
+describe('a sender that may compute next', () => {
+  /** A clock that the test moves, and a send that says how many writes it caused by itself. */
+  async function sender(): Promise<() => number> {
+    const [near, far] = await socketPair()
+    near.resume()
+    const channel = worker(far)
+    now = 1000
+    jest.spyOn(performance, 'now').mockImplementation(() => now)
+    await channel.breather()
+    const write = jest.spyOn(far, 'write')
+    return () => {
+      const before = write.mock.calls.length
+      channel.sendItem(1, Buffer.from('item'))
+      void channel.breather()
+      return write.mock.calls.length - before
+    }
+  }
+  const times = (count: number, send: () => number): number[] => Array.from({ length: count }, send)
+
+  test('has its first sends leave at once, and the others of a quick row together', async () => {
+    const send = await sender()
+    expect(times(8, send)).toEqual([1, 1, 1, 1, 0, 0, 0, 0])
   })
 
+  test('has another one leave at once every 4 ms, and all of the first again after 16 ms', async () => {
+    const send = await sender()
+    times(4, send)
+    const late: number[] = []
+    for (let k = 0; k < 40; k += 1) {
+      now += 0.25
+      late.push(send())
+    }
+    expect(late.flatMap((writes, k) => (writes > 0 ? [k] : []))).toEqual([15, 31])
+    now += 16
+    expect(times(6, send)).toEqual([1, 1, 1, 1, 1, 0])
+  })
+
+  test('has what it sends after computing leave at once, also when it awaits nothing', async () => {
+    const send = await sender()
+    times(8, send)
+    for (let k = 0; k < 5; k += 1) {
+      now += 0.6
+      expect(send()).toBe(1)
+    }
+  })
+})
+
+describe('a sender is given a turn of the event loop', () => {
   /** A channel whose clock the test moves. */
   async function senders(): Promise<Channel<FromWorker>> {
     const [near, far] = await socketPair()

@@ -10,11 +10,13 @@ import { guarded as guardedCall } from '../../frontend/edge/grpc/guarded.ts'
 import { Job, jobLimits, type JobHolder } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type { ServeError } from '../../common/errors.ts'
+import { pageSettings } from '../support/http/rig.ts'
 
 let server: Server | undefined
 const logged: unknown[] = []
 const log = { error: (...entry: unknown[]) => logged.push(entry), warn: () => undefined }
-const deps = { settings: { maxRequestSize: 1000 }, metrics: { response: () => undefined }, log }
+const settings = { ...pageSettings(), maxRequestSize: 1000 }
+const deps = { settings, metrics: { response: () => undefined }, log }
 const state = createState(deps as never, 'inference', listenerErrors([]))
 
 afterEach(() => {

@@ -34,7 +34,16 @@ export class FakeWorkflows implements WorkflowOperations {
   describe(name: string) {
     this.#check(name)
     const numbers = { minWorkers: 1, maxWorkers: 1, batchSize: 1, maxBatchDelay: 50 }
-    return [{ workflowName: name, workflowUrl: 'story.war', ...numbers, workflowDag: '{a=[b]}' }]
+    return [
+      {
+        workflowName: name,
+        workflowUrl: 'story.war',
+        ...numbers,
+        workflowDag: '{a=[b]}',
+        archiveSha256: '0'.repeat(64),
+        archivePinned: false,
+      },
+    ]
   }
 
   #check(name: string): void {

@@ -17,6 +17,7 @@ export class FakeGroup implements WorkerGroup {
   finishingRanks = 1
   answersPings = true
   hearsCancels = true
+  heedsCredit = true
   methods: readonly NativeMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []

@@ -13,10 +13,12 @@ class Rig {
   readonly entry: InFlight
   readonly #link: InFlightLink = {
     window: WINDOW,
+    maxOwed: WINDOW,
     cancel: ({ id }, reason) => this.told.push(`cancel ${id} ${reason}`),
     credit: (id, bytes) => this.told.push(`credit ${id} ${bytes}`),
     input: ({ id }, data) => this.told.push(`input ${id} ${data === undefined ? 'end' : String(data)}`),
     discarded: () => this.told.push('discarded'),
+    overdrawn: ({ id }) => this.told.push(`overdrawn ${id}`),
   }
 
   constructor(watcher?: RunWatcher) {
@@ -46,6 +48,19 @@ describe('credit', () => {
     expect(rig.told).toEqual(['credit 7 599'])
     rig.item(500)
     expect(rig.told).toEqual(['credit 7 599', 'credit 7 500'])
+  })
+
+  test('may be exceeded by one item; the next one is a breach and does not reach the client', () => {
+    const rig = new Rig()
+    rig.asked.sink.room = false
+    rig.item(999)
+    rig.item(5000)
+    expect(rig.told).toEqual([])
+    const calls = [...rig.asked.sink.calls]
+    rig.item(100)
+    rig.respond('too much', 'true')
+    expect(rig.told).toEqual(['overdrawn 7', 'overdrawn 7'])
+    expect(rig.asked.sink.calls).toEqual(calls)
   })
 
   test('waits while the client takes nothing, and goes back whole when it does', () => {

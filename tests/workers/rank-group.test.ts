@@ -93,7 +93,7 @@ class Rig {
       {
         onConnected: () => (this.connections += 1),
         onMessage: (rank, { type }) => this.messages.push(`${rank} ${type}`),
-        onItem: () => undefined,
+        itemsOf: () => () => undefined,
         onBroken: () => undefined,
         onOutput: (stream, line, prefix) => this.output.push(`${stream} ${prefix}${line}`),
         onDeath: ({ reason }) => this.deaths.push(reason),

@@ -14,6 +14,7 @@ class Rig {
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly failures: string[] = []
   readonly deaf: string[] = []
+  readonly breaches: string[] = []
   frees = 0
   discarded = 0
   readonly requests: Requests
@@ -21,6 +22,7 @@ class Rig {
   constructor(options: Partial<RequestsOptions> = {}) {
     this.requests = new Requests({
       window: 1000,
+      heedsCredit: true,
       cancelGraceMs: GRACE_MS,
       silenceMs: undefined,
       rankLagMs: LAG_MS,
@@ -31,6 +33,7 @@ class Rig {
       onFree: () => (this.frees += 1),
       onFailure: ({ request }, error) => this.failures.push(`${request.requestId} ${error.code}`),
       onDeaf: (why) => this.deaf.push(why),
+      onBreach: (why) => this.breaches.push(why),
       onDiscarded: () => (this.discarded += 1),
       ...options,
     })
@@ -45,7 +48,7 @@ class Rig {
 
   item(id: number, body = 'item', rank = 0): void {
     const chunk = Buffer.from(body)
-    this.requests.receiveItem(rank, id, chunk, 0, chunk.byteLength)
+    this.requests.itemsOf(rank)(id, chunk, 0, chunk.byteLength)
   }
 
   answer(id: number, rank = 0): void {
@@ -160,6 +163,30 @@ describe('a failure of the handler', () => {
     expect([rig.failures, rig.requests.batches]).toEqual([['a SEND_OVERFLOW'], 1])
     rig.requests.broken(1, new ServeError('SEND_OVERFLOW', 'too much'))
     expect(rig.failures).toHaveLength(1)
+  })
+})
+
+describe('a worker that sends without credit', () => {
+  test('fails that request and is not trusted any more', () => {
+    const rig = new Rig()
+    const [a, b] = rig.run('a', 'b')
+    for (const { sink } of [a!, b!]) sink.room = false
+    rig.item(1, 'x'.repeat(2000))
+    rig.item(2)
+    expect(rig.breaches).toEqual([])
+    rig.item(1)
+    rig.item(1)
+    expect([rig.failures, rig.breaches.length]).toEqual([['a PROTOCOL'], 1])
+    expect(rig.breaches[0]).toContain('request a: ')
+    expect([a!.job.outcome, b!.job.outcome]).toEqual(['failed', undefined])
+  })
+
+  test('breaks no rule if its protocol knows no credit', () => {
+    const rig = new Rig({ heedsCredit: false })
+    const [a] = rig.run('a')
+    a!.sink.room = false
+    for (let k = 0; k < 5; k += 1) rig.item(1, 'x'.repeat(2000))
+    expect([rig.failures, rig.breaches, a!.job.outcome]).toEqual([[], [], undefined])
   })
 })
 

@@ -19,16 +19,25 @@ export interface Asked {
 }
 
 /**
- * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
+ * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, PAYLOAD_TOO_LARGE, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
  */
-export function asked({ models }: Pick<GrpcCallDeps, 'models'>, message: ModelInferRequest): Asked {
+export function asked(
+  { models, settings }: Pick<GrpcCallDeps, 'models' | 'settings'>,
+  message: ModelInferRequest,
+): Asked {
   const { model_name: name, model_version: said, raw_input_contents: raw } = message
   if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   const version = said || undefined
   const target = targetOf(models, name, version)
   const { status } = target
   const facts = { id: message.id || undefined, modelName: status.name, modelVersion: status.version }
-  return { target, infer: inferRequest(message), facts, raw: raw.length > 0, version }
+  return {
+    target,
+    infer: inferRequest(message, settings.maxRequestSize),
+    facts,
+    raw: raw.length > 0,
+    version,
+  }
 }
 
 /** The neutral request, and how its answers are read. */

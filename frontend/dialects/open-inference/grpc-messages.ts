@@ -32,12 +32,18 @@ export interface TensorMessage {
   contents?: TensorContents
 }
 
+/** An input as infer_request.proto has it. */
+export interface InputMessage extends Omit<TensorMessage, 'contents'> {
+  /** The bytes of an InferTensorContents; see grpc-contents.ts. */
+  contents?: Buffer
+}
+
 export interface ModelInferRequest {
   model_name?: string
   model_version?: string
   id?: string
   parameters?: ParameterMap
-  inputs: TensorMessage[]
+  inputs: InputMessage[]
   outputs: { name?: string; parameters?: ParameterMap }[]
   raw_input_contents: Buffer[]
 }

@@ -1,36 +1,27 @@
 import { ServeError } from '../../../common/errors.ts'
-import { isDatatype, type Datatype } from '../../../common/tensors/datatypes.ts'
-import { rawFromJson } from '../../../common/tensors/from-json.ts'
+import { wrongCount } from '../../../common/tensors/from-json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
-import { checkHead, checkSize, type Parameters, type RawTensor } from '../../../common/tensors/tensor.ts'
-import type { ModelInferRequest, ParameterMap, TensorContents, TensorMessage } from './grpc-messages.ts'
-
-/** Where the elements of each datatype stand; the others have only the raw form. */
-export const CONTENTS: Partial<Record<Datatype, keyof TensorContents>> = {
-  BOOL: 'bool_contents',
-  INT8: 'int_contents',
-  INT16: 'int_contents',
-  INT32: 'int_contents',
-  INT64: 'int64_contents',
-  UINT8: 'uint_contents',
-  UINT16: 'uint_contents',
-  UINT32: 'uint_contents',
-  UINT64: 'uint64_contents',
-  FP32: 'fp32_contents',
-  FP64: 'fp64_contents',
-  BYTES: 'bytes_contents',
-}
+import {
+  checkHead,
+  checkSize,
+  elementCount,
+  type Parameters,
+  type RawTensor,
+} from '../../../common/tensors/tensor.ts'
+import { rawContents } from './grpc-contents.ts'
+import type { InputMessage, ModelInferRequest, ParameterMap } from './grpc-messages.ts'
 
 /**
  * The request with raw tensors. Each input without contents takes the next raw one, as in MLServer; none may
  * be left over.
- * @throws ServeError INVALID_TENSOR
+ * @param maxBytes of the raw elements of a tensor
+ * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE
  */
-export function inferRequest(message: ModelInferRequest): InferRequest {
+export function inferRequest(message: ModelInferRequest, maxBytes: number): InferRequest {
   const raw = message.raw_input_contents
   let taken = 0
   const inputs = message.inputs.map((input) => {
-    const tensor = tensorOf(input, raw[taken])
+    const tensor = tensorOf(input, raw[taken], maxBytes)
     if (input.contents === undefined && taken < raw.length) taken += 1
     return tensor
   })
@@ -52,15 +43,17 @@ export function inferRequest(message: ModelInferRequest): InferRequest {
   }
 }
 
-function tensorOf(input: TensorMessage, raw: Buffer | undefined): RawTensor {
+function tensorOf(input: InputMessage, raw: Buffer | undefined, maxBytes: number): RawTensor {
   const { name = '', datatype, contents } = input
   const parameters = parametersOf(input.parameters)
   const head = checkHead({ name, datatype, shape: input.shape.map(Number), parameters })
   if (contents === undefined && raw !== undefined) return checkSize({ ...head, data: raw })
-  const field = isDatatype(datatype) ? CONTENTS[datatype] : undefined
-  if (field === undefined)
+  const read = rawContents(input, maxBytes)
+  if (read === undefined)
     throw new ServeError('INVALID_TENSOR', `Tensor ${name}: ${datatype} has only a raw form`)
-  return { ...head, data: rawFromJson(head, contents?.[field] ?? []) }
+  const count = elementCount(head)
+  if (read.count !== count) throw wrongCount(name, read.count, count)
+  return { ...head, data: read.data }
 }
 
 /** Undefined for none. Whole numbers beyond what JavaScript holds exactly stay texts. */

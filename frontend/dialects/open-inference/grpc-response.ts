@@ -1,9 +1,31 @@
 import { splitElements } from '../../../common/tensors/bytes.ts'
+import type { Datatype } from '../../../common/tensors/datatypes.ts'
 import type { Parameters, RawTensor } from '../../../common/tensors/tensor.ts'
 import { arrayOf } from '../../../common/tensors/typed.ts'
 import type { Answer } from './answers.ts'
-import { CONTENTS } from './grpc-request.ts'
-import type { InferParameter, ModelInferResponse, ParameterMap, TensorMessage } from './grpc-messages.ts'
+import type {
+  InferParameter,
+  ModelInferResponse,
+  ParameterMap,
+  TensorContents,
+  TensorMessage,
+} from './grpc-messages.ts'
+
+/** Where the elements of each datatype stand; the others have only the raw form. */
+const CONTENTS: Partial<Record<Datatype, keyof TensorContents>> = {
+  BOOL: 'bool_contents',
+  INT8: 'int_contents',
+  INT16: 'int_contents',
+  INT32: 'int_contents',
+  INT64: 'int64_contents',
+  UINT8: 'uint_contents',
+  UINT16: 'uint_contents',
+  UINT32: 'uint_contents',
+  UINT64: 'uint64_contents',
+  FP32: 'fp32_contents',
+  FP64: 'fp64_contents',
+  BYTES: 'bytes_contents',
+}
 
 /** The message of a response; raw if the client's request was, or if a datatype has no other form. */
 export function inferResponse(answer: Answer, requestWasRaw: boolean): ModelInferResponse {

@@ -101,8 +101,9 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
 
   /** A further payload of the one request. */
   #pass(message: ModelInferRequest): void {
-    const data = encodeRequest({ ...inferRequest(message), id: this.#first?.infer.id })
-    checkSize({ parts: [{ name: '', data }], headers: '' }, this.#deps.settings.maxRequestSize)
+    const { maxRequestSize } = this.#deps.settings
+    const data = encodeRequest({ ...inferRequest(message, maxRequestSize), id: this.#first?.infer.id })
+    checkSize({ parts: [{ name: '', data }], headers: '' }, maxRequestSize)
     if (!this.#feed!.push(data)) this.#stream.reading(false)
   }
 

@@ -51,6 +51,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       this.#open.delete(reply)
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
       this.#open.add(reply)
+      this.#stream.countRequest()
       const infer = { ...request.infer, parameters: withoutTriton(request.infer.parameters) }
       const { metadata } = this.#stream
       const call = callFor({ ...request, infer }, metadata, this.#stream.deadline, true)

@@ -5,11 +5,13 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { audited } from '../../edge/grpc/audited.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import {
   encoderOf,
   loadService,
   withEncodedResponses,
+  withRequestsOf,
   type LoadedService,
 } from '../../edge/grpc/definitions.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
@@ -65,11 +67,20 @@ export const openInferenceGrpc: GrpcDialect = {
 let loaded: Definitions | undefined
 
 /** 64-bit integers are texts, absent lists are empty. */
+const decode = { longs: String, arrays: true }
+
+/** The service with the requests of some rpcs as ModelInferRequest has them. */
+export function withUndecodedContents(service: LoadedService, rpcs: readonly string[]): LoadedService {
+  const requests = loadService('infer_request.proto', 'torchserve_ts.Requests', { decode })
+  return withRequestsOf(service, rpcs, requests, 'ModelInfer')
+}
+
 function definitions(): Definitions {
   const load = (shape: StreamShape): LoadedService =>
-    loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', {
-      decode: { longs: String, arrays: true },
-    })
+    withUndecodedContents(
+      loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', { decode }),
+      ['ModelInfer', STREAMED],
+    )
   loaded ??= { mlserver: load('mlserver'), triton: load('triton') }
   return loaded
 }
@@ -158,12 +169,22 @@ function manage(
   name: string,
   run: (model: string, models: ModelOperations) => Promise<object>,
 ) {
+  const { settings, audit } = deps
+  const operation = name === 'RepositoryModelLoad' ? 'load model' : 'unload model'
+  const subject = (request: RepositoryRequest) => ({ model: repositoryModel(request) })
   const checked = async (request: RepositoryRequest, models: ModelOperations): Promise<object> => {
-    const { model_name: model, repository_name: other } = request
-    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
-    return run(nameOf({ name: model || other }), models)
+    if (!settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    return run(nameOf({ name: repositoryModel(request) }), models)
   }
-  return rpc(deps, name, checked)
+  const answer = (request: RepositoryRequest, call: Call): Promise<object> => {
+    const work = () => checked(request, deps.operationsFor(call).models)
+    return audited(call, request, work, { audit, operation, subject, toCallError: callError })
+  }
+  return unaryRpc(deps, name, { answer, toCallError: callError })
+}
+
+function repositoryModel(request: RepositoryRequest): string | undefined {
+  return request.model_name || request.repository_name
 }
 
 function rpc<Request>(

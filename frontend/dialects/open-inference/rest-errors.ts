@@ -15,7 +15,9 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   METHOD_NOT_ALLOWED: 405,
   UNAUTHORIZED: 401,
   INVALID_API_KEY: 401,
+  FOREIGN_PAGE: 403,
   API_DISABLED: 403,
+  RATE_LIMITED: 429,
   MODEL_NOT_FOUND: 404,
   VERSION_NOT_FOUND: 404,
   MODEL_NOT_READY: 503,
@@ -23,6 +25,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   DEFAULT_VERSION: 409,
   INVALID_MODEL: 422,
   INVALID_ARCHIVE: 422,
+  UNTRUSTED_ARCHIVE: 422,
   DOWNLOAD_FAILED: 422,
   DEPENDENCIES_FAILED: 500,
   WORKFLOW_NOT_FOUND: 404,
@@ -63,8 +66,13 @@ export function errorAnswer(error: ServeError): Refusal & { json: string } {
   return {
     status: chosen ? error.status : STATUSES[error.code],
     json: errorJson(error),
-    headers: RETRY.has(error.code) ? ['Retry-After', '1'] : [],
+    headers: retryHeaders(error),
   }
+}
+
+function retryHeaders({ code, retryAfter }: ServeError): string[] {
+  if (retryAfter !== undefined) return ['Retry-After', retryAfter]
+  return RETRY.has(code) ? ['Retry-After', '1'] : []
 }
 
 /**

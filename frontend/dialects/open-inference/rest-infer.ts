@@ -25,7 +25,7 @@ export function infer(exchange: Exchange, route: InferRoute): void {
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
-      submit(exchange, route, target, read(req, body, route.kind, target))
+      submit(exchange, route, target, read(exchange, body, route.kind, target))
     } catch (thrown) {
       refuse(reply, ServeError.from(thrown))
     }
@@ -37,11 +37,11 @@ interface ReadRequest extends WireRequest {
   readonly generate: boolean
 }
 
-function read(req: IncomingMessage, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
+function read({ req, state }: Exchange, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
   const header = req.headers['inference-header-content-length']
   const length = Array.isArray(header) ? header[0] : header
   if (isRaw(length)) return { ...rawRequest(body, openInferenceSettings(status).inputs), generate: false }
-  const parts = splitBody(body, length)
+  const parts = splitBody(body, length, state.settings.maxRequestElements)
   const generate = kind.startsWith('generate') && isGenerate(parts.value)
   if (!generate) return { ...wireRequest(parts), generate }
   const { inputs } = openInferenceSettings(status)

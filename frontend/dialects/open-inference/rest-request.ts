@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { unlessEmpty } from '../../../common/json.ts'
 import { joinElements } from '../../../common/tensors/bytes.ts'
 import { NUMERIC, isDatatype } from '../../../common/tensors/datatypes.ts'
@@ -21,10 +22,11 @@ interface WireBody {
 /**
  * `length`: the header Inference-Header-Content-Length. @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY
  */
-export function splitBody(body: Buffer, length: string | undefined): WireBody {
-  if (length === undefined) return { value: parseObject(body), raw: body.subarray(body.byteLength) }
-  const end = headerLength(body, length)
-  return { value: parseObject(body.subarray(0, end)), raw: body.subarray(end) }
+export function splitBody(body: Buffer, length: string | undefined, maxElements: number): WireBody {
+  const end = length === undefined ? body.byteLength : headerLength(body, length)
+  const json = body.subarray(0, end)
+  checkBody(json, maxElements)
+  return { value: parseObject(json), raw: body.subarray(end) }
 }
 
 /** @throws ServeError INVALID_TENSOR */

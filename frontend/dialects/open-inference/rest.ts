@@ -1,5 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { parseObject } from '../../../common/tensors/message.ts'
+import { audited } from '../../edge/http/audited.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
@@ -62,7 +64,7 @@ function answer(exchange: Exchange, route: OpenInferenceRoute): void {
       return
     case 'load':
     case 'unload':
-      tell(exchange.reply, manage(exchange, route.kind, route.model))
+      manageAudited(exchange, route.kind, route.model)
       return
     default:
       tell(exchange.reply, told(exchange, route))
@@ -74,11 +76,17 @@ function index(exchange: Exchange): void {
   readDecoded(exchange, (error, body) => {
     const list = async (): Promise<Told> => {
       if (error !== undefined) throw error
+      checkBody(body, exchange.state.settings.maxRequestElements)
       const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
       return [200, await exchange.models.repository.index(onlyReady)]
     }
     tell(exchange.reply, list())
   })
+}
+
+function manageAudited(exchange: Exchange, what: 'load' | 'unload', model: string): void {
+  const run = (): Promise<Told> => manage(exchange, what, model)
+  tell(exchange.reply, audited(exchange, `${what} model`, { model }, run, errorAnswer))
 }
 
 async function manage(

@@ -25,6 +25,9 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   ROUTE_NOT_FOUND: invalid(404, 'unknown_url'),
   METHOD_NOT_ALLOWED: invalid(405, 'method_not_allowed'),
   UNAUTHORIZED: invalid(401, 'invalid_api_key'),
+  // Limits on requests, which OpenAI's own server names so.
+  RATE_LIMITED: answer(429, 'requests', 'rate_limit_exceeded'),
+  FOREIGN_PAGE: answer(403, 'permission_error', 'foreign_page'),
   MODEL_NOT_FOUND: invalid(404, 'model_not_found'),
   VERSION_NOT_FOUND: invalid(404, 'model_not_found'),
   QUEUE_FULL: answer(429, 'rate_limit_error', 'rate_limit_exceeded'),
@@ -51,6 +54,7 @@ function answerOf(error: ServeError): OpenAIAnswer {
  */
 const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
   'QUEUE_FULL',
+  'RATE_LIMITED',
   'NO_WORKER',
   'SHUTTING_DOWN',
   'QUEUE_TIMEOUT',
@@ -68,10 +72,15 @@ interface OpenAIFailure {
 /** An error response of this API. */
 export function openaiFailure(error: ServeError): OpenAIFailure {
   const { status, type, code } = answerOf(error)
-  const retry = WORTH_RETRYING.has(error.code)
   return {
     status,
     json: JSON.stringify({ error: { message: error.message, type, param: error.param ?? null, code } }),
-    headers: retry ? ['retry-after', '1'] : ['x-should-retry', 'false'],
+    headers: retryHeaders(error),
   }
+}
+
+/** OpenAI's clients read the milliseconds first. */
+function retryHeaders({ code, retryAfter, retryAfterMs }: ServeError): string[] {
+  if (retryAfter !== undefined) return ['retry-after', retryAfter, 'retry-after-ms', String(retryAfterMs)]
+  return WORTH_RETRYING.has(code) ? ['retry-after', '1'] : ['x-should-retry', 'false']
 }

@@ -10,7 +10,7 @@ export const DONE = '[DONE]'
 
 export function answerJson(reply: HttpReply, status: number, body: Uint8Array): void {
   const headers = baseHeaders(reply.exchange.requestId, reply.keepsAlive(status))
-  headers.push('content-type', 'application/json')
+  headers.push('content-type', 'application/json', ...reply.exchange.rateHeaders())
   reply.answer(status, headers, body)
 }
 
@@ -20,7 +20,7 @@ export function failReply(events: EventStream, error: ServeError): void {
   const { status, json, headers } = openaiFailure(error)
   if (!reply.opened) {
     const base = baseHeaders(reply.exchange.requestId, false)
-    reply.refuse(error, { status, json, headers: [...base, ...headers] })
+    reply.refuse(error, { status, json, headers: [...base, ...headers, ...reply.exchange.rateHeaders()] })
     return
   }
   reply.exchange.logFailure(error)

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
 import { readRequest } from '../../../common/openai/request.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
@@ -85,6 +86,7 @@ function submit(
   { operation, model: named, version: modelVersion }: OpenAIRoute & { operation: Operation },
   received: Buffer,
 ): void {
+  checkBody(received, exchange.state.settings.maxRequestElements)
   const request = readRequest(operation, received, named)
   // If the path contains the model, the body need not name one.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))

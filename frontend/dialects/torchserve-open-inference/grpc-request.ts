@@ -1,22 +1,22 @@
 import { ServeError } from '../../../common/errors.ts'
 import { splitElements } from '../../../common/tensors/bytes.ts'
-import { isDatatype } from '../../../common/tensors/datatypes.ts'
-import { checkHead, checkSize } from '../../../common/tensors/tensor.ts'
+import type { Datatype } from '../../../common/tensors/datatypes.ts'
+import { checkHead, checkSize, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { numbersJson } from '../../../common/tensors/to-json.ts'
-import { CONTENTS } from '../open-inference/grpc-request.ts'
-import type { ModelInferRequest, ParameterMap, TensorMessage } from '../open-inference/grpc-messages.ts'
+import { rawContents } from '../open-inference/grpc-contents.ts'
+import type { InputMessage, ModelInferRequest, ParameterMap } from '../open-inference/grpc-messages.ts'
 
 /**
  * The request as the JSON that the handler gets, which is the protocol's own: integers keep all their digits,
  * BYTES are base64 (docs/grpc.md). Parameters and requested outputs stand in it when there are any. @throws
  * ServeError MALFORMED_BODY
  */
-export function inferRequestJson(request: ModelInferRequest): string {
+export function inferRequestJson(request: ModelInferRequest, maxBytes: number): string {
   const { raw_input_contents: raw, inputs } = request
   if (raw.length > 0 && raw.length !== inputs.length) {
     throw new ServeError('MALFORMED_BODY', `${inputs.length} inputs have ${raw.length} raw_input_contents.`)
   }
-  const tensors = inputs.map((input, i) => tensorJson(input, raw[i]))
+  const tensors = inputs.map((input, i) => tensorJson(input, raw[i], maxBytes))
   const fields = [
     `"id":${text(request.id)}`,
     `"model_name":${text(request.model_name)}`,
@@ -32,8 +32,8 @@ export function inferRequestJson(request: ModelInferRequest): string {
   return `{${fields.join(',')}}`
 }
 
-function tensorJson(input: TensorMessage, raw: Buffer | undefined): string {
-  const data = raw === undefined ? contentsJson(input) : rawElements(input, raw)
+function tensorJson(input: InputMessage, raw: Buffer | undefined, maxBytes: number): string {
+  const data = raw === undefined ? contentsJson(input, maxBytes) : rawElements(input, raw)
   const fields = [
     `"name":${text(input.name)}`,
     `"shape":[${input.shape.join(',')}]`,
@@ -45,25 +45,24 @@ function tensorJson(input: TensorMessage, raw: Buffer | undefined): string {
 }
 
 /** Undefined for a datatype that has no typed contents, as in TorchServe. */
-function contentsJson({ name, datatype, contents }: TensorMessage): string | undefined {
-  const field = isDatatype(datatype) ? CONTENTS[datatype] : undefined
-  if (field === undefined) return undefined
-  const elements: readonly unknown[] = contents?.[field] ?? []
-  if (field === 'bytes_contents') return base64(elements as Buffer[])
-  const isFloat = field === 'fp32_contents' || field === 'fp64_contents'
-  if (isFloat && !elements.every(Number.isFinite)) throw notFinite(name)
-  return elements.join(',')
+function contentsJson(input: InputMessage, maxBytes: number): string | undefined {
+  const { name = '', datatype } = input
+  const read = rawContents(input, maxBytes)
+  return read && elementsOf({ name, datatype: datatype as Datatype, shape: [read.count], data: read.data })
 }
 
 /**
  * The elements of one raw tensor as the inside of a JSON array. @throws ServeError INVALID_TENSOR when its
  * size does not fit
  */
-function rawElements({ name = '', datatype, shape }: TensorMessage, data: Buffer): string {
-  const tensor = checkSize({ ...checkHead({ name, datatype, shape: shape.map(Number) }), data })
-  if (datatype === 'BYTES') return base64(splitElements(tensor))
+function rawElements({ name = '', datatype, shape }: InputMessage, data: Buffer): string {
+  return elementsOf(checkSize({ ...checkHead({ name, datatype, shape: shape.map(Number) }), data }))
+}
+
+function elementsOf(tensor: RawTensor): string {
+  if (tensor.datatype === 'BYTES') return base64(splitElements(tensor))
   const json = numbersJson(tensor)
-  if (json.includes('null')) throw notFinite(name)
+  if (json.includes('null')) throw notFinite(tensor.name)
   return json
 }
 

@@ -12,7 +12,7 @@ import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { callDeps, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
-import { modelInfer } from '../open-inference/grpc.ts'
+import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
@@ -34,7 +34,8 @@ export const torchserveOpenInferenceGrpc: GrpcDialect = {
   facts: () => {
     const name = 'org.pytorch.serve.grpc.openinference.GRPCInferenceService'
     const decode = { longs: String, arrays: true }
-    definition ??= loadService('open_inference_grpc.proto', name, { decode })
+    const load = (): LoadedService => loadService('open_inference_grpc.proto', name, { decode })
+    definition ??= withUndecodedContents(load(), ['ModelInfer'])
     return { definition, token: () => 'inference', toCallError: inferenceError }
   },
   implement: openInferenceService,
@@ -74,7 +75,7 @@ function inferAsJson(
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
   try {
-    submitUnary(models, call, inferRequest(call), reply)
+    submitUnary(models, call, inferRequest(call, settings.maxRequestSize), reply)
   } catch (thrown) {
     reply.fail(ServeError.from(thrown))
   }
@@ -93,10 +94,10 @@ function knowsTensors(
 }
 
 /** The tensors are one JSON body, and the metadata headers, as with Predictions. */
-function inferRequest(call: ModelInferCall): JobRequest {
+function inferRequest(call: ModelInferCall, maxBytes: number): JobRequest {
   const { model_name: modelName, model_version: modelVersion } = call.request
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
-  const data = Buffer.from(inferRequestJson(call.request))
+  const data = Buffer.from(inferRequestJson(call.request, maxBytes))
   return {
     requestId: randomUUID(),
     modelName,

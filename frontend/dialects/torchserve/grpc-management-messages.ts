@@ -23,6 +23,7 @@ export interface RegisterModelRequest {
   url?: string
   s3_sse_kms?: boolean
   startup_timeout?: number
+  sha256?: string
 }
 
 export interface ScaleWorkerRequest {

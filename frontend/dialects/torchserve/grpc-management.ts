@@ -1,9 +1,11 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { type AuditSubject, audited, type Managed } from '../../edge/grpc/audited.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
+import { pinOf } from '../../models/archive-rules.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError, managementError } from './grpc-errors.ts'
@@ -38,43 +40,66 @@ function managementService(deps: GrpcDeps): UntypedServiceImplementation {
     if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
   }
   return {
-    DescribeModel: rpc(
-      deps,
-      'DescribeModel',
-      (request: DescribeModelRequest, models) => describe(models, request),
-      describeError,
-    ),
-    ListModels: rpc(deps, 'ListModels', (request: ListModelsRequest, models) =>
-      pretty(models.list(positive(request.limit), positive(request.next_page_token))),
-    ),
-    RegisterModel: rpc(deps, 'RegisterModel', (request: RegisterModelRequest, models) => {
-      needModelApi()
-      return register(models, request)
+    DescribeModel: rpc(deps, 'DescribeModel', {
+      answer: (request: DescribeModelRequest, models) => describe(models, request),
+      toCallError: describeError,
     }),
-    ScaleWorker: rpc(deps, 'ScaleWorker', (request: ScaleWorkerRequest, models) => scale(models, request)),
-    SetDefault: rpc(
-      deps,
-      'SetDefault',
-      (request: SetDefaultRequest, models) =>
+    ListModels: rpc(deps, 'ListModels', {
+      answer: (request: ListModelsRequest, models) =>
+        pretty(models.list(positive(request.limit), positive(request.next_page_token))),
+    }),
+    RegisterModel: rpc(deps, 'RegisterModel', {
+      answer: (request: RegisterModelRequest, models) => {
+        needModelApi()
+        return register(models, request)
+      },
+      managed: {
+        operation: 'register model',
+        subject: ({ url, model_name }) => ({ model: nonEmpty(model_name), url: nonEmpty(url) }),
+      },
+    }),
+    ScaleWorker: rpc(deps, 'ScaleWorker', {
+      answer: (request: ScaleWorkerRequest, models) => scale(models, request),
+      managed: { operation: 'scale model', subject: modelOf },
+    }),
+    SetDefault: rpc(deps, 'SetDefault', {
+      answer: (request: SetDefaultRequest, models) =>
         models.setDefault(request.model_name ?? '', request.model_version ?? '').message,
-    ),
-    UnregisterModel: rpc(deps, 'UnregisterModel', (request: UnregisterModelRequest, models) => {
-      needModelApi()
-      return unregister(models, request)
+      managed: { operation: 'set default version', subject: modelOf },
+    }),
+    UnregisterModel: rpc(deps, 'UnregisterModel', {
+      answer: (request: UnregisterModelRequest, models) => {
+        needModelApi()
+        return unregister(models, request)
+      },
+      managed: { operation: 'unregister model', subject: modelOf },
     }),
   }
+}
+
+interface Management<Request> {
+  answer(request: Request, models: ModelOperations): Answer
+  /** Absent: managementError. */
+  toCallError?: (error: ServeError, request: Request) => CallError
+  /** For rpcs that change something. */
+  managed?: Managed<Request>
 }
 
 function rpc<Request>(
   deps: GrpcDeps,
   name: string,
-  answer: (request: Request, models: ModelOperations) => Answer,
-  toCallError: (error: ServeError, request: Request) => CallError = managementError,
+  { answer, toCallError = managementError, managed }: Management<Request>,
 ) {
   const message = async (request: Request, call: Call): Promise<ManagementResponse> => {
-    return { msg: await answer(request, deps.operationsFor(call).models) }
+    const run = (): Answer => answer(request, deps.operationsFor(call).models)
+    if (managed === undefined) return { msg: await run() }
+    return { msg: await audited(call, request, run, { ...managed, toCallError, audit: deps.audit }) }
   }
   return unaryRpc(deps, name, { answer: message, toCallError })
+}
+
+function modelOf(request: { model_name?: string; model_version?: string }): AuditSubject {
+  return { model: nonEmpty(request.model_name), version: nonEmpty(request.model_version) }
 }
 
 async function describe(models: ModelOperations, request: DescribeModelRequest): Promise<string> {
@@ -107,6 +132,7 @@ async function register(models: ModelOperations, request: RegisterModelRequest):
     initialWorkers: notNegative(request.initial_workers),
     synchronous: request.synchronous ?? false,
     s3SseKms: request.s3_sse_kms ?? false,
+    sha256: pinOf(nonEmpty(request.sha256)),
   })
   return message
 }

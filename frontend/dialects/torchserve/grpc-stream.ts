@@ -103,6 +103,7 @@ export class SequenceStream implements MessageUser<PredictionsRequest> {
     let sequenceId = message.sequence_id ?? ''
     try {
       sequenceId = sequenceIdOf(message, this.#deps.names)
+      this.#call.countRequest()
       const reply = new SequenceReply(this, sequenceId)
       const job = new Job(sequenceRequest(this.#call, message, sequenceId, this.#deps.names), reply)
       reply.job = job

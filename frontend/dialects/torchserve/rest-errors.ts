@@ -31,7 +31,9 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   METHOD_NOT_ALLOWED: notAllowed,
   UNAUTHORIZED: answer(400, 'InvalidKeyException'),
   INVALID_API_KEY: answer(400, 'InvalidKeyException'),
+  FOREIGN_PAGE: answer(403, 'ForbiddenException'),
   API_DISABLED: notAllowed,
+  RATE_LIMITED: answer(429, 'TooManyRequestsException'),
   MODEL_NOT_FOUND: answer(404, 'ModelNotFoundException'),
   VERSION_NOT_FOUND: answer(404, 'ModelVersionNotFoundException'),
   MODEL_NOT_READY: unavailable,
@@ -39,6 +41,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   DEFAULT_VERSION: answer(403, 'InvalidModelVersionException'),
   INVALID_MODEL: answer(400, 'InvalidModelException'),
   INVALID_ARCHIVE: answer(400, 'InvalidModelException'),
+  UNTRUSTED_ARCHIVE: answer(400, 'InvalidModelException'),
   DOWNLOAD_FAILED: answer(400, 'DownloadArchiveException'),
   DEPENDENCIES_FAILED: answer(400, 'ModelException'),
   WORKFLOW_NOT_FOUND: answer(404, 'WorkflowNotFoundException'),
@@ -131,7 +134,9 @@ function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDial
     return
   }
   const json = notFound(exchange, error, dialects) ?? errorBody(status, type, error.message)
-  exchange.reply.refuse(error, { status, headers: commonHeaders(exchange.requestId, false), json })
+  const headers = commonHeaders(exchange.requestId, false)
+  if (error.retryAfter !== undefined) headers.push('Retry-After', error.retryAfter)
+  exchange.reply.refuse(error, { status, headers, json })
 }
 
 function notFound(

@@ -1,3 +1,4 @@
+import type { RouterContext } from '@koa/router'
 import Koa from 'koa'
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
@@ -5,7 +6,8 @@ import type { Scope } from '../../auth/principal.ts'
 import { addCors } from '../../edge/http/reply-headers.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
-import { commonHeaders, prettyJson } from './rest-errors.ts'
+import { audited, type AuditSubject } from '../../edge/http/audited.ts'
+import { commonHeaders, errorAnswer, prettyJson } from './rest-errors.ts'
 
 /** Koa needs Node's request and response objects. */
 const exchanges = new WeakMap<IncomingMessage, Exchange>()
@@ -73,6 +75,26 @@ export function apiDisabled(): ServeError {
 export function admission(kind: Scope | undefined): Koa.Middleware {
   return (ctx, next) => {
     exchangeOf(ctx).admit(kind)
+    return next()
+  }
+}
+
+/** A route that manages something: its calls are written in the audit log. `run` may add to the subject. */
+export function managing(
+  operation: string,
+  run: (ctx: RouterContext, subject: AuditSubject) => void | Promise<void>,
+) {
+  return (ctx: RouterContext): Promise<void> => {
+    const { model, version, workflow } = ctx.params as Record<string, string | undefined>
+    const subject = { model, version, workflow }
+    return audited(exchangeOf(ctx), operation, subject, () => run(ctx, subject), errorAnswer)
+  }
+}
+
+/** Only who has the scope; also while the server stops. */
+export function authorization(scope: Scope): Koa.Middleware {
+  return (ctx, next) => {
+    exchangeOf(ctx).authorize(scope)
     return next()
   }
 }

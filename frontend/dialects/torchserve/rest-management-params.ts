@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import { ServeError } from '../../../common/errors.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import { readBody } from '../../edge/http/body.ts'
 import { mediaType } from '../../edge/http/request-headers.ts'
@@ -62,14 +63,16 @@ export function queryParams(ctx: Context): Params {
  */
 export async function queryOrJsonParams(ctx: Context): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
-  const fields = parseObject(await jsonBody(ctx))
+  const body = await jsonBody(ctx)
+  checkBody(body, exchangeOf(ctx).state.settings.maxRequestElements)
+  const fields = parseObject(body.toString())
   return new Params((name) => fieldText(name, ownValue(fields, name)))
 }
 
-function jsonBody(ctx: Context): Promise<string> {
+function jsonBody(ctx: Context): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     readBody(exchangeOf(ctx), (error, body) => {
-      if (error === undefined) resolve(body.toString())
+      if (error === undefined) resolve(body)
       else reject(error)
     })
   })

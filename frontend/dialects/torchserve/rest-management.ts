@@ -1,9 +1,11 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
+import { pinOf } from '../../models/archive-rules.ts'
 import type { OperationResult } from '../../models/operations.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
 import { modelObject } from '../../models/model-object.ts'
-import { answerJson, apiDisabled, exchangeOf } from './rest-koa.ts'
+import { auditedKey, type AuditSubject } from '../../edge/http/audited.ts'
+import { answerJson, apiDisabled, exchangeOf, managing } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
@@ -13,17 +15,24 @@ const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, 
 export function managementRouter(state: RestState): Router {
   const router = new Router()
   router.get('/models', (ctx) => list(ctx))
-  router.post('/models', (ctx) => register(state, ctx))
+  router.post(
+    '/models',
+    managing('register model', (ctx, subject) => register(state, ctx, subject)),
+  )
   for (const path of ['/models/:model', '/models/:model/:version']) {
     router.get(path, (ctx) => describe(ctx))
-    router.put(path, (ctx) => scale(ctx))
-    router.delete(path, (ctx) => unregister(state, ctx))
+    router.put(path, managing('scale model', scale))
+    router.delete(
+      path,
+      managing('unregister model', (ctx) => unregister(state, ctx)),
+    )
   }
   const described = ['/models/:model', '/models/:model/:version', '/models/:model/:version/set-default']
   router.options(described, (ctx) => describeApi(ctx))
-  router.put('/models/:model/:version/set-default', (ctx) => {
+  const setDefault = (ctx: RouterContext): void => {
     answer(ctx, exchangeOf(ctx).models.setDefault(ctx.params['model']!, ctx.params['version']!))
-  })
+  }
+  router.put('/models/:model/:version/set-default', managing('set default version', setDefault))
   router.get('/v1/models/:model', (ctx) => readiness(ctx))
   return router
 }
@@ -33,7 +42,10 @@ export function tokenRouter(state: RestState): Router {
   const router = new Router()
   router.all('/token', async (ctx) => {
     const kind = queryParams(ctx).text('type')
-    await state.authorizer.rotate(kind, ctx.req.headers.authorization, ctx.req.socket)
+    const { authorization } = ctx.req.headers
+    await auditedKey(exchangeOf(ctx), `make ${kind ?? ''} token`, () =>
+      state.authorizer.rotate(kind, authorization, ctx.req.socket),
+    )
     ctx.status = 200
     ctx.set('content-type', 'application/json')
     ctx.body = '\n'
@@ -50,10 +62,12 @@ function list(ctx: RouterContext): void {
   )
 }
 
-async function register(state: RestState, ctx: RouterContext): Promise<void> {
+async function register(state: RestState, ctx: RouterContext, subject: AuditSubject): Promise<void> {
   if (!state.settings.enableModelApi) throw apiDisabled()
   const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
+  subject.url = url
+  subject.model = params.text('model_name')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const result = await exchangeOf(ctx).models.register({
     url,
@@ -67,6 +81,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
     initialWorkers: params.notNegative('initial_workers'),
     synchronous: params.flag('synchronous') ?? true,
     s3SseKms: params.flag('s3_sse_kms') ?? false,
+    sha256: pinOf(params.text('sha256')),
   })
   answer(ctx, result)
 }
@@ -87,8 +102,9 @@ async function describeApi(ctx: RouterContext): Promise<void> {
   answerJson(ctx, 200, modelManagementDescription(model))
 }
 
-async function scale(ctx: RouterContext): Promise<void> {
+async function scale(ctx: RouterContext, subject: AuditSubject): Promise<void> {
   const params = queryParams(ctx)
+  subject.version ??= params.text('model_version')
   const result = await exchangeOf(ctx).models.scale({
     modelName: ctx.params['model']!,
     modelVersion: ctx.params['version'] ?? params.text('model_version'),

@@ -4,7 +4,7 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { listenerDescription } from './api-description/documents.ts'
-import { admission, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
+import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { workflowRouter } from './rest-workflows.ts'
 
@@ -19,8 +19,10 @@ export function createSite(state: RestState, dialects: readonly RestDialect[]): 
   const koa = createKoa(state)
   const paths = dialects.flatMap((dialect) => dialect.paths())
   koa.use(apiDescription(listenerDescription(state.listener, paths)))
-  if (state.listener === 'metrics') koa.use(metricsRouter(state).routes())
-  else if (state.listener === 'inference') koa.use(admission('inference'))
+  if (state.listener === 'metrics') {
+    if (state.settings.metricsRequireToken) koa.use(authorization('metrics'))
+    koa.use(metricsRouter(state).routes())
+  } else if (state.listener === 'inference') koa.use(admission('inference'))
   else useManagement(koa, state)
   return koaHandler(koa)
 }
@@ -58,6 +60,7 @@ function apiDescription(document: string): Koa.Middleware {
 function metricsRouter({ metrics }: RestState): Router {
   const router = new Router()
   router.all(['/metrics', '/metrics/*rest'], (ctx) => {
+    exchangeOf(ctx).checkPage()
     const page = metrics.page(new URLSearchParams(ctx.querystring).getAll('name[]'))
     ctx.set('content-type', page.contentType)
     ctx.body = page.text

@@ -1,6 +1,8 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
-import { answerJson, exchangeOf } from './rest-koa.ts'
+import type { AuditSubject } from '../../edge/http/audited.ts'
+import { pinOf } from '../../models/archive-rules.ts'
+import { answerJson, exchangeOf, managing } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
@@ -15,22 +17,28 @@ export function workflowRouter(state: RestState): Router {
       exchangeOf(ctx).workflows.list(params.integer('limit'), params.integer('next_page_token')),
     )
   })
-  router.post('/workflows', (ctx) => register(state, ctx))
+  router.post(
+    '/workflows',
+    managing('register workflow', (ctx, subject) => register(state, ctx, subject)),
+  )
   router.get('/workflows/:workflow', (ctx) => {
     answerJson(ctx, 200, exchangeOf(ctx).workflows.describe(ctx.params['workflow']!))
   })
-  router.delete('/workflows/:workflow', async (ctx) => {
+  const unregister = async (ctx: RouterContext): Promise<void> => {
     answerJson(ctx, 200, { status: await exchangeOf(ctx).workflows.unregister(ctx.params['workflow']!) })
-  })
+  }
+  router.delete('/workflows/:workflow', managing('unregister workflow', unregister))
   return router
 }
 
 /** A workflow archive contains code, like a model archive, so the same key allows it. */
-async function register(state: RestState, ctx: RouterContext): Promise<void> {
+async function register(state: RestState, ctx: RouterContext, subject: AuditSubject): Promise<void> {
   if (!state.settings.enableModelApi)
     throw new ServeError('INVALID_ARGUMENT', 'Registering new workflows is disabled.')
   const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
+  subject.url = url
+  subject.workflow = params.text('workflow_name')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const status = await exchangeOf(ctx).workflows.register({
     url,
@@ -38,6 +46,7 @@ async function register(state: RestState, ctx: RouterContext): Promise<void> {
     responseTimeout: params.positive('response_timeout'),
     startupTimeout: params.positive('startup_timeout'),
     s3SseKms: params.flag('s3_sse_kms'),
+    sha256: pinOf(params.text('sha256')),
   })
   answerJson(ctx, 200, { status })
 }

@@ -1,18 +1,25 @@
 import { status as Status } from '@grpc/grpc-js'
-import type { ServeError } from '../../../common/errors.ts'
+import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 
 /** How a call fails, in the shape that grpc-js takes. */
 export interface CallError {
   code: Status
   details: string
+  /** Milliseconds after which the same call may succeed; undefined: nothing is known. */
+  retryAfterMs?: number | undefined
 }
 
 /** An error as one service tells it. */
 export type ToCallError = (error: ServeError) => CallError
 
-/** Of services that belong to no dialect and ask for no token. */
-export function plainError(error: ServeError): CallError {
-  return { code: Status.UNKNOWN, details: printable(error.message) }
+const COMMON_STATUS: ReadonlyMap<ErrorCode, Status> = new Map([
+  ['UNAUTHORIZED', Status.UNAUTHENTICATED],
+  ['RATE_LIMITED', Status.RESOURCE_EXHAUSTED],
+])
+
+/** Of services that belong to no dialect. */
+export function commonError(error: ServeError): CallError {
+  return { code: COMMON_STATUS.get(error.code) ?? Status.UNKNOWN, details: printable(error.message) }
 }
 
 /** More unfinished requests than grpc_max_connection_bytes or grpc_max_waiting_bytes has room for. */

@@ -3,62 +3,52 @@ import { status as Status, ServerInterceptingCall, type ServerInterceptor } from
 import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { Authorizer, Client } from '../../auth/authorizer.ts'
-import { NOBODY, type Principal } from '../../auth/principal.ts'
+import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import { CallTraffic } from './call-traffic.ts'
 import { setPrincipal } from './caller.ts'
-import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS } from './limits.ts'
+import { Connection } from './connection.ts'
+import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS, metadataBytesOf } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
 import type { Rpc } from './service.ts'
 
 const NGHTTP2_ENHANCE_YOUR_CALM = 11
-/** What a header counts beside its name and value (RFC 9113, 6.5.2). */
-const HEADER_BYTES = 32
 
 /** What grpc-js does with a stream. */
 export type StreamTaker = (
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  ...rest: unknown[]
+  flags: number,
+  rawHeaders: readonly string[],
 ) => void
 
 type GatedRpc = Rpc & ReaderRpc
 
-/** What is known of a connection. */
-interface Connection {
-  readonly budget: ByteBudget
-  /** Calls that were refused while it was not accepted. */
-  refused: number
-  /** One of its calls brought a token that is right, or the server asks for none. */
-  accepted: boolean
-}
-
-/** Where a call goes that the gate lets through. */
-interface Doors {
-  /** Gives the stream to grpc-js. */
-  readonly letIn: () => void
-  readonly called: (session: Http2Session) => void
-}
-
-/** A call that may be let in. */
-interface NewCall {
-  readonly stream: ServerHttp2Stream
-  readonly rpc: GatedRpc
-  readonly connection: Connection
-  readonly headers: IncomingHttpHeaders
-  /** What it counts, before any message. */
-  readonly bytes: number
-  readonly letIn: () => void
-}
+/** Whoever can connect may make the call. */
+const LET_IN: LetIn = { principal: NOBODY, visit: undefined, traffic: undefined }
 
 interface CallGateOptions {
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
+  /** Undefined: it is not written. */
+  readonly audit: AuditLog | undefined
+  /** Undefined: nothing is limited. */
+  readonly limiter: RateLimiter | undefined
+}
+
+/** Who makes a call that may be let in, and what it uses of limits. */
+interface LetIn {
+  readonly principal: Principal
+  readonly visit: Visit | undefined
+  readonly traffic: CallTraffic | undefined
 }
 
 /**
@@ -75,8 +65,11 @@ export class CallGate {
   readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
+  readonly #idle: TimeLimit
   readonly #connections = new WeakMap<Http2Session, Connection>()
-  #admitted: { readonly reader: RequestReader; readonly principal: Principal } | undefined
+  #admitted: RequestReader | undefined
+  /** Who calls what is admitted. */
+  #caller = LET_IN
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -84,6 +77,7 @@ export class CallGate {
     this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#whole = new ByteBudget(listenerBytes(limits))
     this.#readerLimits = {
+      maxElements: limits.maxRequestElements,
       decompressor: new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio),
       time: new TimeLimit(
         limits.grpcMessageTimeout * 1_000,
@@ -92,11 +86,18 @@ export class CallGate {
         'grpc_message_timeout',
       ),
     }
+    const idleMs = limits.grpcMaxConnectionIdle * 1_000
+    this.#idle = new TimeLimit(
+      idleMs,
+      'REQUEST_TIMEOUT',
+      'the connection was idle',
+      'grpc_max_connection_idle',
+    )
     this.interceptor = (_method, call) => {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
-      this.#admitted.reader.call = call
-      setPrincipal(outermost, this.#admitted.principal)
+      this.#admitted.call = call
+      setPrincipal(outermost, this.#caller.principal, this.#caller.visit)
       return outermost
     }
   }
@@ -107,96 +108,137 @@ export class CallGate {
   }
 
   /**
-   * Takes a new stream; `letIn` gives it to grpc-js. When it is a call that was let in, `called` hears of it.
+   * Work that must be done before `take` can decide about a stream. Nothing of it is read meanwhile, and a
+   * client that leaves is no error. Undefined: none.
    */
-  take(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    rawHeaders: readonly string[],
-    doors: Doors,
-  ): void {
-    const work = this.#options.authorizer.prepare?.(headers.authorization, stream.session?.socket)
-    if (work === undefined) {
-      this.#take(stream, headers, rawHeaders, doors)
-      return
-    }
-    // Nothing of it is read meanwhile, and a client that leaves is no error.
+  prepare(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> | undefined {
+    const { authorizer } = this.#options
+    if (authorizer.prepare === undefined || stream.session === undefined) return undefined
+    const work = authorizer.prepare(headers.authorization, this.#connectionOf(stream.session).client)
+    if (work === undefined) return undefined
     const ignore = (): void => undefined
     stream.on('error', ignore)
-    void work.then(() => {
-      stream.off('error', ignore)
-      this.#take(stream, headers, rawHeaders, doors)
-    })
+    return work.then(() => void stream.off('error', ignore))
   }
 
-  #take(
+  /** Takes a new stream; `letIn` is how grpc-js takes it. True: it is a call that was let in. */
+  take(
+    letIn: StreamTaker,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
+    flags: number,
     rawHeaders: readonly string[],
-    { letIn, called }: Doors,
-  ): void {
+  ): boolean {
     const session = stream.session
-    if (session === undefined || stream.destroyed) return
+    if (session === undefined || stream.destroyed) return false
     const connection = this.#connectionOf(session)
     const path = headers[':path'] ?? ''
     const rpc = this.#rpcs.get(path)
     if (rpc === undefined) {
       // grpc-js has the answer to it, and reads nothing.
-      letIn()
+      letIn(stream, headers, flags, rawHeaders)
       this.#countRefusal(connection, session)
-      return
+      return false
     }
-    const metadataBytes = sizeOf(rawHeaders)
-    const caller = this.#callerOf(rpc, headers, metadataBytes, connection, session.socket)
+    const metadataBytes = metadataBytesOf(rawHeaders)
+    const caller = this.#callerOf(rpc, stream, headers, metadataBytes, connection)
     if ('code' in caller) {
       this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
-      return
+      return false
     }
-    this.#read({ stream, rpc, connection, headers, bytes: CALL_BYTES + metadataBytes, letIn }, caller)
-    called(session)
-  }
-
-  /** Who makes the call; its room is taken then. Or why it is refused. */
-  #callerOf(
-    { token, toCallError }: GatedRpc,
-    headers: IncomingHttpHeaders,
-    metadataBytes: number,
-    connection: Connection,
-    client: Client,
-  ): Principal | CallError {
-    const { limits, authorizer } = this.#options
-    if (metadataBytes > limits.grpcMaxMetadataSize) {
-      const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
-      return { code: Status.RESOURCE_EXHAUSTED, details }
+    const callBytes = CALL_BYTES + metadataBytes
+    const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
+    if (caller.traffic !== undefined) {
+      reader.traffic = caller.traffic
+      caller.traffic.countWrites(stream)
     }
-    let principal = NOBODY
-    if (token !== undefined) {
-      try {
-        principal = authorizer.check(token, headers.authorization, client)
-      } catch (thrown) {
-        return toCallError(ServeError.from(thrown))
-      }
-      this.#accept(connection)
-    }
-    if (connection.budget.take(CALL_BYTES + metadataBytes)) return principal
-    return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
-  }
-
-  #read({ stream, rpc, connection, headers, bytes, letIn }: NewCall, principal: Principal): void {
-    const encoding = headers['grpc-encoding']
-    const { budget } = connection
-    const reader = new RequestReader(stream, encoding, rpc, this.#readerLimits, budget, bytes)
-    this.#admitted = { reader, principal }
+    this.#admitted = reader
+    this.#caller = caller
     try {
-      letIn()
+      letIn(stream, headers, flags, rawHeaders)
     } finally {
       this.#admitted = undefined
     }
     if (reader.call !== undefined) reader.attach()
+    return true
   }
 
-  #refuse(stream: ServerHttp2Stream, path: string, { code, details }: CallError): void {
+  /** Who makes the call; its room is taken then. Or why it is refused. */
+  #callerOf(
+    rpc: GatedRpc,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    metadataBytes: number,
+    connection: Connection,
+  ): LetIn | CallError {
+    const { limits } = this.#options
+    if (metadataBytes > limits.grpcMaxMetadataSize) {
+      const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
+      return { code: Status.RESOURCE_EXHAUSTED, details }
+    }
+    let caller: LetIn = LET_IN
+    if (rpc.token !== undefined) {
+      try {
+        caller = this.#identify(rpc.token, stream, headers.authorization, connection.client)
+      } catch (thrown) {
+        return this.#refusal(rpc, stream, headers, ServeError.from(thrown))
+      }
+      this.#accept(connection)
+    }
+    if (connection.budget.take(CALL_BYTES + metadataBytes)) return caller
+    return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
+  }
+
+  /** @throws ServeError UNAUTHORIZED, RATE_LIMITED */
+  #identify(
+    scope: Scope,
+    stream: ServerHttp2Stream,
+    authorization: string | undefined,
+    client: Client,
+  ): LetIn {
+    const { authorizer, limiter } = this.#options
+    if (limiter === undefined) {
+      const principal = authorizer.check(scope, authorization, client)
+      return { principal, visit: undefined, traffic: undefined }
+    }
+    const traffic = new CallTraffic()
+    const visit = new Visit(limiter, traffic)
+    try {
+      visit.from(client.remoteAddress)
+      const principal = authorizer.check(scope, authorization, client)
+      visit.by(principal)
+      if (!visit.counts) return { principal, visit: undefined, traffic: undefined }
+      stream.once('close', () => visit.end())
+      return { principal, visit, traffic }
+    } catch (thrown) {
+      visit.end()
+      throw thrown
+    }
+  }
+
+  #refusal(
+    { toCallError }: GatedRpc,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    error: ServeError,
+  ): CallError {
+    const answer = toCallError(error)
+    const isLimit = error.code === 'RATE_LIMITED'
+    this.#options.audit?.write({
+      event: isLimit ? 'limit' : 'authentication',
+      operation: headers[':path'] ?? '',
+      outcome: 'refused',
+      code: error.code,
+      status: answer.code,
+      address: stream.session?.socket.remoteAddress,
+      protocol: 'grpc',
+      detail: isLimit ? error.message : headers.authorization === undefined ? 'no token' : 'not accepted',
+    })
+    return { ...answer, retryAfterMs: error.retryAfterMs }
+  }
+
+  #refuse(stream: ServerHttp2Stream, path: string, { code, details, retryAfterMs }: CallError): void {
     const { remoteAddress, remotePort } = stream.session?.socket ?? {}
     this.#options.accessLog?.grpc(`${remoteAddress}:${remotePort}`, path, code, Date.now())
     stream.on('error', () => undefined)
@@ -205,6 +247,7 @@ export class CallGate {
       'content-type': 'application/grpc+proto',
       'grpc-status': code,
       'grpc-message': encodeURI(details),
+      ...(retryAfterMs !== undefined && retryMetadata(retryAfterMs)),
     }
     // Node closes a stream that nobody has looked at, however far its answer is.
     stream.pause()
@@ -223,7 +266,7 @@ export class CallGate {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
       const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      connection = { budget, refused: 0, accepted: false }
+      connection = new Connection(session, budget, this.#idle)
       if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }
@@ -247,6 +290,14 @@ export class CallGate {
   }
 }
 
+/** What gRPC's own retries obey (gRFC A6), and what those who know HTTP look for. */
+function retryMetadata(afterMs: number): Record<string, string> {
+  return {
+    'grpc-retry-pushback-ms': String(afterMs),
+    'retry-after': String(Math.max(1, Math.ceil(afterMs / 1_000))),
+  }
+}
+
 function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string, GatedRpc> {
   const publicSize = Math.min(maxRequestSize, PUBLIC_MESSAGE_BYTES)
   return new Map(
@@ -254,10 +305,4 @@ function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string
       return [rpc.path, { ...rpc, maxMessage: rpc.token === undefined ? publicSize : maxRequestSize }]
     }),
   )
-}
-
-function sizeOf(rawHeaders: readonly string[]): number {
-  let bytes = (rawHeaders.length / 2) * HEADER_BYTES
-  for (const text of rawHeaders) bytes += text.length
-  return bytes
 }

@@ -1,31 +1,35 @@
 import type { ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { NOBODY, type Principal } from '../../auth/principal.ts'
+import type { Visit } from '../../auth/rate-limiter.ts'
 
 type AuthContext = ReturnType<ServerInterceptingCallInterface['getAuthContext']>
 
-/** Anything of grpc-js that has an auth context. */
-export type Call = Pick<ServerInterceptingCallInterface, 'getAuthContext'>
+/** What every call of grpc-js tells of who makes it. */
+export type Call = Pick<ServerInterceptingCallInterface, 'getAuthContext' | 'getPeer'>
 
 /** What grpc-js calls the auth context of a call: here, who makes it. */
 class Caller implements AuthContext {
   readonly transportSecurityType?: string
   readonly principal: Principal
+  /** What the call uses of limits; undefined: there are none. */
+  readonly visit: Visit | undefined
 
-  constructor(principal: Principal) {
+  constructor(principal: Principal, visit: Visit | undefined) {
     this.principal = principal
+    this.visit = visit
   }
 }
 
 /** One function for each principal, because every call needs one. */
 const contexts = new WeakMap<Principal, () => AuthContext>()
 
-/** From now on `principalOf` knows who makes this call. */
-export function setPrincipal(call: Call, principal: Principal): void {
-  let context = contexts.get(principal)
+/** From now on `principalOf` knows who makes this call, and `visitOf` what it uses of limits. */
+export function setPrincipal(call: Call, principal: Principal, visit: Visit | undefined): void {
+  let context = visit === undefined ? contexts.get(principal) : undefined
   if (context === undefined) {
-    const caller = new Caller(principal)
+    const caller = new Caller(principal, visit)
     context = () => caller
-    contexts.set(principal, context)
+    if (visit === undefined) contexts.set(principal, context)
   }
   call.getAuthContext = context
 }
@@ -34,4 +38,10 @@ export function setPrincipal(call: Call, principal: Principal): void {
 export function principalOf(call: Call): Principal {
   const context = call.getAuthContext()
   return context instanceof Caller ? context.principal : NOBODY
+}
+
+/** What a call uses of limits, in the handler of an rpc; undefined: there are none. */
+export function visitOf(call: Call): Visit | undefined {
+  const context = call.getAuthContext()
+  return context instanceof Caller ? context.visit : undefined
 }

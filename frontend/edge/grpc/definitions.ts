@@ -1,6 +1,12 @@
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
-import { loadSync, type Options, type PackageDefinition } from '@grpc/proto-loader'
+import {
+  loadSync,
+  type MessageTypeDefinition,
+  type Options,
+  type PackageDefinition,
+} from '@grpc/proto-loader'
 import { protoDir } from '../../package-info.ts'
+import { MessageShapes, type MessageShape } from './message-shape.ts'
 
 /** One service as a .proto file defines it. */
 export interface LoadedService {
@@ -11,6 +17,13 @@ export interface LoadedService {
   readonly descriptors: readonly Buffer[]
   /** Full names of all services, messages and enums in these files. */
   readonly symbols: readonly string[]
+  /** What the requests of each rpc consist of. */
+  readonly requests: ReadonlyMap<string, MessageShape>
+}
+
+/** A method as proto-loader makes it. */
+interface ProtoMethod {
+  readonly requestType: MessageTypeDefinition<object, object>
 }
 
 interface LoadOptions {
@@ -37,7 +50,29 @@ export function loadService(
     definition,
     descriptors: descriptorsOf(definitions),
     symbols: Object.keys(definitions),
+    requests: requestsOf(definition, new MessageShapes(definitions)),
   }
+}
+
+function requestsOf(definition: ServiceDefinition, shapes: MessageShapes): ReadonlyMap<string, MessageShape> {
+  const methods = Object.entries(definition as unknown as Record<string, ProtoMethod>)
+  return new Map(methods.map(([rpc, { requestType }]) => [rpc, shapes.of(requestType)]))
+}
+
+/** The same service that reads the requests of some rpcs as an rpc of another one does. */
+export function withRequestsOf(
+  service: LoadedService,
+  rpcs: readonly string[],
+  other: LoadedService,
+  rpc: string,
+): LoadedService {
+  const { requestDeserialize } = new Map(Object.entries(other.definition)).get(rpc)!
+  const methods = Object.entries(service.definition).map(([name, method]) => {
+    return [name, rpcs.includes(name) ? { ...method, requestDeserialize } : method] as const
+  })
+  const shape = other.requests.get(rpc)!
+  const requests = new Map([...service.requests, ...rpcs.map((name) => [name, shape] as const)])
+  return { ...service, definition: Object.fromEntries(methods), requests }
 }
 
 /** Makes of a response the bytes of its message. */

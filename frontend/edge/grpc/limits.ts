@@ -4,6 +4,7 @@ import type { Settings } from '../../config/settings.ts'
 export type GrpcLimits = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxRequestElements'
   | 'grpcMaxConnections'
   | 'grpcMaxConnectionsPerAddress'
   | 'grpcMaxConcurrentStreams'
@@ -41,6 +42,16 @@ export const FIRST_CALL_MS = 30_000
 
 /** Up to this decompressed size any ratio is taken: gzip makes a thousandth of a tensor of zeros. */
 export const ANY_RATIO_BYTES = 8 * 1_048_576
+
+/** What a header counts beside its name and value (RFC 9113, 6.5.2). */
+const HEADER_BYTES = 32
+
+/** What the metadata of a call counts; `rawHeaders` are names and values in turns. */
+export function metadataBytesOf(rawHeaders: readonly string[]): number {
+  let bytes = (rawHeaders.length / 2) * HEADER_BYTES
+  for (const text of rawHeaders) bytes += text.length
+  return bytes
+}
 
 /** Bytes that may wait for the message that they belong to; one message always finds room. */
 export function connectionBytes({ grpcMaxConnectionBytes, maxRequestSize }: GrpcLimits): number {

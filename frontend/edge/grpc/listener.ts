@@ -1,9 +1,11 @@
 import { lookup } from 'node:dns/promises'
-import type { Http2SecureServer, Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { Http2SecureServer, Http2Server } from 'node:http2'
 import { isIPv6 } from 'node:net'
 import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
+import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { CallGate, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
@@ -37,6 +39,8 @@ interface GrpcListenerOptions {
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
+  readonly audit: AuditLog | undefined
+  readonly limiter: RateLimiter | undefined
   readonly grpc: ServerOptions
 }
 
@@ -48,17 +52,15 @@ export class GrpcListener {
   readonly #name: string
   readonly #limits: GrpcLimits
 
-  constructor({ name, services, authorizer, limits, accessLog, grpc }: GrpcListenerOptions) {
+  constructor({ name, services, grpc, ...gate }: GrpcListenerOptions) {
+    const { limits } = gate
     this.#name = name
     this.#limits = limits
-    this.calls = new CallGate(rpcsOf(services), { authorizer, limits, accessLog })
+    this.calls = new CallGate(rpcsOf(services), gate)
     this.connections = new ConnectionGate(limits)
     this.#server = new Server({
       ...grpc,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
-      ...(limits.grpcMaxConnectionIdle > 0 && {
-        'grpc.max_connection_idle_ms': limits.grpcMaxConnectionIdle * 1_000,
-      }),
       interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
     })
     for (const { definition, implementation } of services) {
@@ -126,18 +128,19 @@ export class GrpcListener {
     })
     const takers = server.listeners('stream') as StreamTaker[]
     server.removeAllListeners('stream')
-    server.on(
-      'stream',
-      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
-        const letIn = (): void => {
-          for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
-        }
-        this.calls.take(stream, headers, rawHeaders, {
-          letIn,
-          called: (session) => this.connections.called(session),
-        })
-      },
-    )
+    const letIn: StreamTaker = (stream, headers, flags, rawHeaders) => {
+      for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+    }
+    const decide: StreamTaker = (stream, headers, flags, rawHeaders) => {
+      const isLetIn = this.calls.take(letIn, stream, headers, flags, rawHeaders)
+      if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+    }
+    const take: StreamTaker = (stream, headers, flags, rawHeaders) => {
+      const work = this.calls.prepare(stream, headers)
+      if (work === undefined) decide(stream, headers, flags, rawHeaders)
+      else void work.then(() => decide(stream, headers, flags, rawHeaders))
+    }
+    server.on('stream', take)
   }
 }
 

@@ -1,18 +1,24 @@
-import type { ServerHttp2Stream } from 'node:http2'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { NO_ROOM, type CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { CallTraffic } from './call-traffic.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
 import { MESSAGE_BYTES } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
+import { exceedsElements } from './message-elements.ts'
+import type { MessageShape } from './message-shape.ts'
 
 /** What all readers of a listener share. */
 export interface ReaderLimits {
   readonly decompressor: Decompressor
   /** For a whole request, or for each message of a stream. */
   readonly time: TimeLimit
+  /** Of one message, as exceedsElements counts them. */
+  readonly maxElements: number
 }
 
 /** What a reader has to know of the rpc that is called. */
@@ -20,6 +26,7 @@ export interface ReaderRpc {
   readonly maxMessage: number // bytes
   /** Whether the client may send any number of messages. */
   readonly isStream: boolean
+  readonly request: MessageShape
 }
 
 /** A message that is whole; `parts` is undefined until it is decompressed. */
@@ -47,6 +54,11 @@ function pushToReader(this: ReadStream, chunk: Buffer | null): boolean {
   return this[READER]!.receive(chunk)
 }
 
+/** One function for all streams, too. */
+function closeReader(this: ReadStream): void {
+  this[READER]!.close()
+}
+
 /**
  * Stands between Node's HTTP/2 and grpc-js for the messages of one call, because grpc-js keeps each DATA
  * frame of an unfinished message with the socket's chunk around it. A frame that is a whole message passes as
@@ -59,10 +71,13 @@ export class RequestReader implements Limited {
   limitAfter: Limited | undefined
   /** Set when grpc-js has its call for the stream. */
   call: ServerInterceptingCallInterface | undefined
+  /** Set for calls whose bytes are counted. */
+  traffic: CallTraffic | undefined
   readonly #stream: ServerHttp2Stream
   readonly #push: ServerHttp2Stream['push']
   readonly #rpc: ReaderRpc
   readonly #limits: ReaderLimits
+  readonly #connection: Connection
   readonly #budget: ByteBudget
   readonly #encoding: unknown
   /** Bytes of the budget for the call itself. */
@@ -83,29 +98,33 @@ export class RequestReader implements Limited {
   /** `callBytes`: what the call has taken of the budget already. */
   constructor(
     stream: ServerHttp2Stream,
-    encoding: unknown,
+    headers: IncomingHttpHeaders,
     rpc: ReaderRpc,
     limits: ReaderLimits,
-    budget: ByteBudget,
+    connection: Connection,
     callBytes: number,
   ) {
     this.#stream = stream
-    this.#encoding = encoding
+    this.#encoding = headers['grpc-encoding']
     this.#rpc = rpc
     this.#limits = limits
-    this.#budget = budget
+    this.#connection = connection
+    this.#budget = connection.budget
     this.#callBytes = this.#taken = callBytes
     this.#push = stream.push
     const read = stream as ReadStream
     read[READER] = this
     read.push = pushToReader
-    stream.on('close', () => this.#close())
+    stream.on('close', closeReader)
+    connection.callOpened()
     if (!rpc.isStream) limits.time.begin(this)
   }
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
   receive(chunk: Buffer | null): boolean {
-    return chunk === null ? this.#takeEnd() : this.#take(chunk)
+    if (chunk === null) return this.#takeEnd()
+    if (this.traffic !== undefined) this.traffic.bytes += chunk.byteLength
+    return this.#take(chunk)
   }
 
   /**
@@ -142,16 +161,18 @@ export class RequestReader implements Limited {
     setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()
   }
 
+  /** The stream is gone. */
+  close(): void {
+    this.#drop()
+    this.#release(this.#taken)
+    this.#connection.callClosed()
+  }
+
   /** The call is over: a client that has not ended its side need not go on. */
   #dismiss(): void {
     if (this.#clientEnded || this.#dismissed) return
     this.#dismissed = true
     closeWhenSent(this.#stream)
-  }
-
-  #close(): void {
-    this.#drop()
-    this.#release(this.#taken)
   }
 
   #take(chunk: Buffer): boolean {
@@ -237,6 +258,12 @@ export class RequestReader implements Limited {
 
   /** A message that is counted. False: grpc-js has enough for now. */
   #deliverParts(parts: readonly Buffer[], cost: number): boolean {
+    const { maxElements } = this.#limits
+    if (exceedsElements(parts, this.#rpc.request, maxElements)) {
+      const details = `A message must have at most ${maxElements} elements (max_request_elements)`
+      this.fail({ code: Status.RESOURCE_EXHAUSTED, details })
+      return true
+    }
     for (let i = 0; i < parts.length - 1; i++) this.#push.call(this.#stream, parts[i]!)
     return this.#deliver(parts[parts.length - 1]!, cost)
   }

@@ -1,9 +1,12 @@
 import { setLogger, type ServerOptions } from '@grpc/grpc-js'
 import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Scope } from '../../auth/principal.ts'
+import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { accessLogged } from './access-log.ts'
-import { plainError, type GrpcLog } from './call-error.ts'
-import { loadService, type LoadedService } from './definitions.ts'
+import { commonError, type GrpcLog } from './call-error.ts'
+import { loadService } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
@@ -27,6 +30,8 @@ export interface ListenerPlan {
   readonly maxConnectionAgeMs?: number
   /** Milliseconds that its calls may then go on; undefined: as long as they like. */
   readonly maxConnectionAgeGraceMs?: number
+  /** What reflection asks for; absent: nothing. */
+  readonly reflectionScope?: Scope
 }
 
 /** What every listener needs. */
@@ -36,6 +41,10 @@ export interface ListenersDeps {
   readonly log: GrpcLog
   /** Undefined: there is none. */
   readonly accessLog?: AccessLog
+  /** Undefined: it is not written. */
+  readonly audit?: AuditLog
+  /** Undefined: nothing is limited. */
+  readonly limiter?: RateLimiter
 }
 
 /**
@@ -90,7 +99,8 @@ export class GrpcServers<Kind extends string = string> {
     for (const listener of this.#listeners.values()) listener.forceShutdown()
   }
 
-  #create(plan: ListenerPlan, { authorizer, limits, accessLog }: ListenersDeps): GrpcListener {
+  #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
+    const { authorizer, limits, accessLog, audit, limiter } = deps
     const { name, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
@@ -99,6 +109,8 @@ export class GrpcServers<Kind extends string = string> {
       authorizer,
       limits,
       accessLog,
+      audit,
+      limiter,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,
         'grpc.max_send_message_length': -1,
@@ -110,14 +122,14 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   /** Health and reflection. */
-  #commonServices({ services, isServing }: ListenerPlan): GrpcService[] {
+  #commonServices({ services, isServing, reflectionScope }: ListenerPlan): GrpcService[] {
     const own = services.map(({ definition }) => definition)
     const health = new HealthService(
       own.map(({ name }) => name),
       isServing,
     )
     this.#health.push(health)
-    const common = commonDefinitions()
+    const common = commonDefinitions(reflectionScope)
     const reflection = reflectionService([...own, ...common.map(({ definition }) => definition)], this.#log)
     return common.map(({ kind, ...facts }) => {
       const implementation = kind === 'health' ? health.implementation() : reflection
@@ -128,26 +140,32 @@ export class GrpcServers<Kind extends string = string> {
 
 type CommonService = ServiceFacts & { readonly kind: 'health' | 'reflection' }
 
-let common: readonly CommonService[] | undefined
+let loaded: readonly Pick<CommonService, 'kind' | 'definition'>[] | undefined
 
-/** What each listener has: those who probe cannot send a token, and it tells nothing that is not public. */
-export function commonDefinitions(): readonly CommonService[] {
-  const forAll = (kind: CommonService['kind'], definition: LoadedService): CommonService => {
-    return { kind, definition, token: () => undefined, toCallError: plainError }
-  }
-  common ??= [
-    forAll('health', loadService('grpc/health/v1/health.proto', 'grpc.health.v1.Health')),
-    forAll(
-      'reflection',
-      loadService('grpc/reflection/v1/reflection.proto', 'grpc.reflection.v1.ServerReflection'),
-    ),
-    // What older tools ask; its messages are those of v1.
-    forAll(
-      'reflection',
-      loadService('grpc/reflection/v1alpha/reflection.proto', 'grpc.reflection.v1alpha.ServerReflection'),
-    ),
+/**
+ * What each listener has. Those who probe health cannot send a token, and it tells nothing that is not
+ * public; `reflectionScope` is what reflection asks for, undefined: nothing.
+ */
+export function commonDefinitions(reflectionScope: Scope | undefined): readonly CommonService[] {
+  loaded ??= [
+    { kind: 'health', definition: loadService('grpc/health/v1/health.proto', 'grpc.health.v1.Health') },
+    {
+      kind: 'reflection',
+      definition: loadService('grpc/reflection/v1/reflection.proto', 'grpc.reflection.v1.ServerReflection'),
+    },
+    {
+      kind: 'reflection',
+      // What older tools ask; its messages are those of v1.
+      definition: loadService(
+        'grpc/reflection/v1alpha/reflection.proto',
+        'grpc.reflection.v1alpha.ServerReflection',
+      ),
+    },
   ]
-  return common
+  return loaded.map(({ kind, definition }) => {
+    const scope = kind === 'reflection' ? reflectionScope : undefined
+    return { kind, definition, token: () => scope, toCallError: commonError }
+  })
 }
 
 /** grpc-js says GOAWAY after the age and breaks what still runs after the grace. */

@@ -2,6 +2,7 @@ import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Scope } from '../../auth/principal.ts'
 import type { ToCallError } from './call-error.ts'
 import type { LoadedService } from './definitions.ts'
+import type { MessageShape } from './message-shape.ts'
 
 /** What callers and tools can know of a service without calling it. */
 export interface ServiceFacts {
@@ -28,13 +29,15 @@ export interface Rpc {
   /** Whether the client may send any number of messages. */
   readonly isStream: boolean
   readonly toCallError: ToCallError
+  readonly request: MessageShape
 }
 
 /** Every rpc of some services: for the gate, and for tests that walk them all. */
 export function rpcsOf(services: readonly ServiceFacts[]): Rpc[] {
   return services.flatMap(({ definition, token, toCallError }) =>
     Object.entries(definition.definition).map(([name, { path, requestStream }]) => {
-      return { path, token: token(name), isStream: requestStream, toCallError }
+      const request = definition.requests.get(name)!
+      return { path, token: token(name), isStream: requestStream, toCallError, request }
     }),
   )
 }

@@ -1,6 +1,8 @@
 import type { Metadata, ServerDuplexStream, ServerWritableStream } from '@grpc/grpc-js'
 import type { AbandonReason } from '../../jobs/job.ts'
+import type { Visit } from '../../auth/rate-limiter.ts'
 import type { CallError, GrpcLog } from './call-error.ts'
+import { visitOf } from './caller.ts'
 import { guarded } from './guarded.ts'
 import { cancelReason, deadlineOf } from './request.ts'
 
@@ -30,7 +32,6 @@ export class StreamCall {
   user: StreamUser | undefined
   readonly #call: ServerWritableStream<unknown, Buffer> | ServerDuplexStream<unknown, Buffer>
   readonly #log: GrpcLog
-  readonly #onAccepted: () => void
   #full = false
   #over = false
 
@@ -41,7 +42,6 @@ export class StreamCall {
   ) {
     this.#call = call
     this.#log = log
-    this.#onAccepted = this.guarded(() => this.#accepted())
     this.metadata = call.metadata
     this.deadline = deadlineOf(call)
     call.on(
@@ -120,20 +120,34 @@ export class StreamCall {
     this.user?.cancel(reason)
   }
 
-  #accepted(): void {
+  /** Called for every message, so what costs more than a look comes after the first line. */
+  readonly #onAccepted = (): void => {
     if (!this.#full || this.#call.writableLength > 0) return
     this.#full = false
-    if (!this.#over) this.user?.drained()
+    if (!this.#over) this.#drained()
   }
+
+  readonly #drained = this.guarded(() => this.user?.drained())
 }
 
 /** A call whose client sends a stream too: reads when it may. */
 export class DuplexCall<Message> extends StreamCall {
   readonly #call: ServerDuplexStream<Message, Buffer>
+  readonly #visit: Visit | undefined
+  #requests = 0
 
   constructor(call: ServerDuplexStream<Message, Buffer>, log: GrpcLog) {
     super(call, log)
     this.#call = call
+    this.#visit = visitOf(call)
+  }
+
+  /**
+   * To be called for each message that is a request of its own. The first one was counted with the call.
+   * @throws ServeError RATE_LIMITED
+   */
+  countRequest(): void {
+    if (this.#visit !== undefined && ++this.#requests > 1) this.#visit.another()
   }
 
   /** From now on messages are read. */

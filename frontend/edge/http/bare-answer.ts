@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connectionOf } from './connection.ts'
 import type { RestState } from './rest-state.ts'
+import { NO_SNIFF } from './safe-response.ts'
 
 /** A response on a connection that has no request to answer. */
 export interface BareAnswer {
@@ -16,7 +17,7 @@ export interface BareAnswer {
 export function bareText({ status, headers, body }: BareAnswer): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]!}: ${headers[i + 1]!}`)
-  lines.push(`content-length: ${Buffer.byteLength(body)}`)
+  lines.push(NO_SNIFF.join(': '), `content-length: ${Buffer.byteLength(body)}`)
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 

@@ -61,6 +61,7 @@ export function readBody(
     done(error, error === undefined ? body.bytes() : NO_BYTES)
   }
   const take = (chunk: Buffer): void => {
+    exchange.received += chunk.byteLength
     if (finished || body.add(chunk)) return
     finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
   }

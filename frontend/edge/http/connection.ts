@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { CheckedConnection } from './page-check.ts'
 
 /** An unfinished reply that must learn when its client disconnects. */
 export interface LiveReply {
@@ -8,7 +9,8 @@ export interface LiveReply {
 }
 
 /** What the server tracks of a client's connection besides Node. */
-export class Connection {
+export class Connection implements CheckedConnection {
+  checkedHost: string | undefined = undefined
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
+import type { AuditEntry } from '../../observe/logs/audit-log.ts'
 import type { Operations } from '../permitted.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
@@ -15,7 +17,7 @@ import { type Target, targetOf } from './target.ts'
  * One request and its reply. It is created once; every dialect that the request is offered to gets the same
  * object.
  */
-export class Exchange {
+export class Exchange implements Traffic {
   /** The listener that received the request, and its dependencies. */
   readonly state: RestState
   readonly req: IncomingMessage
@@ -29,6 +31,12 @@ export class Exchange {
   readonly reply: HttpReply
   /** Who sent it, once `admit` has let it in. */
   principal: Principal = NOBODY
+  /** Bytes of the body that have arrived. */
+  received = 0
+  /** What it uses of limits; undefined: there are none. */
+  #visit: Visit | undefined
+  /** Bytes that the connection had written before it was admitted. */
+  #writtenBefore = 0
   #operations: Operations | undefined
 
   constructor(state: RestState, req: IncomingMessage, res: ServerResponse) {
@@ -42,16 +50,75 @@ export class Exchange {
 
   /**
    * Checks that every request must pass first; without `scope` no token is required.
-   * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED
+   * @throws ServeError FOREIGN_PAGE, PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
    */
   admit(scope: Scope | undefined): void {
     const { state, req } = this
+    this.checkPage()
     if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    if (scope === undefined) return
-    this.principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
-    this.#operations = undefined
+    this.authorize(scope)
+  }
+
+  /**
+   * Finds out who sent the request, and counts it against the limits of its address and its sender.
+   * @throws ServeError UNAUTHORIZED, RATE_LIMITED
+   */
+  authorize(scope: Scope | undefined): void {
+    const { state, req } = this
+    try {
+      const visit = state.limiter === undefined ? undefined : this.#begin(state.limiter)
+      visit?.from(req.socket.remoteAddress)
+      if (scope === undefined) return
+      this.principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
+      this.#operations = undefined
+      visit?.by(this.principal)
+    } catch (thrown) {
+      this.#auditRefusal(ServeError.from(thrown))
+      throw thrown
+    }
+  }
+
+  /** Bytes of its body, and of what was sent since it was admitted. */
+  get bytes(): number {
+    return this.received + this.req.socket.bytesWritten - this.#writtenBefore
+  }
+
+  /** Headers for OpenAI's clients about what is left of a limit on requests; empty without one. */
+  rateHeaders(): string[] {
+    return this.#visit?.headers() ?? []
+  }
+
+  /** What every line of the audit log says of the request. */
+  auditFacts(): Pick<AuditEntry, 'who' | 'address' | 'protocol' | 'requestId'> {
+    const { name, kind } = this.principal
+    const who = this.principal === NOBODY ? undefined : { name, kind }
+    return { who, address: this.req.socket.remoteAddress, protocol: 'rest', requestId: this.requestId }
+  }
+
+  /** A request may be admitted more than once, on its way through the dialects. */
+  #begin(limiter: RateLimiter): Visit {
+    if (this.#visit !== undefined) return this.#visit
+    this.#writtenBefore = this.req.socket.bytesWritten
+    const visit = (this.#visit = new Visit(limiter, this))
+    this.res.once('close', () => visit.end())
+    return visit
+  }
+
+  #auditRefusal(error: ServeError): void {
+    const { audit } = this.state
+    if (audit === undefined || (error.code !== 'UNAUTHORIZED' && error.code !== 'RATE_LIMITED')) return
+    const isLimit = error.code === 'RATE_LIMITED'
+    const { method, url, headers } = this.req
+    audit.write({
+      event: isLimit ? 'limit' : 'authentication',
+      operation: `${method!} ${url!}`,
+      outcome: 'refused',
+      code: error.code,
+      ...this.auditFacts(),
+      detail: isLimit ? error.message : headers.authorization === undefined ? 'no token' : 'not accepted',
+    })
   }
 
   /** The models that its sender may use. */
@@ -66,6 +133,11 @@ export class Exchange {
 
   get #permitted(): Operations {
     return (this.#operations ??= this.state.operationsFor(this.principal))
+  }
+
+  /** The part of `admit` for routes that also answer while the server stops. @throws ServeError FOREIGN_PAGE */
+  checkPage(): void {
+    this.state.pages.check(this.req.headers, this.connection)
   }
 
   /**

@@ -1,11 +1,14 @@
 import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
+import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
+import { PageCheck, type PageSettings } from './page-check.ts'
 
 /** What one listener serves. `shared`: inference and management on one port. */
 export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
@@ -16,8 +19,12 @@ export interface RestDeps extends Operations {
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog
-  /** Undefined if authorization is off. */
+  /** Undefined if it is not written. */
   accessLog?: AccessLog
+  /** Undefined if it is not written. */
+  audit?: AuditLog
+  /** Undefined if nothing is limited. */
+  limiter?: RateLimiter
 }
 
 interface RestMetrics {
@@ -30,6 +37,7 @@ interface RestMetrics {
 type RestSettings = Pick<
   Settings,
   | 'maxRequestSize'
+  | 'maxRequestElements'
   | 'maxResponseSize'
   | 'openaiHeartbeatInterval'
   | 'enableModelApi'
@@ -38,7 +46,9 @@ type RestSettings = Pick<
   | 'corsAllowedOrigin'
   | 'corsAllowedMethods'
   | 'corsAllowedHeaders'
->
+  | 'metricsRequireToken'
+> &
+  PageSettings
 
 /** The part of a pino logger that is used here. */
 export interface RestLog {
@@ -62,6 +72,7 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   operationsFor(principal: Principal): Operations
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
+  readonly pages: PageCheck
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
@@ -72,7 +83,16 @@ export function createState(deps: RestDeps, listener: ListenerKind, errors: List
   const { models, workflows, ...rest } = deps
   const operations = { models, workflows }
   const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
-  return { ...rest, operationsFor, listener, errors, draining: false, cors: corsHeaders(deps.settings) }
+  const pages = new PageCheck(listener, deps.settings)
+  return {
+    ...rest,
+    operationsFor,
+    listener,
+    errors,
+    pages,
+    draining: false,
+    cors: corsHeaders(deps.settings),
+  }
 }
 
 function corsHeaders(settings: RestSettings): string[] {

@@ -9,6 +9,7 @@ import type { ListenAddress } from '../../config/settings.ts'
 import type { RestApp } from './app.ts'
 import { answerClientError } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
+import { SafeResponse } from './safe-response.ts'
 
 /**
  * Limits of the head (a request line of 4 KiB and headers of 8 KiB, as in TorchServe), and of the time in
@@ -49,8 +50,8 @@ export async function listen(
   tls?: SecureContextOptions & Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized'>,
 ): Promise<Listener> {
   const server = isTls(address)
-    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls })
-    : createServer(LIMITS)
+    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ServerResponse: SafeResponse })
+    : createServer({ ...LIMITS, ServerResponse: SafeResponse })
   if (isTls(address)) acceptTlsOnly(server, app.state)
   const sockets = new Set<Socket>()
   server.on('request', app.listener)

@@ -46,7 +46,7 @@ export class EventStream implements Beating {
     if (this.reply.ended || this.#writer !== undefined) return
     const { exchange } = this.reply
     const head = baseHeaders(exchange.requestId, this.reply.keepsAlive(200))
-    head.push('content-type', 'text/event-stream; charset=utf-8', ...headers)
+    head.push('content-type', 'text/event-stream; charset=utf-8', ...headers, ...exchange.rateHeaders())
     this.#writer = this.reply.open(200, head, EVENT)
     if (this.heartbeatMs > 0) beatFor(this)
   }

@@ -17,6 +17,8 @@ export interface LogFileOptions {
   maxBytes?: number
   /** Maximum characters waiting for the disk; further lines are dropped and counted. Default 8 Mi. */
   maxWaiting?: number
+  /** The line for lines that were dropped, with its line end. Default: one of the server's log. */
+  droppedLine?: (count: number) => string
   /** Called when the file cannot be written, at most once a minute. */
   warn: (message: string) => void
 }
@@ -53,7 +55,7 @@ export class LogFile implements LineWriter {
   /** Opens the file; makes its folder if needed. @throws errors of the file system */
   constructor(path: string, options: LogFileOptions) {
     this.#path = path
-    this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, ...options }
+    this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, droppedLine, ...options }
     mkdirSync(dirname(path), { recursive: true })
     this.#fd = this.#open()
     for (const aside of leftAside(path)) this.#compress(aside)
@@ -136,7 +138,7 @@ export class LogFile implements LineWriter {
 
   #droppedLine(): string {
     if (this.#dropped === 0) return ''
-    const line = `${localTime(Date.now())} [WARN ] main torchserve - ${this.#dropped} lines dropped: the disk is too slow\n`
+    const line = this.#options.droppedLine(this.#dropped)
     this.#dropped = 0
     return line
   }
@@ -184,6 +186,10 @@ export class LogFile implements LineWriter {
     this.#lastWarning = now
     this.#options.warn(`${this.#path} cannot be written: ${error.message}`)
   }
+}
+
+function droppedLine(count: number): string {
+  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: the disk is too slow\n`
 }
 
 /** Everybody could read the files of earlier versions. A pipe or a terminal stays unchanged. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { LogFileName, Settings } from '../../config/settings.ts'
+import { droppedAuditLine } from './audit-log.ts'
 import { LogFile } from './log-file.ts'
 
 /** The open log files, by name. */
@@ -17,7 +18,8 @@ export function openLogFiles(
   for (const name of settings.logFiles) {
     const folder = name.endsWith('_metrics') ? settings.metricsLocation : settings.logLocation
     try {
-      files[name] = new LogFile(join(folder, `${name}.log`), { warn })
+      const droppedLine = name === 'audit_log' ? { droppedLine: droppedAuditLine } : {}
+      files[name] = new LogFile(join(folder, `${name}.log`), { warn, ...droppedLine })
     } catch (error) {
       warn(`${name}.log is not written: ${(error as Error).message}`)
     }

@@ -46,6 +46,7 @@ export class PythonGroup implements WorkerGroup {
   readonly finishingRanks = 1
   readonly answersPings = false
   readonly hearsCancels = false
+  readonly heedsCredit = false
   /** TorchServe's workers have only `handle`. */
   readonly methods = []
   readonly #options: PythonGroupOptions

@@ -108,7 +108,7 @@ const chat = (input: string) => ({
   inputs: [tensor('role', 'user'), tensor('content', input), tensor('type', 'text')],
 })
 
-function chatText({ outputs }: Json): string | undefined {
+function chatText({ outputs = [] }: Json): string | undefined {
   const content = (outputs as { name: string; data: string[] }[]).find(({ name }) => name === 'content')
   return content?.data[0]?.trim()
 }

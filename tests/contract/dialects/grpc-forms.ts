@@ -57,7 +57,11 @@ function whole(client: Client, method: Unary, request: object, deadline: Date): 
       answer.emit('end')
     }
   })
-  return Object.assign(answer, { pause: () => undefined, cancel: () => call.cancel() })
+  return Object.assign(answer, {
+    pause: () => undefined,
+    resume: () => undefined,
+    cancel: () => call.cancel(),
+  })
 }
 
 /** The one request of a call that could have many. */

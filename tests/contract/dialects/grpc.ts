@@ -19,6 +19,7 @@ export interface Answering {
   on(event: 'error', listener: (error: ServiceError) => void): unknown
   on(event: 'end', listener: () => void): unknown
   pause(): unknown
+  resume(): unknown
   cancel(): void
 }
 
@@ -55,7 +56,7 @@ export class GrpcDialect implements Dialect {
   ask(
     model: string,
     input: string,
-    { leaveAfter, leaveAfterMs, stallUntil, onItem }: AskOptions = {},
+    { leaveAfter, leaveAfterMs, stallUntil, pause, onItem }: AskOptions = {},
   ): Promise<Asked> {
     const items: { text: string; at: number }[] = []
     const call = this.#form.call(this.#client, model, input, new Date(Date.now() + LIMIT_MS))
@@ -80,6 +81,7 @@ export class GrpcDialect implements Dialect {
           items.push({ text, at: performance.now() })
           onItem?.(items.length)
           if (items.length === leaveAfter) leave()
+          else if (pause !== undefined) void paused(call, pause)
         } catch (error) {
           const { message } = error as Error
           finish(
@@ -95,6 +97,12 @@ export class GrpcDialect implements Dialect {
   close(): void {
     this.#client.close()
   }
+}
+
+async function paused(call: Answering, pause: () => Promise<void>): Promise<void> {
+  call.pause()
+  await pause()
+  call.resume()
 }
 
 function failure({ code, details }: ServiceError, after: boolean): End {

@@ -86,9 +86,16 @@ export class HttpDialect implements Dialect {
         } catch (error) {
           finish({ kind: 'failed', message: (error as Error).message })
         }
+        if (options.pause !== undefined) void paused(answer, options.pause)
       })
     })
   }
+}
+
+async function paused(answer: IncomingMessage, pause: () => Promise<void>): Promise<void> {
+  answer.pause()
+  await pause()
+  answer.resume()
 }
 
 /** Aborts when the client is to leave, whatever came. */

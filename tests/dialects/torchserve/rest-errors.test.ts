@@ -30,6 +30,7 @@ test.each<[ErrorCode, number, string]>([
   ['QUEUE_FULL', 503, 'ServiceUnavailableException'],
   ['NO_DEVICE', 500, 'WorkerInitializationException'],
   ['NO_WORKER', 503, 'ServiceUnavailableException'],
+  ['FOREIGN_PAGE', 403, 'ForbiddenException'],
   ['API_DISABLED', 405, 'MethodNotAllowedException'],
 ])('%s is %i %s', (code, status, type) => {
   expect(answerTo(code)).toEqual([status, type])

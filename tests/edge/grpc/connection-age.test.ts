@@ -3,6 +3,7 @@ import { connect, type ClientHttp2Session } from 'node:http2'
 import { afterEach, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
 import { readAll } from '../../support/grpc-clients.ts'
+import { RawClient, readBytes } from './raw-client.ts'
 import { REQUEST, startGrpc, streamWith, type RunningGrpc } from './start-grpc.ts'
 
 const AGE_MS = 100
@@ -11,10 +12,12 @@ const GRACE_MS = 1_500
 
 let grpc: RunningGrpc
 let session: ClientHttp2Session | undefined
+const raws: RawClient[] = []
 
 afterEach(async () => {
   session?.destroy()
   session = undefined
+  await Promise.all(raws.splice(0).map((raw) => raw.close()))
   await grpc.close()
 })
 
@@ -56,4 +59,21 @@ test('a running call may end within the grace, and is broken after it', async ()
   const { messages, error } = await reading
   expect([messages.length, error?.code]).toEqual([1, Status.UNAVAILABLE])
   expect(await work.abandoned).toBe('client left')
+})
+
+test('a connection is told to go when it has had no call for a while; open calls keep it', async () => {
+  grpc = await startGrpc({ grpcMaxConnectionIdle: 0.1 })
+  const [idle, busy] = [new RawClient(grpc.port), new RawClient(grpc.port)]
+  raws.push(idle, busy)
+  const first = grpc.models.nextWork()
+  const stream = busy.stream()
+  const work = await first
+  grpc.models.onWork = (each) => each.respond('ok')
+  await readBytes(busy.call('Predictions', {}))
+  for (let calls = 0; calls < 3; calls++) await readBytes(idle.call('Predictions', {}))
+  await idle.goaway()
+  expect(busy.toldToGo).toBe(false)
+  work.respond('end')
+  await readBytes(stream)
+  await busy.goaway()
 })

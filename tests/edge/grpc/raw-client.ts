@@ -10,11 +10,18 @@ const MESSAGE = Buffer.from('\0\0\0\0\u0006\n\u0004echo', 'latin1')
  * deadline: here a call that nobody reads takes the 64 KB of its window and nothing more.
  */
 export class RawClient {
+  /** The server has said goodbye (GOAWAY). */
+  toldToGo = false
   readonly #session: ClientHttp2Session
 
   constructor(port: number) {
     this.#session = connect(`http://127.0.0.1:${port}`)
     this.#session.on('error', () => undefined)
+    this.#session.on('goaway', () => (this.toldToGo = true))
+  }
+
+  async goaway(): Promise<void> {
+    if (!this.toldToGo) await once(this.#session, 'goaway')
   }
 
   call(rpc: string, headers: Record<string, string>): ClientHttp2Stream {
@@ -36,6 +43,7 @@ export class RawClient {
 
   /** Cuts the connection. */
   async close(): Promise<void> {
+    if (this.#session.destroyed) return
     this.#session.destroy()
     await once(this.#session, 'close')
   }

@@ -2,7 +2,11 @@ import { Metadata, type Client } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../../frontend/auth/authorizer.ts'
 import { ANYBODY, type Principal } from '../../../frontend/auth/principal.ts'
-import type { GrpcListenerKind, GrpcSettings } from '../../../frontend/dialects/grpc-dialect.ts'
+import type {
+  GrpcListenerKind,
+  GrpcServersDeps,
+  GrpcSettings,
+} from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
 import {
@@ -40,12 +44,14 @@ export const SETTINGS: GrpcSettings = {
   grpcMessageTimeout: 60,
   grpcMaxConnectionIdle: 3600,
   maxRequestSize: 1_000_000,
+  maxRequestElements: 250_000,
   maxResponseSize: 1_000_000,
   enableModelApi: true,
   tsHeaderKeySequenceId: 'ts_request_sequence_id',
   tsHeaderKeySequenceStart: 'ts_request_sequence_start',
   tsHeaderKeySequenceEnd: 'ts_request_sequence_end',
   openInferenceProtocol: false,
+  grpcReflectionRequireToken: false,
 }
 
 /** Takes anything, or only `Bearer <kind>`. */
@@ -72,6 +78,8 @@ export class RunningGrpc {
   readonly management: ReturnType<typeof managementClient>
   readonly port: number
   readonly managementPort: number
+  /** All listeners, those of Open Inference too where `settings` open them. */
+  readonly bound: ReadonlyMap<GrpcListenerKind, { readonly port: number }>
   readonly logged: string[]
 
   constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'>) {
@@ -81,6 +89,7 @@ export class RunningGrpc {
     this.servers = init.servers
     this.port = init.port
     this.managementPort = init.managementPort
+    this.bound = init.bound
     this.logged = init.logged
     this.inference = inferenceClient(init.port)
     this.management = managementClient(init.managementPort)
@@ -93,7 +102,10 @@ export class RunningGrpc {
   }
 }
 
-export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<RunningGrpc> {
+export async function startGrpc(
+  settings: Partial<GrpcSettings> = {},
+  more: Partial<Pick<GrpcServersDeps, 'authorizer' | 'limiter' | 'audit'>> = {},
+): Promise<RunningGrpc> {
   const models = new FakeModels()
   const workflows = new FakeWorkflows()
   const authorizer = new FakeAuthorizer()
@@ -105,6 +117,7 @@ export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<R
     authorizer,
     settings: { ...SETTINGS, ...settings },
     log,
+    ...more,
   })
   const bound = await servers.listen()
   return new RunningGrpc({
@@ -115,6 +128,7 @@ export async function startGrpc(settings: Partial<GrpcSettings> = {}): Promise<R
     logged,
     port: bound.get('inference')!.port,
     managementPort: bound.get('management')!.port,
+    bound,
   })
 }
 

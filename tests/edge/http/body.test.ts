@@ -79,7 +79,7 @@ describe('the body becomes', () => {
 
 describe('too much', () => {
   const bare =
-    /^HTTP\/1.1 413 Payload Too Large\r\ncontent-length: 0\r\nconnection: close\r\nDate: [^\r]+\r\n\r\n$/
+    /^HTTP\/1.1 413 Payload Too Large\r\ncontent-length: 0\r\nconnection: close\r\nx-content-type-options: nosniff\r\nDate: [^\r]+\r\n\r\n$/
 
   test('declared is refused before it is read, with nothing but 413', async () => {
     const rig = await startKeeper({ maxRequestSize: 100 })
@@ -100,6 +100,15 @@ describe('too much', () => {
     const wire = new Wire(rig.listener.port)
     wire.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
     for (let i = 0; i < 11; i++) wire.send('a\r\n0123456789\r\n')
+    expect(await wire.until('\r\n\r\n')).toMatch(bare)
+    expect(rig.models.jobs).toEqual([])
+  })
+
+  test('in its first chunk already is refused', async () => {
+    const rig = await startKeeper({ maxRequestSize: 100 })
+    const wire = new Wire(rig.listener.port)
+    const head = 'POST /predictions/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+    wire.send(`${head}65\r\n${'x'.repeat(101)}\r\n0\r\n\r\n`)
     expect(await wire.until('\r\n\r\n')).toMatch(bare)
     expect(rig.models.jobs).toEqual([])
   })

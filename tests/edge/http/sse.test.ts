@@ -5,7 +5,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
-import { Wire } from '../../support/http/rig.ts'
+import { Wire, pageSettings } from '../../support/http/rig.ts'
 
 let server: Server | undefined
 
@@ -27,7 +27,7 @@ interface Played {
 async function play(heartbeatMs = 0, ...headers: string[]): Promise<Played> {
   const statuses: number[] = []
   const deps = {
-    settings: { corsAllowedOrigin: '*' },
+    settings: { ...pageSettings(), corsAllowedOrigin: '*' },
     metrics: { response: (status: number) => statuses.push(status) },
   }
   const state = createState(deps as never, 'inference', {} as never)

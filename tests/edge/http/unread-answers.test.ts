@@ -5,7 +5,7 @@ import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { RestReply } from '../../../frontend/dialects/torchserve/rest-reply.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
-import { Wire } from '../../support/http/rig.ts'
+import { Wire, pageSettings } from '../../support/http/rig.ts'
 
 /** More than the sockets of both sides take. */
 const LARGE = Buffer.alloc(32 * 1024 * 1024, 'x')
@@ -30,7 +30,7 @@ interface Asked {
 /** A request whose client reads nothing. */
 async function ask(): Promise<Asked> {
   const state = createState(
-    { settings: {}, metrics: { response: () => undefined } } as never,
+    { settings: pageSettings(), metrics: { response: () => undefined } } as never,
     'inference',
     {} as never,
   )

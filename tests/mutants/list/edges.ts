@@ -17,6 +17,11 @@ const TARGETS = ['tests/edge/http/target.test.ts']
 const LIMITED = ['tests/auth/failure-limiter.test.ts']
 const REDACTED = ['tests/common/redact.test.ts']
 const UNPACK = ['tests/model-archiver/unpack.test.ts']
+const BOMBS = ['tests/security/archive-bombs.test.ts']
+const ZIP = 'model-archiver/unpack-zip.ts'
+const READS = ['tests/edge/grpc/request-reader.test.ts']
+const CONNECTED = ['tests/edge/http/connection.test.ts']
+const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
@@ -45,8 +50,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'calls of unknown methods are not counted',
     file: CALL_GATE,
-    find: '      letIn()\n      this.#countRefusal(connection, session)\n',
-    replace: '      letIn()\n',
+    find: 'rawHeaders)\n      this.#countRefusal(connection, session)\n',
+    replace: 'rawHeaders)\n',
     tests: GRPC_LIMITS,
     title: 'without a token',
   },
@@ -64,6 +69,20 @@ export const MUTANTS: readonly Mutant[] = [
     find: '      this.#leave(address)\n',
     replace: '',
     tests: ['tests/edge/grpc/connection-gate.test.ts'],
+  },
+  {
+    name: 'an idle gRPC connection stays for ever',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: 'this.#idle.begin(this)',
+    replace: 'this.#idle.end(this)',
+    tests: ['tests/edge/grpc/connection-age.test.ts'],
+  },
+  {
+    name: 'open calls do not keep a gRPC connection',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: '--this.#openCalls === 0',
+    replace: '--this.#openCalls >= 0',
+    tests: ['tests/edge/grpc/connection-age.test.ts'],
   },
   {
     name: 'bytes that a connection gives back stay taken of the listener',
@@ -248,5 +267,149 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
     tests: ['tests/model-archiver/unpack-limits.test.ts'],
     title: 'budget',
+  },
+  {
+    name: 'a gRPC message that the server does not read runs out of time',
+    file: READER,
+    find: 'if (this.#rpc.isStream && this.#stream.isPaused()) {',
+    replace: 'if (this.#rpc.isStream && this.#stream.destroyed) {',
+    tests: READS,
+  },
+  {
+    name: 'a gRPC message whose stream was paused once has no limit',
+    file: READER,
+    find: '      limit.begin(this)\n      return\n',
+    replace: '      return\n',
+    tests: READS,
+  },
+  {
+    name: 'a gRPC call that was ended early stays open until its client ends it',
+    file: READER,
+    find: '    setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()\n',
+    replace: '',
+    tests: READS,
+  },
+  {
+    name: 'messages that wait in a gRPC stream take nothing of the budget',
+    file: READER,
+    find: 'else this.#countUnread(cost)',
+    replace: 'else this.#release(cost)',
+    tests: READS,
+  },
+  {
+    name: 'messages that waited in a gRPC stream stay counted',
+    file: READER,
+    find: '      this.#release(this.#unread)\n',
+    replace: '',
+    tests: READS,
+  },
+  {
+    name: 'a stream that ends on a stopping server keeps its connection',
+    file: HTTP_REPLY,
+    find: "    if (state.draining) res.once('finish', () => req.socket.end())\n",
+    replace: '',
+    tests: ['tests/dialects/torchserve/rest-inference.test.ts'],
+    title: 'draining',
+  },
+  {
+    name: 'a response may have an interim status',
+    file: HTTP_REPLY,
+    find: 'status >= 200 && status <= 599',
+    replace: 'status >= 100 && status <= 599',
+    tests: [...STREAMED, 'tests/dialects/torchserve/rest-errors.test.ts'],
+    title: 'interim|rejects with',
+  },
+  {
+    name: 'a stream that breaks behind a pipelined response cuts that one',
+    file: HTTP_REPLY,
+    find: '    if (res.socket === null) {',
+    replace: '    if (res.destroyed) {',
+    tests: STREAMED,
+    title: 'pipelined',
+  },
+  {
+    name: 'a stream that breaks behind a pipelined response is never cut',
+    file: HTTP_REPLY,
+    find: "res.once('socket', () => process.nextTick(() => this.#cut(framed)))",
+    replace: '',
+    tests: STREAMED,
+    title: 'pipelined',
+  },
+  {
+    name: 'a client that has closed its side gets further replies',
+    file: CONNECTION,
+    find: 'this.#socket.destroyed || this.#socket.readableEnded',
+    replace: 'this.#socket.destroyed',
+    tests: CONNECTED,
+  },
+  {
+    name: 'a reply that ends between two pipelined ones is told that its client left',
+    file: CONNECTION,
+    find: '    if (current !== undefined) current.nextOnSocket = reply.nextOnSocket\n',
+    replace: '',
+    tests: CONNECTED,
+  },
+  {
+    name: 'the first chunk of a body may have any size',
+    file: 'frontend/edge/http/body-collector.ts',
+    find: 'this.#only.byteLength === 0 && piece.byteLength <= this.#limit',
+    replace: 'this.#only.byteLength === 0',
+    tests: ['tests/edge/http/body.test.ts'],
+    title: 'too much',
+  },
+  {
+    name: 'open streams are all open jobs',
+    file: 'frontend/jobs/open-jobs.ts',
+    find: 'if (job.streaming) count += 1',
+    replace: 'if (job.request !== undefined) count += 1',
+    tests: ['tests/jobs/open-jobs.test.ts'],
+  },
+  {
+    name: 'an error of the disk is blamed on the archive',
+    file: 'model-archiver/unpack-into.ts',
+    find: "syscall === undefined ? 'INVALID_ARCHIVE' : 'INTERNAL'",
+    replace: "'INVALID_ARCHIVE'",
+    tests: UNPACK,
+    title: 'anything else',
+  },
+  {
+    name: 'an invalid archive is blamed on the server',
+    file: 'model-archiver/unpack-into.ts',
+    find: "syscall === undefined ? 'INVALID_ARCHIVE' : 'INTERNAL'",
+    replace: "'INTERNAL'",
+    tests: UNPACK,
+    title: 'anything else',
+  },
+  {
+    name: 'an entry of a tar may have any number as its size',
+    file: TAR,
+    find: 'size === undefined || !Number.isSafeInteger(size)',
+    replace: 'size === undefined',
+    tests: UNPACK,
+    title: 'whose size',
+  },
+  {
+    name: 'entries of a zip may overlap',
+    file: ZIP,
+    find: 'start < before.end',
+    replace: 'start < before.start',
+    tests: BOMBS,
+    title: 'entries that share one',
+  },
+  {
+    name: 'entries of a zip that touch each other overlap',
+    file: ZIP,
+    find: 'start < before.end',
+    replace: 'start <= before.end',
+    tests: UNPACK,
+    title: 'zip unpacks',
+  },
+  {
+    name: 'a handler has native methods that it lacks',
+    file: 'backend-worker/native.ts',
+    find: '[...native.keys()].filter((name) => exported[name] !== undefined)',
+    replace: '[...native.keys()]',
+    tests: ['tests/backend-worker/kinds.test.ts'],
+    title: 'no other native method',
   },
 ]

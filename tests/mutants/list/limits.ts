@@ -2,6 +2,8 @@ import type { Mutant } from '../mutant.ts'
 
 const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
 const STREAM_CALL = 'frontend/edge/grpc/stream-call.ts'
+const RESOLVE = 'frontend/models/resolve-model-settings.ts'
+const TIME_KEYS = ['tests/e2e/time-keys.test.ts']
 
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
@@ -155,5 +157,93 @@ export const MUTANTS: readonly Mutant[] = [
     find: '    this.#bound.get(sequence)?.sequences.delete(sequence)\n',
     replace: '',
     tests: ['tests/jobs/sequence-queue.test.ts'],
+  },
+  {
+    name: 'default_startup_timeout has no effect',
+    file: RESOLVE,
+    find: 'settings.defaultStartupTimeout,',
+    replace: '120,',
+    tests: TIME_KEYS,
+    title: 'default_startup_timeout',
+  },
+  {
+    name: 'default_response_timeout has no effect',
+    file: RESOLVE,
+    find: 'settings.defaultResponseTimeout,',
+    replace: '120,',
+    tests: TIME_KEYS,
+    title: 'default_response_timeout',
+  },
+  {
+    name: 'unregister_model_timeout has no effect',
+    file: 'frontend/models/manager.ts',
+    find: 'return this.#options.settings.unregisterModelTimeout * 1000',
+    replace: 'return 120_000',
+    tests: ['tests/models/manager.test.ts'],
+    title: 'for unregister_model_timeout',
+  },
+  {
+    name: 'token_expiration_min has no effect',
+    file: 'frontend/server.ts',
+    find: 'expirationMin: settings.tokenExpirationMin',
+    replace: 'expirationMin: 60',
+    tests: ['tests/e2e/token-matrix.test.ts'],
+    title: 'expired',
+  },
+  {
+    name: 'default_queue_timeout has no effect',
+    file: RESOLVE,
+    find: "seconds('queueTimeout', settings.defaultQueueTimeout)",
+    replace: "seconds('queueTimeout', 120)",
+    tests: TIME_KEYS,
+    title: 'default_queue_timeout',
+  },
+  {
+    name: 'default_first_response_timeout has no effect',
+    file: RESOLVE,
+    find: 'settings.defaultFirstResponseTimeout ?? responseTimeout',
+    replace: 'responseTimeout',
+    tests: TIME_KEYS,
+    title: 'default_first',
+  },
+  {
+    name: 'default_gap_timeout has no effect',
+    file: RESOLVE,
+    find: 'settings.defaultGapTimeout ?? responseTimeout',
+    replace: 'responseTimeout',
+    tests: TIME_KEYS,
+    title: 'default_first',
+  },
+  {
+    name: 'default_request_timeout has no effect',
+    file: RESOLVE,
+    find: "seconds('requestTimeout', settings.defaultRequestTimeout)",
+    replace: "seconds('requestTimeout', 0)",
+    tests: TIME_KEYS,
+    title: 'default_first',
+  },
+  {
+    name: 'openai_heartbeat_interval has no effect',
+    file: 'frontend/dialects/openai/rest.ts',
+    find: 'state.settings.openaiHeartbeatInterval * 1000',
+    replace: '15_000',
+    tests: TIME_KEYS,
+    title: 'openai_heartbeat_interval',
+  },
+  {
+    name: 'metric_time_interval has no effect',
+    file: 'frontend/server.ts',
+    find: 'this.#system.start(settings.metricTimeInterval)',
+    replace: 'this.#system.start(60)',
+    tests: TIME_KEYS,
+    title: 'metric_time_interval',
+  },
+  {
+    name: 'grpc_max_connection_idle has no effect',
+    file: 'frontend/edge/grpc/call-gate.ts',
+    find: 'limits.grpcMaxConnectionIdle * 1_000',
+    replace: '3_600_000',
+    tests: ['tests/edge/grpc/connection-age.test.ts'],
+    title: 'no call for a while',
   },
 ]

@@ -136,4 +136,28 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '\n',
     tests: ['tests/backend-worker/outlet.test.ts'],
   },
+  {
+    name: 'items that come together leave with the next one or the end',
+    file: 'protocol/channel.ts',
+    find: 'if (pause >= LONG_PAUSE_MS || this.#mayWriteEarly(now)) this.#flushNow()',
+    replace: '',
+    tests: ['tests/e2e/event-times.test.ts'],
+    title: 'together leave before it computes on: TorchServe /predictions, paced',
+  },
+  {
+    name: 'items of a sender that computes and awaits nothing leave at its end',
+    file: 'protocol/channel.ts',
+    find: 'if (pause >= LONG_PAUSE_MS || this.#mayWriteEarly(now)) this.#flushNow()',
+    replace: 'if (this.#mayWriteEarly(now)) this.#flushNow()',
+    tests: ['tests/protocol/channel.test.ts'],
+    title: 'may compute next',
+  },
+  {
+    name: 'every item of a quick sender is a write of its own',
+    file: 'protocol/channel.ts',
+    find: 'if (due - now > (EARLY_WRITES - 1) * EARLY_WRITE_MS || this.#outbox.bytes === 0) return false',
+    replace: 'if (this.#outbox.bytes === 0) return false',
+    tests: ['tests/protocol/channel.test.ts'],
+    title: 'may compute next',
+  },
 ]

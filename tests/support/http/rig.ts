@@ -31,12 +31,30 @@ export interface Rig {
 
 export interface RigOptions {
   maxRequestSize?: number
+  maxRequestElements?: number
   enableModelApi?: boolean
   openInferenceProtocol?: boolean
   cors?: string
   /** With tokens on, a request needs `Bearer <kind>`. */
   tokens?: boolean
   address?: ListenAddress
+  metricsRequireToken?: boolean
+  audit?: RestDeps['audit']
+  limiter?: RestDeps['limiter']
+  /** In the place of `tokens`. */
+  authorizer?: RestDeps['authorizer']
+}
+
+/** Tokens are off, and every listener has this address. */
+export function pageSettings(address: ListenAddress = TCP) {
+  return {
+    allowedHosts: [],
+    checkInferenceOrigin: true,
+    disableTokenAuthorization: true,
+    inferenceAddress: address,
+    managementAddress: address,
+    metricsAddress: address,
+  }
 }
 
 const cleanups: (() => Promise<void>)[] = []
@@ -56,10 +74,13 @@ export async function startRig(
   const logged: unknown[] = []
   const rotated: Rig['rotated'] = []
   const deps: RestDeps = {
+    audit: options.audit,
+    limiter: options.limiter,
     models,
     workflows,
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
+      maxRequestElements: options.maxRequestElements ?? 250_000,
       maxResponseSize: 100_000,
       openaiHeartbeatInterval: 0,
       enableModelApi: options.enableModelApi ?? true,
@@ -68,8 +89,11 @@ export async function startRig(
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
       corsAllowedHeaders: undefined,
+      metricsRequireToken: options.metricsRequireToken ?? false,
+      ...pageSettings(address),
+      ...(tokens && { disableTokenAuthorization: false }),
     },
-    authorizer: {
+    authorizer: options.authorizer ?? {
       check(kind, authorization) {
         if (tokens && authorization !== `Bearer ${kind}`) throw new ServeError('UNAUTHORIZED', 'Token failed')
         return ANYBODY

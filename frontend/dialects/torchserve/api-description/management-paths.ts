@@ -90,6 +90,7 @@ function registerModel(): Operation {
       query('initial_workers', 'Initial number of workers.', 'integer', '0'),
       query('synchronous', SYNCHRONOUS, 'boolean', 'true'),
       query('s3_sse_kms', 'Whether the archive is in S3 and encrypted with KMS.', 'boolean', 'false'),
+      query('sha256', 'SHA-256 that the archive must have, as 64 hexadecimal digits.'),
     ],
     responses: {
       '200': status('The model is registered.'),

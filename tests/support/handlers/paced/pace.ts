@@ -20,10 +20,16 @@ export interface Plan {
   gates?: string
   /** Computes before each item until that file exists, which keeps its process busy. */
   busy?: boolean
+  /** With `busy`: so many items come together, and it computes only before the first of them. Default 1. */
+  burst?: number
   /** Characters of an item, at least. */
   pad?: number
   /** The run fails after so many items. */
   fail?: number
+  /** The process ends with status 0 after so many items. */
+  exit?: number
+  /** Items contain the id and no white space: `<id#number>`, and as many `x` as `pad` wants. */
+  stamped?: boolean
   /** Default true; false: one answer at the end. */
   stream?: boolean
 }
@@ -36,6 +42,8 @@ export function planIn(text: string): Plan {
 const STALLED_MS = 300
 /** Milliseconds that a busy run computes before an item, at least and at most. */
 const BUSY_MS = 2
+/** The same before items that come together: the worker lets them leave at once after such a pause. */
+const BURST_MS = 20
 const BUSY_LIMIT_MS = 5_000
 
 /**
@@ -43,28 +51,34 @@ const BUSY_LIMIT_MS = 5_000
  * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, gates, busy, pad = 0, fail } = plan
+  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit, burst = 1 } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
     const gate = k > 1 && gates !== undefined ? `${gates}.${k - 1}` : undefined
-    if (busy === true) computeUntil(gate)
-    else if (gate === undefined)
+    if (busy === true) {
+      if ((k - 1) % burst === 0) computeUntil(gate, burst === 1 ? BUSY_MS : BURST_MS)
+    } else if (gate === undefined)
       await delay(k === 1 ? first : gap, undefined, { signal }).catch(() => undefined)
     else await opened(gate, signal)
     if (signal.aborted) return
     if (fail === k - 1) throw new Error('on purpose')
+    if (exit === k - 1) process.exit(0)
     const timer = setTimeout(say, STALLED_MS, 'stalled', id)
-    yield `${String(k).padStart(pad)}\n`
+    yield itemOf(plan, k)
     clearTimeout(timer)
     if (k === 1) say('sent', id)
   }
 }
 
+function itemOf({ id, stamped, pad = 0 }: Plan, k: number): string {
+  return stamped === true ? `${`<${id}#${k}>`.padEnd(pad, 'x')}\n` : `${String(k).padStart(pad)}\n`
+}
+
 /** At most some seconds, because a busy process cannot be told to stop. */
-function computeUntil(path: string | undefined): void {
+function computeUntil(path: string | undefined, leastMs: number): void {
   const began = performance.now()
-  while (performance.now() < began + BUSY_MS);
+  while (performance.now() < began + leastMs);
   while (path !== undefined && !existsSync(path))
     if (performance.now() > began + BUSY_LIMIT_MS) throw new Error('the item before did not come')
 }

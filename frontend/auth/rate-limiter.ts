@@ -1,0 +1,186 @@
+import { groupOf } from '../../common/address-group.ts'
+import { RateAccount, type Metered, type RateLimits } from './rate-account.ts'
+
+/** Addresses, and callers, that are remembered; who was idle longest is forgotten first. */
+const MAX_ACCOUNTS = 10_000
+/** Accounts with open requests that are passed over in the search for one to forget. */
+const MAX_PASSED_OVER = 16
+
+/** A caller as principal.ts knows it. */
+interface Caller {
+  readonly name: string
+  readonly kind: string
+  readonly limits?: RateLimits | undefined
+}
+
+export interface RateLimiterOptions {
+  /** Of each client address (IPv6: each /64 network). */
+  readonly address: RateLimits
+  /** Of each caller with a key, token or certificate, where its own entry says nothing. */
+  readonly key: RateLimits
+  /** Milliseconds of a clock that never goes back. Default: performance.now. */
+  readonly now?: () => number
+}
+
+/** Bytes of a request and its response so far. */
+export interface Traffic {
+  readonly bytes: number
+}
+
+/** Limits what each key and each address may use; all listeners share one. Its memory is bounded. */
+export class RateLimiter {
+  readonly now: () => number
+  readonly #address: RateLimits | undefined
+  readonly #key: RateLimits
+  /** Limits by caller's own entry: one object for the same entry, so that an account sees a change. */
+  readonly #merged = new WeakMap<RateLimits, RateLimits>()
+  readonly #addresses = new Map<string, RateAccount>()
+  readonly #callers = new Map<string, RateAccount>()
+
+  constructor({ address, key, now = () => performance.now() }: RateLimiterOptions) {
+    this.#address = isLimit(address) ? address : undefined
+    this.#key = key
+    this.now = now
+  }
+
+  /** Accounts that are remembered. */
+  get size(): number {
+    return this.#addresses.size + this.#callers.size
+  }
+
+  /** The account of an address; undefined: it has no limit, or the client is on a Unix socket. */
+  addressAccount(address: string | undefined): RateAccount | undefined {
+    if (this.#address === undefined || address === undefined) return undefined
+    return this.#account(this.#addresses, groupOf(address), 'this address', this.#address)
+  }
+
+  /** The account of a caller; undefined: it has no limit. */
+  callerAccount(caller: Caller): RateAccount | undefined {
+    if (caller.kind === 'anonymous') return undefined
+    const limits = this.#limitsOf(caller)
+    if (!isLimit(limits)) return undefined
+    return this.#account(this.#callers, `${caller.kind}:${caller.name}`, 'this key', limits)
+  }
+
+  #limitsOf({ limits }: Caller): RateLimits {
+    if (limits === undefined) return this.#key
+    let merged = this.#merged.get(limits)
+    if (merged === undefined) {
+      const { requestsPerSecond, concurrentStreams, bytesPerSecond } = limits
+      merged = {
+        requestsPerSecond: requestsPerSecond ?? this.#key.requestsPerSecond,
+        concurrentStreams: concurrentStreams ?? this.#key.concurrentStreams,
+        bytesPerSecond: bytesPerSecond ?? this.#key.bytesPerSecond,
+      }
+      this.#merged.set(limits, merged)
+    }
+    return merged
+  }
+
+  /** An account that was found becomes the newest. */
+  #account(accounts: Map<string, RateAccount>, id: string, whose: string, limits: RateLimits): RateAccount {
+    let account = accounts.get(id)
+    if (account === undefined) {
+      if (accounts.size >= MAX_ACCOUNTS) forgetOne(accounts)
+      account = new RateAccount(whose)
+    } else {
+      accounts.delete(id)
+    }
+    accounts.set(id, account)
+    account.limit(limits, this.now())
+    return account
+  }
+}
+
+/** What one request uses of the limits of its address and its caller. */
+export class Visit implements Metered {
+  readonly #limiter: RateLimiter
+  readonly #traffic: Traffic
+  #address: RateAccount | undefined
+  #caller: RateAccount | undefined
+  #knowsAddress = false
+  #knowsCaller = false
+  #settled = 0
+  #over = false
+
+  constructor(limiter: RateLimiter, traffic: Traffic) {
+    this.#limiter = limiter
+    this.#traffic = traffic
+  }
+
+  /** Whether it has to be told when the request ends. */
+  get counts(): boolean {
+    return this.#address !== undefined || this.#caller !== undefined
+  }
+
+  /** Only the first call counts. @throws ServeError RATE_LIMITED */
+  from(address: string | undefined): void {
+    if (this.#knowsAddress) return
+    const account = this.#limiter.addressAccount(address)
+    this.#enter(account)
+    this.#address = account
+    this.#knowsAddress = true
+  }
+
+  /** Only the first call counts. @throws ServeError RATE_LIMITED */
+  by(caller: Caller): void {
+    if (this.#knowsCaller) return
+    const account = this.#limiter.callerAccount(caller)
+    this.#enter(account)
+    this.#caller = account
+    this.#knowsCaller = true
+  }
+
+  /** One more request within this one, as a message of a stream is. @throws ServeError RATE_LIMITED */
+  another(): void {
+    const now = this.#limiter.now()
+    this.#address?.another(now)
+    this.#caller?.another(now)
+  }
+
+  settle(): void {
+    const { bytes } = this.#traffic
+    const moved = bytes - this.#settled
+    this.#settled = bytes
+    if (moved === 0) return
+    const now = this.#limiter.now()
+    this.#address?.spendBytes(moved, now)
+    this.#caller?.spendBytes(moved, now)
+  }
+
+  /** The request is over. */
+  end(): void {
+    if (this.#over) return
+    this.#over = true
+    this.settle()
+    this.#address?.leave(this)
+    this.#caller?.leave(this)
+  }
+
+  /** What OpenAI's clients read of what is left. */
+  headers(): string[] {
+    return (this.#caller ?? this.#address)?.headers(this.#limiter.now()) ?? []
+  }
+
+  #enter(account: RateAccount | undefined): void {
+    if (account === undefined) return
+    const now = this.#limiter.now()
+    account.check(now)
+    account.enter(this, now)
+  }
+}
+
+function isLimit(limits: RateLimits): boolean {
+  const { requestsPerSecond = 0, concurrentStreams = 0, bytesPerSecond = 0 } = limits
+  return requestsPerSecond > 0 || concurrentStreams > 0 || bytesPerSecond > 0
+}
+
+/** The one that was used longest ago, unless it has open requests, of which there are few. */
+function forgetOne(accounts: Map<string, RateAccount>): void {
+  let passedOver = 0
+  for (const [id, account] of accounts) {
+    accounts.delete(id)
+    if (!account.isOpen || ++passedOver > MAX_PASSED_OVER) return
+    accounts.set(id, account)
+  }
+}

@@ -1,0 +1,65 @@
+import { lookup } from 'node:dns/promises'
+import { ServeError } from '../../common/errors.ts'
+import { isLoopback } from '../../common/loopback.ts'
+import { KEYS } from './keys.ts'
+import { formatListenAddress } from './listen-address.ts'
+import type { ListenAddress, Settings } from './settings.ts'
+
+/** A listener that a start would open on a TCP address. */
+interface Door {
+  readonly key: string
+  readonly host: string
+  /** As the operator wrote it. */
+  readonly text: string
+  /** Whether clients can register models through it, with enable_model_api. */
+  readonly registers: boolean
+}
+
+/**
+ * Refuses a start in which other machines could use the server without a token, or could register models,
+ * unless allow_insecure_exposure=true. @throws ServeError CONFIG: one line with the listeners
+ */
+export async function checkExposure(settings: Settings): Promise<void> {
+  const { allowInsecureExposure, disableTokenAuthorization: tokensOff, enableModelApi } = settings
+  if (allowInsecureExposure || (!tokensOff && !enableModelApi)) return
+  const concerned = doorsOf(settings).filter(({ registers }) => tokensOff || registers)
+  const open: string[] = []
+  for (const { key, host, text } of concerned) if (await isExposed(host)) open.push(`${key}=${text}`)
+  if (open.length === 0) return
+  const why = tokensOff
+    ? `clients need no token (${KEYS.disableTokenAuthorization.name})`
+    : `clients can register models, which are code (${KEYS.enableModelApi.name})`
+  const instead = tokensOff ? 'require tokens' : 'disable the model API'
+  const message = `Other machines can reach ${open.join(', ')}, and ${why}: use 127.0.0.1, ${instead}, or set ${KEYS.allowInsecureExposure.name}=true`
+  throw new ServeError('CONFIG', message)
+}
+
+function doorsOf(settings: Settings): Door[] {
+  const doors: (Door | undefined)[] = [
+    restDoor(KEYS.inferenceAddress.name, settings.inferenceAddress, true),
+    restDoor(KEYS.managementAddress.name, settings.managementAddress, true),
+    grpcDoor(KEYS.grpcInferenceAddress.name, settings.grpcInferenceAddress, false),
+    grpcDoor(KEYS.grpcManagementAddress.name, settings.grpcManagementAddress, true),
+  ]
+  const { enableMetricsApi, metricsAddress, openInferenceGrpcPort, tritonGrpcPort } = settings
+  if (enableMetricsApi) doors.push(restDoor(KEYS.metricsAddress.name, metricsAddress, false))
+  if (openInferenceGrpcPort !== undefined || tritonGrpcPort !== undefined)
+    doors.push(grpcDoor(KEYS.openInferenceGrpcAddress.name, settings.openInferenceGrpcAddress, true))
+  return doors.filter((door) => door !== undefined)
+}
+
+/** Undefined for a Unix socket, which the rights of its folder protect. */
+function restDoor(key: string, address: ListenAddress, registers: boolean): Door | undefined {
+  if (address.kind === 'unix') return undefined
+  return { key, host: address.host, text: formatListenAddress(address), registers }
+}
+
+function grpcDoor(key: string, host: string, registers: boolean): Door {
+  return { key, host, text: host, registers }
+}
+
+/** A name is as exposed as any of its addresses. One that is unknown cannot be listened on. */
+async function isExposed(host: string): Promise<boolean> {
+  const addresses = await lookup(host, { all: true }).catch(() => [])
+  return addresses.some(({ address }) => !isLoopback(address))
+}

@@ -1,0 +1,51 @@
+import type { Http2Session } from 'node:http2'
+import type { Client } from '../../auth/authorizer.ts'
+import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
+import type { ByteBudget } from './byte-budget.ts'
+
+/** What is known of one gRPC connection. Without open calls it is idle, and closed with GOAWAY in the end. */
+export class Connection implements Limited {
+  limit: TimeLimit | undefined
+  limitEnd = 0
+  limitBefore: Limited | undefined
+  limitAfter: Limited | undefined
+  readonly budget: ByteBudget
+  /** Asked once: Node makes a proxy of the socket for each question. */
+  readonly client: Client
+  /** Calls that were refused while it was not accepted. */
+  refused = 0
+  /** One of its calls brought a token that is right, or the server asks for none. */
+  accepted = false
+  readonly #session: Http2Session
+  readonly #idle: TimeLimit
+  #openCalls = 0
+
+  constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit) {
+    this.#session = session
+    this.budget = budget
+    this.client = clientOf(session.socket)
+    this.#idle = idle
+    session.once('close', () => this.#idle.end(this))
+  }
+
+  /** A call was let in. */
+  callOpened(): void {
+    if (this.#openCalls++ === 0) this.#idle.end(this)
+  }
+
+  callClosed(): void {
+    if (--this.#openCalls === 0 && !this.#session.closed) this.#idle.begin(this)
+  }
+
+  expired(): void {
+    this.#session.close()
+  }
+}
+
+/** What the authorizer asks of a socket. */
+function clientOf(socket: Client): Client {
+  const { remoteAddress, authorized } = socket
+  return authorized === true
+    ? { remoteAddress, authorized, getPeerCertificate: () => socket.getPeerCertificate!() }
+    : { remoteAddress }
+}

@@ -1,0 +1,65 @@
+import { ServeError } from '../../../common/errors.ts'
+import { type AuditEntry, type AuditSubject, outcomeOf } from '../../observe/logs/audit-log.ts'
+import type { Exchange } from './exchange.ts'
+
+export type { AuditSubject } from '../../observe/logs/audit-log.ts'
+
+/** How the API of the call answers an error. */
+type StatusOf = (error: ServeError) => { readonly status: number }
+
+/**
+ * Runs a management call, and writes its line in the audit log whatever its outcome. `subject` may be filled
+ * while it runs, from a body for example.
+ */
+export async function audited<T>(
+  exchange: Exchange,
+  operation: string,
+  subject: AuditSubject,
+  run: () => T | Promise<T>,
+  statusOf: StatusOf,
+): Promise<T> {
+  const { audit } = exchange.state
+  if (audit === undefined) return run()
+  const write = (status: number, error?: ServeError): void => {
+    audit.write({
+      ...exchange.auditFacts(),
+      event: 'management',
+      operation,
+      ...subject,
+      ...outcomeOf(error),
+      status,
+    })
+  }
+  try {
+    const result = await run()
+    write(exchange.res.statusCode)
+    return result
+  } catch (thrown) {
+    const error = ServeError.from(thrown)
+    write(statusOf(error).status, error)
+    throw error
+  }
+}
+
+/** The same for making a key, which asks for the API key; without that it is a failed authentication. */
+export async function auditedKey(
+  exchange: Exchange,
+  operation: string,
+  run: () => Promise<void>,
+): Promise<void> {
+  const { audit } = exchange.state
+  const write = (entry: Pick<AuditEntry, 'event' | 'who' | 'outcome' | 'code'>): void => {
+    audit?.write({ ...exchange.auditFacts(), operation, ...entry })
+  }
+  try {
+    await run()
+    write({ event: 'keys', outcome: 'done', who: { name: 'API', kind: 'token' } })
+  } catch (thrown) {
+    const error = ServeError.from(thrown)
+    const isWrong = error.code === 'INVALID_API_KEY'
+    // Without tokens there is no such route.
+    if (error.code !== 'ROUTE_NOT_FOUND')
+      write({ event: isWrong ? 'authentication' : 'keys', ...outcomeOf(error), who: undefined })
+    throw error
+  }
+}

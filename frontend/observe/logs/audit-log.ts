@@ -1,0 +1,131 @@
+import { Allowance } from '../../../common/allowance.ts'
+import { redactSecrets, redactUrl } from '../../../common/redact.ts'
+import { jsonLine } from './escape.ts'
+import type { LineWriter } from './log-file.ts'
+
+/** Who did it. */
+export interface AuditWho {
+  /** `inference` and `management` for TorchServe's tokens, else as the entry or certificate names it. */
+  readonly name: string
+  readonly kind: string
+}
+
+/** What a call is about. */
+export interface AuditSubject {
+  model?: string | undefined
+  version?: string | undefined
+  workflow?: string | undefined
+  /** Passwords and signatures in it are not written. */
+  url?: string | undefined
+}
+
+/** One thing that happened. Texts of clients may be any: they are redacted, cut and escaped here. */
+export interface AuditEntry extends AuditSubject {
+  /** `authentication` and `limit`: only what was refused. `keys`: keys were made or read again. */
+  readonly event: 'management' | 'authentication' | 'limit' | 'keys'
+  /** `register model`; for what was refused before it was known, the request line or rpc. */
+  readonly operation: string
+  readonly outcome: 'done' | 'refused' | 'failed'
+  /** HTTP status, or status code of gRPC. */
+  readonly status?: number | undefined
+  /** Code of common/errors.ts. */
+  readonly code?: string | undefined
+  readonly who?: AuditWho | undefined
+  readonly address?: string | undefined
+  readonly protocol?: 'rest' | 'grpc'
+  readonly requestId?: string | undefined
+  readonly detail?: string | undefined
+}
+
+/** Lines of an event that strangers cause: so many at once, then one in this time (milliseconds). */
+const BURST = 20
+const EVERY_MS = 1_000
+/** Time after which lines that were left out are counted in a line, in milliseconds. */
+const COUNT_AFTER_MS = 10_000
+
+/** What strangers can cause as often as they like. */
+type Flood = 'authentication' | 'limit'
+
+interface Sample {
+  readonly allowance: Allowance
+  leftOut: number
+  timer: NodeJS.Timeout | undefined
+}
+
+/** Writes audit_log.log: who managed what, and who was refused, as one JSON object per line. */
+export class AuditLog {
+  readonly #lines: LineWriter
+  readonly #samples: Readonly<Record<Flood, Sample>> = { authentication: sample(), limit: sample() }
+
+  constructor(lines: LineWriter) {
+    this.#lines = lines
+  }
+
+  /** Refused tokens and limits are written at a bounded rate; the others are counted. */
+  write(entry: AuditEntry): void {
+    const { event } = entry
+    if ((event === 'authentication' || event === 'limit') && !this.#admits(event)) return
+    this.#line(entry)
+  }
+
+  /** Writes the counts of what was left out. To be called before the file ends. */
+  close(): void {
+    this.#count('authentication')
+    this.#count('limit')
+  }
+
+  #line({ operation, url, ...entry }: AuditEntry): void {
+    const { event, ...rest } = entry
+    const time = new Date().toISOString()
+    const shown = { operation: redactSecrets(operation), url: url === undefined ? undefined : redactUrl(url) }
+    this.#lines.write(jsonLine({ time, event, ...shown, ...rest }))
+  }
+
+  #admits(event: Flood): boolean {
+    const state = this.#samples[event]
+    if (state.allowance.wait > 0) {
+      state.leftOut++
+      state.timer ??= setTimeout(() => this.#count(event), COUNT_AFTER_MS).unref()
+      return false
+    }
+    state.allowance.use()
+    this.#count(event)
+    return true
+  }
+
+  #count(event: Flood): void {
+    const state = this.#samples[event]
+    clearTimeout(state.timer)
+    state.timer = undefined
+    if (state.leftOut === 0) return
+    const detail = `${state.leftOut} more were refused and are not written`
+    state.leftOut = 0
+    this.#line({ event, operation: 'left out', outcome: 'refused', detail })
+  }
+}
+
+/** Codes with which the server says that somebody may not do something. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'UNAUTHORIZED',
+  'INVALID_API_KEY',
+  'API_DISABLED',
+  'RATE_LIMITED',
+])
+
+/** How a call ended; undefined: well. */
+export function outcomeOf(
+  error: { readonly code: string } | undefined,
+): Pick<AuditEntry, 'outcome' | 'code'> {
+  if (error === undefined) return { outcome: 'done' }
+  return { outcome: REFUSALS.has(error.code) ? 'refused' : 'failed', code: error.code }
+}
+
+function sample(): Sample {
+  return { allowance: new Allowance(EVERY_MS, BURST), leftOut: 0, timer: undefined }
+}
+
+/** In the place of lines for which the disk was too slow. */
+export function droppedAuditLine(count: number): string {
+  const detail = `${count} lines dropped: the disk is too slow`
+  return jsonLine({ time: new Date().toISOString(), event: 'left out', detail })
+}

@@ -1,0 +1,141 @@
+import { createHash, type Hash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { ServeError } from '../common/errors.ts'
+
+export type HashName = 'sha256' | 'sha512'
+
+const DIGEST_BYTES = 32
+const READ_BYTES = 1024 ** 2
+const MIN_BLOCK_BYTES = 64 * 1024
+/** Keeps the table of digests below 8 MiB, however large the file is. */
+const MAX_BLOCKS = 2 ** 18
+/** Enough for a directory and the headers that it points to, read in turns. */
+const KEPT_BLOCKS = 8
+
+/**
+ * A file that was opened once and hashed as a whole. Later reads return the hashed bytes or fail, so that
+ * nobody can change the file between its check and its use.
+ */
+export class HashedFile {
+  /** Bytes when it was opened; nothing behind them is hashed or read. */
+  readonly size: number
+  readonly #handle: FileHandle
+  readonly #blockBytes: number
+  /** The SHA-256 of each block, one after the other. */
+  readonly #digests: Buffer
+  readonly #hashes = new Map<HashName, Buffer>()
+  /** The blocks read last, by position. */
+  readonly #kept = new Map<number, Buffer>()
+
+  private constructor(handle: FileHandle, size: number) {
+    this.#handle = handle
+    this.size = size
+    this.#blockBytes = Math.max(MIN_BLOCK_BYTES, 2 ** Math.ceil(Math.log2(Math.max(1, size) / MAX_BLOCKS)))
+    this.#digests = Buffer.alloc(Math.ceil(size / this.#blockBytes) * DIGEST_BYTES)
+  }
+
+  /**
+   * Opens and hashes a file. The caller closes it.
+   * @throws ServeError INVALID_ARCHIVE when it is no file or changes meanwhile; errors of the file system
+   */
+  static async open(path: string, names: readonly HashName[]): Promise<HashedFile> {
+    const handle = await openFile(path)
+    try {
+      const stats = await handle.stat()
+      if (!stats.isFile()) throw new ServeError('INVALID_ARCHIVE', 'The archive must be a file.')
+      const file = new HashedFile(handle, stats.size)
+      await file.#hash(names)
+      return file
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  }
+
+  /** @throws Error for a hash that `open` was not asked for */
+  digest(name: HashName): Buffer {
+    const digest = this.#hashes.get(name)
+    if (digest === undefined) throw new Error(`${name} was not computed`)
+    return digest
+  }
+
+  /** The bytes from `start` to before `end`. @throws ServeError INVALID_ARCHIVE when the file has changed */
+  async *read(start = 0, end = this.size): AsyncGenerator<Buffer, void> {
+    if (start < 0 || end > this.size) throw new Error('unexpected end of the file')
+    const block = this.#blockBytes
+    for (let at = start; at < end;) {
+      const first = at - (at % block)
+      const chunk = await this.#blocks(first, Math.min(end, first + Math.max(READ_BYTES, block)))
+      const part = chunk.subarray(at - first, end - first)
+      at += part.length
+      yield part
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close()
+  }
+
+  async #hash(names: readonly HashName[]): Promise<void> {
+    const hashes = new Map<HashName, Hash>(names.map((name) => [name, createHash(name)]))
+    const step = Math.max(READ_BYTES, this.#blockBytes)
+    for (let at = 0; at < this.size; at += step) {
+      const chunk = await this.#raw(at, Math.min(step, this.size - at))
+      for (const hash of hashes.values()) hash.update(chunk)
+      for (let offset = 0; offset < chunk.length; offset += this.#blockBytes)
+        this.#digestAt(at + offset).set(sha256(chunk.subarray(offset, offset + this.#blockBytes)))
+    }
+    for (const [name, hash] of hashes) this.#hashes.set(name, hash.digest())
+  }
+
+  /** The whole blocks from `start`, the start of one, to the one that contains the byte before `end`. */
+  async #blocks(start: number, end: number): Promise<Buffer> {
+    const kept = end - start <= this.#blockBytes ? this.#kept.get(start) : undefined
+    if (kept !== undefined) return kept
+    const length = Math.ceil((end - start) / this.#blockBytes) * this.#blockBytes
+    const chunk = await this.#raw(start, Math.min(length, this.size - start))
+    for (let at = 0; at < chunk.length; at += this.#blockBytes) {
+      const block = chunk.subarray(at, at + this.#blockBytes)
+      if (!this.#digestAt(start + at).equals(sha256(block))) throw changed()
+    }
+    if (length === this.#blockBytes) this.#keep(start, chunk)
+    return chunk
+  }
+
+  #keep(at: number, block: Buffer): void {
+    this.#kept.set(at, block)
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= KEPT_BLOCKS) break
+      this.#kept.delete(oldest)
+    }
+  }
+
+  #digestAt(position: number): Buffer {
+    const index = position / this.#blockBytes
+    return this.#digests.subarray(index * DIGEST_BYTES, (index + 1) * DIGEST_BYTES)
+  }
+
+  async #raw(position: number, length: number): Promise<Buffer> {
+    const chunk = Buffer.allocUnsafe(length)
+    for (let done = 0; done < length;) {
+      const { bytesRead } = await this.#handle.read(chunk, done, length - done, position + done)
+      if (bytesRead === 0) throw changed()
+      done += bytesRead
+    }
+    return chunk
+  }
+}
+
+/** Opens a file to read. Without waiting for a writer, if the path turns out to be a pipe. */
+export function openFile(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+}
+
+function sha256(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest()
+}
+
+function changed(): ServeError {
+  return new ServeError('INVALID_ARCHIVE', 'The archive was changed while it was read. Try again.')
+}

@@ -1,0 +1,85 @@
+import { Metadata } from '@grpc/grpc-js'
+import { torchserveInferenceGrpc } from '../../../frontend/dialects/torchserve/grpc.ts'
+import { jobRequest, type PredictionsRequest } from '../../../frontend/dialects/torchserve/grpc-request.ts'
+import type { ModelInferRequest } from '../../../frontend/dialects/open-inference/grpc-messages.ts'
+import { inferRequest } from '../../../frontend/dialects/open-inference/grpc-request.ts'
+import { openInferenceGrpc } from '../../../frontend/dialects/open-inference/grpc.ts'
+import { loadService } from '../../../frontend/edge/grpc/definitions.ts'
+import { parseMetricLine } from '../../../frontend/observe/metrics/metric-line.ts'
+import type { Target } from '../target.ts'
+
+/** Bytes of tensors that one message may become. */
+const MAX_BYTES = 6_553_500
+const CALL = { metadata: new Metadata(), deadline: undefined }
+
+const torchserve = torchserveInferenceGrpc.facts('inference').definition.definition['Predictions']!
+const v2 = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
+  decode: { arrays: true, longs: String },
+}).definition['ModelInfer']!
+
+const inferred = openInferenceGrpc.facts('open-inference').definition.definition['ModelInfer']!
+
+/** A message that cannot be decoded fails its call in grpc-js; all that matters is that it ends. */
+function decoded<T>(decode: (input: Buffer) => unknown, input: Buffer): T | undefined {
+  try {
+    return decode(input) as T
+  } catch (error) {
+    if (error instanceof RangeError && error.message.includes('call stack')) throw error
+    return undefined
+  }
+}
+
+export const predictions: Target = {
+  name: 'grpc-predictions',
+  seeds: () => [
+    torchserve.requestSerialize({ model_name: 'm', input: { data: Buffer.from('x') } }),
+    torchserve.requestSerialize({
+      model_name: 'm',
+      model_version: '1',
+      input: { a: Buffer.from('1'), b: Buffer.alloc(9) },
+    }),
+    torchserve.requestSerialize({ model_name: 'm', input: {}, sequence_id: 's' }),
+  ],
+  run: (input) => {
+    const message = decoded<PredictionsRequest>(torchserve.requestDeserialize, input)
+    if (message !== undefined) jobRequest(message, CALL)
+  },
+}
+
+const contents = { fp32_contents: [1, 2] }
+
+export const modelInfer: Target = {
+  name: 'grpc-model-infer',
+  seeds: () => [
+    v2.requestSerialize({ model_name: 'm', inputs: [{ name: 'a', datatype: 'FP32', shape: [2], contents }] }),
+    v2.requestSerialize({
+      model_name: 'm',
+      id: '1',
+      parameters: { p: { int64_param: 3 }, q: { string_param: 'x' } },
+      inputs: [{ name: 'a', datatype: 'BYTES', shape: [1] }],
+      raw_input_contents: [Buffer.from([1, 0, 0, 0, 65])],
+      outputs: [{ name: 'o' }],
+    }),
+    v2.requestSerialize({
+      model_name: 'm',
+      inputs: [
+        { name: 'a', datatype: 'INT64', shape: [1], contents: { int64_contents: ['9007199254740993'] } },
+      ],
+    }),
+  ],
+  run: (input) => {
+    const message = decoded<ModelInferRequest>(inferred.requestDeserialize, input)
+    if (message !== undefined) inferRequest(message, MAX_BYTES)
+  },
+}
+
+/** What Python handlers print. */
+export const metricLine: Target = {
+  name: 'metric-line',
+  seeds: () => [
+    'PredictionTime.Milliseconds:5.1|#ModelName:m,Level:Model|#type:GAUGE|#hostname:h,1650953744320,request-id',
+    '[METRICS]Count.Count:1|#a:b|#type:COUNTER|#hostname:h,1650953744',
+  ],
+  words: ['|#', '#type:', '#hostname:', ':', ',', 'constructor'],
+  run: (input) => void parseMetricLine(input.toString()),
+}

@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals'
+import { type Job, type JobHolder, jobLimits } from '../../frontend/jobs/job.ts'
+import { JobIndex } from '../../frontend/jobs/job-index.ts'
+import { OpenJobs } from '../../frontend/jobs/open-jobs.ts'
+import { testJob } from '../support/jobs.ts'
+
+const HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
+const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
+
+function item(job: Job, more: boolean): void {
+  job.respond({ status: 200, headers: {}, body: Buffer.from('x'), more })
+}
+
+test('streams are the open jobs whose first item was sent', () => {
+  const jobs = new Set<Job>()
+  const open = new OpenJobs(
+    new JobIndex(),
+    (job) => jobs.delete(job),
+    () => jobs,
+  )
+  const [queued, running, streaming] = ['queued', 'running', 'streaming'].map((id) => {
+    const { job } = testJob(id)
+    open.add(job)
+    jobs.add(job)
+    job.queued(HOLDER, NO_LIMITS)
+    return job
+  }) as [Job, Job, Job]
+  running.started(HOLDER)
+  streaming.started(HOLDER)
+  expect([open.size, open.streams]).toEqual([3, 0])
+  item(streaming, true)
+  expect([open.size, open.streams]).toEqual([3, 1])
+  item(running, true)
+  expect(open.streams).toBe(2)
+  item(streaming, false)
+  queued.cancel('client left')
+  expect([open.size, open.streams]).toEqual([1, 1])
+  item(running, false)
+  expect([open.size, open.streams]).toEqual([0, 0])
+})
