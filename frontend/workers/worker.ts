@@ -179,6 +179,7 @@ export class Worker implements JobRunner {
     const { hearsCancels } = group
     return new Requests({
       window: settings.streamWindowSize,
+      credentialHeaders: settings.sandbox.headers,
       heedsCredit: group.heedsCredit,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,

@@ -22,6 +22,7 @@ class Rig {
   constructor(options: Partial<RequestsOptions> = {}) {
     this.requests = new Requests({
       window: 1000,
+      credentialHeaders: new Set(),
       heedsCredit: true,
       cancelGraceMs: GRACE_MS,
       silenceMs: undefined,
