@@ -15,7 +15,8 @@ const MAX_DEPTH = 3
 
 /**
  * Removes the secrets of the addresses in a text: `user:password@` becomes `***@`, and the value of a secret
- * query parameter or a fragment `***`, also in an address that is the value of a parameter, percent-encoded or not. Text
+ * query parameter or a fragment `***`,
+ * also in an address that is the value of a parameter, percent-encoded or not. Text
  * without secrets stays unchanged. Takes time in proportion to the text.
  */
 export function redactSecrets(text: string, depth = 0): string {

@@ -156,7 +156,14 @@ class Server implements RunningServer {
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
     await checkSigners(settings)
-    this.#tokens = await createAuthorizer(settings, (message) => this.#log.warn(message))
+    const { audit_log: auditFile } = this.#logFiles
+    const audit = auditFile && new AuditLog(auditFile)
+    this.#audit = audit
+    this.#tokens = await createAuthorizer(
+      settings,
+      (message) => this.#log.warn(message),
+      (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
+    )
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
         const error = ServeError.from(thrown)
@@ -170,11 +177,9 @@ class Server implements RunningServer {
       }
     }
     signal?.throwIfAborted()
-    const { audit_log: auditFile } = this.#logFiles
-    this.#audit = auditFile && new AuditLog(auditFile)
     this.#listeners = new Listeners({
       settings,
-      audit: this.#audit,
+      audit,
       limiter: limiterOf(settings),
       models: this.#models,
       workflows: this.#workflows,
@@ -267,7 +272,7 @@ function tellSandbox({ sandbox: mode }: Settings, found: SandboxSupport, log: Lo
   log[level](`Sandbox of workers: ${mode === 'off' ? mode : `${mode}, ${describeSupport(found)}`}`)
 }
 
-/** Undefined: nothing is limited, and no request pays for it. */
+/** Undefined: nothing is limited. Keys of a file may have limits, now or after a change. */
 function limiterOf(settings: Settings): RateLimiter | undefined {
   const limits = {
     address: {
@@ -282,7 +287,7 @@ function limiterOf(settings: Settings): RateLimiter | undefined {
     },
   }
   const isLimited = Object.values(limits).some((each) => Object.values(each).some((limit) => limit > 0))
-  return isLimited ? new RateLimiter(limits) : undefined
+  return isLimited || settings.apiKeysFile !== undefined ? new RateLimiter(limits) : undefined
 }
 
 /**

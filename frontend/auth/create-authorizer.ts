@@ -5,7 +5,7 @@ import { ClientCertificates } from './client-certificates.ts'
 import type { IdentitySource } from './identity-source.ts'
 import { fileKeySet, remoteKeySet, type KeySetOptions } from './jwks.ts'
 import { JwtSource } from './jwt-source.ts'
-import { NamedKeys } from './named-keys.ts'
+import { type KeysChange, NamedKeys } from './named-keys.ts'
 import { createTokenStore, type TokenStore } from './token-store.ts'
 
 export type AuthSettings = Pick<
@@ -25,11 +25,13 @@ export type AuthSettings = Pick<
 
 /**
  * Everything that the configuration accepts as an identity. Close it when the server ends.
+ * @param keysChanged hears when the keys file was read again
  * @throws ServeError CONFIG when a file cannot be used, or a key is missing
  */
 export async function createAuthorizer(
   settings: AuthSettings,
   warn: (message: string) => void,
+  keysChanged?: (change: KeysChange) => void,
 ): Promise<TokenStore> {
   const now = Date.now
   const { apiKeysFile, tlsClientCa } = settings
@@ -40,7 +42,7 @@ export async function createAuthorizer(
   try {
     let certificates: ClientCertificates | undefined
     if (apiKeysFile !== undefined) {
-      const keys = new NamedKeys({ path: apiKeysFile, now, warn })
+      const keys = new NamedKeys({ path: apiKeysFile, now, warn, changed: keysChanged })
       sources.push(keys)
       await keys.open()
       if (tlsClientCa !== undefined) certificates = new ClientCertificates(keys)

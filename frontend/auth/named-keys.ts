@@ -11,6 +11,16 @@ export interface NamedKeysOptions {
   /** Milliseconds since the epoch. */
   readonly now: () => number
   readonly warn: (message: string) => void
+  /** The file was read again after a change. Default: nobody wants to know. */
+  readonly changed?: ((change: KeysChange) => void) | undefined
+}
+
+/** What reading the file again has brought. */
+export interface KeysChange {
+  /** `failed`: the file cannot be used, and what was read before stays in force. */
+  readonly outcome: 'done' | 'failed'
+  /** The names of the entries that came, went or changed; or why it failed. Never a key or a hash. */
+  readonly detail: string
 }
 
 /** What one entry of the file became. */
@@ -33,12 +43,13 @@ export class NamedKeys implements IdentitySource {
   readonly #file: WatchedFile
   #held: ReadonlyMap<string, Held> = new Map()
   #byDigest: ReadonlyMap<string, Hash> = new Map()
+  #wasRead = false
   #byCertificate: ReadonlyMap<string, NamedPrincipal> = new Map()
 
   constructor(options: NamedKeysOptions) {
     this.#options = options
     const { path, warn } = options
-    this.#file = new WatchedFile({ path, warn, onText: (text) => this.#take(text) })
+    this.#file = new WatchedFile({ path, warn, onText: (text) => this.#read(text) })
   }
 
   /** @throws ServeError CONFIG when the file cannot be used */
@@ -72,6 +83,30 @@ export class NamedKeys implements IdentitySource {
 
   close(): void {
     this.#file.close()
+  }
+
+  #read(text: string): void {
+    const before = this.#wasRead ? this.#entries() : undefined
+    try {
+      this.#take(text)
+    } catch (error) {
+      if (before !== undefined)
+        this.#options.changed?.({ outcome: 'failed', detail: (error as Error).message })
+      throw error
+    }
+    this.#wasRead = true
+    if (before !== undefined)
+      this.#options.changed?.({ outcome: 'done', detail: difference(before, this.#entries()) })
+  }
+
+  /** Each entry with everything that it says, as text. */
+  #entries(): ReadonlyMap<string, string> {
+    const digests = new Map<string, string[]>()
+    for (const [digest, { principal }] of this.#byDigest) {
+      const id = `${principal.kind} ${principal.name}`
+      digests.set(id, [...(digests.get(id) ?? []), digest])
+    }
+    return new Map([...this.#held].map(([id, { entry }]) => [id, `${entry} ${String(digests.get(id))}`]))
   }
 
   /** All or nothing: a file that cannot be used changes nothing. */
@@ -130,4 +165,14 @@ function markOf(entry: CertificateEntry): string {
   if (entry.subject_alt_name !== undefined) return `san ${entry.subject_alt_name}`
   if (entry.common_name !== undefined) return `cn ${entry.common_name}`
   return `fingerprint ${entry.fingerprint!.toUpperCase()}`
+}
+
+function difference(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string {
+  const added = [...after.keys()].filter((id) => !before.has(id))
+  const removed = [...before.keys()].filter((id) => !after.has(id))
+  const changed = [...after]
+    .filter(([id, entry]) => before.has(id) && before.get(id) !== entry)
+    .map(([id]) => id)
+  const parts = Object.entries({ added, removed, changed }).filter(([, ids]) => ids.length > 0)
+  return parts.map(([what, ids]) => `${what}: ${ids.join(', ')}`).join('; ') || 'no entry changed'
 }

@@ -48,6 +48,16 @@ export class RateLimiter {
     return this.#addresses.size + this.#callers.size
   }
 
+  /** Whether addresses have limits. */
+  get limitsAddresses(): boolean {
+    return this.#address !== undefined
+  }
+
+  /** Whether this caller has limits. */
+  limits(caller: Caller): boolean {
+    return caller.kind !== 'anonymous' && isLimit(this.#limitsOf(caller))
+  }
+
   /** The account of an address; undefined: it has no limit, or the client is on a Unix socket. */
   addressAccount(address: string | undefined): RateAccount | undefined {
     if (this.#address === undefined || address === undefined) return undefined
@@ -56,10 +66,9 @@ export class RateLimiter {
 
   /** The account of a caller; undefined: it has no limit. */
   callerAccount(caller: Caller): RateAccount | undefined {
-    if (caller.kind === 'anonymous') return undefined
-    const limits = this.#limitsOf(caller)
-    if (!isLimit(limits)) return undefined
-    return this.#account(this.#callers, `${caller.kind}:${caller.name}`, 'this key', limits)
+    if (!this.limits(caller)) return undefined
+    const id = `${caller.kind}:${caller.name}`
+    return this.#account(this.#callers, id, 'this key', this.#limitsOf(caller))
   }
 
   #limitsOf({ limits }: Caller): RateLimits {

@@ -11,7 +11,7 @@ export const LIMIT_KEYS = {
     'key_requests_per_second',
     PER_SECOND,
     '0',
-    'Requests that each key may start in a second, unless its entry in keys_file says otherwise; 0: no limit.',
+    'Requests that each key may start in a second, unless its entry in api_keys_file says otherwise; 0: no limit.',
     OURS,
   ),
   keyConcurrentStreams: key(

@@ -8,7 +8,7 @@ import { labelText, renderPage } from '../../frontend/observe/metrics/page.ts'
 
 const FORGED = 'a\nb\rc\u2028d\u0085e\u001b[2Jf'
 /** What readers of logs take for the end of a line, and what a terminal obeys. */
-// eslint-disable-next-line no-control-regex -- that is what must not stand in a line
+
 const ENDS = /[\n\r\u0085\u2028\u2029\u001b]/
 
 function linesOf(write: (to: { write: (line: string) => void }) => void): string[] {
@@ -26,7 +26,7 @@ describe('nothing that a client or a handler says begins a line of its own', () 
   test.each(['name', 'unit', 'dimension', 'value', 'host', 'request id'])('in a metric log: %s', (where) => {
     const at = (place: string): string => (place === where ? FORGED : 'x')
     const [line] = linesOf((writer) => {
-      const lines = new MetricLines(writer as never)
+      const lines = new MetricLines(writer)
       const dimensions = [at('dimension'), 'Hostname']
       const series = lines.series(at('name'), at('unit'), 'gauge', dimensions, [at('value'), at('host')])
       series.record(1, at('request id'))
@@ -47,12 +47,12 @@ describe('nothing that a client or a handler says begins a line of its own', () 
       httpVersion: '1.1',
       [where]: FORGED,
     } as unknown as IncomingMessage
-    const [line] = linesOf((writer) => new AccessLog(writer as never).rest('/peer', request, 200, 0))
+    const [line] = linesOf((writer) => new AccessLog(writer).rest('/peer', request, 200, 0))
     expectOneLine(line!)
   })
 
   test('in the access log: an rpc', () => {
-    const [line] = linesOf((writer) => new AccessLog(writer as never).grpc('peer', `/${FORGED}`, 0, 0))
+    const [line] = linesOf((writer) => new AccessLog(writer).grpc('peer', `/${FORGED}`, 0, 0))
     expectOneLine(line!)
   })
 

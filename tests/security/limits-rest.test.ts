@@ -89,7 +89,9 @@ test('a stream counts as open until its last item, or until its client has left'
     const wire = new Wire(rig.listener.port)
     const next = rig.models.nextJob()
     wire.request('POST', '/predictions/m', 'x', 'Authorization: Bearer two')
-    const job = await next
+    const refused = wire.until(' 429 ').then(() => Promise.reject(new Error('It was refused')))
+    refused.catch(() => undefined)
+    const job = await Promise.race([next, refused])
     rig.models.start(job)
     job.respond({ body: Buffer.from('item'), more: true, status: 200, headers: {} })
     await wire.until('item')
@@ -131,6 +133,11 @@ test('bytes of requests and responses are paid after they have moved, by their o
 
 test('an upload in chunks counts too, and so does a connection that several keys share', async () => {
   const { rig } = await start({ a: { bytesPerSecond: 100_000 }, free: undefined })
+  rig.models.onJob = (job) => {
+    rig.models.start(job)
+    const body = Buffer.alloc(job.request.headers.includes('free') ? 40_000 : 1, 'y')
+    job.respond({ body: Buffer.concat([body, Buffer.from('ok')]), status: 200, headers: {} })
+  }
   const wire = new Wire(rig.listener.port)
   const piece = 'x'.repeat(40_000)
   for (const name of ['free', 'free', 'free', 'a']) {

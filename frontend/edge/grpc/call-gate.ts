@@ -31,6 +31,13 @@ export type StreamTaker = (
 
 type GatedRpc = Rpc & ReaderRpc
 
+/** Where a call goes that the gate lets through. */
+export interface Doors {
+  /** How grpc-js takes a stream. */
+  readonly letIn: StreamTaker
+  readonly called: (session: Http2Session) => void
+}
+
 /** Whoever can connect may make the call. */
 const LET_IN: LetIn = { principal: NOBODY, visit: undefined, traffic: undefined }
 
@@ -107,30 +114,41 @@ export class CallGate {
     return this.#whole.taken
   }
 
-  /**
-   * Work that must be done before `take` can decide about a stream. Nothing of it is read meanwhile, and a
-   * client that leaves is no error. Undefined: none.
-   */
-  prepare(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> | undefined {
-    const { authorizer } = this.#options
-    if (authorizer.prepare === undefined || stream.session === undefined) return undefined
-    const work = authorizer.prepare(headers.authorization, this.#connectionOf(stream.session).client)
-    if (work === undefined) return undefined
-    const ignore = (): void => undefined
-    stream.on('error', ignore)
-    return work.then(() => void stream.off('error', ignore))
-  }
-
-  /** Takes a new stream; `letIn` is how grpc-js takes it. True: it is a call that was let in. */
+  /** Takes a new stream. */
   take(
-    letIn: StreamTaker,
+    doors: Doors,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     flags: number,
     rawHeaders: readonly string[],
-  ): boolean {
+  ): void {
+    const { authorization } = headers
+    const work =
+      authorization === undefined
+        ? undefined
+        : this.#options.authorizer.prepare?.(authorization, stream.session?.socket)
+    if (work === undefined) {
+      this.#take(doors, stream, headers, flags, rawHeaders)
+      return
+    }
+    // Nothing of it is read meanwhile, and a client that leaves is no error.
+    const ignore = (): void => undefined
+    stream.on('error', ignore)
+    void work.then(() => {
+      stream.off('error', ignore)
+      this.#take(doors, stream, headers, flags, rawHeaders)
+    })
+  }
+
+  #take(
+    { letIn, called }: Doors,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    flags: number,
+    rawHeaders: readonly string[],
+  ): void {
     const session = stream.session
-    if (session === undefined || stream.destroyed) return false
+    if (session === undefined || stream.destroyed) return
     const connection = this.#connectionOf(session)
     const path = headers[':path'] ?? ''
     const rpc = this.#rpcs.get(path)
@@ -138,14 +156,14 @@ export class CallGate {
       // grpc-js has the answer to it, and reads nothing.
       letIn(stream, headers, flags, rawHeaders)
       this.#countRefusal(connection, session)
-      return false
+      return
     }
     const metadataBytes = metadataBytesOf(rawHeaders)
     const caller = this.#callerOf(rpc, stream, headers, metadataBytes, connection)
     if ('code' in caller) {
       this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
-      return false
+      return
     }
     const callBytes = CALL_BYTES + metadataBytes
     const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
@@ -161,7 +179,7 @@ export class CallGate {
       this.#admitted = undefined
     }
     if (reader.call !== undefined) reader.attach()
-    return true
+    called(session)
   }
 
   /** Who makes the call; its room is taken then. Or why it is refused. */
@@ -198,15 +216,13 @@ export class CallGate {
     client: Client,
   ): LetIn {
     const { authorizer, limiter } = this.#options
-    if (limiter === undefined) {
-      const principal = authorizer.check(scope, authorization, client)
-      return { principal, visit: undefined, traffic: undefined }
-    }
+    const check = (): Principal => authorizer.check(scope, authorization, client)
+    if (limiter === undefined) return { principal: check(), visit: undefined, traffic: undefined }
     const traffic = new CallTraffic()
     const visit = new Visit(limiter, traffic)
     try {
       visit.from(client.remoteAddress)
-      const principal = authorizer.check(scope, authorization, client)
+      const principal = check()
       visit.by(principal)
       if (!visit.counts) return { principal, visit: undefined, traffic: undefined }
       stream.once('close', () => visit.end())

@@ -10,7 +10,7 @@ export class Connection implements Limited {
   limitBefore: Limited | undefined
   limitAfter: Limited | undefined
   readonly budget: ByteBudget
-  /** Asked once: Node makes a proxy of the socket for each question. */
+  /** What Node shows of the socket. */
   readonly client: Client
   /** Calls that were refused while it was not accepted. */
   refused = 0
@@ -23,7 +23,7 @@ export class Connection implements Limited {
   constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit) {
     this.#session = session
     this.budget = budget
-    this.client = clientOf(session.socket)
+    this.client = session.socket
     this.#idle = idle
     session.once('close', () => this.#idle.end(this))
   }
@@ -40,12 +40,4 @@ export class Connection implements Limited {
   expired(): void {
     this.#session.close()
   }
-}
-
-/** What the authorizer asks of a socket. */
-function clientOf(socket: Client): Client {
-  const { remoteAddress, authorized } = socket
-  return authorized === true
-    ? { remoteAddress, authorized, getPeerCertificate: () => socket.getPeerCertificate!() }
-    : { remoteAddress }
 }

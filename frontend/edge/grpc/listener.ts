@@ -8,7 +8,7 @@ import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
-import { CallGate, type StreamTaker } from './call-gate.ts'
+import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
 import type { GrpcLimits } from './limits.ts'
@@ -48,8 +48,8 @@ interface GrpcListenerOptions {
 }
 
 /**
- * Node resets a call with more metadata without a status (nghttp2 takes no more than this). What has less, the
- * gate can answer.
+ * Node resets a call with more metadata without a status (nghttp2 takes no more than this). What has less,
+ * the gate can answer.
  */
 const HEADER_LIST_BYTES = 65_535
 
@@ -137,17 +137,14 @@ export class GrpcListener {
     })
     const takers = server.listeners('stream') as StreamTaker[]
     server.removeAllListeners('stream')
-    const letIn: StreamTaker = (stream, headers, flags, rawHeaders) => {
-      for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
-    }
-    const decide: StreamTaker = (stream, headers, flags, rawHeaders) => {
-      const isLetIn = this.calls.take(letIn, stream, headers, flags, rawHeaders)
-      if (isLetIn && stream.session !== undefined) this.connections.called(stream.session)
+    const doors: Doors = {
+      letIn: (stream, headers, flags, rawHeaders) => {
+        for (const taker of takers) taker.call(server, stream, headers, flags, rawHeaders)
+      },
+      called: (session) => this.connections.called(session),
     }
     const take: StreamTaker = (stream, headers, flags, rawHeaders) => {
-      const work = this.calls.prepare(stream, headers)
-      if (work === undefined) decide(stream, headers, flags, rawHeaders)
-      else void work.then(() => decide(stream, headers, flags, rawHeaders))
+      this.calls.take(doors, stream, headers, flags, rawHeaders)
     }
     server.on('stream', take)
   }

@@ -68,12 +68,12 @@ export class Exchange implements Traffic {
   authorize(scope: Scope | undefined): void {
     const { state, req } = this
     try {
-      const visit = state.limiter === undefined ? undefined : this.#begin(state.limiter)
-      visit?.from(req.socket.remoteAddress)
+      const { limiter } = state
+      if (limiter?.limitsAddresses) this.#begin(limiter).from(req.socket.remoteAddress)
       if (scope === undefined) return
       this.principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
       this.#operations = undefined
-      visit?.by(this.principal)
+      if (limiter?.limits(this.principal)) this.#begin(limiter).by(this.principal)
     } catch (thrown) {
       this.#auditRefusal(ServeError.from(thrown))
       throw thrown
