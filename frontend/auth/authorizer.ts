@@ -1,8 +1,13 @@
+import type { PeerCertificate } from 'node:tls'
 import type { Principal, Scope } from './principal.ts'
 
 /** Who sends a token; a socket is one. No address (a Unix socket): failures are not limited. */
 export interface Client {
   readonly remoteAddress?: string | undefined
+  /** Over TLS: whether a configured CA has signed its certificate. */
+  readonly authorized?: boolean | undefined
+  /** Over TLS: its certificate; an empty object if there is none. */
+  getPeerCertificate?(): PeerCertificate
 }
 
 export interface Authorizer {
@@ -18,7 +23,8 @@ export interface Authorizer {
    * Work that must be done before `check` can answer: the first time that a JWT is seen. Never rejects.
    * Undefined, as nearly always: `check` knows.
    */
-  prepare?(authorization: string | undefined, client?: Client): Promise<void> | undefined
+  readonly prepare?:
+    ((authorization: string | undefined, client?: Client) => Promise<void> | undefined) | undefined
   /**
    * The /token route: makes a new key of the given kind and rewrites key_file.json.
    * @param client as for `check`

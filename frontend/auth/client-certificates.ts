@@ -3,14 +3,8 @@ import type { Client } from './authorizer.ts'
 import type { NamedKeys } from './named-keys.ts'
 import type { Principal } from './principal.ts'
 
-/** A TLS socket, or what Node's http2 gives for one. */
-type TlsClient = Client & {
-  readonly authorized?: boolean
-  getPeerCertificate?(): PeerCertificate
-}
-
 /** The client's certificate as Node shows it, or undefined: none that the configured CA has signed. */
-function certificateOf(client: TlsClient): PeerCertificate | undefined {
+function certificateOf(client: Client): PeerCertificate | undefined {
   if (client.authorized !== true || client.getPeerCertificate === undefined) return undefined
   const certificate = client.getPeerCertificate()
   // Node gives an empty object when there is none.

@@ -72,7 +72,7 @@ function withClose(store: TokenStore, close: () => void): TokenStore {
   return {
     keyFile: store.keyFile,
     check: (scope, authorization, client) => store.check(scope, authorization, client),
-    prepare: store.prepare && ((authorization, client) => store.prepare!(authorization, client)),
+    prepare: store.prepare,
     rotate: (kind, authorization, client) => store.rotate(kind, authorization, client),
     close,
   }

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { Client } from './authorizer.ts'
+import type { Authorizer, Client } from './authorizer.ts'
 import type { ClientCertificates } from './client-certificates.ts'
 import type { FailureLimiter } from './failure-limiter.ts'
 import { credentialOf, type IdentitySource } from './identity-source.ts'
@@ -22,10 +22,14 @@ interface GatekeeperOptions {
 
 /** Finds out who a client is, and lets nobody guess. */
 export class Gatekeeper {
+  /** As Authorizer.prepare; undefined: no kind of identity needs it. */
+  readonly prepare: Authorizer['prepare']
   readonly #options: GatekeeperOptions
 
   constructor(options: GatekeeperOptions) {
     this.#options = options
+    const isNeeded = options.sources.some(({ prepare }) => prepare !== undefined)
+    this.prepare = isNeeded ? (authorization, client) => this.#prepare(authorization, client) : undefined
   }
 
   /** @throws ServeError UNAUTHORIZED, whatever the reason */
@@ -38,9 +42,9 @@ export class Gatekeeper {
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 
-  prepare(authorization: string | undefined, client: Client | undefined): Promise<void> | undefined {
+  #prepare(authorization: string | undefined, client: Client | undefined): Promise<void> | undefined {
     const { sources, limiter } = this.#options
-    if (authorization === undefined || sources.length === 0) return undefined
+    if (authorization === undefined) return undefined
     const address = client?.remoteAddress
     if (address !== undefined && !limiter.admits(address)) return undefined
     const credential = credentialOf(authorization)

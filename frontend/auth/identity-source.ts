@@ -13,7 +13,7 @@ export interface IdentitySource {
   /** Who shows this; NOBODY: somebody whose rights have ended; undefined: nobody that it knows. */
   find(credential: Credential): Principal | undefined
   /** Work that must be done before `find` can answer; undefined: none. Never rejects. */
-  prepare?(credential: Credential): Promise<void> | undefined
+  readonly prepare?: ((credential: Credential) => Promise<void> | undefined) | undefined
   close(): void
 }
 

@@ -53,7 +53,7 @@ export class JwtSource implements IdentitySource {
     return this.#checked(digest)?.principal
   }
 
-  prepare(credential: Credential): Promise<void> | undefined {
+  readonly prepare = (credential: Credential): Promise<void> | undefined => {
     const { token, digest } = credential
     if (!isCompact(token) || this.#checked(digest) !== undefined) return undefined
     const pending = this.#pending.get(digest)

@@ -53,6 +53,7 @@ export async function createTokenStore(options: TokenStoreOptions): Promise<Toke
   if (enabled) {
     const store = new KeyFileTokens(join(options.folder ?? process.cwd(), KEY_FILE_NAME), options, now)
     store.gatekeeper = new Gatekeeper({ tokens: store, sources, certificates, limiter })
+    store.prepare = store.gatekeeper.prepare
     await store.writeFirst()
     return store
   }
@@ -61,7 +62,7 @@ export async function createTokenStore(options: TokenStoreOptions): Promise<Toke
   return {
     ...NO_TOKENS,
     check: (scope, authorization, client) => gatekeeper.check(scope, authorization, client),
-    prepare: (authorization, client) => gatekeeper.prepare(authorization, client),
+    prepare: gatekeeper.prepare,
   }
 }
 
@@ -122,6 +123,7 @@ class KeyFileTokens implements TokenStore {
   readonly #warn: (message: string) => void
   /** Set before the first check. */
   gatekeeper!: Gatekeeper
+  prepare: Authorizer['prepare']
   readonly #api: Key
   #keys: Keys
   /** Text last written to the file; close() removes the file only if it still holds this. */
@@ -143,10 +145,6 @@ class KeyFileTokens implements TokenStore {
 
   check(scope: Scope, authorization: string | undefined, client?: Client): Principal {
     return this.gatekeeper.check(scope, authorization, client)
-  }
-
-  prepare(authorization: string | undefined, client?: Client): Promise<void> | undefined {
-    return this.gatekeeper.prepare(authorization, client)
   }
 
   /** Who has this key of ours. One that has expired is nobody's. */

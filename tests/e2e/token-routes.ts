@@ -130,6 +130,16 @@ function routed(kind: ListenerKind, needs: Need): RestRoute[] {
     .map((route) => ({ ...route, needs }))
 }
 
+const ADDRESS = { kind: 'unix', path: '' } as const
+
+/** What an app reads when it is built. */
+const SETTINGS = {
+  allowedHosts: [],
+  inferenceAddress: ADDRESS,
+  managementAddress: ADDRESS,
+  metricsAddress: ADDRESS,
+}
+
 type Method = Pick<RestRoute, 'method' | 'path'>
 
 /** The routes of every router that the app of a listener uses, whoever adds it. */
@@ -142,7 +152,7 @@ function routersOf(kind: ListenerKind): Method[] {
   } as typeof use
   try {
     // What the routers are built from is not needed to read their tables.
-    APPS[kind]({ settings: {} } as RestDeps)
+    APPS[kind]({ settings: SETTINGS } as unknown as RestDeps)
   } finally {
     Koa.prototype.use = use
   }
