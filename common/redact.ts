@@ -15,12 +15,12 @@ const MAX_DEPTH = 3
 
 /**
  * Removes the secrets of the addresses in a text: `user:password@` becomes `***@`, and the value of a secret
- * query parameter `***`, also in an address that is the value of a parameter, percent-encoded or not. Text
+ * query parameter or a fragment `***`, also in an address that is the value of a parameter, percent-encoded or not. Text
  * without secrets stays unchanged. Takes time in proportion to the text.
  */
 export function redactSecrets(text: string, depth = 0): string {
   if (!MAY_HOLD_SECRETS.test(text)) return text
-  return withoutUserInfo(withoutParams(text, depth))
+  return withoutFragments(withoutUserInfo(withoutParams(text, depth)))
 }
 
 /**
@@ -34,7 +34,7 @@ export function redactUrl(url: string, depth = 0): string {
 }
 
 /** Skips plain names and paths, the usual case, at the cost of one test. */
-const MAY_HOLD_SECRETS = /[=@]|%40|%3d/i
+const MAY_HOLD_SECRETS = /[=@#]|%40|%3d|%23/i
 
 /**
  * Looks at runs between the signs that end an authority (WHATWG URL Standard): user and password end at the
@@ -50,6 +50,13 @@ function withoutUserInfo(text: string): string {
     const scheme = /^(?:.{0,200}[^a-z])?https?:/is.exec(run.slice(0, Math.min(end, 220)))
     return scheme === null ? run : scheme[0] + HIDDEN + run.slice(end)
   })
+}
+
+/** No server sees the fragment of an address, so nothing in it is worth showing. */
+function withoutFragments(text: string): string {
+  const at = text.indexOf('://')
+  if (at < 0 || !text.includes('#', at)) return text
+  return text.slice(0, at) + text.slice(at).replace(/#[^\s"'#]+/g, `#${HIDDEN}`)
 }
 
 /** `name=value` behind `?`, `&`, `;` or `#`, up to the next of them or a blank. */

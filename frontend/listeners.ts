@@ -12,6 +12,7 @@ import {
 } from './dialects/rest-apps.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
+import { ConnectionPools } from './edge/connection-plan.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { Logger } from './observe/logs/logger.ts'
 import type { RateLimiter } from './auth/rate-limiter.ts'
@@ -54,11 +55,13 @@ export class Listeners {
   readonly #rest: Listener[] = []
   readonly #apps: RestApp[] = []
   readonly #grpc: GrpcServers<GrpcListenerKind>
+  readonly #pools: ConnectionPools
   #restTls: Promise<TlsCredentials> | undefined
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
-    this.#grpc = createGrpcServers(deps, deps.grpcDialects)
+    this.#pools = new ConnectionPools(deps.settings, (message) => deps.log.warn(message))
+    this.#grpc = createGrpcServers({ ...deps, pools: this.#pools }, deps.grpcDialects)
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */
@@ -109,7 +112,10 @@ export class Listeners {
   }
 
   async #openRest(name: string, address: ListenAddress, app: RestApp): Promise<void> {
-    const listener = await listen(`${name} REST`, address, app, await this.#tlsFor(address))
+    const { listener: kind } = app.state
+    const isReserved = kind === 'management' || kind === 'metrics'
+    const pool = isReserved ? this.#pools.reserve(kind) : this.#pools.inference
+    const listener = await listen(`${name} REST`, address, app, await this.#tlsFor(address), pool)
     this.#apps.push(app)
     this.#rest.push(listener)
     this.listening.push({ name: `${name} REST API`, address: listener.address })

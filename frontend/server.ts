@@ -28,6 +28,7 @@ import type { RunningServer, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
 import { findGpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
+import { describeSupport, findSandbox, type SandboxSupport } from './workers/sandbox/support.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
 import { WorkflowManager } from './workflows/manager.ts'
@@ -44,6 +45,7 @@ export async function startServer(settings: Settings, options: StartOptions): Pr
   const found = {
     config: await metricsConfig(settings, options.log),
     gpus: await findGpus(settings.numberOfGpu),
+    sandbox: await findSandbox(),
   }
   const server = new Server(settings, options, found)
   try {
@@ -70,6 +72,7 @@ interface Found {
   readonly config: MetricsConfig
   /** CUDA's identifiers of the GPUs. */
   readonly gpus: readonly string[]
+  readonly sandbox: SandboxSupport
 }
 
 /** Wires the rooms together; the only class that knows all of them. */
@@ -88,13 +91,14 @@ class Server implements RunningServer {
   #listeners: Listeners | undefined
   #audit: AuditLog | undefined
 
-  constructor(settings: Settings, options: StartOptions, { config, gpus }: Found) {
+  constructor(settings: Settings, options: StartOptions, { config, gpus, sandbox }: Found) {
     const { log, logFiles = {} } = options
     this.#settings = settings
     this.#log = log
     this.#logFiles = logFiles
     this.#snapshots = options.snapshots
     const warn = (message: string): void => log.warn(message)
+    tellSandbox(settings, sandbox, log)
     this.#metrics = new Metrics({
       mode: settings.metricsMode,
       config,
@@ -113,6 +117,7 @@ class Server implements RunningServer {
       gpus,
       devices: new Devices(gpus.length),
       metrics: this.#metrics.wanted,
+      sandbox,
       log: (level: LogLevel, source: string, message: string, output: WorkerOutput | undefined) => {
         if (output === undefined) log[level]({ thread: source }, message)
         else log[level]({ thread: `${source}-${output}`, logger: MODEL_LOGGER }, message)
@@ -258,6 +263,11 @@ class Server implements RunningServer {
       this.#log.error({ detail: error.detail }, message)
     }
   }
+}
+
+function tellSandbox({ sandbox: mode }: Settings, found: SandboxSupport, log: Logger): void {
+  const level = found.missing === undefined || mode === 'off' ? 'info' : 'warn'
+  log[level](`Sandbox of workers: ${mode === 'off' ? mode : `${mode}, ${describeSupport(found)}`}`)
 }
 
 /** Undefined: nothing is limited, and no request pays for it. */

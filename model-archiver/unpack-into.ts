@@ -12,8 +12,8 @@ export interface UnpackTask {
   /** Absolute path of an existing, empty folder. */
   readonly folder: string
   readonly limits: UnpackLimits
-  /** Checked before anything is unpacked. */
-  readonly rules: ArchiveRules
+  /** Checked before anything is unpacked. Default: any archive is right. */
+  readonly rules?: ArchiveRules
 }
 
 /**
@@ -22,7 +22,7 @@ export interface UnpackTask {
  * @throws ServeError UNTRUSTED_ARCHIVE for an archive that breaks a rule; INVALID_ARCHIVE for one that is
  *   invalid, unsafe or over the limits; CONFIG, INTERNAL for errors of the disk
  */
-export async function unpackInto({ archive, folder, limits, rules }: UnpackTask): Promise<ArchiveIdentity> {
+export async function unpackInto({ archive, folder, limits, rules = {} }: UnpackTask): Promise<ArchiveIdentity> {
   try {
     const { file, identity } = await identifyArchive(archive, rules)
     try {

@@ -23,12 +23,15 @@ export interface ChannelEvents<In> {
   onClose(error?: ServeError): void
 }
 
+/**
+ * Takes a stream item that consists of a body only: the bytes from..to of `chunk`, valid until this returns.
+ * This is the most frequent message, so no object is made for it.
+ */
+export type TakeItem = (id: number, chunk: Buffer, from: number, to: number) => void
+
 export interface FrontendEvents extends ChannelEvents<FromWorker> {
-  /**
-   * A stream item that consists of a body only: the bytes from..to of `chunk`, valid until this returns. This
-   * is the most frequent message, so no object is made for it. Other messages go to `onMessage`.
-   */
-  onItem(id: number, chunk: Buffer, from: number, to: number): void
+  /** Other messages go to `onMessage`. */
+  onItem: TakeItem
 }
 
 /**

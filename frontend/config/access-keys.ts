@@ -1,7 +1,8 @@
-import { key, type Details } from './key-spec.ts'
-import { BOOLEAN, HOST_LIST } from './value-types.ts'
+import { key, optional, type Details } from './key-spec.ts'
+import { BOOLEAN, HOST_LIST, integer } from './value-types.ts'
 
 const OURS: Details = { ours: true }
+const INT_MAX = 2_147_483_647
 
 /** Keys for who may connect, and from where. */
 export const ACCESS_KEYS = {
@@ -24,6 +25,18 @@ export const ACCESS_KEYS = {
     BOOLEAN,
     'true',
     'Whether the inference and metrics APIs refuse requests from web pages of other sites, as management always does.',
+    OURS,
+  ),
+  maxConnections: optional(
+    'max_connections',
+    integer(1, INT_MAX),
+    'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. Unset: from the limit of open files (docs/security.md).',
+    OURS,
+  ),
+  maxConnectionsPerAddress: optional(
+    'max_connections_per_address',
+    integer(1, INT_MAX),
+    'The same for each client address (IPv6: each /64 network). Unset: half of max_connections.',
     OURS,
   ),
 }

@@ -34,7 +34,7 @@ export const ARCHIVE_KEYS = {
     'unpack_timeout',
     SECONDS,
     '600',
-    'Limit on the time to unpack an archive; the wait while two others are unpacked does not count.',
+    'Limit on the time to hash and unpack an archive; the wait while two others are unpacked does not count.',
     OURS,
   ),
   minFreeDisk: key(

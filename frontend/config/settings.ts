@@ -34,6 +34,13 @@ export interface Settings {
    * Key allow_insecure_exposure, default false.
    */
   readonly allowInsecureExposure: boolean
+  /**
+   * Ours: maximum connections of all inference listeners. Key max_connections; undefined: from the limit of
+   * open files.
+   */
+  readonly maxConnections: number | undefined
+  /** Ours: the same per address or IPv6 /64. Key max_connections_per_address; undefined: half of it. */
+  readonly maxConnectionsPerAddress: number | undefined
   /** Ours: further names that Host and Origin may have. Key allowed_hosts, default none. */
   readonly allowedHosts: readonly string[]
   /** Ours: whether inference and metrics check Origin too. Key check_inference_origin, default true. */
@@ -204,6 +211,26 @@ export interface Settings {
    */
   readonly pythonCancelGraceMs: number | undefined
 
+  /** Ours: what workers are kept from. Key sandbox, default `default`. */
+  readonly sandbox: SandboxMode
+  /** Ours: whether model-config.yaml may loosen it. Key sandbox_by_model, default false. */
+  readonly sandboxByModel: boolean
+  /** Ours: further variables for workers, names or `PREFIX_*`. Key worker_env. */
+  readonly workerEnv: readonly string[]
+  /** Ours: variables that a model may ask for. Key model_env. */
+  readonly modelEnv: readonly string[]
+  /** Ours: further absolute paths that workers may read, or read and write. */
+  readonly sandboxRead: readonly string[]
+  readonly sandboxWrite: readonly string[]
+  /** Ours: whether workers may use the network; undefined: not in strict mode. Key worker_network. */
+  readonly workerNetwork: boolean | undefined
+  /** Ours: bytes of each process of a worker; undefined: no limit. Key worker_memory. */
+  readonly workerMemory: number | undefined
+  /** Ours: processes and threads of a worker; undefined: no limit. Key worker_processes. */
+  readonly workerProcesses: number | undefined
+  /** Ours: open files of each process; undefined: the server's limit. Key worker_open_files. */
+  readonly workerOpenFiles: number | undefined
+
   readonly decodeInputRequest: boolean
   /** Passed to handlers, which decide whether to limit the pixels of an image. */
   readonly limitMaxImagePixels: boolean
@@ -253,6 +280,9 @@ export interface Settings {
   /** Whether TS_ALLOWED_URLS counts too. */
   readonly useEnvAllowedUrls: boolean
 }
+
+/** What workers are kept from, from all to nothing (docs/security.md). */
+export type SandboxMode = 'strict' | 'default' | 'off'
 
 /** Log files, by name without `.log` (docs/metrics-and-logs.md). */
 export const LOG_FILES = [

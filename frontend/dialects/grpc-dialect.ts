@@ -1,3 +1,4 @@
+import type { ConnectionPools } from '../edge/connection-plan.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Settings } from '../config/settings.ts'
 import type { GrpcLog } from '../edge/grpc/call-error.ts'
@@ -52,7 +53,8 @@ export function callDeps({ operationsFor, settings, log }: GrpcDeps, call: Call)
 }
 
 /** What the listeners need. */
-export type GrpcServersDeps = GrpcCallDeps & Omit<ListenersDeps, 'limits'>
+export type GrpcServersDeps = GrpcCallDeps &
+  Omit<ListenersDeps, 'limits'> & { readonly pools?: ConnectionPools }
 
 /**
  * One gRPC service. It is registered by its line in dialects/index.ts; health and reflection tell of it by

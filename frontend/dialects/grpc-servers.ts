@@ -13,7 +13,7 @@ import type {
 } from './grpc-dialect.ts'
 import { GRPC_DIALECTS } from './index.ts'
 
-type Place = Omit<ListenerPlan, 'services' | 'isServing'>
+type Place = Omit<ListenerPlan, 'services' | 'isServing' | 'pool'>
 
 /** The gRPC servers of a configuration; they listen after `listen`. */
 export function createGrpcServers(
@@ -30,7 +30,8 @@ export function createGrpcServers(
     })
     // Management is there when it answers, whatever the models do.
     const isServing = () => (kind === 'management' ? Promise.resolve(true) : isServerReady(models))
-    return [kind, { ...place, services, isServing, reflectionScope: reflectionScope(kind, settings) }]
+    const pool = kind === 'management' ? deps.pools?.reserve('gRPC management') : deps.pools?.inference
+    return [kind, { ...place, services, isServing, pool, reflectionScope: reflectionScope(kind, settings) }]
   })
   return new GrpcServers(new Map(plans), { ...deps, limits: settings })
 }

@@ -23,6 +23,8 @@ export interface JobRequest {
    * server does not interpret them.
    */
   headers: string
+  /** The headers with credentials, in the same format. Only handlers whose model asks for them get them. */
+  credentials?: string
   /**
    * The rest of the path after the version. The handler gets it as the header `url_path`, as in TorchServe.
    * Absent: no such header.

@@ -62,6 +62,19 @@ export class ConfigReader {
     return undefined
   }
 
+  /** Whether a key has a text, to choose between two forms. */
+  isText(key: string): boolean {
+    return typeof ownValue(this.#config, key) === 'string'
+  }
+
+  texts(key: string): string[] | undefined {
+    const value = ownValue(this.#config, key)
+    if (value === undefined || value === null) return undefined
+    if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value
+    this.#warn(key, 'a list of strings')
+    return undefined
+  }
+
   word<W extends string>(key: string, words: readonly W[]): W | undefined {
     const value = ownValue(this.#config, key)
     if (value === undefined || value === null) return undefined

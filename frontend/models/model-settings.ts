@@ -1,4 +1,5 @@
 import type { JobTimeouts } from '../jobs/job.ts'
+import type { SandboxSettings } from './sandbox-settings.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
 export type DeviceType = 'cpu' | 'gpu'
@@ -54,4 +55,6 @@ export interface ModelSettings {
   cancelGraceMs: number | undefined
   /** Ours: maximum bytes of one stream in flight. Key streamWindowSize. */
   streamWindowSize: number
+  /** Ours: what its workers may do. Key sandbox. */
+  sandbox: SandboxSettings
 }

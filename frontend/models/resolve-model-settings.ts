@@ -5,6 +5,7 @@ import { ConfigReader } from './config-reader.ts'
 import { deviceSettings, parallelism } from './device-settings.ts'
 import { schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
+import { sandboxSettings } from './sandbox-settings.ts'
 import type { ModelSettings } from './model-settings.ts'
 
 const MAX_TIMER_SECONDS = 2_147_483
@@ -55,6 +56,7 @@ export function resolveModelSettings(
     cancelGraceMs:
       reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
+    sandbox: sandboxSettings(reader, settings),
   }
   if (node) reader.inert('useVenv', 'its handler is not Python')
   return { settings: resolved, warnings: reader.warnings }

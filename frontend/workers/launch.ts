@@ -6,6 +6,8 @@ import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { REQUEST_OVERHEAD_BYTES } from '../jobs/request-limits.ts'
 import type { RankOptions } from './rank-process.ts'
+import { confined, scratchEnv } from './sandbox/confine.ts'
+import type { SandboxSupport } from './sandbox/support.ts'
 
 /** The worker's entry point. Only a path, because the frontend must not import the worker. */
 const WORKER_MAIN = fileURLToPath(new URL('../../backend-worker/main.js', import.meta.url))
@@ -24,6 +26,7 @@ export interface LaunchContext {
   metrics: WantedMetrics
   /** CUDA's names of the GPUs, by id. */
   gpus: readonly string[]
+  sandbox: SandboxSupport
 }
 
 /** One start of a worker: `serial` identifies the start, `devices` are the ids of its GPUs. */
@@ -33,31 +36,50 @@ export interface Start {
   readonly devices: readonly number[]
 }
 
-/** Command lines, environments and sockets for the processes of one worker. */
-export function rankOptions(model: Model, start: Start, context: LaunchContext): RankOptions[] {
+/**
+ * Command lines, environments and sockets for the processes of one worker.
+ * @param folder of this start
+ * @throws ServeError WORKER_START_FAILED, see `confined`
+ */
+export function rankOptions(
+  model: Model,
+  start: Start,
+  context: LaunchContext,
+  folder: string,
+): RankOptions[] {
   const { settings } = context
+  const { sandbox } = model.settings
   const size = Math.max(1, model.settings.parallelLevel)
   const requestBytes = settings.maxRequestSize + REQUEST_OVERHEAD_BYTES
   const toWorker = requestBytes * model.settings.batchSize + FRAME_OVERHEAD_BYTES
-  const env = { ...inheritedEnv(settings.blacklistEnvVars), ...deviceEnv(start.devices, context.gpus) }
+  const env = {
+    ...inheritedEnv(settings.blacklistEnvVars, sandbox.env),
+    ...deviceEnv(start.devices, context.gpus),
+    ...scratchEnv(sandbox, folder),
+  }
+  const guest = { settings, sandbox, prepared: model.prepared, folder, runtime: [], env }
   return Array.from({ length: size }, (_, rank) => {
-    const socketPath = join(context.socketDir, `${start.serial}.${rank}`)
+    const socketPath = join(folder, `${start.workerId}.${rank}`)
     return {
       rank,
-      commandLine: {
-        command: process.execPath,
-        args: [
-          WORKER_MAIN,
-          '--sock-type',
-          'unix',
-          '--sock-name',
-          socketPath,
-          '--max-frame-bytes',
-          String(toWorker),
-        ],
-        env: { ...env, ...rankEnv(rank, size, start, context), ...threadEnv(model) },
-        cwd: model.prepared.modelDir,
-      },
+      commandLine: confined(
+        {
+          command: process.execPath,
+          args: [
+            WORKER_MAIN,
+            '--sock-type',
+            'unix',
+            '--sock-name',
+            socketPath,
+            '--max-frame-bytes',
+            String(toWorker),
+          ],
+          env: { ...env, ...rankEnv(rank, size, start, context), ...threadEnv(model) },
+          cwd: model.prepared.modelDir,
+        },
+        guest,
+        context.sandbox,
+      ),
       socketPath,
       maxFrameBytes: settings.maxResponseSize + FRAME_OVERHEAD_BYTES,
     }

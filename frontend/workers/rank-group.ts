@@ -1,14 +1,16 @@
-import { rmSync } from 'node:fs'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
+import { removeWorkerFolder } from './sandbox/worker-folder.ts'
 import { withinTime } from './time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
 export interface RankGroupOptions {
   ranks: RankOptions[]
+  /** Removed when all ranks have ended. */
+  folder: string
   /** With `pp` only rank 0 gets requests, and the ranks exchange data. */
   requestsToRankZeroOnly: boolean
   load: LoadMessage
@@ -42,7 +44,7 @@ export class RankGroup implements WorkerGroup {
         onMessage: (from, message) => {
           this.#message(from, message)
         },
-        onItem: events.onItem,
+        itemsOf: events.itemsOf,
         onOutput: (from, stream, line) => {
           events.onOutput(stream, line, options.ranks.length > 1 ? `[rank ${from}] ` : '')
         },
@@ -52,7 +54,7 @@ export class RankGroup implements WorkerGroup {
       }),
     )
     void this.exited().then(() => {
-      for (const { socketPath } of options.ranks) rmSync(socketPath, { force: true })
+      void removeWorkerFolder(options.folder)
     })
   }
 

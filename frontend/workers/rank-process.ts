@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { frontendChannel, type Channel } from '../../protocol/channel.ts'
+import { frontendChannel, type Channel, type TakeItem } from '../../protocol/channel.ts'
 import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -15,8 +15,8 @@ export interface RankOptions {
 
 export interface RankEvents {
   onMessage(rank: number, message: FromWorker): void
-  /** See FrontendEvents. */
-  onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
+  /** Who takes the stream items of the rank; asked for once. */
+  itemsOf(rank: number): TakeItem
   onOutput(rank: number, stream: WorkerOutput, line: string): void
   /** Called once, when the process has ended for any reason. */
   onExit(rank: number, cause: ExitCause): void
@@ -82,9 +82,7 @@ export class RankProcess {
         if (message.type === 'ready') this.#hello(message.protocolVersion)
         else this.#events.onMessage(this.#options.rank, message)
       },
-      onItem: (id, chunk, from, to) => {
-        this.#events.onItem(this.#options.rank, id, chunk, from, to)
-      },
+      onItem: this.#events.itemsOf(this.#options.rank),
       onClose: (error) => {
         if (error?.code === 'PROTOCOL') this.#process.fault ??= error
         this.#process.endSoon()

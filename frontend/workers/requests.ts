@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
@@ -9,6 +10,8 @@ import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 /** What the requests of a worker need of it. */
 export interface RequestsOptions {
   window: number
+  /** Headers with credentials that the model asks for, in lower case. */
+  credentialHeaders: ReadonlySet<string>
   /** Whether the worker waits for credit. One that does, and sends without, is cut off. */
   heedsCredit: boolean
   /** Milliseconds that a cancelled request may continue; undefined: as long as it sends something. */
@@ -75,7 +78,7 @@ export class Requests implements InFlightLink {
     for (const job of jobs) {
       const entry = new InFlight(this.#freeId(), job, run, this.#options.ranks, this)
       this.#entries.set(entry.id, entry)
-      requests.push(wireRequest(entry.id, job, this.window))
+      requests.push(wireRequest(entry.id, job, this.#options))
       job.started(entry)
     }
     this.#batches += 1
@@ -112,9 +115,13 @@ export class Requests implements InFlightLink {
     }
   }
 
-  /** A stream item of a rank: the bytes from..to of a chunk. */
-  receiveItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void {
-    if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)
+  /** Takes the stream items of a rank. Only rank 0 sends; what another sends is dropped. */
+  itemsOf(rank: number): TakeItem {
+    return rank === 0 ? this.#takeItem : () => undefined
+  }
+
+  readonly #takeItem: TakeItem = (id, chunk, from, to) => {
+    this.#entries.get(id)?.item(chunk, from, to)
   }
 
   /** A request can no longer be answered; the handler continues until it reports the end. */
@@ -238,9 +245,9 @@ export class Requests implements InFlightLink {
   }
 }
 
-function wireRequest(id: number, job: Job, window: number): PredictRequest {
+function wireRequest(id: number, job: Job, { window, credentialHeaders }: RequestsOptions): PredictRequest {
   const { requestId, method, parts, deadline, feed } = job.request
-  const headers = handlerHeaders(job.request)
+  const headers = handlerHeaders(job.request, credentialHeaders)
   if (feed !== undefined) return { method, id, requestId, headers, parts, window, deadline, moreInputs: true }
   return deadline === undefined
     ? { method, id, requestId, headers, parts, window }

@@ -5,6 +5,9 @@ import { loadMessage, rankOptions, type LaunchContext, type Start } from './laun
 import { pythonLaunch, usesTorchrun } from './python/command-line.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
+import { RefusedGroup } from './refused-group.ts'
+import { createWorkerFolder, removeWorkerFolder } from './sandbox/worker-folder.ts'
+import type { RankOptions } from './rank-process.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
 /** The processes of one start of a worker. */
@@ -37,9 +40,18 @@ function nodeGroup(
   events: WorkerGroupEvents,
 ): WorkerGroup {
   const { settings } = model
+  const folder = createWorkerFolder(context.socketDir)
+  let ranks: RankOptions[]
+  try {
+    ranks = rankOptions(model, start, context, folder)
+  } catch (error) {
+    void removeWorkerFolder(folder)
+    return new RefusedGroup(ServeError.from(error))
+  }
   return new RankGroup(
     {
-      ranks: rankOptions(model, start, context),
+      ranks,
+      folder,
       requestsToRankZeroOnly: settings.parallelType === 'pp',
       load: loadMessage(model, start.devices, context),
       startupTimeoutMs: settings.startupTimeout * 1000,
@@ -56,9 +68,12 @@ function pythonGroup(
 ): WorkerGroup {
   const { settings, prepared } = model
   const { maxResponseSize, limitMaxImagePixels } = context.settings
+  const folder = createWorkerFolder(context.socketDir)
   return new PythonGroup(
     {
-      launch: async () => pythonLaunch(model, start, context, await findPython(context.settings, prepared)),
+      folder,
+      launch: async () =>
+        pythonLaunch(model, start, context, await findPython(context.settings, prepared), folder),
       load: {
         modelName: model.name,
         modelDir: prepared.modelDir,

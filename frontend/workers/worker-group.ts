@@ -1,5 +1,6 @@
 import type { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
+import type { TakeItem } from '../../protocol/channel.ts'
 import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
@@ -13,8 +14,8 @@ export interface WorkerGroupEvents {
   /** All ranks are connected; the handlers are being loaded. */
   onConnected(): void
   onMessage(rank: number, message: FromWorker): void
-  /** See FrontendEvents. */
-  onItem(rank: number, id: number, chunk: Buffer, from: number, to: number): void
+  /** Who takes the stream items of a rank; asked for once for each connection. */
+  itemsOf(rank: number): TakeItem
   /** A request can no longer be answered, but the handler still works on it; its end follows. */
   onBroken(id: number, error: ServeError): void
   /** `prefix` identifies the rank if there are several. */

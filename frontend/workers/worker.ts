@@ -148,9 +148,7 @@ export class Worker implements JobRunner {
       onMessage: (rank, message) => {
         this.#receive(rank, message)
       },
-      onItem: (rank, id, chunk, from, to) => {
-        this.#requests?.receiveItem(rank, id, chunk, from, to)
-      },
+      itemsOf: (rank) => this.#requests!.itemsOf(rank),
       onBroken: (id, error) => {
         this.#requests?.broken(id, error)
       },
@@ -184,6 +182,7 @@ export class Worker implements JobRunner {
     const { hearsCancels } = group
     return new Requests({
       window: settings.streamWindowSize,
+      credentialHeaders: settings.sandbox.headers,
       heedsCredit: group.heedsCredit,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,

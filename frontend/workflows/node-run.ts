@@ -53,7 +53,7 @@ export abstract class NodeRun implements ReplySink, Limited {
 
   start(): void {
     const { node } = this
-    const { requestId, headers, deadline } = this.#request
+    const { requestId, headers, credentials, deadline } = this.#request
     this.tries += 1
     this.#job = new Job(
       {
@@ -61,6 +61,7 @@ export abstract class NodeRun implements ReplySink, Limited {
         modelName: node.model.name,
         method: 'handle',
         headers: headers + node.extraHeaders,
+        credentials,
         parts: this.#parts,
         deadline,
       },

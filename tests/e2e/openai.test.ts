@@ -86,7 +86,11 @@ beforeAll(async () => {
     `templated=${templated(join(folder, 'templated'))}`,
     `far=${remote(join(folder, 'far'))}`,
   ]
-  server = await startServer({ models, env: { TEST_KEY: KEY }, config: { log_level: 'debug' } })
+  server = await startServer({
+    models,
+    env: { TEST_KEY: KEY },
+    config: { log_level: 'debug', worker_env: 'TEST_KEY' },
+  })
   for (const model of ['tiny-llama', 'templated', 'far']) await server.ready(model)
 })
 

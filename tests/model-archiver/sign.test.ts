@@ -31,7 +31,7 @@ async function verify(archive: string, key: string): Promise<string> {
     reject: false,
     all: true,
   })
-  return String(all)
+  return all
 }
 
 describe('--sign', () => {

@@ -19,6 +19,7 @@ const answer = {
   torchserve: '/opt/lib',
   torchserveVersion: '0.12.0',
   torch: '2.4.0',
+  places: ['/opt/lib'],
   missing: [] as string[],
 }
 

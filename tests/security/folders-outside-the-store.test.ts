@@ -56,6 +56,22 @@ test.each([
   ])
 })
 
+test.each([
+  '..',
+  '../..',
+  'stored/../../..',
+  './../../etc',
+  '%2e%2e/etc',
+  '..%2fetc',
+  'stored/%2e%2e/%2e%2e',
+  '~',
+  '',
+])('no way out of the store leads to a model: %j', async (url) => {
+  const { status } = await register(url)
+  expect([400, 404]).toContain(status)
+  expect((await server.manage('GET', '/models/m')).status).toBe(404)
+})
+
 test('what is in the store can be, by its name, path and URL', async () => {
   const stored = join(modelStore, 'stored')
   for (const url of ['stored', stored, pathToFileURL(stored).href]) {

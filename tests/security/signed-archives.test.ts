@@ -101,7 +101,7 @@ async function register(query: string): Promise<{ status: number; message: strin
 function registerOverGrpc(request: Record<string, unknown>): Promise<{ code: number; details: string }> {
   const client = managementClient(server.ports.grpcManagement)
   return new Promise((resolve) => {
-    client.RegisterModel({ initial_workers: 0, ...request } as never, (error: unknown) => {
+    client.RegisterModel({ initial_workers: 0, ...request }, (error: unknown) => {
       client.close()
       const { code, details } = (error ?? { code: 0, details: '' }) as { code: number; details: string }
       resolve({ code, details })
@@ -218,7 +218,9 @@ describe('a server that loads only signed archives', () => {
       served.set('/web.mar.sig', readFileSync(`${good}.sig`))
     })
 
-    afterAll(() => web.close())
+    afterAll(() => {
+      web.close()
+    })
 
     test('fetches the signature first, and removes both files with the model', async () => {
       const query = `model_name=web&url=${encodeURIComponent(`${url}/web.mar?v=1`)}`

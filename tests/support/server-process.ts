@@ -40,6 +40,8 @@ export interface ServerOptions {
   detached?: boolean
   /** Flags for Node itself. */
   nodeArgs?: string[]
+  /** The limit of open files, as `ulimit -n` sets it. */
+  descriptors?: number
 }
 
 /** The options of a server whose folder is known. */
@@ -193,9 +195,12 @@ function spawnCli(options: PlacedOptions): ChildProcess {
   )
   const flags = options.flags ?? ['--disable-token-auth', '--enable-model-api']
   const models = options.models === undefined ? [] : ['--models', ...options.models]
+  const { descriptors } = options
+  const limited = ['-c', `ulimit -n ${descriptors}; exec "$0" "$@"`, process.execPath]
   return spawn(
-    process.execPath,
+    descriptors === undefined ? process.execPath : 'sh',
     [
+      ...(descriptors === undefined ? [] : limited),
       ...(options.nodeArgs ?? []),
       CLI,
       '--start',

@@ -21,6 +21,26 @@ describe('what TorchServe tells handlers in headers', () => {
   })
 })
 
+describe('headers with credentials', () => {
+  const request = {
+    method: 'handle',
+    headers: joinHeaders({ a: 'b' }),
+    credentials: joinHeaders({ Authorization: 'Bearer secret', cookie: 'session=1' }),
+  } as const
+
+  test('reach only a handler whose model asks for them', () => {
+    expect(splitHeaders(handlerHeaders(request))).toEqual({ a: 'b' })
+    expect(splitHeaders(handlerHeaders(request, new Set(['cookie'])))).toEqual({
+      a: 'b',
+      cookie: 'session=1',
+    })
+    expect(splitHeaders(handlerHeaders(request, new Set(['authorization'])))).toEqual({
+      a: 'b',
+      Authorization: 'Bearer secret',
+    })
+  })
+})
+
 describe('the headers of TorchServe’s Python worker', () => {
   const seen = (method: 'handle' | 'explain' | 'describe', headers: string) =>
     splitHeaders(truthfulHeaders({ method, headers: handlerHeaders({ method, headers }) }))

@@ -89,11 +89,11 @@ class Rig {
       (_, rank) => ({ rank, socketPath: `/nonexistent/${rank}` }) as RankOptions,
     )
     this.group = new RankGroup(
-      { ranks, requestsToRankZeroOnly, load: LOAD, startupTimeoutMs: 60_000 },
+      { ranks, folder: '/nonexistent', requestsToRankZeroOnly, load: LOAD, startupTimeoutMs: 60_000 },
       {
         onConnected: () => (this.connections += 1),
         onMessage: (rank, { type }) => this.messages.push(`${rank} ${type}`),
-        onItem: () => undefined,
+        itemsOf: () => () => undefined,
         onBroken: () => undefined,
         onOutput: (stream, line, prefix) => this.output.push(`${stream} ${prefix}${line}`),
         onDeath: ({ reason }) => this.deaths.push(reason),

@@ -22,6 +22,7 @@ class Rig {
   constructor(options: Partial<RequestsOptions> = {}) {
     this.requests = new Requests({
       window: 1000,
+      credentialHeaders: new Set(),
       heedsCredit: true,
       cancelGraceMs: GRACE_MS,
       silenceMs: undefined,
@@ -48,7 +49,7 @@ class Rig {
 
   item(id: number, body = 'item', rank = 0): void {
     const chunk = Buffer.from(body)
-    this.requests.receiveItem(rank, id, chunk, 0, chunk.byteLength)
+    this.requests.itemsOf(rank)(id, chunk, 0, chunk.byteLength)
   }
 
   answer(id: number, rank = 0): void {

@@ -22,8 +22,9 @@ class Rig {
       { write: (frame) => this.written.push(frame), listen: (on) => (this.listening = on) },
       {
         onMessage: (_rank, message) => this.messages.push(message),
-        onItem: (_rank, id, chunk, from, to) =>
-          this.items.push(`${id} ${chunk.toString('latin1', from, to)}`),
+        itemsOf: () => (id, chunk, from, to) => {
+          this.items.push(`${id} ${chunk.toString('latin1', from, to)}`)
+        },
         onBroken: (id, { code }) => this.broken.push([id, code]),
       },
     )

@@ -49,6 +49,8 @@ export interface CallFacts {
   modelVersion: string | undefined
   /** In the format of common/header-lines.ts. */
   headers: string
+  /** See JobRequest. */
+  credentials?: string
   deadline?: number
   /** The client requested a stream. */
   stream: boolean

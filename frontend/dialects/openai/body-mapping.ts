@@ -13,10 +13,10 @@ import { answerJson, DONE, EventSink, failReply } from './rest-reply.ts'
 export function mapBody({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { model, stream } = request.body
   const parts = [{ name: 'body', contentType: 'application/json', data: body }]
-  const { modelVersion, headers, urlPath } = call
+  const { modelVersion, headers, credentials, urlPath } = call
   const { requestId } = exchange
   const job = new Job(
-    { requestId, modelName: model, modelVersion, method: 'handle', headers, urlPath, parts },
+    { requestId, modelName: model, modelVersion, method: 'handle', headers, credentials, urlPath, parts },
     new BodySink(events, stream === true),
   )
   if (exchange.reply.follow(job)) exchange.models.submit(job)

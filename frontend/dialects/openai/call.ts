@@ -16,6 +16,8 @@ export interface OpenAICall {
   readonly modelVersion: string | undefined
   /** The client's headers. */
   readonly headers: string
+  /** See JobRequest. */
+  readonly credentials: string | undefined
   /** The operation, for handlers that do not serve it natively. */
   readonly urlPath: string
 }

@@ -11,10 +11,11 @@ export class JobGroup implements ReplySource {
   readonly #jobs: Job[] = []
   readonly #requestId: string
 
-  constructor(models: ModelOperations, { exchange, model, modelVersion, headers, urlPath }: OpenAICall) {
+  constructor(models: ModelOperations, call: OpenAICall) {
+    const { exchange, model, modelVersion, headers, credentials, urlPath } = call
     this.#requestId = exchange.requestId
     this.#models = models
-    this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, urlPath }
+    this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, credentials, urlPath }
   }
 
   /** @throws ServeError, see ModelOperations.submit; earlier jobs of the group are cancelled then */

@@ -93,7 +93,7 @@ function submit(
   const model = exchange.models.status(request.body.model, modelVersion)
   const { path: urlPath, method } = OPERATIONS[operation]
   const headers = clientHeaders(exchange.req)
-  const call: OpenAICall = { exchange, events, request, body, model, modelVersion, headers, urlPath }
+  const call: OpenAICall = { exchange, events, request, body, model, modelVersion, ...headers, urlPath }
   if (model.methods === undefined) throw notLoaded(model)
   if (model.methods.includes(method)) callNatively(call)
   else if (takesBody(model)) mapBody(call)
@@ -108,8 +108,8 @@ function notLoaded({ name }: ModelStatus): ServeError {
 
 function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { stream, model: modelName } = request.body
-  const { modelVersion, headers, urlPath } = call
-  const facts = { requestId: exchange.requestId, modelName, modelVersion, headers, urlPath }
+  const { modelVersion, headers, credentials, urlPath } = call
+  const facts = { requestId: exchange.requestId, modelName, modelVersion, headers, credentials, urlPath }
   const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(events, stream === true))
   if (exchange.reply.follow(job)) exchange.models.submit(job)
 }

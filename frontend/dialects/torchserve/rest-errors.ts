@@ -23,7 +23,7 @@ const notAllowed = answer(405, 'MethodNotAllowedException')
  */
 const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
-  MALFORMED_BODY: answer(500, 'ErrorDataDecoderException'),
+  MALFORMED_BODY: answer(400, 'ErrorDataDecoderException'),
   INVALID_TENSOR: answer(400, 'BadRequestException'),
   UNSUPPORTED_ENCODING: answer(415, 'BadRequestException'),
   PAYLOAD_TOO_LARGE: answer(413, ''),
@@ -121,10 +121,13 @@ export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors
       late
         ? bare(408, errorBody(408, 'RequestTimeoutException', 'The request took too long to arrive.'))
         : bare(400, errorBody(400, 'BadRequestException', 'Invalid HTTP message.')),
+    tooManyConnections: () => bare(503, TOO_MANY_CONNECTIONS),
     httpsOnly: () =>
       bare(403, prettyJson({ status: 'This TorchServe instance only accepts HTTPS requests' })),
   }
 }
+
+const TOO_MANY_CONNECTIONS = errorBody(503, unavailable.type, 'The server has too many connections.')
 
 function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
   const { status, type } = errorAnswer(error)

@@ -60,7 +60,7 @@ function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): v
       modelName: route.modelName ?? chooseModel(exchange, body),
       modelVersion: route.modelVersion,
       method: route.method,
-      headers: clientHeaders(req),
+      ...clientHeaders(req),
       urlPath: route.urlPath,
       tellsExplain: route.tellsExplain,
       parts,

@@ -1,4 +1,5 @@
 import { groupOf } from '../../../common/address-group.ts'
+import type { ConnectionPool } from '../connection-pool.ts'
 import { type Server, type Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
@@ -11,13 +12,16 @@ type ConnectionTaker = (this: Server, socket: Socket) => void
  */
 export class ConnectionGate {
   readonly #limits: GrpcLimits
+  readonly #pool: ConnectionPool | undefined
   readonly #byAddress = new Map<string, number>()
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, NodeJS.Timeout>()
   #count = 0
 
-  constructor(limits: GrpcLimits) {
+  /** `pool`: what the listener shares with others; default: nothing. */
+  constructor(limits: GrpcLimits, pool?: ConnectionPool) {
     this.#limits = limits
+    this.#pool = pool
   }
 
   /** Connections that are open. */
@@ -28,12 +32,14 @@ export class ConnectionGate {
   /** To be called before the server takes its first connection. */
   guard(server: Http2Server | Http2SecureServer): void {
     const takers = server.listeners('connection') as ConnectionTaker[]
+    // `resetAndDestroy`, because `destroy` would leave the port of each in TIME_WAIT.
+    const refuse = (socket: Socket): unknown => socket.resetAndDestroy()
     server.removeAllListeners('connection')
     server.on('connection', (socket: Socket) => {
       if (this.#admit(socket)) for (const taker of takers) taker.call(server, socket)
-      // `destroy` would leave the port of each in TIME_WAIT.
-      else socket.resetAndDestroy()
+      else refuse(socket)
     })
+    this.#pool?.guard(server, refuse)
   }
 
   /** A call of the connection was let in. */

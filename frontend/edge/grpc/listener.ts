@@ -7,6 +7,7 @@ import type { Authorizer } from '../../auth/authorizer.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ConnectionPool } from '../connection-pool.ts'
 import { CallGate, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
@@ -38,7 +39,15 @@ interface GrpcListenerOptions {
   readonly audit: AuditLog | undefined
   readonly limiter: RateLimiter | undefined
   readonly grpc: ServerOptions
+  /** Limits its connections together with those of other listeners. */
+  readonly pool: ConnectionPool | undefined
 }
+
+/**
+ * Node resets a call with more metadata without a status (nghttp2 takes no more than this). What has less, the
+ * gate can answer.
+ */
+const HEADER_LIST_BYTES = 65_535
 
 /** One gRPC server on one address. Its connections and calls pass its gates before grpc-js sees them. */
 export class GrpcListener {
@@ -48,12 +57,12 @@ export class GrpcListener {
   readonly #name: string
   readonly #limits: GrpcLimits
 
-  constructor({ name, services, grpc, ...gate }: GrpcListenerOptions) {
+  constructor({ name, services, grpc, pool, ...gate }: GrpcListenerOptions) {
     const { limits } = gate
     this.#name = name
     this.#limits = limits
     this.calls = new CallGate(rpcsOf(services), gate)
-    this.connections = new ConnectionGate(limits)
+    this.connections = new ConnectionGate(limits, pool)
     this.#server = new Server({
       ...grpc,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
@@ -120,7 +129,7 @@ export class GrpcListener {
     this.connections.guard(server)
     server.updateSettings({
       maxConcurrentStreams: this.#limits.grpcMaxConcurrentStreams,
-      maxHeaderListSize: this.#limits.grpcMaxMetadataSize,
+      maxHeaderListSize: HEADER_LIST_BYTES,
     })
     const takers = server.listeners('stream') as StreamTaker[]
     server.removeAllListeners('stream')

@@ -1,4 +1,5 @@
 import type { Deadline, Metadata } from '@grpc/grpc-js'
+import { isCredentialHeader } from '../../../common/credential-headers.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import type { AbandonReason, JobRequest } from '../../jobs/job.ts'
 import { Job } from '../../jobs/job.ts'
@@ -19,7 +20,7 @@ export function cancelReason(deadline: number | undefined): AbandonReason {
   return past ? 'deadline' : 'client left'
 }
 
-/** The client's metadata, without the token, gRPC's own and binary values. */
+/** The client's metadata, without credentials, gRPC's own and binary values. */
 export function requestHeaders(metadata: Metadata): string {
   let lines = ''
   for (const [name, value] of Object.entries(metadata.getMap())) {
@@ -29,7 +30,7 @@ export function requestHeaders(metadata: Metadata): string {
 }
 
 function isWithheld(name: string): boolean {
-  return name === 'authorization' || name.startsWith('grpc-')
+  return isCredentialHeader(name) || name.startsWith('grpc-')
 }
 
 /** A sink that wants to know its job. */

@@ -4,6 +4,7 @@ import type { Scope } from '../../auth/principal.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { ConnectionPool } from '../connection-pool.ts'
 import { accessLogged } from './access-log.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
 import { loadService } from './definitions.ts'
@@ -30,6 +31,8 @@ export interface ListenerPlan {
   readonly maxConnectionAgeMs?: number
   /** Milliseconds that its calls may then go on; undefined: as long as they like. */
   readonly maxConnectionAgeGraceMs?: number
+  /** Counts its connections, beside its own limits; undefined: nothing else does. */
+  readonly pool?: ConnectionPool | undefined
   /** What reflection asks for; absent: nothing. */
   readonly reflectionScope?: Scope
 }
@@ -109,6 +112,7 @@ export class GrpcServers<Kind extends string = string> {
       authorizer,
       limits,
       accessLog,
+      pool: plan.pool,
       audit,
       limiter,
       grpc: {

@@ -37,3 +37,18 @@ export function answerClientError(state: RestState, error: NodeJS.ErrnoException
   if (connection !== undefined) state.accessLog?.malformed(connection.peer, answer.status)
   socket.end(bareText(answer), () => socket.destroy())
 }
+
+/**
+ * Ends a connection that is one too many, before anything of it is read: with 503, or at once where TLS would
+ * have to begin first.
+ */
+export function refuseConnection(state: RestState, socket: Socket, tls: boolean): void {
+  if (tls) {
+    socket.resetAndDestroy()
+    return
+  }
+  const answer = state.errors.tooManyConnections()
+  state.metrics.response(answer.status)
+  socket.on('error', () => undefined)
+  socket.end(bareText(answer), () => socket.destroy())
+}

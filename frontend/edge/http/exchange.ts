@@ -135,7 +135,7 @@ export class Exchange implements Traffic {
     return (this.#operations ??= this.state.operationsFor(this.principal))
   }
 
-  /** The part of `admit` for routes that also answer while the server stops. @throws ServeError FOREIGN_PAGE */
+  /** The part of `admit` for routes that answer while the server stops. @throws ServeError FOREIGN_PAGE */
   checkPage(): void {
     this.state.pages.check(this.req.headers, this.connection)
   }

@@ -1,4 +1,4 @@
-import busboy, { type Busboy, type FileInfo } from 'busboy'
+import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { Readable } from 'node:stream'
 import { ServeError } from '../../../common/errors.ts'
 import type { InputPart } from '../../jobs/job.ts'
@@ -7,6 +7,18 @@ import { BodyCollector } from './body-collector.ts'
 
 type Done = (error: ServeError | undefined, parts: InputPart[]) => void
 
+/** Headers of a part, in number and bytes. */
+const MAX_HEADERS = 100
+const MAX_HEADER_BYTES = 16_384
+
+const LIMITS = {
+  fieldSize: Infinity,
+  fileSize: Infinity,
+  parts: MAX_PARTS + 1,
+  headerPairs: MAX_HEADERS,
+  headerSize: MAX_HEADER_BYTES,
+}
+
 /**
  * Parses a complete multipart/form-data body. Parts with a file name keep their content type; plain fields
  * have none, as in TorchServe (NettyUtils.getFormData). The bytes of parts are unchanged and in order. Calls
@@ -14,7 +26,7 @@ type Done = (error: ServeError | undefined, parts: InputPart[]) => void
  */
 export function parseMultipart(body: Buffer, contentType: string, done: Done): void {
   const parts: InputPart[] = []
-  let parser: Busboy | undefined
+  let parser: BusboyInstance | undefined
   let ended = false
   const end = (error: ServeError | undefined): void => {
     if (ended) return
@@ -35,40 +47,59 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
     parts.push(part)
     return part
   }
-  const encoding = fieldEncoding(body)
   try {
-    parser = busboy({
+    parser = new Busboy({
       headers: { 'content-type': contentType },
-      defCharset: encoding,
-      defParamCharset: 'utf8',
-      limits: { fieldSize: Infinity, fileSize: Infinity, parts: MAX_PARTS + 1 },
+      limits: LIMITS,
+      // A field as a text would lose bytes that are not of its charset.
+      isPartAFile: () => true,
     })
   } catch (cause) {
     end(malformed('the Content-Type must have a boundary', cause))
     return
   }
   const refuse = (cause: unknown): void => end(malformed('its parts are malformed', cause))
-  const takeField = (name: string | undefined, value: string): void => {
-    const part = add(name, undefined)
-    if (part !== undefined) part.data = Buffer.from(value, encoding)
-  }
-  const takeFile = (name: string | undefined, file: Readable, info: FileInfo): void => {
-    // Added before the parser can end and fail the file, because an error event without a listener ends the
+  const take = (
+    name: string | undefined,
+    content: Readable,
+    fileName: string | undefined,
+    _encoding: string,
+    type: string,
+  ): void => {
+    // Added before the parser can end and fail the part, because an error event without a listener ends the
     // process.
-    file.on('error', () => undefined)
-    const part = add(name, fileType(info))
-    if (part === undefined) file.resume()
-    else collect(file, part, refuse)
+    content.on('error', refuse)
+    const part = add(name, fileName === undefined ? undefined : type)
+    if (part === undefined) content.resume()
+    else collect(content, part, refuse)
   }
-  parser.on('field', caught(refuse, takeField))
-  parser.on('file', caught(refuse, takeFile))
+  parser.on('file', caught(refuse, take))
   parser.on('error', refuse)
-  parser.on('close', () => end(undefined))
+  // The parser leaves out parts whose header it cannot read.
+  parser.on('finish', () => {
+    end(parts.length < partsIn(body, contentType) ? malformed('each part must have a header') : undefined)
+  })
   try {
     parser.end(body)
   } catch (cause) {
     refuse(cause)
   }
+}
+
+/** How many parts the delimiters of a body begin (RFC 2046, 5.1.1). */
+function partsIn(body: Buffer, contentType: string): number {
+  const found = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType)
+  const delimiter = Buffer.from(`--${found?.[1] ?? found?.[2] ?? ''}`)
+  let count = 0
+  for (let at = body.indexOf(delimiter); at >= 0; at = body.indexOf(delimiter, at + delimiter.byteLength)) {
+    const isFirst = at === 0 || body.toString('latin1', at - 2, at) === '\r\n'
+    if (
+      isFirst &&
+      body.toString('latin1', at + delimiter.byteLength, at + delimiter.byteLength + 2) === '\r\n'
+    )
+      count += 1
+  }
+  return count
 }
 
 /** Exceptions of a listener go to `refuse`; otherwise they would end the process. */
@@ -86,19 +117,6 @@ function caught<Args extends unknown[]>(
 }
 
 const NO_BYTES = Buffer.alloc(0)
-
-/**
- * busboy returns fields as strings. latin1 keeps every byte, but a field that declares a charset only
- * survives as UTF-8, which shows only in the body itself.
- */
-function fieldEncoding(body: Buffer): 'latin1' | 'utf8' {
-  return body.includes('charset', 0, 'latin1') || body.includes('Charset', 0, 'latin1') ? 'utf8' : 'latin1'
-}
-
-/** A plain field of type application/octet-stream also arrives as a file, but without a name. */
-function fileType(info: FileInfo): string | undefined {
-  return info.filename === undefined ? undefined : info.mimeType
-}
 
 function collect(file: Readable, part: InputPart, refuse: (cause: unknown) => void): void {
   const content = new BodyCollector(Infinity)

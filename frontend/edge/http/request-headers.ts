@@ -1,11 +1,26 @@
 import type { IncomingMessage } from 'node:http'
+import { isCredentialHeader } from '../../../common/credential-headers.ts'
+
+/** The headers of a request, in the format of common/header-lines.ts. */
+export interface ClientHeaders {
+  readonly headers: string
+  /** Those with credentials; undefined: none. */
+  readonly credentials: string | undefined
+}
 
 /**
  * The client's headers in the format of common/header-lines.ts, with names as the client wrote them.
  * `rawHeaders` alternates names and values too, and no HTTP/1.1 value contains a line feed.
  */
-export function clientHeaders({ rawHeaders }: IncomingMessage): string {
-  return rawHeaders.length === 0 ? '' : `${rawHeaders.join('\n')}\n`
+export function clientHeaders({ rawHeaders }: IncomingMessage): ClientHeaders {
+  let headers = ''
+  let credentials: string | undefined
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const line = `${rawHeaders[i]!}\n${rawHeaders[i + 1]!}\n`
+    if (isCredentialHeader(rawHeaders[i]!)) credentials = (credentials ?? '') + line
+    else headers += line
+  }
+  return { headers, credentials }
 }
 
 /** The media type without its parameters; undefined if the client sent none. */

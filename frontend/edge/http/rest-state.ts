@@ -62,6 +62,8 @@ export interface ListenerErrors {
   fail(exchange: Exchange, error: ServeError): void
   /** For bytes that are not an HTTP request; `late`: for a request that arrived too slowly. */
   malformed(late: boolean): BareAnswer
+  /** For a connection that is one too many. */
+  tooManyConnections(): BareAnswer
   /** For plain HTTP on a TLS port. */
   httpsOnly(): BareAnswer
 }

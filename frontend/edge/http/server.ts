@@ -7,7 +7,8 @@ import { ServeError } from '../../../common/errors.ts'
 import { formatListenAddress } from '../../config/listen-address.ts'
 import type { ListenAddress } from '../../config/settings.ts'
 import type { RestApp } from './app.ts'
-import { answerClientError } from './bare-answer.ts'
+import type { ConnectionPool } from '../connection-pool.ts'
+import { answerClientError, refuseConnection } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
 import { SafeResponse } from './safe-response.ts'
 
@@ -40,7 +41,7 @@ const TLS_VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
 
 /**
  * Starts a REST listener; error messages call it `name` (such as `inference`). An https address needs `tls`:
- * key and certificate.
+ * key and certificate. Its connections count in `pool`; default: they are not limited.
  * @throws ServeError CONFIG with one line when it cannot listen there
  */
 export async function listen(
@@ -48,6 +49,7 @@ export async function listen(
   address: ListenAddress,
   app: RestApp,
   tls?: SecureContextOptions,
+  pool?: ConnectionPool,
 ): Promise<Listener> {
   const server = isTls(address)
     ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ServerResponse: SafeResponse })
@@ -62,6 +64,7 @@ export async function listen(
     socket.once('close', () => sockets.delete(socket))
   })
   await bind(server, name, address)
+  pool?.guard(server, (socket) => refuseConnection(app.state, socket, isTls(address)))
   const { text, port } = bound(server, address)
   return {
     address: text,

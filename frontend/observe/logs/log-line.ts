@@ -39,7 +39,7 @@ function parse(json: string): LogRecord & Record<string, unknown> {
 function fieldText(fields: Record<string, unknown>): string {
   let text = ''
   for (const [name, value] of Object.entries(fields)) {
-    text += ` ${name}=${typeof value === 'string' ? escapeControls(value) : JSON.stringify(value)}`
+    text += ` ${name}=${escapeControls(typeof value === 'string' ? value : JSON.stringify(value))}`
   }
   return text
 }

@@ -28,7 +28,7 @@ export class MetricLines {
     const pairs = dimensions.slice(0, -1).map((dimension, index) => `${dimension}:${values[index]!}`)
     const series = new LineSeries(this, kind === 'counter', {
       head: ` - ${escapeControls(`${name}.${unit}`)}:`,
-      tail: `|#${escapeControls(pairs.join(','))}|#hostname:${values.at(-1) ?? ''}`,
+      tail: `|#${escapeControls(pairs.join(','))}|#hostname:${escapeControls(values.at(-1) ?? '')}`,
     })
     this.#series.push(series)
     return series
@@ -36,7 +36,7 @@ export class MetricLines {
 
   write(head: string, value: number, tail: string, requestIds: string): void {
     const { text, seconds } = stamp()
-    const ids = requestIds === '' ? '' : `,requestID:${requestIds}`
+    const ids = requestIds === '' ? '' : `,requestID:${escapeControls(requestIds)}`
     this.#writer.write(`${text}${head}${number(value)}${tail}${ids},timestamp:${seconds}\n`)
     this.#timer ??= setInterval(() => this.flush(), 1000).unref()
   }

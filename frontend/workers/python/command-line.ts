@@ -1,12 +1,15 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Settings } from '../../config/settings.ts'
 import { ConfigReader } from '../../models/config-reader.ts'
 import type { Model } from '../../models/model.ts'
 import { defaultMetricsConfig } from '../../package-info.ts'
 import type { PythonEnvironment } from './environment/environment.ts'
 import { inheritedEnv } from '../../config/inherited-env.ts'
+import { confined, scratchEnv } from '../sandbox/confine.ts'
 import { deviceEnv, type LaunchContext, type Start, threadEnv } from '../launch.ts'
 import type { CommandLine } from '../worker-process.ts'
-import { pythonVariables } from './environment-variables.ts'
+import { handlerPlaces, pythonVariables } from './environment-variables.ts'
 
 /** Path of TorchServe's worker within its package. */
 const WORKER = join('ts', 'model_service_worker.py')
@@ -25,38 +28,60 @@ export function usesTorchrun({ settings }: Model): boolean {
   return settings.parallelLevel > 0 && settings.parallelType !== 'custom'
 }
 
-/** The command line, as in TorchServe's WorkerLifeCycle.java. */
+/**
+ * The command line, as in TorchServe's WorkerLifeCycle.java.
+ * @param folder of this start
+ * @throws ServeError WORKER_START_FAILED, see `confined`
+ */
 export function pythonLaunch(
   model: Model,
   start: Start,
   context: LaunchContext,
   python: PythonEnvironment,
+  folder: string,
 ): PythonLaunch {
   const { settings } = context
+  const { sandbox } = model.settings
   const ranks = usesTorchrun(model) ? model.settings.parallelLevel : 1
   const socketPaths = Array.from({ length: ranks }, (_, rank) =>
-    join(context.socketDir, `.ts.sock.${start.workerId + rank}`),
+    join(folder, `.ts.sock.${start.workerId + rank}`),
   )
+  const env = {
+    ...inheritedEnv(settings.blacklistEnvVars, sandbox.env),
+    ...pythonVariables(model, settings, python),
+    ...(model.settings.parallelLevel > 0 ? deviceEnv(start.devices, context.gpus) : {}),
+    ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO', OMP_NUM_THREADS: '1' } : {}),
+    ...threadEnv(model),
+    ...scratchEnv(sandbox, folder),
+  }
+  const runtime = [...python.places, ...handlerPlaces(model)]
+  const logs = usesTorchrun(model) ? [makeTorchrunLogs(model, start.workerId, settings)] : []
+  const guest = {
+    settings,
+    sandbox: { ...sandbox, write: [...sandbox.write, ...logs] },
+    prepared: model.prepared,
+    folder,
+    runtime,
+    env,
+  }
   return {
-    commandLine: {
-      command: python.python,
-      args: [
-        ...(usesTorchrun(model) ? torchrun(model, start, context) : []),
-        join(python.torchserve, WORKER),
-        ...['--sock-type', 'unix', '--sock-name', socketPaths[0]!],
-        ...['--metrics-config', settings.metricsConfig ?? defaultMetricsConfig],
-        ...(model.settings.asyncCommunication ? ['--async'] : []),
-      ],
-      env: {
-        ...inheritedEnv(settings.blacklistEnvVars),
-        ...pythonVariables(model, settings, python),
-        ...(model.settings.parallelLevel > 0 ? deviceEnv(start.devices, context.gpus) : {}),
-        ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO', OMP_NUM_THREADS: '1' } : {}),
-        ...threadEnv(model),
+    commandLine: confined(
+      {
+        command: python.python,
+        args: [
+          ...logs.flatMap((folder) => torchrun(model, start.workerId, folder)),
+          join(python.torchserve, WORKER),
+          ...['--sock-type', 'unix', '--sock-name', socketPaths[0]!],
+          ...['--metrics-config', settings.metricsConfig ?? defaultMetricsConfig],
+          ...(model.settings.asyncCommunication ? ['--async'] : []),
+        ],
+        env,
+        cwd: model.prepared.modelDir,
+        ownSession: true,
       },
-      cwd: model.prepared.modelDir,
-      ownSession: true,
-    },
+      guest,
+      context.sandbox,
+    ),
     socketPaths,
   }
 }
@@ -65,7 +90,7 @@ export function pythonLaunch(
  * The interpreter's `torchrun`. Its own restarts are disabled, because the server restarts the whole worker.
  * Without an endpoint each group uses a port of its own, so groups do not depend on each other.
  */
-function torchrun(model: Model, { workerId }: Start, { settings }: LaunchContext): string[] {
+function torchrun(model: Model, workerId: number, logs: string): string[] {
   const reader = new ConfigReader(model.prepared.modelConfig).section('torchrun') ?? new ConfigReader({})
   const backend = reader.text('rdzv-backend') ?? 'c10d'
   const endpoint = reader.text('rdzv-endpoint') ?? (backend === 'c10d' ? 'localhost:0' : undefined)
@@ -73,10 +98,17 @@ function torchrun(model: Model, { workerId }: Start, { settings }: LaunchContext
     ...['-m', 'torch.distributed.run'],
     ...['--nnodes', String(reader.integer('nnodes', 1) ?? 1)],
     ...['--nproc-per-node', String(model.settings.parallelLevel)],
-    ...['--log-dir', join(settings.logLocation, 'torchelastic_ts')],
+    ...['--log-dir', logs],
     ...['--rdzv-backend', backend],
     ...(endpoint === undefined ? [] : ['--rdzv-endpoint', endpoint]),
     ...['--rdzv-id', `${model.name}_${workerId}`],
     ...['--max-restarts', '0'],
   ]
+}
+
+/** Ranks must not read the logs of others, so the torchrun of each worker has a folder of its own. */
+function makeTorchrunLogs(model: Model, workerId: number, { logLocation }: Settings): string {
+  const folder = join(logLocation, 'torchelastic_ts', `${model.name}_${workerId}`)
+  mkdirSync(folder, { recursive: true })
+  return folder
 }

@@ -1,7 +1,8 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { ServeError } from '../../../common/errors.ts'
 import { encodeLoad, type OtfLoad } from './otf/encode.ts'
 import type { ExitCause } from '../exit-cause.ts'
+import { removeWorkerFolder } from '../sandbox/worker-folder.ts'
 import { withinTime } from '../time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from '../worker-group.ts'
 import { loadError, startError } from './load-error.ts'
@@ -11,6 +12,8 @@ import { PythonProcess } from './python-process.ts'
 import { PythonSession, type PythonSessionOptions } from './session.ts'
 
 export interface PythonGroupOptions extends PythonSessionOptions {
+  /** Removed when the worker has ended. */
+  folder: string
   /** Finds the Python environment; may take seconds. @throws ServeError */
   launch(): Promise<PythonLaunch>
   load: OtfLoad
@@ -86,7 +89,7 @@ export class PythonGroup implements WorkerGroup {
   }
 
   async load(): Promise<void> {
-    const launch = await this.#options.launch()
+    const launch = await this.#launch()
     if (this.#leaving || this.#killed) throw new ServeError('WORKER_START_FAILED', 'The worker was stopped')
     const started = this.#start(launch)
     await withinTime(started, START_LIMIT_MS, `The worker did not start within ${START_LIMIT_MS / 1000} s`)
@@ -130,6 +133,15 @@ export class PythonGroup implements WorkerGroup {
 
   async exited(): Promise<void> {
     await this.#process?.exited
+  }
+
+  async #launch(): Promise<PythonLaunch> {
+    try {
+      return await this.#options.launch()
+    } catch (error) {
+      void removeWorkerFolder(this.#options.folder)
+      throw error
+    }
   }
 
   #start({ commandLine, socketPaths }: PythonLaunch): Promise<void> {
@@ -206,7 +218,7 @@ export class PythonGroup implements WorkerGroup {
   #exit(cause: ExitCause): void {
     clearInterval(this.#probe)
     for (const connection of this.#connections) connection.close()
-    for (const path of this.#socketPaths) rmSync(path, { force: true })
+    void removeWorkerFolder(this.#options.folder)
     if (this.#leaving) return
     this.#leaving = true
     this.#events.onDeath(cause)

@@ -1,5 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
 import { byMethod } from '../../../common/handler-methods.ts'
+import type { TakeItem } from '../../../protocol/channel.ts'
 import type { PredictMessage, ResponseMessage } from '../../../protocol/messages.ts'
 import type { OtfAnswer, OtfReplyEvents } from './otf/reply-decoder.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroupEvents } from '../worker-group.ts'
@@ -16,7 +17,7 @@ export interface PythonSessionOptions {
   maxUnsentBytes: number
 }
 
-export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'onItem' | 'onBroken'>
+export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'itemsOf' | 'onBroken'>
 
 /**
  * The requests of one TorchServe worker: translates messages to its frames, and its replies back to messages.
@@ -38,6 +39,7 @@ export class PythonSession implements OtfReplyEvents {
   readonly #overdrawn = new Set<OpenRequest>()
   #held = false
   #onUnwanted: (() => void) | undefined
+  #takeItem: TakeItem | undefined
 
   constructor(options: PythonSessionOptions, link: Omit<DeliveryLink, 'drop'>, events: PythonSessionEvents) {
     this.#options = options
@@ -82,7 +84,8 @@ export class PythonSession implements OtfReplyEvents {
   onItem(requestId: string, chunk: Buffer, from: number, to: number): void {
     const request = this.#byName.get(requestId)
     if (request === undefined) return
-    this.#events.onItem(0, request.id, chunk, from, to)
+    this.#takeItem ??= this.#events.itemsOf(0)
+    this.#takeItem(request.id, chunk, from, to)
     this.#took(request, to - from)
   }
 

@@ -195,11 +195,11 @@ describe('broken multipart', () => {
       'multipart/form-data; boundary=b',
       '--b\r\nno header at all\r\n\r\nv\r\n--b--\r\n',
     ],
-  ])('%s is answered 500 ErrorDataDecoderException', async (_what, contentType, body) => {
+  ])('%s is answered 400 ErrorDataDecoderException', async (_what, contentType, body) => {
     const rig = await startKeeper()
     const answer = await post(rig, body, contentType)
     expect([answer.status, (answer.json() as { type: string }).type]).toEqual([
-      500,
+      400,
       'ErrorDataDecoderException',
     ])
     expect(rig.models.jobs).toEqual([])

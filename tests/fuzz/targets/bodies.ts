@@ -9,6 +9,8 @@ import { encodeRequest, decodeRequest } from '../../../common/tensors/message.ts
 import { tensorJson } from '../../../common/tensors/to-json.ts'
 import type { Target } from '../target.ts'
 
+/** The default of max_request_elements. */
+const MAX_ELEMENTS = 250_000
 const BOUNDARY = 'b0unda6y'
 const file = (name: string, content: string, more = ''): string =>
   `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"; filename="${name}.txt"\r\n${more}\r\n${content}\r\n`
@@ -83,7 +85,6 @@ export const openai: Target = {
   },
 }
 
-const MAX_ELEMENTS = 100_000
 const DECLARED = [
   { name: 'stream', datatype: 'BOOL', shape: [1] },
   { name: 'text_input', datatype: 'BYTES', shape: [-1] },

@@ -259,8 +259,8 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'items of other ranks reach the client',
     file: REQUESTS,
-    find: 'if (rank === 0) this.#entries.get(id)?.item(chunk, from, to)',
-    replace: 'this.#entries.get(id)?.item(chunk, from, to)',
+    find: 'rank === 0 ? this.#takeItem',
+    replace: 'rank >= 0 ? this.#takeItem',
     tests: testOf('requests'),
   },
   {

@@ -260,8 +260,8 @@ const CONFIG_MUTANTS: Mutant[] = [
   {
     name: 'the flag --ts-config comes before TS_CONFIG_FILE',
     file: LOAD,
-    find: "if (fromEnv !== undefined && fromEnv !== '') return",
-    replace: "if (tsConfig === undefined && fromEnv !== undefined && fromEnv !== '') return",
+    find: "if (fromEnv !== undefined && fromEnv !== '')\n",
+    replace: "if (tsConfig === undefined && fromEnv !== undefined && fromEnv !== '')\n",
     tests: LOADED,
   },
   {

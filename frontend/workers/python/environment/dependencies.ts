@@ -93,7 +93,10 @@ function run(
   { modelDir }: PreparedModel,
   { settings, signal, log }: InstallOptions,
 ): Promise<string | undefined> {
-  const env = inheritedEnv(settings.blacklistEnvVars)
+  const env = inheritedEnv(
+    settings.blacklistEnvVars,
+    settings.sandbox === 'off' ? ['*'] : ['PIP_*', ...settings.workerEnv],
+  )
   return runLogged(command, args, {
     env,
     cwd: modelDir,

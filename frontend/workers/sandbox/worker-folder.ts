@@ -1,0 +1,19 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/**
+ * Makes the folder of one start of a worker: its socket and its temporary files. Other workers cannot list
+ * the folder above it and would have to guess 60 bits of its name.
+ */
+export function createWorkerFolder(socketDir: string): string {
+  const folder = join(socketDir, randomBytes(7).toString('base64url'))
+  mkdirSync(folder, { mode: 0o700 })
+  return folder
+}
+
+/** Removes it with everything that the worker left. Never rejects. */
+export async function removeWorkerFolder(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined)
+}

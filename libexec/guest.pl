@@ -1,0 +1,207 @@
+# Starts a program that cannot leave its place: sets limits, gives rights up for good, and becomes the program.
+#
+#   perl guest.pl probe                     says what the system offers, as "name value" lines
+#   perl guest.pl [RULE...] -- PROGRAM ...  rules: see %RULES. What cannot be done ends it with status 126.
+#
+# It uses nothing but the core of Perl, which Debian and Ubuntu always have, because it must start within
+# milliseconds and Landlock only holds what a process starts after it. docs/security.md says what it stops.
+use strict;
+use warnings;
+
+my %BY_MACHINE = (
+    x86_64 => {
+        audit => 0xC000003E, x32 => 0x40000000,
+        prctl => 157, capset => 126, prlimit64 => 302, setgroups => 116, setresuid => 117, setresgid => 119,
+        unshare => 272, kill => 62, tkill => 200, rt_sigqueueinfo => 129,
+        socket => 41, connect => 42, ptrace => 101, process_vm_readv => 310, process_vm_writev => 311,
+        keyctl => 250, add_key => 248, request_key => 249, bpf => 321, perf_event_open => 298, userfaultfd => 323,
+        setns => 308, mount => 165, truncate => 76,
+    },
+    aarch64 => {
+        audit => 0xC00000B7, x32 => 0,
+        prctl => 167, capset => 91, prlimit64 => 261, setgroups => 159, setresuid => 147, setresgid => 149,
+        unshare => 97, kill => 129, tkill => 130, rt_sigqueueinfo => 138,
+        socket => 198, connect => 203, ptrace => 117, process_vm_readv => 270, process_vm_writev => 271,
+        keyctl => 219, add_key => 217, request_key => 218, bpf => 280, perf_event_open => 241, userfaultfd => 282,
+        setns => 268, mount => 40, truncate => 45,
+    },
+);
+# The same number on every machine.
+my %SAME = (landlock_create_ruleset => 444, landlock_add_rule => 445, landlock_restrict_self => 446,
+    io_uring_setup => 425, pidfd_send_signal => 424, pidfd_getfd => 438);
+
+# Rights of Landlock by the version of its interface that brought them.
+my @FS_BY_ABI = (0, 0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF);
+use constant { EXECUTE => 1, WRITE_FILE => 2, READ_FILE => 4, READ_DIR => 8, TRUNCATE => 0x4000, IOCTL => 0x8000 };
+use constant ON_FILES => EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL;
+use constant NO_NEW_PRIVS => 38;
+use constant EPERM => 1;
+
+my $call = $BY_MACHINE{ machine() } or fail("the machine's kind, ${\ machine()}, is not supported");
+my $abi = landlock_abi();
+
+# How rules are written, and what they do. The order of %DO is the order in which it happens.
+my (@read, @write, @limits, $offline, $quiet, $counted, $user, $files);
+my %RULES = (
+    'files'   => sub { $files = 1 },                    # only the paths of the following rules
+    'read'    => sub { push @read, shift @ARGV },       # PATH: read and execute
+    'write'   => sub { push @write, shift @ARGV },      # PATH: everything but making devices
+    'limit'   => sub { push @limits, shift @ARGV },     # NUMBER=VALUE: a resource of setrlimit
+    'offline' => sub { $offline = 1 },                  # no socket but Unix ones
+    'quiet'   => sub { $quiet = 1 },                    # fewer system calls; with `offline` no connection at all
+    'counted' => sub { $counted = 1 },                  # its processes count for itself, not for its user
+    'user'    => sub { $user = shift @ARGV },           # UID:GID
+);
+
+if (($ARGV[0] // '') eq 'probe') {
+    probe();
+    exit 0;
+}
+while (@ARGV) {
+    my $rule = shift @ARGV;
+    last if $rule eq '--';
+    ($RULES{$rule} or fail("unknown rule $rule"))->();
+}
+@ARGV or fail('no program');
+become_user($user) if defined $user;
+count_alone() if $counted;
+set_limits();
+drop_capabilities();
+sys('prctl', NO_NEW_PRIVS, 1, 0, 0, 0) == 0 or fail('no_new_privs');
+confine_files() if $files;
+filter_calls() if $offline or $quiet or $files;
+{ exec { $ARGV[0] } @ARGV }
+fail("cannot start $ARGV[0]: $!");
+
+sub machine {
+    open my $file, '<:raw', '/proc/self/exe' or return 'unknown';
+    read $file, my $head, 20;
+    my $kind = unpack 'v', substr $head, 18, 2;
+    return $kind == 62 ? 'x86_64' : $kind == 183 ? 'aarch64' : "ELF $kind";
+}
+
+sub sys {
+    my ($name, @arguments) = @_;
+    return syscall number($name), @arguments;
+}
+
+sub fail {
+    print STDERR "guest: $_[0]\n";
+    exit 126;
+}
+
+sub landlock_abi {
+    my $found = sys('landlock_create_ruleset', 0, 0, 1);
+    return $found < 0 ? 0 : $found;
+}
+
+sub probe {
+    print "landlock $abi\n";
+    my $pid = fork() // fail("fork: $!");
+    if ($pid == 0) {
+        sys('prctl', NO_NEW_PRIVS, 1, 0, 0, 0);
+        $offline = 1;
+        filter_calls(sub { exit 1 });
+        exit 0;
+    }
+    waitpid $pid, 0;
+    print 'seccomp ', ($? == 0 ? 1 : 0), "\n";
+    $pid = fork() // fail("fork: $!");
+    if ($pid == 0) {
+        count_alone(sub { exit 1 });
+        exit 0;
+    }
+    waitpid $pid, 0;
+    print 'namespaces ', ($? == 0 ? 1 : 0), "\n";
+}
+
+sub become_user {
+    my ($uid, $gid) = split /:/, shift;
+    sys('setgroups', 0, 0) == 0 or fail("setgroups: $!");
+    sys('setresgid', $gid + 0, $gid + 0, $gid + 0) == 0 or fail("setresgid: $!");
+    sys('setresuid', $uid + 0, $uid + 0, $uid + 0) == 0 or fail("setresuid: $!");
+}
+
+# In a user namespace of its own, in which it is who it was, the kernel counts its processes apart.
+sub count_alone {
+    my $failed = shift // sub { fail("user namespace: $!") };
+    my ($uid, $gid) = ($>, (split ' ', $))[0]);
+    sys('unshare', 0x10000000) == 0 or $failed->();
+    write_to('/proc/self/setgroups', 'deny') and write_to('/proc/self/uid_map', "$uid $uid 1")
+        and write_to('/proc/self/gid_map', "$gid $gid 1") or $failed->();
+}
+
+sub write_to {
+    my ($path, $text) = @_;
+    sysopen my $file, $path, 1 or return 0;
+    return defined syswrite $file, $text;
+}
+
+sub set_limits {
+    for (@limits) {
+        my ($resource, $value) = split /=/;
+        my $limit = pack 'QQ', $value, $value;
+        sys('prlimit64', 0, $resource + 0, $limit, 0) == 0 or fail("limit $resource: $!");
+    }
+}
+
+# Root without capabilities owns its files but cannot trace, mount, load modules or pass other users' locks.
+sub drop_capabilities {
+    return if $> != 0;
+    for my $capability (0 .. 63) { last if sys('prctl', 24, $capability, 0, 0, 0) != 0 }
+    my $header = pack 'LL', 0x20080522, 0;
+    my $none = pack 'L6', (0) x 6;
+    sys('capset', $header, $none) == 0 or fail("capset: $!");
+}
+
+# Landlock: nothing but the named paths, no signal and no abstract socket out of here. Its restriction also hides
+# the memory and the environment of every process that is not restricted in the same way.
+sub confine_files {
+    $abi > 0 or fail('the kernel has no Landlock');
+    my $all = $FS_BY_ABI[ $abi > 5 ? 5 : $abi ];
+    my $attributes = pack 'QQQ', $all, 0, $abi >= 6 ? 3 : 0;
+    my $size = $abi >= 6 ? 24 : $abi >= 4 ? 16 : 8;
+    my $rules = sys('landlock_create_ruleset', $attributes, $size, 0);
+    $rules >= 0 or fail("landlock_create_ruleset: $!");
+    allow($rules, $_, (EXECUTE | READ_FILE | READ_DIR) & $all) for @read;
+    allow($rules, $_, $all & ~(0x40 | 0x800)) for @write;
+    sys('landlock_restrict_self', $rules, 0) == 0 or fail("landlock_restrict_self: $!");
+}
+
+# A path that is not there needs no rule: it cannot be reached when it comes.
+sub allow {
+    my ($rules, $path, $rights) = @_;
+    sysopen my $place, $path, 0x280000 or return; # O_PATH | O_CLOEXEC
+    $rights &= ON_FILES if !-d $place;
+    my $rule = pack 'Ql', $rights, fileno $place;
+    sys('landlock_add_rule', $rules, 1, $rule, 0) == 0 or fail("landlock_add_rule $path: $!");
+}
+
+# A filter in BPF. It names what is refused, so that a new call of the kernel is allowed, not broken.
+sub filter_calls {
+    my $failed = shift // sub { fail("seccomp: $!") };
+    my @never;
+    push @never, 'io_uring_setup' if $offline or $quiet;
+    push @never, 'truncate' if $files and $abi < 3;
+    push @never, qw(ptrace process_vm_readv process_vm_writev pidfd_getfd keyctl add_key request_key bpf
+        perf_event_open userfaultfd unshare setns mount) if $quiet;
+    push @never, 'connect' if $quiet and $offline;
+    my @myself = $files && $abi < 6 ? qw(kill) : ();
+    push @never, qw(tkill rt_sigqueueinfo pidfd_send_signal) if @myself;
+    return if !@never and !$offline;
+    my $refuse = [0x06, 0, 0, 0x50000 | EPERM];
+    # The registers must be those of this machine; others have other numbers.
+    my @program = ([0x20, 0, 0, 4], [0x15, 1, 0, $call->{audit}], [0x06, 0, 0, 0x80000000], [0x20, 0, 0, 0]);
+    push @program, [0x35, 0, 1, $call->{x32}], $refuse if $call->{x32};
+    push @program, [0x15, 0, 1, number($_)], $refuse for @never;
+    push @program, [0x15, 0, 4, number($_)], [0x20, 0, 0, 16], [0x15, 1, 0, $$], $refuse, [0x06, 0, 0, 0x7FFF0000]
+        for @myself;
+    # socket(family, ...): only Unix sockets
+    push @program, [0x15, 0, 3, number('socket')], [0x20, 0, 0, 16], [0x15, 1, 0, 1], $refuse if $offline;
+    push @program, [0x06, 0, 0, 0x7FFF0000];
+    my $code = join '', map { pack 'SCCL', @$_ } @program;
+    my $filter = pack 'Sx6P', scalar @program, $code;
+    sys('prctl', 22, 2, $filter, 0, 0) == 0 or $failed->();
+}
+
+sub number { return $SAME{ $_[0] } // $call->{ $_[0] } }
