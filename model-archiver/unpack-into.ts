@@ -22,7 +22,12 @@ export interface UnpackTask {
  * @throws ServeError UNTRUSTED_ARCHIVE for an archive that breaks a rule; INVALID_ARCHIVE for one that is
  *   invalid, unsafe or over the limits; CONFIG, INTERNAL for errors of the disk
  */
-export async function unpackInto({ archive, folder, limits, rules = {} }: UnpackTask): Promise<ArchiveIdentity> {
+export async function unpackInto({
+  archive,
+  folder,
+  limits,
+  rules = {},
+}: UnpackTask): Promise<ArchiveIdentity> {
   try {
     const { file, identity } = await identifyArchive(archive, rules)
     try {

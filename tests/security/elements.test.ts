@@ -62,7 +62,7 @@ describe('the elements of a gRPC message', () => {
     fc.assert(
       fc.property(request, (message) => {
         const { inputs, raw_input_contents: raw } = message
-        const bytes = (requestSerialize(message)).byteLength
+        const bytes = requestSerialize(message).byteLength
         const fields = 1 + inputs.length + raw.length + Object.keys(message.parameters).length
         const found = elementsOf(message)
         expect(found === 0 || found >= Math.min(5 * fields, bytes)).toBe(true)

@@ -85,7 +85,6 @@ export const openai: Target = {
   },
 }
 
-const MAX_ELEMENTS = 100_000
 const DECLARED = [
   { name: 'stream', datatype: 'BOOL', shape: [1] },
   { name: 'text_input', datatype: 'BYTES', shape: [-1] },

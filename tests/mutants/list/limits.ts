@@ -184,7 +184,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'token_expiration_min has no effect',
-    file: 'frontend/server.ts',
+    file: 'frontend/auth/create-authorizer.ts',
     find: 'expirationMin: settings.tokenExpirationMin',
     replace: 'expirationMin: 60',
     tests: ['tests/e2e/token-matrix.test.ts'],
