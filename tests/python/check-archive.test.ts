@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { checkArchive } from '../../frontend/cli/check-archive.ts'
 import { packPython, type PythonArchive } from '../support/python/archive.ts'
@@ -55,7 +55,7 @@ test('what is no archive is status 2, what is not there is status 1', async () =
   expect((await check(unsafe)).status).toBe(2)
   expect(await check('no-such.mar')).toMatchObject({
     status: 1,
-    err: 'torchserve-ts: Model not found at: no-such.mar',
+    err: `torchserve-ts: --check-archive: there is no ${resolve('no-such.mar')}`,
   })
 })
 
@@ -76,7 +76,9 @@ await describePython('archives of the real torch-model-archiver', (environment) 
   test.each(['default', 'tgz', 'no-archive', 'zip-store'] as const)('%s runs', async (format) => {
     const { status, out, err } = await check(await packed({ format, version: '2.5' }), config)
     expect(err).toBe('')
-    expect(out).toMatch(/^Model m, version 2\.5, runtime python, handler handler\.py\nRuns:\n/)
+    expect(out).toMatch(
+      /^Model m, version 2\.5, runtime python, handler handler\.py\n(SHA-256 [0-9a-f]{64}\nNot signed\n)?Runs:\n/,
+    )
     expect(out).toMatch(/TorchServe’s own worker 0\.12\.0 on Python 3\.\d+\.\d+ \(\//)
     expect(status).toBe(0)
   })

@@ -22,7 +22,8 @@ const SETTINGS = {
   maxBatchDelay: 0,
   jobQueueSize: 10,
   timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
-} as ModelSettings
+  sandbox: { headers: new Set() },
+} as unknown as ModelSettings
 
 /** A worker whose processes are played by this test: one group for each start. */
 class Rig {
