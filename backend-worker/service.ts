@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { NumberMap } from '../common/number-map.ts'
 import { byMethod, type HandlerMethod, type NativeMethod } from '../common/handler-methods.ts'
 import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
@@ -20,7 +21,7 @@ export class Service implements BatchHost {
   readonly limits: LoadedModel['limits']
   readonly #handler: LoadedHandler
   readonly #model: LoadedModel
-  readonly #streams = new Map<number, ResponseStream>()
+  readonly #streams = new NumberMap<ResponseStream>()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined
   /** When the handler was last called. */
@@ -69,7 +70,7 @@ export class Service implements BatchHost {
   }
 
   cancelAll(reason: CancelReason): void {
-    for (const stream of [...this.#streams.values()]) stream.cancel(reason)
+    for (const stream of this.#streams.values()) stream.cancel(reason)
   }
 
   /** Credit for a request that has ended was already under way and is ignored. */

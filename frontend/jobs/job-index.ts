@@ -1,30 +1,62 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Job } from './job.ts'
 
+const BUCKETS = 1024
+
+/** The field of a job that the index uses; nothing else writes it. */
+export interface Indexed {
+  nextInIndex: Job | undefined
+}
+
 /**
  * Every open job of the server by request id. Models and workflows add a job before they do anything with it,
- * and remove it at its end. The server chooses the ids, so they are unique.
+ * and remove it at its end. The server chooses the ids, so they are unique. A Map would keep ended jobs
+ * (common/number-map.ts).
  */
 export class JobIndex {
-  readonly #jobs = new Map<string, Job>()
+  /** The last job of each bucket; the others follow by `nextInIndex`. */
+  readonly #buckets = new Array<Job | undefined>(BUCKETS).fill(undefined)
+  #size = 0
 
   get size(): number {
-    return this.#jobs.size
+    return this.#size
   }
 
   /** The open job with this id; undefined if there is none or it has ended. */
   get(requestId: string): Job | undefined {
-    return this.#jobs.get(requestId)
+    let job = this.#buckets[bucketOf(requestId)]
+    while (job !== undefined && job.request.requestId !== requestId) job = job.nextInIndex
+    return job
   }
 
   /** @throws ServeError INTERNAL when an open job already has this id; the index is unchanged then */
   enter(job: Job): void {
     const { requestId } = job.request
-    if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
-    this.#jobs.set(requestId, job)
+    if (this.get(requestId) !== undefined)
+      throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
+    const bucket = bucketOf(requestId)
+    job.nextInIndex = this.#buckets[bucket]
+    this.#buckets[bucket] = job
+    this.#size += 1
   }
 
   leave(job: Job): void {
-    this.#jobs.delete(job.request.requestId)
+    const bucket = bucketOf(job.request.requestId)
+    let before: Job | undefined
+    let at = this.#buckets[bucket]
+    while (at !== undefined && at !== job) {
+      before = at
+      at = at.nextInIndex
+    }
+    if (at === undefined) return
+    if (before === undefined) this.#buckets[bucket] = job.nextInIndex
+    else before.nextInIndex = job.nextInIndex
+    job.nextInIndex = undefined
+    this.#size -= 1
   }
+}
+
+/** Request ids are random from their first character on. */
+function bucketOf(id: string): number {
+  return ((id.charCodeAt(0) * 31 + id.charCodeAt(1)) * 31 + id.charCodeAt(2)) & (BUCKETS - 1)
 }

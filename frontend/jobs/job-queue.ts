@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
+import { JobList } from './job-list.ts'
 import { freest, goesAlone, type JobRunner, type Scheduler } from './scheduler.ts'
 
 export interface JobQueueOptions {
@@ -22,7 +23,7 @@ export interface JobQueueOptions {
 export class JobQueue implements Scheduler {
   readonly #options: JobQueueOptions
   readonly #limits: JobLimits
-  readonly #jobs = new Set<Job>()
+  readonly #jobs = new JobList()
   #workers: readonly JobRunner[] = []
   #timer: NodeJS.Timeout | undefined
 
@@ -73,7 +74,7 @@ export class JobQueue implements Scheduler {
 
   /** The next batch, oldest job first; empty if none is ready. */
   take(): Job[] {
-    const oldest = this.#oldest()
+    const oldest = this.#jobs.first
     if (oldest === undefined || !this.#ready(oldest)) return []
     if (this.#options.batchSize === 1 || goesAlone(oldest)) return this.#remove([oldest])
     const batch: Job[] = []
@@ -108,11 +109,6 @@ export class JobQueue implements Scheduler {
     const worker = freest(this.#workers)
     worker?.run([job])
     return worker !== undefined
-  }
-
-  #oldest(): Job | undefined {
-    for (const job of this.#jobs) return job
-    return undefined
   }
 
   #ready(oldest: Job): boolean {

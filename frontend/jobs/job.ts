@@ -6,6 +6,8 @@ import type { Outcome } from '../observe/metrics/tally.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
+import type { Indexed } from './job-index.ts'
+import type { JobList, Listed } from './job-list.ts'
 
 export type { InputPart }
 
@@ -104,7 +106,7 @@ const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefine
  * the contract of a stream: the first item determines status and headers, there is exactly one end, and each
  * time limit runs by itself.
  */
-export class Job implements Limited {
+export class Job implements Limited, Listed, Indexed {
   readonly request: JobRequest
   readonly createdAt = performance.now()
   /** When a worker got the job; undefined while it is queued. */
@@ -122,6 +124,10 @@ export class Job implements Limited {
   limitEnd = 0
   limitBefore: Limited | undefined
   limitAfter: Limited | undefined
+  list: JobList | undefined
+  listBefore: Job | undefined
+  listAfter: Job | undefined
+  nextInIndex: Job | undefined
   readonly #sink: ReplySink
   #holder = NO_HOLDER
   #limits: JobLimits | undefined

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { NumberMap } from '../../common/number-map.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
@@ -49,7 +50,7 @@ export class Requests implements InFlightLink {
   readonly window: number
   readonly maxOwed: number
   readonly #options: RequestsOptions
-  readonly #entries = new Map<number, InFlight>()
+  readonly #entries = new NumberMap<InFlight>()
   #lastId = 0
   #batches = 0
 
@@ -69,7 +70,10 @@ export class Requests implements InFlightLink {
 
   /** The jobs that have not ended. */
   jobs(): Job[] {
-    return [...this.#entries.values()].map((entry) => entry.job).filter((job) => !job.ended)
+    return this.#entries
+      .values()
+      .map((entry) => entry.job)
+      .filter((job) => !job.ended)
   }
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
@@ -134,7 +138,7 @@ export class Requests implements InFlightLink {
 
   /** The worker is gone: all its requests fail. */
   failAll(error: ServeError): void {
-    const entries = [...this.#entries.values()]
+    const entries = this.#entries.values()
     this.#entries.clear()
     this.#batches = 0
     for (const entry of entries) {
