@@ -160,10 +160,24 @@ export const MUTANTS: readonly Mutant[] = [
     tests: TARGETS,
   },
   {
+    name: 'a number whose row has a gap is not found',
+    file: 'common/number-map.ts',
+    find: '      values[free] = values[at]\n      free = at\n',
+    replace: '',
+    tests: ['tests/common/number-map.test.ts'],
+  },
+  {
+    name: 'a job that waits is not counted',
+    file: 'frontend/jobs/job-list.ts',
+    find: '    this.#last = job\n    this.#size += 1\n',
+    replace: '    this.#last = job\n',
+    tests: ['tests/jobs/job-queue.test.ts'],
+  },
+  {
     name: 'an open job that ended is still found by its id',
     file: 'frontend/jobs/job-index.ts',
-    find: '    this.#jobs.delete(job.request.requestId)\n',
-    replace: '',
+    find: 'let at = this.#buckets[bucket]\n',
+    replace: 'let at: Job | undefined\n',
     tests: ['tests/jobs/job-index.test.ts'],
   },
   {
