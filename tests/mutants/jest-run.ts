@@ -61,7 +61,9 @@ export async function runJest(
     await once(child, 'close')
     const seconds = (performance.now() - began) / 1000
     if (late) return { passed: 0, failed: [], error: `not done after ${limitMs / 1000} s`, seconds }
-    return { ...resultOf(JSON.parse(await readFile(report, 'utf8')) as Report), seconds }
+    const text = await readFile(report, 'utf8').catch(() => undefined)
+    if (text === undefined) return { passed: 0, failed: [], error: 'jest ended without a report', seconds }
+    return { ...resultOf(JSON.parse(text) as Report), seconds }
   } finally {
     clearTimeout(limit)
     endGroup(child.pid!)
