@@ -4,6 +4,16 @@ import { type Server, type Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
 
+/** How long a client has to leave that was told to. */
+const FAREWELL_MS = 1_000
+
+/** A connection without a call. */
+interface Silent {
+  timer: NodeJS.Timeout
+  /** There from the client's first bytes on. */
+  session: Http2Session | undefined
+}
+
 type ConnectionTaker = (this: Server, socket: Socket) => void
 
 /**
@@ -15,7 +25,7 @@ export class ConnectionGate {
   readonly #pool: ConnectionPool | undefined
   readonly #byAddress = new Map<string, number>()
   /** Those that have made no call yet, by address and port. */
-  readonly #silent = new Map<string, NodeJS.Timeout>()
+  readonly #silent = new Map<string, Silent>()
   #count = 0
 
   /** `pool`: what the listener shares with others; default: nothing. */
@@ -39,6 +49,10 @@ export class ConnectionGate {
       if (this.#admit(socket)) for (const taker of takers) taker.call(server, socket)
       else refuse(socket)
     })
+    server.on('session', (session: Http2Session) => {
+      const silent = this.#silent.get(peerOf(session.socket))
+      if (silent !== undefined) silent.session = session
+    })
     this.#pool?.guard(server, refuse)
   }
 
@@ -55,7 +69,11 @@ export class ConnectionGate {
     const peer = peerOf(socket)
     this.#count++
     this.#byAddress.set(address, before + 1)
-    this.#silent.set(peer, setTimeout(() => socket.destroy(), FIRST_CALL_MS).unref())
+    const silent: Silent = {
+      timer: setTimeout(() => dismiss(silent, socket), FIRST_CALL_MS).unref(),
+      session: undefined,
+    }
+    this.#silent.set(peer, silent)
     socket.on('close', () => {
       this.#clear(peer)
       this.#leave(address)
@@ -64,7 +82,7 @@ export class ConnectionGate {
   }
 
   #clear(peer: string): void {
-    clearTimeout(this.#silent.get(peer))
+    clearTimeout(this.#silent.get(peer)?.timer)
     this.#silent.delete(peer)
   }
 
@@ -74,6 +92,16 @@ export class ConnectionGate {
     if (rest === 0) this.#byAddress.delete(address)
     else this.#byAddress.set(address, rest)
   }
+}
+
+/** A call that is under way now must not fail: after GOAWAY, clients make it again on a new connection. */
+function dismiss(silent: Silent, socket: Socket): void {
+  if (silent.session === undefined) {
+    socket.destroy()
+    return
+  }
+  silent.session.close()
+  silent.timer = setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
 }
 
 function peerOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {

@@ -27,7 +27,12 @@ class FakeSocket extends EventEmitter {
 }
 
 /** A gate with two connections for each address, and what it lets in. */
-function listener(): { gate: ConnectionGate; connect: (address: string) => FakeSocket } {
+function listener(): {
+  gate: ConnectionGate
+  connect: (address: string) => FakeSocket
+  /** The connection speaks HTTP/2. The function says how often it was told to go. */
+  greet: (socket: FakeSocket) => () => number
+} {
   const gate = new ConnectionGate({ ...SETTINGS, grpcMaxConnectionsPerAddress: 2 })
   const server = new EventEmitter()
   gate.guard(server as unknown as Http2Server)
@@ -37,7 +42,12 @@ function listener(): { gate: ConnectionGate; connect: (address: string) => FakeS
     server.emit('connection', socket)
     return socket
   }
-  return { gate, connect }
+  const greet = (socket: FakeSocket): (() => number) => {
+    let closed = 0
+    server.emit('session', { socket, close: () => (closed += 1) })
+    return () => closed
+  }
+  return { gate, connect, greet }
 }
 
 describe('connections of one address', () => {
@@ -71,6 +81,16 @@ describe('the time for the first call', () => {
   })
   afterEach(() => {
     jest.useRealTimers()
+  })
+
+  test('is over: a client that speaks HTTP/2 is told to go, so that no call of it fails', () => {
+    const { connect, greet } = listener()
+    const socket = connect('192.0.2.1')
+    const goodbyes = greet(socket)
+    jest.advanceTimersByTime(FIRST_CALL_MS)
+    expect([goodbyes(), socket.state]).toEqual([1, 'open'])
+    jest.advanceTimersByTime(1_000)
+    expect([goodbyes(), socket.state]).toEqual([1, 'closed'])
   })
 
   test('ends a connection without any; one with a call stays, and its neighbour does not profit', () => {
