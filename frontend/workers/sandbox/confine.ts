@@ -1,6 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import type { SandboxSettings } from '../../models/sandbox-settings.ts'
 import type { CommandLine } from '../worker-process.ts'
+import { reservedBytes } from '../memory.ts'
 import { type Guest, placesOf } from './places.ts'
 import { GUEST, type SandboxSupport } from './support.ts'
 
@@ -18,7 +19,7 @@ export function confined(commandLine: CommandLine, guest: Guest, support: Sandbo
   if (support.perl === undefined) return commandLine
   const rules = [
     ...(sandbox.mode !== 'off' && support.landlock > 0 ? fileRules(guest) : []),
-    ...limitRules(sandbox),
+    ...limitRules(sandbox, commandLine.command === process.execPath ? reservedBytes() : 0),
     ...(sandbox.network ? [] : ['offline']),
     ...(sandbox.mode === 'strict' ? ['quiet'] : []),
   ]
@@ -36,12 +37,12 @@ function fileRules(guest: Guest): string[] {
   return ['files', ...read.flatMap((path) => ['read', path]), ...write.flatMap((path) => ['write', path])]
 }
 
-function limitRules(sandbox: SandboxSettings): string[] {
-  const limits = (['memory', 'openFiles'] as const).flatMap((name) => {
-    const value = sandbox[name]
-    return value === undefined ? [] : ['limit', `${RLIMIT[name]}=${value}`]
-  })
-  const { processes } = sandbox
+/** `reserved`: bytes that the runtime takes without using them. */
+function limitRules({ memory, openFiles, processes }: SandboxSettings, reserved: number): string[] {
+  const limits = [
+    ...(memory === undefined ? [] : ['limit', `${RLIMIT.memory}=${memory + reserved}`]),
+    ...(openFiles === undefined ? [] : ['limit', `${RLIMIT.openFiles}=${openFiles}`]),
+  ]
   return processes === undefined
     ? limits
     : [...limits, 'counted', 'limit', `${RLIMIT.processes}=${processes}`]
