@@ -1,9 +1,11 @@
-import { watch, type FSWatcher } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { constants, watch, type FSWatcher } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** A change is noticed within this time even where the system does not tell of it. */
 const LOOK_EVERY_MS = 500
+/** Largest file, in bytes: tens of thousands of keys. */
+const MAX_BYTES = 16 * 1_048_576
 
 interface WatchedFileOptions {
   readonly path: string
@@ -31,7 +33,7 @@ export class WatchedFile {
   async open(): Promise<void> {
     const { path, onText } = this.#options
     this.#seen = await stateOf(path)
-    onText(await readFile(path, 'utf8'))
+    onText(await textOf(path))
     this.#timer = setInterval(this.#look, LOOK_EVERY_MS).unref()
     try {
       // The folder: editors and our command put a new file in the place of the old one.
@@ -62,7 +64,7 @@ export class WatchedFile {
       if (state === this.#seen) continue
       this.#seen = state
       try {
-        const text = await readFile(path, 'utf8')
+        const text = await textOf(path)
         if (!this.#closed) onText(text)
       } catch (error) {
         warn(`${(error as Error).message}; what it held before stays in force`)
@@ -75,4 +77,17 @@ export class WatchedFile {
 async function stateOf(path: string): Promise<string> {
   const { mtimeNs, ctimeNs, size, ino } = await stat(path, { bigint: true })
   return [mtimeNs, ctimeNs, size, ino].join()
+}
+
+/** Opening a pipe would wait for its writer for ever, and a device may have no end. */
+async function textOf(path: string): Promise<string> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const facts = await file.stat()
+    if (!facts.isFile()) throw new Error(`${path} must be a regular file`)
+    if (facts.size > MAX_BYTES) throw new Error(`${path} must have at most ${MAX_BYTES} bytes`)
+    return await file.readFile('utf8')
+  } finally {
+    await file.close()
+  }
 }

@@ -1,4 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import { matchesGlob } from '../../frontend/auth/glob.ts'
@@ -7,6 +7,7 @@ import { NamedKeys } from '../../frontend/auth/named-keys.ts'
 import type { Principal, Scope } from '../../frontend/auth/principal.ts'
 import { createTokenStore, type TokenStore } from '../../frontend/auth/token-store.ts'
 import { tempDir } from '../support/temp.ts'
+import { execFileSync } from '../support/tools.ts'
 
 const START = Date.UTC(2030, 0, 1)
 const open: { close(): void }[] = []
@@ -146,6 +147,28 @@ test('who guesses keys is slowed down by address', async () => {
   expect(rig.check('inference', 'key-of-app', '10.0.0.2')).toBeDefined()
   rig.clock.now += 1_000
   expect(rig.check('inference', 'key-of-app', '10.0.0.1')).toBeDefined()
+})
+
+test.each([
+  ['a pipe', (path: string) => execFileSync('mkfifo', [path]), 'must be a regular file'],
+  ['a device without end', (path: string) => symlinkSync('/dev/zero', path), 'must be a regular file'],
+  [
+    'a file of a gigabyte',
+    (path: string) => {
+      writeFileSync(path, '')
+      truncateSync(path, 1 << 30)
+    },
+    'must have at most',
+  ],
+])('%s in its place changes nothing, and the file that comes back is read', async (_what, put, why) => {
+  const rig = await openRig([entry('app')])
+  rmSync(rig.path)
+  put(rig.path)
+  await rig.until(() => rig.warnings.some((warning) => warning.includes(why)))
+  expect(rig.check('inference', 'key-of-app')).toBeDefined()
+  rig.write(JSON.stringify({ keys: [entry('other')] }))
+  await rig.until(() => rig.check('inference', 'key-of-app') === undefined)
+  expect(rig.check('inference', 'key-of-other')).toBeDefined()
 })
 
 test.each([
