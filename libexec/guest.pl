@@ -11,7 +11,7 @@ use warnings;
 my %BY_MACHINE = (
     x86_64 => {
         audit => 0xC000003E, x32 => 0x40000000,
-        prctl => 157, capset => 126, prlimit64 => 302, setgroups => 116, setresuid => 117, setresgid => 119,
+        prctl => 157, capset => 126, prlimit64 => 302,
         unshare => 272, kill => 62, tkill => 200, rt_sigqueueinfo => 129,
         socket => 41, connect => 42, ptrace => 101, process_vm_readv => 310, process_vm_writev => 311,
         keyctl => 250, add_key => 248, request_key => 249, bpf => 321, perf_event_open => 298, userfaultfd => 323,
@@ -19,7 +19,7 @@ my %BY_MACHINE = (
     },
     aarch64 => {
         audit => 0xC00000B7, x32 => 0,
-        prctl => 167, capset => 91, prlimit64 => 261, setgroups => 159, setresuid => 147, setresgid => 149,
+        prctl => 167, capset => 91, prlimit64 => 261,
         unshare => 97, kill => 129, tkill => 130, rt_sigqueueinfo => 138,
         socket => 198, connect => 203, ptrace => 117, process_vm_readv => 270, process_vm_writev => 271,
         keyctl => 219, add_key => 217, request_key => 218, bpf => 280, perf_event_open => 241, userfaultfd => 282,
@@ -41,7 +41,7 @@ my $call = $BY_MACHINE{ machine() } or fail("the machine's kind, ${\ machine()},
 my $abi = landlock_abi();
 
 # How rules are written, and what they do. The order of %DO is the order in which it happens.
-my (@read, @write, @limits, $offline, $quiet, $counted, $user, $files);
+my (@read, @write, @limits, $offline, $quiet, $counted, $files);
 my %RULES = (
     'files'   => sub { $files = 1 },                    # only the paths of the following rules
     'read'    => sub { push @read, shift @ARGV },       # PATH: read and execute
@@ -50,7 +50,6 @@ my %RULES = (
     'offline' => sub { $offline = 1 },                  # no socket but Unix ones
     'quiet'   => sub { $quiet = 1 },                    # fewer system calls; with `offline` no connection at all
     'counted' => sub { $counted = 1 },                  # its processes count for itself, not for its user
-    'user'    => sub { $user = shift @ARGV },           # UID:GID
 );
 
 if (($ARGV[0] // '') eq 'probe') {
@@ -63,7 +62,6 @@ while (@ARGV) {
     ($RULES{$rule} or fail("unknown rule $rule"))->();
 }
 @ARGV or fail('no program');
-become_user($user) if defined $user;
 count_alone() if $counted;
 set_limits();
 drop_capabilities();
@@ -113,13 +111,6 @@ sub probe {
     }
     waitpid $pid, 0;
     print 'namespaces ', ($? == 0 ? 1 : 0), "\n";
-}
-
-sub become_user {
-    my ($uid, $gid) = split /:/, shift;
-    sys('setgroups', 0, 0) == 0 or fail("setgroups: $!");
-    sys('setresgid', $gid + 0, $gid + 0, $gid + 0) == 0 or fail("setresgid: $!");
-    sys('setresuid', $uid + 0, $uid + 0, $uid + 0) == 0 or fail("setresuid: $!");
 }
 
 # In a user namespace of its own, in which it is who it was, the kernel counts its processes apart.

@@ -67,7 +67,6 @@ export class TimeLimit {
         this.end(job)
         job.expired(this)
       }
-      clearTimeout(this.#timer)
       this.#timer = this.#oldest && this.#arm(Math.ceil(this.#oldest.limitEnd - now))
     }, ms).unref()
   }
