@@ -1,10 +1,13 @@
 import type { ConnectionPools } from '../edge/connection-plan.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Settings } from '../config/settings.ts'
-import type { GrpcLog } from '../edge/grpc/call-error.ts'
+import type { ServeError } from '../../common/errors.ts'
+import type { CallError, GrpcLog } from '../edge/grpc/call-error.ts'
 import type { GrpcLimits } from '../edge/grpc/limits.ts'
 import type { ListenersDeps } from '../edge/grpc/server.ts'
 import type { ServiceFacts } from '../edge/grpc/service.ts'
+import { unaryRpc } from '../edge/grpc/unary-rpc.ts'
+import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../jobs/sequence-headers.ts'
 import type { Call } from '../edge/grpc/caller.ts'
 import type { Operations } from '../edge/permitted.ts'
@@ -50,6 +53,18 @@ export type GrpcCallDeps = Operations & Pick<GrpcDeps, 'settings' | 'log'>
 export function callDeps({ operationsFor, settings, log }: GrpcDeps, call: Call): GrpcCallDeps {
   const { models, workflows } = operationsFor(call)
   return { models, workflows, settings, log }
+}
+
+/** Makes the rpcs of a service that ask for something of the models which their caller may use. */
+export function modelsRpcs(deps: GrpcDeps, toCallError: (error: ServeError) => CallError) {
+  return <Request>(
+    name: string,
+    answer: (request: Request, models: ModelOperations) => object | Promise<object>,
+  ) =>
+    unaryRpc<Request>(deps, name, {
+      answer: (request, call) => answer(request, deps.operationsFor(call).models),
+      toCallError,
+    })
 }
 
 /** What the listeners need. */

@@ -20,7 +20,7 @@ import { DuplexCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
-import { callDeps, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
+import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
 import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
@@ -91,16 +91,17 @@ function shapeOf(listener: GrpcListenerKind): StreamShape {
 
 /** Handlers by rpc name. `form` is the listener's. */
 function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceImplementation {
+  const rpc = modelsRpcs(deps, callError)
   return {
-    ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
-    ServerReady: rpc(deps, 'ServerReady', async (_request, models) => ({
+    ServerLive: rpc('ServerLive', () => ({ live: true })),
+    ServerReady: rpc('ServerReady', async (_request, models) => ({
       ready: await isServerReady(models),
     })),
-    ServerMetadata: rpc(deps, 'ServerMetadata', serverFacts),
-    ModelReady: rpc(deps, 'ModelReady', async (request: ModelRequest, models) => {
+    ServerMetadata: rpc('ServerMetadata', serverFacts),
+    ModelReady: rpc('ModelReady', async (request: ModelRequest, models) => {
       return { ready: await isModelReady(models, nameOf(request), request.version || undefined) }
     }),
-    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest, models) => {
+    ModelMetadata: rpc('ModelMetadata', (request: ModelRequest, models) => {
       return metadataMessage(models, request)
     }),
     ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
@@ -109,7 +110,7 @@ function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceI
     ModelStreamInfer: (call: ServerDuplexStream<ModelInferRequest, Buffer>) => {
       new InferStream(new DuplexCall(call, deps.log), callDeps(deps, call), form)
     },
-    RepositoryIndex: rpc(deps, 'RepositoryIndex', async ({ ready }: { ready?: boolean }, models) => {
+    RepositoryIndex: rpc('RepositoryIndex', async ({ ready }: { ready?: boolean }, models) => {
       return { models: await models.repository.index(ready === true) }
     }),
     RepositoryModelLoad: manage(deps, 'RepositoryModelLoad', async (name, models) => {
@@ -185,15 +186,4 @@ function manage(
 
 function repositoryModel(request: RepositoryRequest): string | undefined {
   return request.model_name || request.repository_name
-}
-
-function rpc<Request>(
-  deps: GrpcDeps,
-  name: string,
-  answer: (request: Request, models: ModelOperations) => object | Promise<object>,
-) {
-  const permitted = (request: Request, call: Call): object | Promise<object> => {
-    return answer(request, deps.operationsFor(call).models)
-  }
-  return unaryRpc(deps, name, { answer: permitted, toCallError: callError })
 }

@@ -4,14 +4,12 @@ import { ServeError } from '../../../common/errors.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
-import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
-import { callDeps, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
-import type { Call } from '../../edge/grpc/caller.ts'
+import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
 import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
@@ -43,19 +41,18 @@ export const torchserveOpenInferenceGrpc: GrpcDialect = {
 
 /** Handlers by rpc name. */
 function openInferenceService(deps: GrpcDeps): UntypedServiceImplementation {
+  const rpc = modelsRpcs(deps, toCallError)
   return {
-    ServerLive: rpc(deps, 'ServerLive', () => ({ live: true })),
-    ServerReady: rpc(deps, 'ServerReady', async (_request, models) => ({
+    ServerLive: rpc('ServerLive', () => ({ live: true })),
+    ServerReady: rpc('ServerReady', async (_request, models) => ({
       ready: await isServerReady(models),
     })),
-    ServerMetadata: rpc(deps, 'ServerMetadata', () => serverMetadata),
-    ModelReady: rpc(deps, 'ModelReady', async ({ name, version }: ModelRequest, models) => {
+    ServerMetadata: rpc('ServerMetadata', () => serverMetadata),
+    ModelReady: rpc('ModelReady', async ({ name, version }: ModelRequest, models) => {
       if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter name is required.')
       return { ready: await isModelReady(models, name, version || undefined) }
     }),
-    ModelMetadata: rpc(deps, 'ModelMetadata', (request: ModelRequest, models) =>
-      modelMetadata(models, request),
-    ),
+    ModelMetadata: rpc('ModelMetadata', (request: ModelRequest, models) => modelMetadata(models, request)),
     ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
       const own = callDeps(deps, call)
       if (knowsTensors(own.models, call.request)) modelInfer(own, call, respond)
@@ -115,17 +112,6 @@ async function modelMetadata(models: ModelOperations, { name, version }: ModelRe
   const all = await models.describe(name, 'all')
   const versions = all.map(({ modelVersion }) => modelVersion)
   return { name, versions, platform: '', inputs: [], outputs: [] }
-}
-
-function rpc<Request>(
-  deps: GrpcDeps,
-  name: string,
-  answer: (request: Request, models: ModelOperations) => object | Promise<object>,
-) {
-  const permitted = (request: Request, call: Call): object | Promise<object> => {
-    return answer(request, deps.operationsFor(call).models)
-  }
-  return unaryRpc(deps, name, { answer: permitted, toCallError })
 }
 
 function toCallError(error: ServeError): CallError {
