@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Settings } from '../config/settings.ts'
-import { ConnectionPool, type PoolLimits } from './connection-pool.ts'
+import type { ConnectionLimits } from './connection-count.ts'
+import { ConnectionPool } from './connection-pool.ts'
 
 /** More need a key: each idle connection takes some 20 KB. */
 const MAX_DEFAULT = 8_192
@@ -12,9 +13,9 @@ export type PoolSettings = Pick<Settings, 'maxConnections' | 'maxConnectionsPerA
 /** How the descriptors of the process are divided. */
 export interface ConnectionPlan {
   /** Of all listeners for inference together. */
-  readonly inference: PoolLimits
+  readonly inference: ConnectionLimits
   /** Of each listener for management or metrics: reserved, so that they answer in a flood of inference. */
-  readonly reserved: PoolLimits
+  readonly reserved: ConnectionLimits
 }
 
 /**
@@ -35,7 +36,7 @@ export function connectionPlan(settings: PoolSettings, descriptors = descriptorL
 /** The pools of a server's listeners. */
 export class ConnectionPools {
   readonly inference: ConnectionPool
-  readonly #reserved: PoolLimits
+  readonly #reserved: ConnectionLimits
   readonly #warn: (message: string) => void
 
   constructor(settings: PoolSettings, warn: (message: string) => void) {

@@ -1,17 +1,12 @@
 import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:http2'
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
-import { ServeError } from '../../../common/errors.ts'
 import { TimeLimit } from '../../jobs/time-limit.ts'
-import type { Authorizer, Client } from '../../auth/authorizer.ts'
-import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
-import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
-import { CallTraffic } from './call-traffic.ts'
+import { CallerCheck, LET_IN, type CallerCheckOptions, type LetIn } from './caller-check.ts'
 import { setPrincipal } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS, metadataBytesOf } from './limits.ts'
@@ -38,24 +33,9 @@ export interface Doors {
   readonly called: (session: Http2Session) => void
 }
 
-/** Whoever can connect may make the call. */
-const LET_IN: LetIn = { principal: NOBODY, visit: undefined, traffic: undefined }
-
-interface CallGateOptions {
-  readonly authorizer: Authorizer
+interface CallGateOptions extends CallerCheckOptions {
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
-  /** Undefined: it is not written. */
-  readonly audit: AuditLog | undefined
-  /** Undefined: nothing is limited. */
-  readonly limiter: RateLimiter | undefined
-}
-
-/** Who makes a call that may be let in, and what it uses of limits. */
-interface LetIn {
-  readonly principal: Principal
-  readonly visit: Visit | undefined
-  readonly traffic: CallTraffic | undefined
 }
 
 /**
@@ -69,6 +49,7 @@ export class CallGate {
    */
   readonly interceptor: ServerInterceptor
   readonly #options: CallGateOptions
+  readonly #callers: CallerCheck
   readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
@@ -81,6 +62,7 @@ export class CallGate {
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
     this.#options = options
+    this.#callers = new CallerCheck(options)
     this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#whole = new ByteBudget(listenerBytes(limits))
     this.#readerLimits = {
@@ -122,11 +104,7 @@ export class CallGate {
     flags: number,
     rawHeaders: readonly string[],
   ): void {
-    const { authorization } = headers
-    const work =
-      authorization === undefined
-        ? undefined
-        : this.#options.authorizer.prepare?.(authorization, stream.session?.socket)
+    const work = this.#options.authorizer.prepare?.(headers.authorization, stream.session?.socket)
     if (work === undefined) {
       this.#take(doors, stream, headers, flags, rawHeaders)
       return
@@ -197,61 +175,13 @@ export class CallGate {
     }
     let caller: LetIn = LET_IN
     if (rpc.token !== undefined) {
-      try {
-        caller = this.#identify(rpc.token, stream, headers.authorization, connection.client)
-      } catch (thrown) {
-        return this.#refusal(rpc, stream, headers, ServeError.from(thrown))
-      }
+      const found = this.#callers.check(rpc, rpc.token, stream, headers, connection.client)
+      if ('code' in found) return found
+      caller = found
       this.#accept(connection)
     }
     if (connection.budget.take(CALL_BYTES + metadataBytes)) return caller
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
-  }
-
-  /** @throws ServeError UNAUTHORIZED, RATE_LIMITED */
-  #identify(
-    scope: Scope,
-    stream: ServerHttp2Stream,
-    authorization: string | undefined,
-    client: Client,
-  ): LetIn {
-    const { authorizer, limiter } = this.#options
-    const check = (): Principal => authorizer.check(scope, authorization, client)
-    if (limiter === undefined) return { principal: check(), visit: undefined, traffic: undefined }
-    const traffic = new CallTraffic()
-    const visit = new Visit(limiter, traffic)
-    try {
-      visit.from(client.remoteAddress)
-      const principal = check()
-      visit.by(principal)
-      if (!visit.counts) return { principal, visit: undefined, traffic: undefined }
-      stream.once('close', () => visit.end())
-      return { principal, visit, traffic }
-    } catch (thrown) {
-      visit.end()
-      throw thrown
-    }
-  }
-
-  #refusal(
-    { toCallError }: GatedRpc,
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    error: ServeError,
-  ): CallError {
-    const answer = toCallError(error)
-    const isLimit = error.code === 'RATE_LIMITED'
-    this.#options.audit?.write({
-      event: isLimit ? 'limit' : 'authentication',
-      operation: headers[':path'] ?? '',
-      outcome: 'refused',
-      code: error.code,
-      status: answer.code,
-      address: stream.session?.socket.remoteAddress,
-      protocol: 'grpc',
-      detail: isLimit ? error.message : headers.authorization === undefined ? 'no token' : 'not accepted',
-    })
-    return { ...answer, retryAfterMs: error.retryAfterMs }
   }
 
   #refuse(stream: ServerHttp2Stream, path: string, { code, details, retryAfterMs }: CallError): void {

@@ -1,7 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2'
-
-/** Most clients end their side when they have the status; who does not in this time is told to. */
-const FAREWELL_MS = 1_000
+import { FAREWELL_MS } from './limits.ts'
 
 /**
  * Closes a stream whose answer is complete while its client still sends (RFC 9113, 8.1). Not at once: nghttp2

@@ -1,11 +1,8 @@
-import { groupOf } from '../../../common/address-group.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
-import { type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
-import { FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
-
-/** How long a client has to leave that was told to. */
-const FAREWELL_MS = 1_000
+import { admitting, ConnectionCount } from '../connection-count.ts'
+import { FAREWELL_MS, FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
 
 /** A connection without a call. */
 interface Silent {
@@ -14,41 +11,35 @@ interface Silent {
   session: Http2Session | undefined
 }
 
-type ConnectionTaker = (this: Server, socket: Socket) => void
-
 /**
  * Counts the connections of a listener, refuses those that are too many, and closes those that never make a
  * call.
  */
 export class ConnectionGate {
-  readonly #limits: GrpcLimits
+  readonly #count: ConnectionCount
   readonly #pool: ConnectionPool | undefined
-  readonly #byAddress = new Map<string, number>()
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, Silent>()
-  #count = 0
 
   /** `pool`: what the listener shares with others; default: nothing. */
   constructor(limits: GrpcLimits, pool?: ConnectionPool) {
-    this.#limits = limits
+    this.#count = new ConnectionCount({
+      max: limits.grpcMaxConnections,
+      maxPerAddress: limits.grpcMaxConnectionsPerAddress,
+    })
     this.#pool = pool
   }
 
   /** Connections that are open. */
   get count(): number {
-    return this.#count
+    return this.#count.open
   }
 
   /** To be called before the server takes its first connection. */
   guard(server: Http2Server | Http2SecureServer): void {
-    const takers = server.listeners('connection') as ConnectionTaker[]
     // `resetAndDestroy`, because `destroy` would leave the port of each in TIME_WAIT.
     const refuse = (socket: Socket): unknown => socket.resetAndDestroy()
-    server.removeAllListeners('connection')
-    server.on('connection', (socket: Socket) => {
-      if (this.#admit(socket)) for (const taker of takers) taker.call(server, socket)
-      else refuse(socket)
-    })
+    admitting(server, (socket) => this.#admit(socket), refuse)
     server.on('session', (session: Http2Session) => {
       const silent = this.#silent.get(peerOf(session.socket))
       if (silent !== undefined) silent.session = session
@@ -62,35 +53,20 @@ export class ConnectionGate {
   }
 
   #admit(socket: Socket): boolean {
-    const address = groupOf(socket.remoteAddress ?? '')
-    const before = this.#byAddress.get(address) ?? 0
-    if (this.#count >= this.#limits.grpcMaxConnections) return false
-    if (before >= this.#limits.grpcMaxConnectionsPerAddress) return false
+    if (this.#count.take(socket) !== 'taken') return false
     const peer = peerOf(socket)
-    this.#count++
-    this.#byAddress.set(address, before + 1)
     const silent: Silent = {
       timer: setTimeout(() => dismiss(silent, socket), FIRST_CALL_MS).unref(),
       session: undefined,
     }
     this.#silent.set(peer, silent)
-    socket.on('close', () => {
-      this.#clear(peer)
-      this.#leave(address)
-    })
+    socket.once('close', () => this.#clear(peer))
     return true
   }
 
   #clear(peer: string): void {
     clearTimeout(this.#silent.get(peer)?.timer)
     this.#silent.delete(peer)
-  }
-
-  #leave(address: string): void {
-    this.#count--
-    const rest = this.#byAddress.get(address)! - 1
-    if (rest === 0) this.#byAddress.delete(address)
-    else this.#byAddress.set(address, rest)
   }
 }
 

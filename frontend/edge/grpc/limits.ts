@@ -37,6 +37,9 @@ export const PUBLIC_MESSAGE_BYTES = 65_536
 /** Refused calls after which a connection is closed that never had one which was let in. */
 export const MAX_REFUSED_CALLS = 100
 
+/** Milliseconds that a client has to end a call or connection by itself, once it knows that it is over. */
+export const FAREWELL_MS = 1_000
+
 /** Milliseconds that a connection has for its first call that is let in. */
 export const FIRST_CALL_MS = 30_000
 

@@ -7,7 +7,7 @@ import type { CallTraffic } from './call-traffic.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
-import { MESSAGE_BYTES } from './limits.ts'
+import { FAREWELL_MS, MESSAGE_BYTES } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
 import type { MessageShape } from './message-shape.ts'
@@ -37,8 +37,6 @@ interface Whole {
   cancel?: () => void
 }
 
-/** How long a call that was failed may take to tell its client before it is reset. */
-const FAREWELL_MS = 1_000
 const NGHTTP2_ENHANCE_YOUR_CALM = 11
 
 const READER = Symbol('reader')

@@ -5,7 +5,7 @@ import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
-import type { AuditEntry } from '../../observe/logs/audit-log.ts'
+import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
 import type { Operations } from '../permitted.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
@@ -109,15 +109,11 @@ export class Exchange implements Traffic {
   #auditRefusal(error: ServeError): void {
     const { audit } = this.state
     if (audit === undefined || (error.code !== 'UNAUTHORIZED' && error.code !== 'RATE_LIMITED')) return
-    const isLimit = error.code === 'RATE_LIMITED'
     const { method, url, headers } = this.req
     audit.write({
-      event: isLimit ? 'limit' : 'authentication',
+      ...refusalOf(error, headers.authorization),
       operation: `${method!} ${url!}`,
-      outcome: 'refused',
-      code: error.code,
       ...this.auditFacts(),
-      detail: isLimit ? error.message : headers.authorization === undefined ? 'no token' : 'not accepted',
     })
   }
 

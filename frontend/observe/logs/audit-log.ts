@@ -1,4 +1,5 @@
 import { Allowance } from '../../../common/allowance.ts'
+import type { ServeError } from '../../../common/errors.ts'
 import { redactSecrets, redactUrl } from '../../../common/redact.ts'
 import { jsonLine } from './escape.ts'
 import type { LineWriter } from './log-file.ts'
@@ -35,6 +36,16 @@ export interface AuditEntry extends AuditSubject {
   readonly protocol?: 'rest' | 'grpc'
   readonly requestId?: string | undefined
   readonly detail?: string | undefined
+}
+
+/** What a line says of a request that was refused with UNAUTHORIZED or RATE_LIMITED. */
+export function refusalOf(
+  { code, message }: ServeError,
+  authorization: string | undefined,
+): Pick<AuditEntry, 'event' | 'outcome' | 'code' | 'detail'> {
+  if (code === 'RATE_LIMITED') return { event: 'limit', outcome: 'refused', code, detail: message }
+  const detail = authorization === undefined ? 'no token' : 'not accepted'
+  return { event: 'authentication', outcome: 'refused', code, detail }
 }
 
 /** Lines of an event that strangers cause: so many at once, then one in this time (milliseconds). */

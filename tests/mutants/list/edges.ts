@@ -65,8 +65,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a gRPC connection that ended still counts for its address',
-    file: 'frontend/edge/grpc/connection-gate.ts',
-    find: '      this.#leave(address)\n',
+    file: 'frontend/edge/connection-count.ts',
+    find: '      if (address !== undefined) this.#leave(address)\n',
     replace: '',
     tests: ['tests/edge/grpc/connection-gate.test.ts'],
   },
