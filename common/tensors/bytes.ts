@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { elementEnd, type RawTensor } from './tensor.ts'
 
 /**
@@ -14,6 +15,26 @@ export function splitElements({ name, data }: Pick<RawTensor, 'name' | 'data'>):
   }
   return elements
 }
+
+/**
+ * The elements of a raw BYTES tensor as texts, without an object of their bytes for each. Undefined if one is
+ * not UTF-8. @throws ServeError INVALID_TENSOR when the last one is incomplete
+ */
+export function textElements({ name, data }: Pick<RawTensor, 'name' | 'data'>): string[] | undefined {
+  const bytes = asBuffer(data)
+  const texts: string[] = []
+  for (let at = 0; at < bytes.byteLength;) {
+    const end = elementEnd(name, bytes, at)
+    const text = bytes.toString('utf8', at + 4, end)
+    // What stands for bytes that are none may also be a character of the text.
+    if (text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(at + 4, end))) return undefined
+    texts.push(text)
+    at = end
+  }
+  return texts
+}
+
+const REPLACEMENT = '\ufffd'
 
 /** Raw BYTES of these elements. Strings become UTF-8. */
 export function joinElements(elements: readonly (string | Uint8Array)[]): Buffer {

@@ -103,5 +103,7 @@ export function invalid(name: string, why: string): ServeError {
 }
 
 function brief(value: unknown): string {
+  // The whole of a long list would take as long as its request.
+  if (Array.isArray(value) && value.length > MAX_DIMENSIONS) return `a list of ${value.length}`
   return (JSON.stringify(value) ?? 'undefined').slice(0, 80)
 }

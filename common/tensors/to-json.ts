@@ -1,5 +1,5 @@
-import { isUtf8 } from 'node:buffer'
-import { splitElements } from './bytes.ts'
+import { ServeError } from '../errors.ts'
+import { splitElements, textElements } from './bytes.ts'
 import { NUMERIC } from './datatypes.ts'
 import { fromBrain, fromHalf } from './half.ts'
 import type { RawTensor } from './tensor.ts'
@@ -36,11 +36,11 @@ export function numbersJson(tensor: RawTensor): string {
   const array = arrayOf(tensor)
   switch (kind) {
     case 'boolean':
-      return Array.from(array as Uint8Array, (byte) => byte !== 0).join(',')
+      return texts(array as Uint8Array, BOOLEANS, (byte) => String(byte !== 0))
     case 'half':
-      return floats(Array.from(array as Uint16Array, fromHalf))
+      return texts(array as Uint16Array, HALVES, (bits) => floatText(fromHalf(bits)))
     case 'brain':
-      return floats(Array.from(array as Uint16Array, fromBrain))
+      return texts(array as Uint16Array, BRAINS, (bits) => floatText(fromBrain(bits)))
     case 'float':
       return floats(array as Float32Array)
     case 'wide integer':
@@ -48,6 +48,21 @@ export function numbersJson(tensor: RawTensor): string {
     default:
       return array.join(',')
   }
+}
+
+/** The texts of the elements that were written before, by their bits: writing a number takes far longer. */
+const BOOLEANS: string[] = []
+const HALVES: string[] = []
+const BRAINS: string[] = []
+
+function texts(array: Uint8Array | Uint16Array, known: string[], write: (bits: number) => string): string {
+  const list = new Array<string>(array.length)
+  for (let i = 0; i < array.length; i += 1) list[i] = known[array[i]!] ??= write(array[i]!)
+  return list.join(',')
+}
+
+function floatText(value: number): string {
+  return Number.isFinite(value) ? String(value) : 'null'
 }
 
 /** A bigint only for what a number does not hold: texts of bigints take ten times as long. */
@@ -63,9 +78,9 @@ function wholeNumbers(array: BigInt64Array | BigUint64Array): (number | bigint)[
   return numbers
 }
 
-function floats(values: number[] | Float32Array | Float64Array): string {
-  if ((values as number[]).every(Number.isFinite)) return values.join(',')
-  return Array.from(values, (value) => (Number.isFinite(value) ? value : 'null')).join(',')
+function floats(values: Float32Array | Float64Array): string {
+  for (const value of values) if (!Number.isFinite(value)) return Array.from(values, floatText).join(',')
+  return values.join(',')
 }
 
 /**
@@ -73,25 +88,69 @@ function floats(values: number[] | Float32Array | Float64Array): string {
  * in MLServer).
  */
 function bytesJson(tensor: RawTensor): { data: string; parameters: RawTensor['parameters'] } {
-  const elements = splitElements(tensor)
-  if (elements.every((element) => isUtf8(element))) {
-    const texts = elements.map((element) => JSON.stringify(element.toString()))
-    return { data: texts.join(','), parameters: tensor.parameters }
-  }
-  const parameters = { ...tensor.parameters, content_type: 'base64' }
-  return { data: elements.map((element) => `"${element.toString('base64')}"`).join(','), parameters }
+  const json = textsJson(tensor)
+  if (json !== undefined) return { data: json, parameters: tensor.parameters }
+  return { data: base64Json(tensor), parameters: { ...tensor.parameters, content_type: 'base64' } }
 }
 
-/** The numbers of a tensor as JSON arrays, nested according to the shape. */
-export function elementsJson(tensor: RawTensor): string {
-  const [, ...inner] = tensor.shape
+/** BYTES as the inside of a JSON array of strings; undefined if one is not UTF-8. */
+export function textsJson(tensor: RawTensor): string | undefined {
+  const list = textElements(tensor)
+  return list === undefined ? undefined : JSON.stringify(list).slice(1, -1)
+}
+
+/** BYTES as the inside of a JSON array of strings in base64. */
+export function base64Json(tensor: RawTensor): string {
+  return splitElements(tensor)
+    .map((element) => `"${element.toString('base64')}"`)
+    .join(',')
+}
+
+/**
+ * The numbers of a tensor as JSON arrays, nested according to the shape.
+ * @param maxBytes of brackets: each element of a shape such as [1000,1,1,1] has six
+ * @throws ServeError PAYLOAD_TOO_LARGE
+ */
+export function elementsJson(tensor: RawTensor, maxBytes: number): string {
+  const [outer, ...inner] = tensor.shape
+  if (outer === undefined) return numbersJson(tensor)
+  if (tensor.data.byteLength > 0 && brackets(tensor.shape) > maxBytes) throw tooLarge()
   const flat = numbersJson(tensor)
-  if (inner.length === 0) return tensor.shape.length === 0 ? flat : `[${flat}]`
-  let rows = flat === '' ? [] : flat.split(',')
-  for (const size of inner.reverse()) {
-    const nested: string[] = []
-    for (let i = 0; i < rows.length; i += size) nested.push(`[${rows.slice(i, i + size).join(',')}]`)
-    rows = nested
+  if (inner.length === 0 || flat === '') return `[${flat}]`
+  const open = '['.repeat(tensor.shape.length)
+  const close = ']'.repeat(tensor.shape.length)
+  return `${open}${nested(flat.split(','), inner)}${close}`
+}
+
+/** What the brackets of nested lists take. */
+function brackets(shape: readonly number[]): number {
+  let lists = 1
+  let sum = 0
+  for (const size of shape) {
+    sum += 2 * lists
+    lists *= size
   }
-  return `[${rows.join(',')}]`
+  return sum
+}
+
+/** Joins numbers by commas, with the brackets of all lists that end there. */
+function nested(numbers: readonly string[], inner: readonly number[]): string {
+  const sizes: number[] = []
+  inner.reduceRight((size, each) => (sizes.push(size * each), size * each), 1)
+  const separators = Array.from({ length: sizes.length + 1 }, (_, ends) => {
+    return `${']'.repeat(ends)},${'['.repeat(ends)}`
+  })
+  const pieces = new Array<string>(2 * numbers.length - 1)
+  for (let i = 0; i < numbers.length; i += 1) {
+    pieces[2 * i] = numbers[i]!
+    if (i + 1 === numbers.length) break
+    let ends = 0
+    while (ends < sizes.length && (i + 1) % sizes[ends]! === 0) ends += 1
+    pieces[2 * i + 1] = separators[ends]!
+  }
+  return pieces.join('')
+}
+
+function tooLarge(): ServeError {
+  return new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
 }

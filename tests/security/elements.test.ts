@@ -2,6 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { checkJsonBounds } from '../../common/json-bounds.ts'
 import { parseYaml } from '../../model-archiver/yaml.ts'
+import { joinElements } from '../../common/tensors/bytes.ts'
+import type { Datatype } from '../../common/tensors/datatypes.ts'
+import { typedContents } from '../../frontend/dialects/open-inference/grpc-contents-writer.ts'
 import { rawContents } from '../../frontend/dialects/open-inference/grpc-contents.ts'
 import { decodeFromWorker, encode } from '../../protocol/codec.ts'
 import { exceedsElements } from '../../frontend/edge/grpc/message-elements.ts'
@@ -12,7 +15,7 @@ import { grpcMessage } from '../support/raw-http2.ts'
 /** What tiny elements cost before they were counted is seconds; on a busy machine too, this is less. */
 const MAX_MS = 1_500
 
-const { definition, requests } = loadService('infer_request.proto', 'torchserve_ts.Requests')
+const { definition, requests } = loadService('infer_messages.proto', 'torchserve_ts.Messages')
 const shape = requests.get('ModelInfer')!
 const { requestSerialize } = definition['ModelInfer']!
 
@@ -76,6 +79,60 @@ describe('the elements of a gRPC message', () => {
         expect(typeof exceedsElements([prefixed(Buffer.from(bytes))], shape, 10)).toBe('boolean')
       }),
     )
+  })
+})
+
+describe('the contents of a gRPC answer', () => {
+  const { definition: open } = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
+    decode: { longs: String, arrays: true },
+  })
+  const { responseDeserialize: decode, responseSerialize: encode } = open['ModelInfer']!
+  const write = definition['ModelInfer']!.responseSerialize
+  const decoded = (message: Buffer): unknown => decode(message)
+
+  /** As protobuf writes the same elements, given one by one. */
+  function expectEqual(datatype: Datatype, data: Uint8Array, contents: object): void {
+    const head = { name: 'x', datatype, shape: ['1'] }
+    const bytes = typedContents({ name: 'x', datatype, shape: [1], data })
+    const written = write({ outputs: [{ ...head, contents: bytes }] })
+    expect(decoded(written)).toEqual(decoded(encode({ outputs: [{ ...head, contents }] })))
+  }
+
+  test('are written exactly: whole numbers', () => {
+    const raw = (array: ArrayBufferView): Uint8Array => new Uint8Array(array.buffer)
+    const wide = (min: bigint, max: bigint) => fc.array(fc.bigInt({ min, max }))
+    fc.assert(
+      fc.property(wide(-(2n ** 63n), 2n ** 63n - 1n), wide(0n, 2n ** 64n - 1n), (signed, unsigned) => {
+        expectEqual('INT64', raw(new BigInt64Array(signed)), { int64_contents: signed.map(String) })
+        expectEqual('UINT64', raw(new BigUint64Array(unsigned)), { uint64_contents: unsigned.map(String) })
+      }),
+    )
+    fc.assert(
+      fc.property(fc.array(fc.integer()), (list) => {
+        const [int8, int32, uint32] = [new Int8Array(list), new Int32Array(list), new Uint32Array(list)]
+        expectEqual('INT8', raw(int8), { int_contents: [...int8] })
+        expectEqual('INT32', raw(int32), { int_contents: [...int32] })
+        expectEqual('UINT32', raw(uint32), { uint_contents: [...uint32] })
+        expectEqual('BOOL', raw(int8), { bool_contents: [...int8].map((each) => each !== 0) })
+      }),
+    )
+  })
+
+  test('are written exactly: floats, bytes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.float()), fc.array(fc.uint8Array({ maxLength: 300 })), (real, texts) => {
+        const floats = new Uint8Array(new Float32Array(real).buffer)
+        expectEqual('FP32', floats, { fp32_contents: real })
+        expectEqual('FP64', new Uint8Array(new Float64Array(real).buffer), { fp64_contents: real })
+        expectEqual('BYTES', joinElements(texts), { bytes_contents: texts })
+      }),
+    )
+  })
+
+  test('datatypes without contents have none', () => {
+    expect(
+      typedContents({ name: 'x', datatype: 'FP16', shape: [1], data: new Uint8Array(2) }),
+    ).toBeUndefined()
   })
 })
 

@@ -16,6 +16,8 @@ export interface Asked {
   /** So is its answer. */
   readonly raw: boolean
   readonly version: string | undefined
+  /** max_request_size */
+  readonly maxBytes: number
 }
 
 /**
@@ -31,24 +33,26 @@ export function asked(
   const version = said || undefined
   const target = targetOf(models, name, version)
   const { status } = target
+  const maxBytes = settings.maxRequestSize
   const facts = { id: message.id || undefined, modelName: status.name, modelVersion: status.version }
   return {
     target,
-    infer: inferRequest(message, settings.maxRequestSize),
+    infer: inferRequest(message, maxBytes),
     facts,
     raw: raw.length > 0,
     version,
+    maxBytes,
   }
 }
 
 /** The neutral request, and how its answers are read. */
 export function callFor(
-  { target, infer, facts, version }: Asked,
+  { target, infer, facts, version, maxBytes }: Asked,
   metadata: Parameters<typeof requestHeaders>[0],
   deadline: number | undefined,
   stream: boolean,
 ): InferCall {
   const headers = requestHeaders(metadata)
-  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline, stream }
+  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline, stream, maxBytes }
   return inferJob(target, infer, call, facts)
 }

@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { NUMERIC, type DatatypeSpec } from '../../../common/tensors/datatypes.ts'
 import { invalid } from '../../../common/tensors/tensor.ts'
-import type { InputMessage } from './grpc-messages.ts'
+import type { TensorMessage } from './grpc-messages.ts'
 
 /** The elements of a tensor: raw, and how many they are. */
 export interface RawContents {
@@ -14,7 +14,7 @@ const NO_CONTENTS: RawContents = { count: 0, data: new Uint8Array(0) }
 type Encoding = 'varint' | 'fixed' | 'bytes'
 
 /** The field of InferTensorContents that takes a datatype; the others have only the raw form. */
-const FIELDS: ReadonlyMap<string, { readonly field: number; readonly encoding: Encoding }> = new Map([
+export const FIELDS: ReadonlyMap<string, { readonly field: number; readonly encoding: Encoding }> = new Map([
   ['BOOL', { field: 1, encoding: 'varint' }],
   ['INT8', { field: 2, encoding: 'varint' }],
   ['INT16', { field: 2, encoding: 'varint' }],
@@ -37,7 +37,7 @@ const FIELDS: ReadonlyMap<string, { readonly field: number; readonly encoding: E
  * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE
  */
 export function rawContents(
-  { name = '', datatype = '', contents }: Pick<InputMessage, 'name' | 'datatype' | 'contents'>,
+  { name = '', datatype = '', contents }: Pick<TensorMessage, 'name' | 'datatype' | 'contents'>,
   maxBytes: number,
 ): RawContents | undefined {
   const form = FIELDS.get(datatype)

@@ -1,6 +1,6 @@
 /**
- * The messages of proto/inference as proto-loader decodes them: 64-bit integers are texts, absent lists
- * empty.
+ * The messages of proto/infer_messages.proto as proto-loader decodes them: 64-bit integers are texts, absent
+ * lists empty.
  */
 
 export interface InferParameter {
@@ -13,28 +13,13 @@ export interface InferParameter {
 
 export type ParameterMap = Record<string, InferParameter>
 
-export interface TensorContents {
-  bool_contents?: boolean[]
-  int_contents?: number[]
-  int64_contents?: string[]
-  uint_contents?: number[]
-  uint64_contents?: string[]
-  fp32_contents?: number[]
-  fp64_contents?: number[]
-  bytes_contents?: Buffer[]
-}
-
+/** A tensor as infer_messages.proto has it. */
 export interface TensorMessage {
   name?: string
   datatype?: string
   shape: (string | number)[]
   parameters?: ParameterMap
-  contents?: TensorContents
-}
-
-/** An input as infer_request.proto has it. */
-export interface InputMessage extends Omit<TensorMessage, 'contents'> {
-  /** The bytes of an InferTensorContents; see grpc-contents.ts. */
+  /** The bytes of an InferTensorContents; see grpc-contents.ts and grpc-contents-writer.ts. */
   contents?: Buffer
 }
 
@@ -43,7 +28,7 @@ export interface ModelInferRequest {
   model_version?: string
   id?: string
   parameters?: ParameterMap
-  inputs: InputMessage[]
+  inputs: TensorMessage[]
   outputs: { name?: string; parameters?: ParameterMap }[]
   raw_input_contents: Buffer[]
 }

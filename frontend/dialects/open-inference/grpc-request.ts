@@ -9,7 +9,7 @@ import {
   type RawTensor,
 } from '../../../common/tensors/tensor.ts'
 import { rawContents } from './grpc-contents.ts'
-import type { InputMessage, ModelInferRequest, ParameterMap } from './grpc-messages.ts'
+import type { TensorMessage, ModelInferRequest, ParameterMap } from './grpc-messages.ts'
 
 /**
  * The request with raw tensors. Each input without contents takes the next raw one, as in MLServer; none may
@@ -43,7 +43,7 @@ export function inferRequest(message: ModelInferRequest, maxBytes: number): Infe
   }
 }
 
-function tensorOf(input: InputMessage, raw: Buffer | undefined, maxBytes: number): RawTensor {
+function tensorOf(input: TensorMessage, raw: Buffer | undefined, maxBytes: number): RawTensor {
   const { name = '', datatype, contents } = input
   const parameters = parametersOf(input.parameters)
   const head = checkHead({ name, datatype, shape: input.shape.map(Number), parameters })

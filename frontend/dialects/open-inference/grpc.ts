@@ -11,7 +11,7 @@ import {
   encoderOf,
   loadService,
   withEncodedResponses,
-  withRequestsOf,
+  withMessagesOf,
   type LoadedService,
 } from '../../edge/grpc/definitions.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
@@ -69,18 +69,28 @@ let loaded: Definitions | undefined
 /** 64-bit integers are texts, absent lists are empty. */
 const decode = { longs: String, arrays: true }
 
-/** The service with the requests of some rpcs as ModelInferRequest has them. */
-export function withUndecodedContents(service: LoadedService, rpcs: readonly string[]): LoadedService {
-  const requests = loadService('infer_request.proto', 'torchserve_ts.Requests', { decode })
-  return withRequestsOf(service, rpcs, requests, 'ModelInfer')
+/**
+ * The service whose rpcs `ModelInfer`, and `ModelStreamInfer` if it has one, have the messages of
+ * infer_messages.proto.
+ */
+export function withUndecodedContents(
+  service: LoadedService,
+  shape: StreamShape = 'mlserver',
+): LoadedService {
+  const messages = loadService('infer_messages.proto', 'torchserve_ts.Messages', { decode })
+  const streamed = shape === 'triton' ? 'TritonStream' : 'ModelInfer'
+  const rpcs = new Map([
+    ['ModelInfer', 'ModelInfer'],
+    [STREAMED, streamed],
+  ])
+  return withMessagesOf(service, messages, rpcs)
 }
 
 function definitions(): Definitions {
-  const load = (shape: StreamShape): LoadedService =>
-    withUndecodedContents(
-      loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', { decode }),
-      ['ModelInfer', STREAMED],
-    )
+  const load = (shape: StreamShape): LoadedService => {
+    const service = loadService(`inference/${shape}.proto`, 'inference.GRPCInferenceService', { decode })
+    return withUndecodedContents(service, shape)
+  }
   loaded ??= { mlserver: load('mlserver'), triton: load('triton') }
   return loaded
 }

@@ -1,8 +1,7 @@
-import { isUtf8 } from 'node:buffer'
 import { splitElements } from '../../../common/tensors/bytes.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
-import type { RawTensor } from '../../../common/tensors/tensor.ts'
-import { elementsJson, withTensors } from '../../../common/tensors/to-json.ts'
+import { elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
+import { base64Json, elementsJson, textsJson, withTensors } from '../../../common/tensors/to-json.ts'
 import type { InputPart } from '../../jobs/job.ts'
 
 const JSON_TYPE = 'application/json'
@@ -12,11 +11,13 @@ const JSON_TYPE = 'application/json'
  * that is its name); several inputs are one part each, by name. One BYTES element is passed as its bytes;
  * several are a JSON list of strings (base64 if one is not UTF-8). Numbers are JSON, nested according to the
  * shape. Parameters, if any, are the JSON part `parameters`.
+ * @param maxBytes of a request
+ * @throws ServeError PAYLOAD_TOO_LARGE
  */
-export function handlerParts({ inputs, parameters }: InferRequest): InputPart[] {
+export function handlerParts({ inputs, parameters }: InferRequest, maxBytes: number): InputPart[] {
   const parts = inputs.map((input) => ({
     name: inputs.length === 1 && input.name !== 'body' ? 'data' : input.name,
-    ...valueOf(input),
+    ...valueOf(input, maxBytes),
   }))
   if (parameters === undefined || Object.keys(parameters).length === 0) return parts
   return [
@@ -35,12 +36,10 @@ export function jsonPart(
   return [{ name: 'body', contentType: JSON_TYPE, data }]
 }
 
-function valueOf(input: RawTensor): Omit<InputPart, 'name'> {
-  if (input.datatype !== 'BYTES') return json(elementsJson(input))
-  const elements = splitElements(input)
-  if (elements.length === 1) return { data: elements[0]! }
-  const encoding = elements.every((element) => isUtf8(element)) ? 'utf8' : 'base64'
-  return json(JSON.stringify(elements.map((element) => element.toString(encoding))))
+function valueOf(input: RawTensor, maxBytes: number): Omit<InputPart, 'name'> {
+  if (input.datatype !== 'BYTES') return json(elementsJson(input, maxBytes))
+  if (elementCount(input) === 1) return { data: splitElements(input)[0]! }
+  return json(`[${textsJson(input) ?? base64Json(input)}]`)
 }
 
 function json(text: string): Omit<InputPart, 'name'> {

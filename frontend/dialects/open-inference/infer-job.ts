@@ -54,6 +54,8 @@ export interface CallFacts {
   deadline?: number
   /** The client requested a stream. */
   stream: boolean
+  /** max_request_size */
+  maxBytes: number
 }
 
 /** The neutral request, and how its responses are converted. */
@@ -70,7 +72,7 @@ export interface InferCall {
 export function inferJob(
   { status, native }: Target,
   infer: InferRequest,
-  { stream, ...facts }: CallFacts,
+  { stream, maxBytes, ...facts }: CallFacts,
   answerFacts: AnswerFacts,
 ): InferCall {
   const common = { ...facts, modelName: status.name }
@@ -92,7 +94,7 @@ export function inferJob(
     const parts = jsonPart(status.name, infer)
     return { request: { ...common, method: 'handle', parts }, reader: new HandlerAnswers(answerFacts) }
   }
-  const parts = handlerParts(infer)
+  const parts = handlerParts(infer, maxBytes)
   return {
     request: { ...common, method: 'handle', parts },
     reader: new HandlerAnswers(answerFacts, infer.outputs),

@@ -6,7 +6,7 @@ import { isDatatype, type Datatype } from '../../../common/tensors/datatypes.ts'
 import { rawFromJson } from '../../../common/tensors/from-json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { checkParameters, elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
-import { elementsJson } from '../../../common/tensors/to-json.ts'
+import { numbersJson, textsJson } from '../../../common/tensors/to-json.ts'
 import { setOwn } from '../../../common/own-keys.ts'
 import type { Answer } from './answers.ts'
 import type { TensorMetadata } from './settings.ts'
@@ -63,16 +63,13 @@ function textOutput(outputs: readonly RawTensor[]): RawTensor | undefined {
 }
 
 function valueJson(output: RawTensor): string {
-  if (output.datatype !== 'BYTES')
-    return unwrapped(elementsJson({ ...output, shape: [elementCount(output)] }), output)
-  const texts = splitElements(output).map((element) =>
-    JSON.stringify(element.toString(isUtf8(element) ? 'utf8' : 'base64')),
-  )
-  return unwrapped(`[${texts.join(',')}]`, output)
+  const list = output.datatype === 'BYTES' ? (textsJson(output) ?? textOrBase64(output)) : numbersJson(output)
+  return elementCount(output) === 1 ? list : `[${list}]`
 }
 
-function unwrapped(list: string, output: RawTensor): string {
-  return elementCount(output) === 1 ? list.slice(1, -1) : list
+function textOrBase64(output: RawTensor): string {
+  const texts = splitElements(output).map((element) => element.toString(isUtf8(element) ? 'utf8' : 'base64'))
+  return JSON.stringify(texts).slice(1, -1)
 }
 
 function textTensor(name: string, text: string): RawTensor {

@@ -59,7 +59,8 @@ function submit(
   const facts = { id: request.id ?? requestId, modelName, modelVersion }
   const encode = (answer: Answer): WireAnswer =>
     generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
-  const call = { requestId, modelVersion: version, ...clientHeaders(req), stream }
+  const maxBytes = state.settings.maxRequestSize
+  const call = { requestId, modelVersion: version, ...clientHeaders(req), stream, maxBytes }
   const { request: asked, reader } = inferJob(target, request, call, facts)
   const sink = stream
     ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))

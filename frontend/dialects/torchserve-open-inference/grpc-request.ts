@@ -4,7 +4,7 @@ import type { Datatype } from '../../../common/tensors/datatypes.ts'
 import { checkHead, checkSize, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { numbersJson } from '../../../common/tensors/to-json.ts'
 import { rawContents } from '../open-inference/grpc-contents.ts'
-import type { InputMessage, ModelInferRequest, ParameterMap } from '../open-inference/grpc-messages.ts'
+import type { TensorMessage, ModelInferRequest, ParameterMap } from '../open-inference/grpc-messages.ts'
 
 /**
  * The request as the JSON that the handler gets, which is the protocol's own: integers keep all their digits,
@@ -32,7 +32,7 @@ export function inferRequestJson(request: ModelInferRequest, maxBytes: number): 
   return `{${fields.join(',')}}`
 }
 
-function tensorJson(input: InputMessage, raw: Buffer | undefined, maxBytes: number): string {
+function tensorJson(input: TensorMessage, raw: Buffer | undefined, maxBytes: number): string {
   const data = raw === undefined ? contentsJson(input, maxBytes) : rawElements(input, raw)
   const fields = [
     `"name":${text(input.name)}`,
@@ -45,7 +45,7 @@ function tensorJson(input: InputMessage, raw: Buffer | undefined, maxBytes: numb
 }
 
 /** Undefined for a datatype that has no typed contents, as in TorchServe. */
-function contentsJson(input: InputMessage, maxBytes: number): string | undefined {
+function contentsJson(input: TensorMessage, maxBytes: number): string | undefined {
   const { name = '', datatype } = input
   const read = rawContents(input, maxBytes)
   return read && elementsOf({ name, datatype: datatype as Datatype, shape: [read.count], data: read.data })
@@ -55,7 +55,7 @@ function contentsJson(input: InputMessage, maxBytes: number): string | undefined
  * The elements of one raw tensor as the inside of a JSON array. @throws ServeError INVALID_TENSOR when its
  * size does not fit
  */
-function rawElements({ name = '', datatype, shape }: InputMessage, data: Buffer): string {
+function rawElements({ name = '', datatype, shape }: TensorMessage, data: Buffer): string {
   return elementsOf(checkSize({ ...checkHead({ name, datatype, shape: shape.map(Number) }), data }))
 }
 

@@ -33,7 +33,7 @@ export const torchserveOpenInferenceGrpc: GrpcDialect = {
     const name = 'org.pytorch.serve.grpc.openinference.GRPCInferenceService'
     const decode = { longs: String, arrays: true }
     const load = (): LoadedService => loadService('open_inference_grpc.proto', name, { decode })
-    definition ??= withUndecodedContents(load(), ['ModelInfer'])
+    definition ??= withUndecodedContents(load())
     return { definition, token: () => 'inference', toCallError: inferenceError }
   },
   implement: openInferenceService,

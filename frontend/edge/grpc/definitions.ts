@@ -59,19 +59,24 @@ function requestsOf(definition: ServiceDefinition, shapes: MessageShapes): Reado
   return new Map(methods.map(([rpc, { requestType }]) => [rpc, shapes.of(requestType)]))
 }
 
-/** The same service that reads the requests of some rpcs as an rpc of another one does. */
-export function withRequestsOf(
+/**
+ * The same service that reads and writes the messages of some rpcs as rpcs of another one does.
+ * @param rpcs names of rpcs, each with that of its model in `other`
+ */
+export function withMessagesOf(
   service: LoadedService,
-  rpcs: readonly string[],
   other: LoadedService,
-  rpc: string,
+  rpcs: ReadonlyMap<string, string>,
 ): LoadedService {
-  const { requestDeserialize } = new Map(Object.entries(other.definition)).get(rpc)!
+  const models = new Map(Object.entries(other.definition))
   const methods = Object.entries(service.definition).map(([name, method]) => {
-    return [name, rpcs.includes(name) ? { ...method, requestDeserialize } : method] as const
+    const model = models.get(rpcs.get(name) ?? '')
+    if (model === undefined) return [name, method] as const
+    const { requestDeserialize, responseSerialize } = model
+    return [name, { ...method, requestDeserialize, responseSerialize }] as const
   })
-  const shape = other.requests.get(rpc)!
-  const requests = new Map([...service.requests, ...rpcs.map((name) => [name, shape] as const)])
+  const shapes = [...rpcs].map(([name, model]) => [name, other.requests.get(model)!] as const)
+  const requests = new Map([...service.requests, ...shapes])
   return { ...service, definition: Object.fromEntries(methods), requests }
 }
 

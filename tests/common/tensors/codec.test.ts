@@ -14,7 +14,7 @@ import {
   type InferRequest,
 } from '../../../common/tensors/message.ts'
 import type { RawTensor } from '../../../common/tensors/tensor.ts'
-import { tensorJson } from '../../../common/tensors/to-json.ts'
+import { elementsJson, numbersJson, tensorJson } from '../../../common/tensors/to-json.ts'
 import { arrayOf, dataOf, rawOf } from '../../../common/tensors/typed.ts'
 
 const shapes = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 })
@@ -189,4 +189,56 @@ test('any bytes give a message or a ServeError, and no more elements than bytes'
       expect(read?.inputs.length ?? 0).toBeLessThan(200)
     }),
   )
+})
+
+describe('numbers as nested lists', () => {
+  const integers = fc
+    .tuple(fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 5 }), fc.nat(100))
+    .map(([shape, first]) => {
+      const data = Uint8Array.from({ length: count(shape) }, (_, i) => first + i)
+      return { name: 'x', datatype: 'UINT8' as const, shape, data }
+    })
+
+  test('have the lists that the shape says', () => {
+    fc.assert(
+      fc.property(integers, (tensor) => {
+        const lists = (values: unknown[], [, ...inner]: readonly number[]): unknown => {
+          if (inner.length === 0) return values
+          const step = count(inner)
+          const rows = Array.from({ length: values.length / step }, (_, i) =>
+            values.slice(i * step, (i + 1) * step),
+          )
+          return rows.map((row) => lists(row, inner))
+        }
+        const flat = [...tensor.data]
+        const expected = tensor.shape.length === 0 ? flat[0] : lists(flat, tensor.shape)
+        expect(JSON.parse(elementsJson(tensor, 1_000_000))).toEqual(expected)
+      }),
+    )
+  })
+
+  test('a list without elements is empty, whatever its shape', () => {
+    const tensor = {
+      name: 'x',
+      datatype: 'FP32' as const,
+      shape: [1_000_000_000, 0],
+      data: new Uint8Array(0),
+    }
+    expect(elementsJson(tensor, 100)).toBe('[]')
+  })
+
+  test('a shape of more brackets than a request may have is refused before they are written', () => {
+    const shape = [1_000_000, ...Array.from({ length: 31 }, () => 1)]
+    const tensor = { name: 'x', datatype: 'UINT8' as const, shape, data: new Uint8Array(1_000_000) }
+    expect(() => elementsJson(tensor, 6_553_500)).toThrow('larger than max_request_size')
+  })
+
+  test('of 8 and 16 bits are those that the datatype means', () => {
+    const data = new Uint8Array(Uint16Array.from([0x3c00, 0x7c00, 0xbc00, 0x3c00]).buffer)
+    expect(numbersJson({ name: 'x', datatype: 'FP16', shape: [4], data })).toBe('1,null,-1,1')
+    const brains = new Uint8Array(Uint16Array.from([0x3f80, 0x7f80, 0xbf80]).buffer)
+    expect(numbersJson({ name: 'x', datatype: 'BF16', shape: [3], data: brains })).toBe('1,null,-1')
+    const flags = { name: 'x', datatype: 'BOOL' as const, shape: [3], data: new Uint8Array([1, 0, 2]) }
+    expect(numbersJson(flags)).toBe('true,false,true')
+  })
 })

@@ -18,7 +18,6 @@ const read = withUndecodedContents(
   loadService('inference/mlserver.proto', 'inference.GRPCInferenceService', {
     decode: { arrays: true, longs: String },
   }),
-  ['ModelInfer'],
 ).definition['ModelInfer']!
 const MAX_RAW_BYTES = 1_000_000
 
