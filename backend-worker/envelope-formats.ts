@@ -1,5 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
+import { parseClientJson } from './bounded-json.ts'
 import type { Context, HandlerResponse } from './handler.ts'
 
 /** One unpacked request. */
@@ -37,8 +38,9 @@ export function jsonObject(content: unknown): Readonly<Record<string, unknown>> 
   let value = content
   if (typeof value === 'string' || Buffer.isBuffer(value)) {
     try {
-      value = JSON.parse(value.toString()) as unknown
+      value = parseClientJson(Buffer.from(value))
     } catch (thrown) {
+      if (thrown instanceof ServeError) throw thrown
       throw malformed('The request is not valid JSON', thrown)
     }
   }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
 import { setOwn } from '../common/own-keys.ts'
+import { parseClientJson } from './bounded-json.ts'
 import type { HandlerRequest } from './handler.ts'
 
 /**
@@ -32,10 +33,10 @@ function decodePart(part: InputPart, warn: (message: string) => void): unknown {
 
 function parseJson(name: string, data: Buffer, warn: (message: string) => void): unknown {
   try {
-    return JSON.parse(data.toString()) as unknown
+    return parseClientJson(data)
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message.slice(0, 200) : ''
-    warn(`Part "${name}" is not valid JSON; the handler gets its bytes: ${why}`)
+    warn(`Part "${name}" cannot be read as JSON; the handler gets its bytes: ${why}`)
     return data
   }
 }

@@ -2,6 +2,7 @@ import { ServeError } from '../common/errors.ts'
 import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'
+import { limitJson } from './bounded-json.ts'
 import { inEnvelope } from './envelope.ts'
 import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
@@ -21,6 +22,7 @@ export interface RunningModel {
  * stack as detail
  */
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<RunningModel> {
+  limitJson(load.maxJsonElements)
   try {
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
     // Tensor requests have no envelope, even if the server sets one for all models.

@@ -59,6 +59,8 @@ export interface LoadMessage {
   maxUnsentBytes: number
   /** Whether text and JSON parts are decoded for the handler (decode_input_request). */
   decodeInput: boolean
+  /** max_request_elements of the server. Absent: 250,000. */
+  maxJsonElements?: number
   /** Continuous batching: the handler is called step by step with all running requests. Default false. */
   continuousBatching?: boolean
   /** Names of the sequence headers. Default: TorchServe's. */

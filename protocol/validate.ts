@@ -112,6 +112,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     maxResponseBytes: count,
     maxUnsentBytes: count,
     decodeInput: flag,
+    maxJsonElements: optional(count),
     continuousBatching: optional(flag),
     sequenceHeaders: optional(shape({ id: text, start: text, end: text })),
     metrics: optional(shape({ declared: list(metricSpec), others: flag })),

@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer'
-import { isObject, parseJson } from '../../common/json.ts'
+import { ServeError } from '../../common/errors.ts'
+import { isObject } from '../../common/json.ts'
 import { joinElements, splitElements } from '../../common/tensors/bytes.ts'
 import { requestFrom, type InferRequest } from '../../common/tensors/message.ts'
 import type { RawTensor } from '../../common/tensors/tensor.ts'
 import { withTensors } from '../../common/tensors/to-json.ts'
+import { parseClientJson } from '../bounded-json.ts'
 import type { HandlerRequest } from '../handler.ts'
 import type { RawResponse } from './messages.ts'
 
@@ -11,7 +13,7 @@ import type { RawResponse } from './messages.ts'
  * Converts a request of one of TorchServe's routes. A JSON body with `inputs` is an inference request.
  * Otherwise each part becomes an input with its name, BYTES `[1]`; JSON that is not a string is passed as
  * JSON text.
- * @throws ServeError INVALID_TENSOR
+ * @throws ServeError INVALID_TENSOR; INVALID_ARGUMENT for JSON of too many elements
  */
 export function fromParts(parts: HandlerRequest): InferRequest {
   const body = parts['body'] ?? parts['data']
@@ -22,7 +24,13 @@ export function fromParts(parts: HandlerRequest): InferRequest {
 
 /** A body without a content type may be JSON too. */
 function parsed(body: unknown): unknown {
-  return body instanceof Uint8Array && body[0] === 0x7b ? parseJson(Buffer.from(body).toString()) : body
+  if (!(body instanceof Uint8Array) || body[0] !== 0x7b) return body
+  try {
+    return parseClientJson(body)
+  } catch (thrown) {
+    if (thrown instanceof ServeError) throw thrown
+    return undefined
+  }
 }
 
 function bytesTensor(name: string, value: unknown): RawTensor {

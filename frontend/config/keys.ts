@@ -72,7 +72,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'max_request_elements',
     integer(100, INT_MAX),
     '250000',
-    'Most elements of a request body that is parsed: arrays, objects and strings of JSON, 5 for each key of an object and each field of a gRPC message. Numbers and raw tensors do not count.',
+    'Most elements of a request body that is parsed: arrays, objects and strings of JSON, 5 for each key of an object and each field of a gRPC message, 1 for four numbers. Raw tensors, and the numbers of JSON tensors and of JSON for handlers, do not count.',
     OURS,
   ),
   maxResponseSize: key(

@@ -103,6 +103,7 @@ export function loadMessage(model: Model, devices: readonly number[], context: L
     maxResponseBytes: settings.maxResponseSize,
     maxUnsentBytes: Math.max(settings.maxResponseSize, 4 * model.settings.streamWindowSize),
     decodeInput: settings.decodeInputRequest,
+    maxJsonElements: settings.maxRequestElements,
     continuousBatching: model.settings.continuousBatching,
     sequenceHeaders: { ...model.sequenceHeaders },
     metrics: context.metrics,

@@ -120,6 +120,7 @@ export const toWorker = {
       maxResponseBytes: count,
       maxUnsentBytes: count,
       decodeInput: fc.boolean(),
+      maxJsonElements: count,
       metrics: fc.record(
         { declared: fc.array(metricSpec, { maxLength: 3 }), others: fc.boolean() },
         { noNullPrototype: true },

@@ -9,6 +9,7 @@ import { call, inferenceV2Client } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { grpcMessage } from '../support/raw-http2.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
 
 const INFER = '/inference.GRPCInferenceService/ModelInfer'
 const PREDICT = '/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions'
@@ -17,11 +18,20 @@ const MANY = 1_000_000
 let server: Server
 
 beforeAll(async () => {
+  const kinds = tempDir()
+  writeFileSync(
+    join(kinds, 'handler.ts'),
+    'export const handle = ([{ body }]) => [Buffer.isBuffer(body) ? `bytes of ${body.length}` : typeof body]\n',
+  )
   server = await startServer({
-    models: [`echo=${join(REPOSITORY, 'model-store', 'echo')}`],
+    models: [
+      `echo=${join(REPOSITORY, 'model-store', 'echo')}`,
+      `kinds=${kinds}`,
+      `tensors=${join(REPOSITORY, 'tests', 'support', 'handlers', 'tensors')}`,
+    ],
     config: { open_inference_grpc_port: 0, ts_open_inference_protocol: true, max_workers_per_model: 3 },
   })
-  await server.ready('echo')
+  for (const model of ['echo', 'kinds', 'tensors']) await server.ready(model)
 })
 
 /** The status of one call with these bytes; NaN: it was reset without one. */
@@ -97,6 +107,28 @@ describe('JSON', () => {
       }
     },
   )
+
+  test.each(['application/json', undefined])(
+    'a worker does not build it either: a part of type %s stays bytes',
+    async (type) => {
+      const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type }
+      for (const value of [deep, many, keys]) {
+        const body = `{"inputs":${value}}`
+        const answer = await rawRequest(server.ports.inference, '/predictions/kinds', { headers, body })
+        expect([answer.status, answer.body]).toEqual([200, `bytes of ${body.length}`])
+      }
+      const numbers = `[${'1,'.repeat(MANY)}1]`
+      const few = await rawRequest(server.ports.inference, '/predictions/kinds', { headers, body: numbers })
+      expect(few.body).toBe(type === undefined ? `bytes of ${numbers.length}` : 'object')
+    },
+  )
+
+  test('nor does it for a handler with tensor methods', async () => {
+    const { status, body } = await rawRequest(server.ports.inference, '/predictions/tensors', {
+      body: `{"inputs":${many}}`,
+    })
+    expect([status, body]).toEqual([400, expect.stringMatching(/JSON must have at most/)])
+  })
 
   test('the management API refuses it too', async () => {
     const headers = { 'content-type': 'application/json' }

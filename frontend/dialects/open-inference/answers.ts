@@ -25,12 +25,12 @@ export interface AnswerFacts {
 export type Answer = InferResponse & { readonly modelName: string; readonly modelVersion: string }
 
 /** Converts what a handler returned to responses, according to how it was called (infer-job.ts). */
-export interface AnswerReader {
+export interface AnswerReader<Read = Answer> {
   /**
-   * Converts one response, unary or an item of a stream.
+   * Converts one response, unary or an item of a stream. `body` is not kept.
    * @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED, INVALID_TENSOR
    */
-  read(head: ReplyHead, body: Uint8Array): Answer
+  read(head: ReplyHead, body: Uint8Array): Read
   /** The error of a failed request in this protocol. */
   failure(error: ServeError): ServeError
 }

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
-import type { AnswerFacts } from './answers.ts'
-import { type InferCall, inferJob, targetOf, type Target } from './infer-job.ts'
+import type { JobRequest } from '../../jobs/job.ts'
+import { readerOf } from './answer-form.ts'
+import type { AnswerFacts, AnswerReader } from './answers.ts'
+import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { inferRequest } from './grpc-request.ts'
@@ -16,8 +18,9 @@ export interface Asked {
   /** So is its answer. */
   readonly raw: boolean
   readonly version: string | undefined
-  /** max_request_size */
+  /** max_request_size and max_request_elements */
   readonly maxBytes: number
+  readonly maxElements: number
 }
 
 /**
@@ -42,17 +45,25 @@ export function asked(
     raw: raw.length > 0,
     version,
     maxBytes,
+    maxElements: settings.maxRequestElements,
   }
 }
 
 /** The neutral request, and how its answers are read. */
+export interface InferCall {
+  readonly request: JobRequest
+  readonly reader: AnswerReader
+}
+
+/** @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE */
 export function callFor(
-  { target, infer, facts, version, maxBytes }: Asked,
+  { target, infer, facts, version, maxBytes, maxElements }: Asked,
   metadata: Parameters<typeof requestHeaders>[0],
   deadline: number | undefined,
   stream: boolean,
 ): InferCall {
+  const input = handlerInput(target, infer, { facts, stream, maxBytes, maxElements })
   const headers = requestHeaders(metadata)
-  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline, stream, maxBytes }
-  return inferJob(target, infer, call, facts)
+  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline }
+  return { request: jobRequest(target, call, input), reader: readerOf(input.answers) }
 }

@@ -1,18 +1,22 @@
+import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
 import { hasTensorMethod } from '../../../common/handler-methods.ts'
+import { OPERATIONS } from '../../../common/openai/operations.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
-import { nativeRequest } from '../../jobs/native-request.ts'
-import { type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
+import type { AnswerForm } from './answer-form.ts'
+import type { AnswerFacts } from './answers.ts'
 import { handlerParts, jsonPart } from './handler-parts.ts'
-import { LlmAnswers } from './llm-answers.ts'
 import { llmRequest } from './llm-request.ts'
 import { openInferenceSettings } from './settings.ts'
 
+/** What a request needs of the state of a model version. */
+export type TargetStatus = Pick<ModelStatus, 'name' | 'version' | 'methods' | 'config' | 'envelope'>
+
 /** The current state of the model version that a client asks. */
 export interface Target {
-  readonly status: ModelStatus
+  readonly status: TargetStatus
   /** Whether the handler accepts tensors. */
   readonly native: boolean
   /** Whether the handler accepts several messages per request. */
@@ -39,7 +43,7 @@ export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, 
  * Whether a path that TorchServe shares with this protocol belongs to this protocol for a model: its handler
  * has native methods besides TorchServe's `handle`.
  */
-export function takesTensors({ methods = [] }: ModelStatus): boolean {
+export function takesTensors({ methods = [] }: TargetStatus): boolean {
   return methods.length > 0
 }
 
@@ -52,51 +56,57 @@ export interface CallFacts {
   /** See JobRequest. */
   credentials?: string
   deadline?: number
-  /** The client requested a stream. */
-  stream: boolean
-  /** max_request_size */
-  maxBytes: number
 }
 
-/** The neutral request, and how its responses are converted. */
-export interface InferCall {
-  readonly request: JobRequest
-  readonly reader: AnswerReader
+/** What the conversion of tensors depends on besides them. */
+export interface InferOptions {
+  readonly facts: AnswerFacts
+  /** The client requested a stream. */
+  readonly stream: boolean
+  /** max_request_size */
+  readonly maxBytes: number
+  /** max_request_elements */
+  readonly maxElements: number
+}
+
+/** Tensors as the handler gets them, and how its responses are read. Plain data. */
+export interface HandlerInput extends Pick<JobRequest, 'method' | 'parts' | 'alone'> {
+  readonly answers: AnswerForm
 }
 
 /**
  * The one place that decides how tensors reach a handler (docs/open-inference.md): unchanged if it accepts
  * tensors; as a request of the OpenAI API if it has those methods and the tensors are such a request; else as
  * parts.
+ * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE
  */
-export function inferJob(
-  { status, native }: Target,
+export function handlerInput(
+  { status, native }: Pick<Target, 'status' | 'native'>,
   infer: InferRequest,
-  { stream, maxBytes, ...facts }: CallFacts,
-  answerFacts: AnswerFacts,
-): InferCall {
-  const common = { ...facts, modelName: status.name }
+  { facts, stream, maxBytes, maxElements }: InferOptions,
+): HandlerInput {
   if (native) {
     const method = stream ? 'predictStream' : 'predict'
     const parts = [{ name: 'body', data: encodeRequest(infer) }]
-    return {
-      request: { ...common, method, parts, alone: stream },
-      reader: new HandlerAnswers(answerFacts),
-    }
+    return { method, parts, alone: stream, answers: { facts } }
   }
+  // What else stands there may be as large as the request.
+  const wanted = infer.outputs?.map(({ name }) => ({ name }))
   const { mapping } = openInferenceSettings(status)
-  const llm = mapping === undefined ? llmRequest(infer, status, stream) : undefined
+  const llm = mapping === undefined ? llmRequest(infer, status, stream, maxElements) : undefined
   if (llm !== undefined) {
-    const request = nativeRequest(llm.operation, llm.body, common)
-    return { request, reader: new LlmAnswers(answerFacts, llm.operation, infer.outputs) }
+    const { operation, body } = llm
+    // Seldon's proxy needs an id to translate the response.
+    const answers = { facts: { ...facts, id: facts.id ?? randomUUID() }, operation, wanted }
+    const parts = [{ name: 'body', contentType: 'application/json', data: body }]
+    return { method: OPERATIONS[operation].method, parts, answers }
   }
-  if (mapping === 'json') {
-    const parts = jsonPart(status.name, infer)
-    return { request: { ...common, method: 'handle', parts }, reader: new HandlerAnswers(answerFacts) }
-  }
-  const parts = handlerParts(infer, maxBytes)
-  return {
-    request: { ...common, method: 'handle', parts },
-    reader: new HandlerAnswers(answerFacts, infer.outputs),
-  }
+  if (mapping === 'json') return { method: 'handle', parts: jsonPart(status.name, infer), answers: { facts } }
+  return { method: 'handle', parts: handlerParts(infer, maxBytes), answers: { facts, wanted } }
+}
+
+/** The neutral request. */
+export function jobRequest({ status }: Target, facts: CallFacts, input: HandlerInput): JobRequest {
+  const { method, parts, alone } = input
+  return { ...facts, modelName: status.name, method, parts, ...(alone !== undefined && { alone }) }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
@@ -19,8 +18,7 @@ export class LlmAnswers implements AnswerReader {
   readonly #wanted: InferRequest['outputs']
 
   constructor(facts: AnswerFacts, operation: Operation, wanted: InferRequest['outputs']) {
-    // Seldon's proxy needs an id to translate the response.
-    this.#facts = { ...facts, id: facts.id ?? randomUUID() }
+    this.#facts = facts
     this.#outputsOf = operation === 'embeddings' ? embeddingOutput : textOutputs
     this.#wanted = wanted
   }

@@ -1,6 +1,8 @@
 import { ServeError } from '../../../common/errors.ts'
 import type { NativeMethod } from '../../../common/handler-methods.ts'
+import { checkBody } from '../../../common/json-bounds.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
+import { textElements } from '../../../common/tensors/bytes.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { ModelStatus } from '../../models/operations.ts'
@@ -36,21 +38,32 @@ const FIELDS = [
  * Reads tensors for a handler of the OpenAI API, in the format of Seldon's clients (docs/open-inference.md):
  * role, content and type are a chat, prompt (or text_input) is a completion, input is for embeddings.
  * Undefined if the tensors are none of these, or the handler lacks the method.
+ * @param maxElements of the JSON in texts, as checkBody counts them
  * @throws ServeError INVALID_TENSOR
  */
 export function llmRequest(
   infer: InferRequest,
   { name: model, methods = [] }: Pick<ModelStatus, 'name' | 'methods'>,
   stream: boolean,
+  maxElements: number,
 ): LlmRequest | undefined {
   if (methods.length === 0) return undefined
   const tensors = new TextTensors(infer.inputs)
   const operation = operationOf(tensors, methods)
   if (operation === undefined) return undefined
+  checkTexts(infer, maxElements)
   const fields = { ...parameters(infer, operation), ...READ[operation](tensors), model }
   const body = operation === 'embeddings' ? { ...fields, encoding_format: 'float' } : { ...fields, stream }
   check(operation, body)
   return { operation, body: Buffer.from(JSON.stringify(body)) }
+}
+
+/** Texts that are JSON are parsed, so they have the bounds of a body. @throws ServeError INVALID_TENSOR */
+function checkTexts({ inputs, parameters: given = {} }: InferRequest, maxElements: number): void {
+  const named = Object.values(given).filter((each) => typeof each === 'string')
+  const texts = inputs.flatMap((input) => (input.datatype === 'BYTES' ? (textElements(input) ?? []) : []))
+  const json = [...named, ...texts].filter((text) => /^\s*[[{]/.test(text))
+  if (json.length > 0) asInvalidTensor(() => checkBody(Buffer.from(json.join(',')), maxElements))
 }
 
 function operationOf(tensors: TextTensors, methods: readonly NativeMethod[]): Operation | undefined {
@@ -119,10 +132,14 @@ function parsed(name: string, text: string): unknown {
   throw new ServeError('INVALID_TENSOR', `${name} must contain only JSON, not ${text.slice(0, 80)}`)
 }
 
-/** With a 400, Seldon's proxy would load the model again and repeat the request. */
 function check(operation: Operation, body: Fields): void {
+  asInvalidTensor(() => checkRequest(operation, body))
+}
+
+/** With a 400, Seldon's proxy would load the model again and repeat the request. */
+function asInvalidTensor(act: () => void): void {
   try {
-    checkRequest(operation, body)
+    act()
   } catch (thrown) {
     throw new ServeError('INVALID_TENSOR', ServeError.from(thrown).message, { cause: thrown })
   }

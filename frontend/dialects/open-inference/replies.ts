@@ -5,41 +5,47 @@ import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { type Answer, type AnswerReader, isNative, rejected } from './answers.ts'
 
 /** The client's side of a unary request; REST and gRPC have one each. */
-export interface UnaryTarget {
-  answer(head: ReplyHead, answer: Answer): void
+export interface UnaryTarget<Written = Answer> {
+  answer(head: ReplyHead, answer: Written): void
   fail(error: ServeError): void
 }
 
 /** The client's side of a streamed request. */
-export interface StreamTarget {
+export interface StreamTarget<Written = Answer> {
   /** Returns false if the client's connection is full. */
-  item(head: ReplyHead, answer: Answer): boolean
+  item(head: ReplyHead, answer: Written): boolean
   /** Ends the stream; its last response was sent before. `head` is present even if there was none. */
   end(head: ReplyHead): void
   fail(error: ServeError): void
 }
 
+/** Reads responses for the target, at once or in a thread. */
+type Reader<Written> = AnswerReader<Written | Promise<Written>>
+
 /** Sends the unary response. Items of a text stream are joined, up to `maxBytes` bytes. */
-export class UnaryInferSink implements ReplySink {
+export class UnaryInferSink<Written> implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #reader: AnswerReader
-  readonly #target: UnaryTarget
+  readonly #reader: Reader<Written>
+  readonly #target: UnaryTarget<Written>
   readonly #maxBytes: number
   #head: ReplyHead | undefined
   #items: ByteCollector | undefined
 
-  constructor(reader: AnswerReader, target: UnaryTarget, maxBytes: number) {
+  constructor(reader: Reader<Written>, target: UnaryTarget<Written>, maxBytes: number) {
     this.#reader = reader
     this.#target = target
     this.#maxBytes = maxBytes
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
+    const fail = (thrown: unknown): void => this.fail(ServeError.from(thrown))
     try {
-      this.#target.answer(head, wholeAnswer(head, body, this.#reader))
+      const read = wholeAnswer(head, body, this.#reader)
+      if (!(read instanceof Promise)) this.#target.answer(head, read)
+      else read.then((answer) => this.#target.answer(head, answer)).catch(fail)
     } catch (thrown) {
-      this.fail(ServeError.from(thrown))
+      fail(thrown)
     }
   }
 
@@ -65,26 +71,31 @@ export class UnaryInferSink implements ReplySink {
   }
 }
 
-/** Sends one response per item. An empty last item only ends the stream. */
-export class StreamInferSink implements ReplySink {
+/**
+ * Sends one response per item. An empty last item only ends the stream. While an item is read in a thread,
+ * those after it wait, and the worker gets no credit for more.
+ */
+export class StreamInferSink<Written> implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #reader: AnswerReader
-  readonly #target: StreamTarget
+  readonly #reader: Reader<Written>
+  readonly #target: StreamTarget<Written>
   #head: ReplyHead | undefined
+  /** Settles when all items so far were sent; undefined: nothing waits. */
+  #sent: Promise<void> | undefined
+  #failed = false
 
-  constructor(reader: AnswerReader, target: StreamTarget) {
+  constructor(reader: Reader<Written>, target: StreamTarget<Written>) {
     this.#reader = reader
     this.#target = target
   }
 
   /** The handler does not stream. */
   whole(head: ReplyHead, body: Uint8Array): void {
+    this.#head = head
     try {
-      if (head.status >= 400 || body.byteLength > 0) {
-        this.#target.item(head, wholeAnswer(head, body, this.#reader))
-      }
-      this.#target.end(head)
+      if (head.status >= 400 || body.byteLength > 0) this.#send(head, wholeAnswer(head, body, this.#reader))
+      this.close()
     } catch (thrown) {
       this.fail(ServeError.from(thrown))
     }
@@ -98,24 +109,66 @@ export class StreamInferSink implements ReplySink {
   write(chunk: Uint8Array, from: number, to: number): boolean {
     if (from === to) return true
     try {
-      const item = chunk.subarray(from, to)
-      return this.#target.item(this.#head!, this.#reader.read(this.#head!, item))
+      return this.#send(this.#head!, this.#reader.read(this.#head!, chunk.subarray(from, to)))
     } catch (thrown) {
-      this.job!.abort(ServeError.from(thrown), 'failed')
+      if (this.#sent !== undefined) return this.#send(this.#head!, Promise.reject(ServeError.from(thrown)))
+      this.#broke(thrown)
       return true
     }
   }
 
   close(): void {
-    this.#target.end(this.#head!)
+    this.#inTurn(() => this.#target.end(this.#head!))
   }
 
   fail(error: ServeError): void {
+    if (this.#failed) return
+    this.#inTurn(() => {
+      this.#failed = true
+      this.#target.fail(this.#reader.failure(error))
+    })
+  }
+
+  #send(head: ReplyHead, read: Written | Promise<Written>): boolean {
+    if (this.#sent === undefined && !(read instanceof Promise)) return this.#target.item(head, read)
+    // Its failure counts when its turn comes.
+    if (read instanceof Promise) read.catch(() => undefined)
+    const sent = (this.#sent ?? Promise.resolve())
+      .then(() => (this.#failed ? true : this.#sendLate(head, read)))
+      .catch((thrown: unknown) => this.#broke(thrown))
+      .then((room) => {
+        if (this.#sent !== sent) return
+        this.#sent = undefined
+        if (room === true) this.job!.drained()
+      })
+    this.#sent = sent
+    return false
+  }
+
+  async #sendLate(head: ReplyHead, read: Written | Promise<Written>): Promise<boolean> {
+    const answer = await read
+    return this.#target.item(head, answer)
+  }
+
+  /** After the items that wait. */
+  #inTurn(act: () => void): void {
+    if (this.#sent === undefined) act()
+    else
+      this.#sent
+        .then(() => (this.#failed ? undefined : act()))
+        .catch((thrown: unknown) => this.#broke(thrown))
+  }
+
+  #broke(thrown: unknown): void {
+    if (this.#failed) return
+    this.#failed = true
+    const error = ServeError.from(thrown)
+    this.job!.abort(error, 'failed')
     this.#target.fail(this.#reader.failure(error))
   }
 }
 
-function wholeAnswer(head: ReplyHead, body: Uint8Array, reader: AnswerReader): Answer {
+function wholeAnswer<Read>(head: ReplyHead, body: Uint8Array, reader: AnswerReader<Read>): Read {
   if (head.status >= 400) throw rejected(head, isNative(head) ? NO_BYTES : body)
   return reader.read(head, body)
 }

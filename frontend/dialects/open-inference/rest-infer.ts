@@ -1,16 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import { Job } from '../../jobs/job.ts'
-import { inferJob, targetOf, type Target } from './infer-job.ts'
-import type { Answer } from './answers.ts'
-import { StreamInferSink, UnaryInferSink } from './replies.ts'
-import { openInferenceSettings } from './settings.ts'
+import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
-import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
-import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
-import { answerJson, wireAnswer, type WireAnswer } from './rest-response.ts'
+import { Job } from '../../jobs/job.ts'
+import { type RequestRead, type RequestTask, readRequest } from './conversions.ts'
+import { jobRequest, targetOf, type Target } from './infer-job.ts'
+import { StreamInferSink, UnaryInferSink } from './replies.ts'
+import { EventAnswers, inThread, UnaryAnswers } from './rest-answers.ts'
 import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
 import type { InferKind, InferRoute } from './rest-route.ts'
 
@@ -22,54 +20,64 @@ export function infer(exchange: Exchange, route: InferRoute): void {
   const { models, req, reply } = exchange
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   const target = targetOf(models, route.model, route.version)
+  const submitRead = (read: RequestRead): void => submit(exchange, route, target, read)
+  const fail = (thrown: unknown): void => refuse(reply, ServeError.from(thrown))
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
-      submit(exchange, route, target, read(exchange, body, route.kind, target))
+      const task = requestTask(exchange, route.kind, target, body)
+      if (bytesToConvert(task) <= INLINE_BYTES) submitRead(readRequest(task))
+      else inThread.run('readRequest', task).then(submitRead).catch(fail)
     } catch (thrown) {
-      refuse(reply, ServeError.from(thrown))
+      fail(thrown)
     }
   })
 }
 
-interface ReadRequest extends WireRequest {
-  /** The request uses the generate extension, so the response does too. */
-  readonly generate: boolean
-}
-
-function read({ req, state }: Exchange, body: Buffer, kind: InferKind, { status }: Target): ReadRequest {
-  const header = req.headers['inference-header-content-length']
-  const length = Array.isArray(header) ? header[0] : header
-  if (isRaw(length)) return { ...rawRequest(body, openInferenceSettings(status).inputs), generate: false }
-  const parts = splitBody(body, length, state.settings.maxRequestElements)
-  const generate = kind.startsWith('generate') && isGenerate(parts.value)
-  if (!generate) return { ...wireRequest(parts), generate }
-  const { inputs } = openInferenceSettings(status)
-  return { infer: generateRequest(parts.value, inputs), isBinary: () => false, generate }
-}
-
-function submit(
-  { state, models, req, reply, requestId }: Exchange,
-  { kind, version }: InferRoute,
+function requestTask(
+  { req, state, requestId }: Exchange,
+  kind: InferKind,
   target: Target,
-  { infer: request, isBinary, generate }: ReadRequest,
-): void {
-  const stream = kind === 'infer_stream' || kind === 'generate_stream'
-  const { name: modelName, version: modelVersion } = target.status
-  const facts = { id: request.id ?? requestId, modelName, modelVersion }
-  const encode = (answer: Answer): WireAnswer =>
-    generate ? jsonAnswer(generateJson(answer)) : wireAnswer(answer, isBinary)
-  const maxBytes = state.settings.maxRequestSize
-  const call = { requestId, modelVersion: version, ...clientHeaders(req), stream, maxBytes }
-  const { request: asked, reader } = inferJob(target, request, call, facts)
-  const sink = stream
-    ? new StreamInferSink(reader, new InferEvents(reply, generate ? generateJson : answerJson, facts))
+  body: Buffer,
+): RequestTask {
+  const header = req.headers['inference-header-content-length']
+  const { name, version, methods, config, envelope } = target.status
+  const { maxRequestElements: maxElements, maxRequestSize: maxBytes } = state.settings
+  return {
+    body,
+    length: Array.isArray(header) ? header[0] : header,
+    mayGenerate: kind.startsWith('generate'),
+    // All that a thread needs, and nothing that it could not get.
+    target: { status: { name, version, methods, config, envelope }, native: target.native },
+    stream: isStream(kind),
+    facts: { id: requestId, modelName: name, modelVersion: version },
+    maxElements,
+    maxBytes,
+  }
+}
+
+/** A handler with tensor methods gets raw tensors as they are; all else is read, or becomes JSON. */
+function bytesToConvert({ body, length, target }: RequestTask): number {
+  return target.native && length !== undefined ? Number(length) : body.byteLength
+}
+
+function isStream(kind: InferKind): boolean {
+  return kind === 'infer_stream' || kind === 'generate_stream'
+}
+
+function submit(exchange: Exchange, { kind, version }: InferRoute, target: Target, read: RequestRead): void {
+  const { state, models, req, reply, requestId } = exchange
+  const { answers } = read.input
+  const call = { requestId, modelVersion: version, ...clientHeaders(req) }
+  const gzip = state.settings.openInferenceGzip && takesGzip(req)
+  const sink = isStream(kind)
+    ? new StreamInferSink(new EventAnswers(answers, read.form), new InferEvents(reply, answers.facts))
     : new UnaryInferSink(
-        reader,
-        new InferResponse(reply, encode, state.settings.openInferenceGzip && takesGzip(req)),
+        new UnaryAnswers(answers, read.form),
+        new InferResponse(reply, gzip),
         state.settings.maxResponseSize,
       )
-  const job = new Job(asked, sink)
+  const job = new Job(jobRequest(target, call, read.input), sink)
   sink.job = job
   if (!reply.follow(job)) return
   try {
@@ -77,10 +85,6 @@ function submit(
   } catch (thrown) {
     sink.fail(ServeError.from(thrown))
   }
-}
-
-function jsonAnswer(json: string): WireAnswer {
-  return { contentType: 'application/json', body: Buffer.from(json), headers: [] }
 }
 
 /** Whether the client accepts gzip; a weight of 0 excludes it. */

@@ -1,7 +1,7 @@
 import { gzip } from 'node:zlib'
 import { ServeError } from '../../../common/errors.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import type { Answer, AnswerFacts } from './answers.ts'
+import type { AnswerFacts } from './answers.ts'
 import type { StreamTarget, UnaryTarget } from './replies.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
 import { addHandlerHeaders, baseHeaders } from '../../edge/http/reply-headers.ts'
@@ -13,19 +13,16 @@ import type { WireAnswer } from './rest-response.ts'
 const MIN_GZIP_BYTES = 500
 
 /** Sends a unary response, compressed if the client accepts that. */
-export class InferResponse implements UnaryTarget {
+export class InferResponse implements UnaryTarget<WireAnswer> {
   readonly #reply: HttpReply
-  readonly #encode: (answer: Answer) => WireAnswer
   readonly #gzip: boolean
 
-  constructor(reply: HttpReply, encode: (answer: Answer) => WireAnswer, takesGzip: boolean) {
+  constructor(reply: HttpReply, takesGzip: boolean) {
     this.#reply = reply
-    this.#encode = encode
     this.#gzip = takesGzip
   }
 
-  answer(head: ReplyHead, answer: Answer): void {
-    const { contentType, body, headers } = this.#encode(answer)
+  answer(head: ReplyHead, { contentType, body, headers }: WireAnswer): void {
     const all = headersFor(this.#reply, head.status, contentType)
     all.push(...headers)
     addOwnHeaders(all, head)
@@ -54,21 +51,19 @@ const PACKED = ['Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding']
  * Sends one event per response, as in the protocol's generate_stream. A failure after the first event is an
  * event too, and ends the stream.
  */
-export class InferEvents implements StreamTarget {
+export class InferEvents implements StreamTarget<string | Uint8Array> {
   readonly #events: EventStream
-  readonly #encode: (answer: Answer) => string
   readonly #facts: AnswerFacts
 
-  constructor(reply: HttpReply, encode: (answer: Answer) => string, facts: AnswerFacts) {
+  constructor(reply: HttpReply, facts: AnswerFacts) {
     this.#events = new EventStream(reply)
-    this.#encode = encode
     this.#facts = facts
   }
 
-  item(head: ReplyHead, answer: Answer): boolean {
-    const event = this.#encode(answer)
+  item(head: ReplyHead, event: string | Uint8Array): boolean {
     this.#open(head)
-    return this.#events.event(event)
+    if (typeof event === 'string') return this.#events.event(event)
+    return this.#events.eventBytes(event, 0, event.byteLength)
   }
 
   end(head: ReplyHead): void {

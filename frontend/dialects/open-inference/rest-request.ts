@@ -1,16 +1,17 @@
 import { ServeError } from '../../../common/errors.ts'
-import { checkBody } from '../../../common/json-bounds.ts'
+import { checkTensorBody } from '../../../common/json-bounds.ts'
 import { unlessEmpty } from '../../../common/json.ts'
 import { joinElements } from '../../../common/tensors/bytes.ts'
 import { NUMERIC, isDatatype } from '../../../common/tensors/datatypes.ts'
 import { parseObject, requestFrom, type InferRequest } from '../../../common/tensors/message.ts'
 import { checkSize } from '../../../common/tensors/tensor.ts'
+import type { BinaryOutputs } from './rest-response.ts'
 import type { TensorMetadata } from './settings.ts'
 
 /** A request, and which outputs the client wants as binary data. */
 export interface WireRequest {
   readonly infer: InferRequest
-  isBinary(output: string): boolean
+  readonly binary: BinaryOutputs
 }
 
 /** Reads JSON and the binary tensors behind it, as in Triton's binary tensor data extension. */
@@ -25,7 +26,7 @@ interface WireBody {
 export function splitBody(body: Buffer, length: string | undefined, maxElements: number): WireBody {
   const end = length === undefined ? body.byteLength : headerLength(body, length)
   const json = body.subarray(0, end)
-  checkBody(json, maxElements)
+  checkTensorBody(json, maxElements)
   return { value: parseObject(json), raw: body.subarray(end) }
 }
 
@@ -33,13 +34,16 @@ export function splitBody(body: Buffer, length: string | undefined, maxElements:
 export function wireRequest({ value, raw }: WireBody): WireRequest {
   const read = withoutEmptyList(requestFrom(value, raw))
   const { binary_data_output: all, ...parameters } = read.parameters ?? {}
-  const wanted = new Map(read.outputs?.map((output) => [output.name, output.parameters?.['binary_data']]))
+  const wanted = read.outputs?.flatMap(({ name, parameters: own }) => {
+    const said = own?.['binary_data']
+    return said === undefined || said === null ? [] : [[name, said === true] as const]
+  })
   const infer = {
     ...read,
     parameters: unlessEmpty(parameters),
     outputs: read.outputs?.map(({ name, parameters: own }) => ({ name, parameters: withoutBinary(own) })),
   }
-  return { infer, isBinary: (output) => (wanted.get(output) ?? all) === true }
+  return { infer, binary: { all: all === true, named: new Map(wanted) } }
 }
 
 /** An empty list of outputs requests all, as in the protocol's gRPC form. */
@@ -62,7 +66,10 @@ export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): Wir
   const { name, datatype } = input
   const data = datatype === 'BYTES' ? joinElements([body]) : body
   const shape = datatype === 'BYTES' ? [1] : filled(input, body.byteLength)
-  return { infer: { inputs: [checkSize({ name, datatype, shape, data })] }, isBinary: () => true }
+  return {
+    infer: { inputs: [checkSize({ name, datatype, shape, data })] },
+    binary: { all: true, named: new Map() },
+  }
 }
 
 /** Whether the body is only binary data. */

@@ -1,11 +1,21 @@
 import { headOf } from '../../../common/tensors/message.ts'
 import { tensorJson, withTensors } from '../../../common/tensors/to-json.ts'
 import type { Answer } from './answers.ts'
+import { generateJson } from './rest-generate.ts'
+
+/** Which outputs are binary data: those that are named so, else all or none. */
+export interface BinaryOutputs {
+  readonly all: boolean
+  readonly named: ReadonlyMap<string, boolean>
+}
+
+/** How a response is written: with the generate extension, or as tensors. */
+export type WireForm = 'generate' | BinaryOutputs
 
 /** An encoded unary response. */
 export interface WireAnswer {
   readonly contentType: string
-  readonly body: Buffer
+  readonly body: Uint8Array
   /** Additional headers: name, value, name, value. */
   readonly headers: readonly string[]
 }
@@ -18,9 +28,10 @@ export function answerJson(answer: Answer): string {
 }
 
 /** JSON, followed by binary tensors if the client requested them (Triton's binary tensor data extension). */
-export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean): WireAnswer {
-  const raw = answer.outputs.filter(({ name }) => isBinary(name))
-  if (raw.length === 0) return { contentType: JSON_TYPE, body: Buffer.from(answerJson(answer)), headers: [] }
+export function wireAnswer(answer: Answer, form: WireForm): WireAnswer {
+  if (form === 'generate') return jsonAnswer(generateJson(answer))
+  const raw = answer.outputs.filter(({ name }) => form.named.get(name) ?? form.all)
+  if (raw.length === 0) return jsonAnswer(answerJson(answer))
   const text = withTensors(answerHead(answer), 'outputs', answer.outputs, (output) =>
     raw.includes(output) ? JSON.stringify(headOf(output)) : tensorJson(output),
   )
@@ -30,6 +41,10 @@ export function wireAnswer(answer: Answer, isBinary: (output: string) => boolean
     body: Buffer.concat([json, ...raw.map(({ data }) => data)]),
     headers: ['Inference-Header-Content-Length', String(json.byteLength)],
   }
+}
+
+function jsonAnswer(json: string): WireAnswer {
+  return { contentType: JSON_TYPE, body: Buffer.from(json), headers: [] }
 }
 
 function answerHead({ modelName, modelVersion, id, parameters }: Answer): object {

@@ -33,7 +33,10 @@ export interface OpenInferenceSettings {
 }
 
 /** Invalid metadata are ignored, because the model itself works without them. */
-export function openInferenceSettings({ config, envelope }: ModelStatus): OpenInferenceSettings {
+export function openInferenceSettings({
+  config,
+  envelope,
+}: Pick<ModelStatus, 'config' | 'envelope'>): OpenInferenceSettings {
   const section = isObject(config['openInference']) ? config['openInference'] : {}
   const { platform, versions, mapping } = section
   return {

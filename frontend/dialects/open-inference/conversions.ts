@@ -1,0 +1,80 @@
+import { asBuffer } from '../../../common/tensors/bytes.ts'
+import type { Converted } from '../../edge/conversion-threads.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { type AnswerForm, readerOf } from './answer-form.ts'
+import type { AnswerFacts } from './answers.ts'
+import { handlerInput, type HandlerInput, type Target } from './infer-job.ts'
+import { generateRequest, isGenerate } from './rest-generate.ts'
+import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
+import { wireAnswer, type WireAnswer, type WireForm } from './rest-response.ts'
+import { openInferenceSettings } from './settings.ts'
+
+/** A body over REST, and all that its reading depends on. */
+export interface RequestTask {
+  readonly body: Uint8Array
+  /** The header Inference-Header-Content-Length. */
+  readonly length: string | undefined
+  /** A path of the generate extension, whose bodies may use it. */
+  readonly mayGenerate: boolean
+  readonly target: Pick<Target, 'status' | 'native'>
+  readonly stream: boolean
+  /** Defaults; the request's own id comes first. */
+  readonly facts: AnswerFacts
+  /** max_request_elements */
+  readonly maxElements: number
+  /** max_request_size */
+  readonly maxBytes: number
+}
+
+/** A request as the handler gets it, and how its responses are written. */
+export interface RequestRead {
+  readonly input: HandlerInput
+  readonly form: WireForm
+}
+
+/** A response of a handler, and how it is written. */
+export interface AnswerTask {
+  readonly body: Uint8Array
+  readonly head: ReplyHead
+  readonly answers: AnswerForm
+  readonly form: WireForm
+}
+
+/** Reads a request. @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY, INVALID_TENSOR, PAYLOAD_TOO_LARGE */
+export function readRequest(task: RequestTask): RequestRead {
+  const { target, stream, maxBytes, maxElements } = task
+  const { infer, form } = inferOf(task)
+  const facts = { ...task.facts, id: infer.id ?? task.facts.id }
+  return { input: handlerInput(target, infer, { facts, stream, maxBytes, maxElements }), form }
+}
+
+/** Reads a response and writes it. @throws ServeError as AnswerReader.read */
+export function writeAnswer({ body, head, answers, form }: AnswerTask): WireAnswer {
+  return wireAnswer(readerOf(answers).read(head, body), form)
+}
+
+/** The same in a thread. */
+export const conversions = {
+  readRequest: (task: RequestTask): Converted<RequestRead> => {
+    const value = readRequest(task)
+    return { value, bytes: value.input.parts.map(({ data }) => data) }
+  },
+  writeAnswer: (task: AnswerTask): Converted<WireAnswer> => {
+    const value = writeAnswer(task)
+    return { value, bytes: [value.body] }
+  },
+}
+
+function inferOf(task: RequestTask): { infer: WireRequest['infer']; form: WireForm } {
+  const { length, target, maxElements } = task
+  const body = asBuffer(task.body)
+  if (isRaw(length)) return tensorsOf(rawRequest(body, openInferenceSettings(target.status).inputs))
+  const parts = splitBody(body, length, maxElements)
+  if (!task.mayGenerate || !isGenerate(parts.value)) return tensorsOf(wireRequest(parts))
+  const { inputs } = openInferenceSettings(target.status)
+  return { infer: generateRequest(parts.value, inputs), form: 'generate' }
+}
+
+function tensorsOf({ infer, binary }: WireRequest): { infer: WireRequest['infer']; form: WireForm } {
+  return { infer, form: binary }
+}
