@@ -25,7 +25,7 @@ export function textElements({ name, data }: Pick<RawTensor, 'name' | 'data'>): 
   const texts: string[] = []
   for (let at = 0; at < bytes.byteLength;) {
     const end = elementEnd(name, bytes, at)
-    const text = bytes.toString('utf8', at + 4, end)
+    const text = end === at + 4 ? '' : bytes.toString('utf8', at + 4, end)
     // What stands for bytes that are none may also be a character of the text.
     if (text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(at + 4, end))) return undefined
     texts.push(text)

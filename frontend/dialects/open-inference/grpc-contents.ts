@@ -77,6 +77,14 @@ class Values {
 
   /** Sets `start` and `end`. False: there is no further value. */
   next(): boolean {
+    // A short text, of which there may be millions.
+    const at = this.#at
+    if (this.bytes[at] === this.#field * 8 + LENGTH && this.bytes[at + 1]! < 0x80) {
+      this.start = at + 2
+      this.end = this.#at = this.start + this.bytes[at + 1]!
+      if (this.end > this.bytes.byteLength) throw malformed(this.name)
+      return true
+    }
     while (this.#at < this.bytes.byteLength) {
       const tag = this.#varint()
       this.start = this.#at
@@ -138,8 +146,9 @@ function joinTexts(values: Values, maxBytes: number): RawContents {
   let at = 0
   values.rewind()
   while (values.next()) {
-    at = data.writeUInt32LE(values.end - values.start, at)
-    at += values.bytes.copy(data, at, values.start, values.end)
+    const length = values.end - values.start
+    at = data.writeUInt32LE(length, at)
+    if (length > 0) at += values.bytes.copy(data, at, values.start, values.end)
   }
   return { count, data }
 }
