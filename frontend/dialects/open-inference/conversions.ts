@@ -44,7 +44,8 @@ export interface AnswerTask {
 export function readRequest(task: RequestTask): RequestRead {
   const { target, stream, maxBytes, maxElements } = task
   const { infer, form } = inferOf(task)
-  const facts = { ...task.facts, id: infer.id ?? task.facts.id }
+  const { id, modelName, modelVersion } = task.facts
+  const facts = { id: infer.id ?? id, modelName, modelVersion }
   return { input: handlerInput(target, infer, { facts, stream, maxBytes, maxElements }), form }
 }
 

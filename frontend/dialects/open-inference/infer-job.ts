@@ -108,5 +108,5 @@ export function handlerInput(
 /** The neutral request. */
 export function jobRequest({ status }: Target, facts: CallFacts, input: HandlerInput): JobRequest {
   const { method, parts, alone } = input
-  return { ...facts, modelName: status.name, method, parts, ...(alone !== undefined && { alone }) }
+  return { ...facts, modelName: status.name, method, parts, alone }
 }
