@@ -4,7 +4,7 @@ import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts
 import type { Job } from '../jobs/job.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
-import type { JobRunner, RunWatcher } from '../jobs/scheduler.ts'
+import type { BatchOwner, JobRunner, RunWatcher } from '../jobs/scheduler.ts'
 import { Backoff } from './backoff.ts'
 import { Deferred } from './deferred.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -84,6 +84,11 @@ export class Worker implements JobRunner {
     return this.#model.slots - this.#requests.batches
   }
 
+  /** With several slots, the worker has the next batch anyway. */
+  get room(): number {
+    return this.#state === 'ready' && this.#model.slots === 1 ? this.#requests!.room : 0
+  }
+
   /** Its jobs that have not ended. */
   jobs(): Job[] {
     return this.#requests?.jobs() ?? []
@@ -95,12 +100,19 @@ export class Worker implements JobRunner {
     this.#model.metrics.handed(performance.now() - from)
   }
 
+  runLater(jobs: readonly Job[], owner: BatchOwner): void {
+    const from = performance.now()
+    this.#requests?.runLater(jobs, owner)
+    this.#model.metrics.handed(performance.now() - from)
+  }
+
   /** Lets its requests finish for `graceMs`, then ends it. Returns false if it had to be killed. */
   async stop(graceMs: number): Promise<boolean> {
     clearTimeout(this.#restartTimer)
     this.#liveness.stop()
     const group = this.#group
     this.#setState(group === undefined ? 'stopped' : 'stopping')
+    this.#requests?.withdrawAll()
     const clean = (await group?.stop(graceMs)) ?? true
     this.#requests?.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
     this.#setState('stopped')
@@ -126,7 +138,7 @@ export class Worker implements JobRunner {
       gpu: this.#devices.length > 0,
       gpuUsage: 'N/A',
       state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
-      inFlight: this.#requests?.size ?? 0,
+      inFlight: this.#requests?.running ?? 0,
       deviceIds: this.#devices.length > 0 ? [...this.#devices] : undefined,
       restarts: Math.max(0, this.#starts - 1),
       lastExit: exit && { at: exit.at.toISOString(), reason: exit.reason, stderr: exit.stderr },
@@ -184,6 +196,7 @@ export class Worker implements JobRunner {
       window: settings.streamWindowSize,
       credentialHeaders: settings.sandbox.headers,
       heedsCredit: group.heedsCredit,
+      batchesAhead: group.takesBatchesAhead ? settings.batchesAhead : 0,
       cancelGraceMs: settings.cancelGraceMs,
       silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
       shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),

@@ -22,6 +22,7 @@ class Rig {
       },
       sendItem: () => this.sent.push('item'),
       breather: () => undefined,
+      handover: () => undefined,
       unsentBytes: 0,
     }
     const request = { id: 1, requestId: 'r', method: 'handle' as const, headers: '', parts: [], window }

@@ -18,6 +18,7 @@ export class FakeGroup implements WorkerGroup {
   answersPings = true
   hearsCancels = true
   heedsCredit = true
+  takesBatchesAhead = true
   methods: readonly NativeMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []
