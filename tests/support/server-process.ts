@@ -55,6 +55,8 @@ export class Server {
   readonly process: ChildProcess
   readonly folder: string
   readonly output: string[] = []
+  /** Of the requests that this class makes: whoever runs it with tokens shows one of them here. */
+  headers: Readonly<Record<string, string>> = {}
   ports = {
     inference: 0,
     management: 0,
@@ -76,7 +78,8 @@ export class Server {
 
   /** A management request; the parsed JSON answer. */
   async manage(method: string, path: string): Promise<{ status: number; json: Answer }> {
-    const { status, body } = await rawRequest(this.ports.management, path, { method })
+    const { headers } = this
+    const { status, body } = await rawRequest(this.ports.management, path, { method, headers })
     return { status, json: JSON.parse(body) as Answer }
   }
 
