@@ -28,7 +28,8 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
     await attempt(() => checkSigners(loaded.settings))
     await attempt(async () => {
       const { checkModels } = await import('./check-models.ts')
-      problems.push(...(await checkModels(loaded.settings, output)))
+      output.out(loaded.modelSource.line)
+      problems.push(...(await checkModels(loaded, output)))
     })
   })
   for (const problem of problems) output.err(`torchserve-ts: ${problem}`)

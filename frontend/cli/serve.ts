@@ -1,7 +1,6 @@
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
-import type { LoadedSettings } from '../config/build-settings.ts'
 import { checkExposure } from '../config/exposure.ts'
-import { checkStores, loadSettings } from '../config/load-settings.ts'
+import { checkStores, loadSettings, type StartSettings } from '../config/load-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
@@ -48,7 +47,7 @@ export async function serve(
 }
 
 class ServingProcess {
-  readonly #loaded: LoadedSettings
+  readonly #loaded: StartSettings
   readonly #reporter: StartReporter
   readonly #console: boolean
   readonly #snapshots: SnapshotStore | undefined
@@ -57,7 +56,7 @@ class ServingProcess {
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
-  constructor(loaded: LoadedSettings, reporter: StartReporter, console: boolean, snapshots: boolean) {
+  constructor(loaded: StartSettings, reporter: StartReporter, console: boolean, snapshots: boolean) {
     this.#loaded = loaded
     this.#snapshots = snapshots ? new SnapshotStore(loaded) : undefined
     this.#reporter = reporter
@@ -83,7 +82,7 @@ class ServingProcess {
         logFiles: this.#logFiles,
         signal: stop.signal,
         snapshots: this.#snapshots,
-        snapshotHint: snapshotHint(this.#loaded),
+        snapshotHint: this.#loaded.modelSource.hint,
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
@@ -108,14 +107,14 @@ class ServingProcess {
   }
 
   async #announce(server: RunningServer): Promise<void> {
-    const { settings } = this.#loaded
+    const { settings, modelSource } = this.#loaded
     const warnings = [...this.#loaded.warnings, ...server.warnings]
     for (const warning of warnings) this.#log.log.warn(warning)
     const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
     if (!settings.disableTokenAuthorization) {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
     }
-    lines.push('Model server started.')
+    lines.push(modelSource.line, 'Model server started.')
     if (!this.#console) for (const line of lines) this.#log.log.info(line)
     await this.#reporter.tell({ type: 'started', lines, warnings })
   }
@@ -131,13 +130,6 @@ class ServingProcess {
     this.#removePidFile()
     process.exit(status)
   }
-}
-
-/** ` (model_snapshot at logs/config/...-startup.cfg:40; start with --ncs to ignore it)` */
-function snapshotHint({ settings, origins, isLastSnapshot }: LoadedSettings): string | undefined {
-  if (settings.modelSnapshot === undefined) return undefined
-  const advice = isLastSnapshot ? 'start with --ncs to ignore it' : 'remove it, or put the archive back'
-  return ` (model_snapshot at ${origins.modelSnapshot}; ${advice})`
 }
 
 function startLimit(settings: Settings): number {
