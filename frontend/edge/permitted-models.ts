@@ -13,6 +13,7 @@ import type {
   RepositoryOperations,
   ScaleRequest,
 } from '../models/operations.ts'
+import { checkArchive } from './permitted-archives.ts'
 
 /**
  * The models as a caller knows them that may use only some: for all others the answer is that of a model that
@@ -43,6 +44,7 @@ export class PermittedModels implements ModelOperations {
         'Parameter model_name is required: this key is for some models',
       )
     if (!this.#principal.sees(modelName)) throw notForThisName(modelName)
+    checkArchive(request.url, this.#principal)
     return this.#models.register(request)
   }
 
