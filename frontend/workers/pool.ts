@@ -8,6 +8,7 @@ import type { WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
+import { sandboxHints } from './sandbox/hints.ts'
 import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
@@ -99,8 +100,13 @@ export class Pool implements WorkerPool {
     const lease = this.#context.devices.assign(settings)
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`
     const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
+    const { sandbox: support, settings: server } = this.#context
+    const hints = sandboxHints(settings.sandbox, support, server.blacklistEnvVars)
     const log: WorkerEvents['log'] = (level, message, output) => {
       this.#context.log(level, source, message, output)
+    }
+    const hint = (line: string | undefined): void => {
+      if (line !== undefined) log('warn', line)
     }
     const worker = new Worker(id, source, lease.ids, this.#model, startGroup, {
       onFree: () => {
@@ -112,11 +118,13 @@ export class Pool implements WorkerPool {
       onFailureChange: (failure) => {
         this.#judge(failure)
       },
-      failed: (_during, message) => {
+      failed: (during, message) => {
         log('error', message)
+        hint(during === 'load' ? hints.forLoad(message) : hints.forRequest(message))
       },
       log: (level, message, output) => {
         log(level, message, output)
+        if (output !== undefined) hint(hints.forOutput(message))
       },
     })
     this.#leases.set(worker, lease)
