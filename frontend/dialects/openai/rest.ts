@@ -115,8 +115,8 @@ function submit(
 }
 
 /** The methods of a handler are known only when a worker has loaded it. */
-function notLoaded({ name }: ModelStatus): ServeError {
-  return new ServeError('NO_WORKER', `The model ${name} is not loaded yet`)
+function notLoaded({ name, failure }: ModelStatus): ServeError {
+  return failure ?? new ServeError('NO_WORKER', `The model ${name} is not loaded yet`)
 }
 
 function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {
