@@ -19,9 +19,9 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
       console.error('hanging')
       await hang(signal)
   }
+  if (process.env['TRY']?.startsWith('flood')) await flood(log)
   const socket = createServer().listen(0, '127.0.0.1')
   log.info('listening')
-  if (process.env['TRY']?.startsWith('flood')) await flood(log)
   if (process.env['TRY']?.includes('crash')) setTimeout(() => void Promise.reject(new Error('a defect')), 100)
   const close = (): Promise<void> =>
     process.env['TRY'] === 'never close' ? new Promise(() => undefined) : Promise.resolve(void socket.close())

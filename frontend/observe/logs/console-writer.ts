@@ -26,6 +26,8 @@ export class ConsoleWriter implements LineWriter {
   readonly #fd: number
   readonly #maxWaiting: number
   #waiting = ''
+  /** Bytes that a write has begun with. */
+  #leaving = 0
   #dropped = 0
   #writing = false
   #ended = false
@@ -39,7 +41,7 @@ export class ConsoleWriter implements LineWriter {
 
   write(line: string): void {
     if (this.#ended) return
-    if (this.#waiting.length + line.length > this.#maxWaiting) {
+    if (this.#leaving + this.#waiting.length + line.length > this.#maxWaiting) {
       this.#dropped += 1
       this.#lose('nobody reads them')
       return
@@ -79,6 +81,7 @@ export class ConsoleWriter implements LineWriter {
     this.#waiting = ''
     this.#dropped = 0
     this.#writing = true
+    this.#leaving = bytes.byteLength
     this.#writeRest(bytes, 0)
   }
 
@@ -95,7 +98,8 @@ export class ConsoleWriter implements LineWriter {
 
   #written(): void {
     this.#writing = false
-    if (this.#waiting !== '') this.#flush()
+    this.#leaving = 0
+    if (this.#waiting !== '' || this.#dropped > 0) this.#flush()
     else this.#onIdle?.()
   }
 
