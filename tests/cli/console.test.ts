@@ -79,15 +79,18 @@ test.each<[string, ('stdout' | 'stderr')[]]>([
   expect(cli.log).toMatch(/Stopped\n$/)
 })
 
-test.each(['SIGTERM', 'SIGINT'] as const)('a full pipe that nobody reads does not delay %s', async (signal) => {
-  const cli = new Cli()
-  const child = foreground(cli, { TRY: 'flood' })
-  await logged(cli, child, 'listening')
-  child.kill(signal)
-  const status = await new Promise((resolve) => child.once('exit', resolve))
-  expect(status).toBe(0)
-  expect(cli.log.split(LOST)).toHaveLength(2)
-})
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'a full pipe that nobody reads does not delay %s',
+  async (signal) => {
+    const cli = new Cli()
+    const child = foreground(cli, { TRY: 'flood' })
+    await logged(cli, child, 'listening')
+    child.kill(signal)
+    const status = await new Promise((resolve) => child.once('exit', resolve))
+    expect(status).toBe(0)
+    expect(cli.log.split(LOST)).toHaveLength(2)
+  },
+)
 
 test('a reader that stops and goes on sees how many lines it has missed', async () => {
   const cli = new Cli()
