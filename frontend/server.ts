@@ -163,6 +163,7 @@ class Server implements RunningServer {
       settings,
       (message) => this.#log.warn(message),
       (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
+      (message) => this.#log.info(message),
     )
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot, snapshotHint)

@@ -4,6 +4,7 @@ import { checkStores, loadSettings, type StartSettings } from '../config/load-se
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
+import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
 import { endLogFiles, openLogFiles, type LogFiles } from '../observe/logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail } from './describe-failure.ts'
@@ -19,14 +20,14 @@ const STOP_MARGIN_MS = 10_000
 const START_MARGIN_MS = 60_000
 
 /**
- * Serves in this process until it is told to stop. Logs to files, with `console` also to stdout.
+ * Serves in this process until it is told to stop. Logs to files, and to `console`, which its owner ends.
  * @returns the exit status
  */
 export async function serve(
   flags: CliFlags,
   loadServer: () => Promise<StartServer>,
   reporter: StartReporter,
-  output: { console: boolean },
+  console: ConsoleWriter | undefined,
 ): Promise<number> {
   let debug = false
   try {
@@ -35,9 +36,7 @@ export async function serve(
     await checkStores(loaded.settings)
     await checkExposure(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
-    await new ServingProcess(loaded, reporter, output.console, flags.configSnapshots !== false).run(
-      loadServer,
-    )
+    await new ServingProcess(loaded, reporter, console, flags.configSnapshots !== false).run(loadServer)
     return 0
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
@@ -49,14 +48,19 @@ export async function serve(
 class ServingProcess {
   readonly #loaded: StartSettings
   readonly #reporter: StartReporter
-  readonly #console: boolean
+  readonly #console: ConsoleWriter | undefined
   readonly #snapshots: SnapshotStore | undefined
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
-  constructor(loaded: StartSettings, reporter: StartReporter, console: boolean, snapshots: boolean) {
+  constructor(
+    loaded: StartSettings,
+    reporter: StartReporter,
+    console: ConsoleWriter | undefined,
+    snapshots: boolean,
+  ) {
     this.#loaded = loaded
     this.#snapshots = snapshots ? new SnapshotStore(loaded) : undefined
     this.#reporter = reporter
@@ -95,7 +99,7 @@ class ServingProcess {
       this.#removePidFile()
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
-      await this.#log.end()
+      this.#log.end()
       await endLogFiles(this.#logFiles)
     }
   }
@@ -104,6 +108,9 @@ class ServingProcess {
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
+    if (this.#console !== undefined)
+      this.#console.onLoss = (why) =>
+        this.#log.log.warn(`Lines for the console are dropped, because ${why}; the server goes on`)
   }
 
   async #announce(server: RunningServer): Promise<void> {
@@ -115,7 +122,7 @@ class ServingProcess {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
     }
     lines.push(modelSource.line, 'Model server started.')
-    if (!this.#console) for (const line of lines) this.#log.log.info(line)
+    if (this.#console === undefined) for (const line of lines) this.#log.log.info(line)
     await this.#reporter.tell({ type: 'started', lines, warnings })
   }
 

@@ -41,7 +41,7 @@ export class PermittedModels implements ModelOperations {
     if (modelName === undefined)
       throw new ServeError(
         'INVALID_ARGUMENT',
-        'Parameter model_name is required: this key is for some models',
+        'Parameter model_name is required: a caller with an API key, a JWT or a certificate names what it registers',
       )
     if (!this.#principal.sees(modelName)) throw notForThisName(modelName)
     checkArchive(request.url, this.#principal)

@@ -35,7 +35,7 @@ export class PermittedWorkflows implements WorkflowOperations {
     if (workflowName === undefined)
       throw new ServeError(
         'INVALID_ARGUMENT',
-        'Parameter workflow_name is required: this key is for some models and workflows',
+        'Parameter workflow_name is required: a caller with an API key, a JWT or a certificate names what it registers',
       )
     if (!this.#principal.sees(workflowName)) throw notForThisName(workflowName)
     checkArchive(request.url, this.#principal)

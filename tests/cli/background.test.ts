@@ -18,7 +18,8 @@ test('a start returns when the server listens; a second one is refused; a stop e
   const second = await cli.start()
   expect(second.status).toBe(1)
   expect(second.err).toBe(
-    'torchserve-ts: TorchServe-TS is already running, please use torchserve-ts --stop to stop it.\n',
+    `torchserve-ts: TorchServe-TS is already running (pid ${pid}, pid file ${cli.pidFile}): ` +
+      'stop it with torchserve-ts --stop, or set TEMP to another folder for a second server\n',
   )
   expect(cli.pid).toBe(pid)
 
