@@ -151,7 +151,7 @@ class Server implements RunningServer {
   }
 
   async start(options: StartOptions): Promise<void> {
-    const { startupModels, signal, restDialects, grpcDialects, snapshotHint = '' } = options
+    const { startupModels, signal, restDialects, grpcDialects, snapshotHint } = options
     const settings = this.#settings
     signal?.addEventListener('abort', () => this.#models.callOff())
     await this.#sweep()
@@ -163,12 +163,10 @@ class Server implements RunningServer {
       settings,
       (message) => this.#log.warn(message),
       (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
+      (message) => this.#log.info(message),
     )
     if (settings.modelSnapshot !== undefined) {
-      await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
-        const error = ServeError.from(thrown)
-        throw new ServeError(error.code, `${error.message}${snapshotHint}`, { cause: error })
-      })
+      await this.#models.restore(settings.modelSnapshot, snapshotHint)
     } else {
       const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
       for (const model of await this.#modelsToLoad()) {

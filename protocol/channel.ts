@@ -129,8 +129,8 @@ export class Channel<Out extends ToWorker | FromWorker> {
   }
 
   /**
-   * Writes everything now. Returns a promise if the kernel has not taken it all, or if the turn was not short:
-   * it resolves when both are done, and messages that had arrived were handled.
+   * Writes everything now. Returns a promise if the kernel has not taken it all, or if the turn was not
+   * short. It resolves when the kernel has taken it, and messages that had arrived were handled.
    */
   handover(): Promise<void> | undefined {
     this.#flushNow()

@@ -15,14 +15,14 @@ export interface JobQueueOptions {
   refusal(job: Job): string
 }
 
-/** A job with more bytes of input waits in the frontend only, because it would be kept there and at a worker. */
+/** A job with more input waits in the frontend only: at a worker, the input would be kept twice. Bytes. */
 const MAX_BYTES_AT_WORKER = 65_536
 
 /**
  * The bounded first-in-first-out queue of one model version, and the rule for its batches: a batch is ready
  * when it is full, or when its oldest job has waited maxBatchDelay. Any worker with a free slot takes the
- * batch that is ready. A full batch may also wait at a busy worker, so that the worker never idles between two
- * (docs/batching.md); its jobs are queued until the worker begins it.
+ * batch that is ready. A full batch may also wait at a busy worker, so that the worker does not idle between
+ * two (docs/batching.md); its jobs are queued until the worker begins it.
  */
 export class JobQueue implements Scheduler, BatchOwner {
   readonly #options: JobQueueOptions

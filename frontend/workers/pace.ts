@@ -1,4 +1,4 @@
-/** Milliseconds of work that may wait at a worker. What waits is taken back from a batch that takes longer. */
+/** Milliseconds of work that may wait at a worker. A batch that takes longer gives back what waits. */
 export const WORK_AHEAD_MS = 4
 /** By how much of the difference a shorter batch lowers what is expected. */
 const EASING = 1 / 8

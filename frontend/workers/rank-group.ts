@@ -1,7 +1,7 @@
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
-import type { ExitCause } from './exit-cause.ts'
+import { type ExitCause, HANDLER_THREW, whileLoading } from './exit-cause.ts'
 import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
 import { removeWorkerFolder } from './sandbox/worker-folder.ts'
 import { withinTime } from './time-limit.ts'
@@ -148,7 +148,7 @@ export class RankGroup implements WorkerGroup {
       if (rank === 0) this.methods = message.methods ?? []
       this.#loading[rank]?.resolve()
     } else {
-      this.#loading[rank]?.reject(ServeError.fromWire(message.error))
+      this.#loading[rank]?.reject(ServeError.fromWire(message.error, HANDLER_THREW))
     }
   }
 
@@ -157,6 +157,7 @@ export class RankGroup implements WorkerGroup {
     this.#loading[rank]?.reject(
       new ServeError(cause.outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED', message, {
         detail: cause.stderr.join('\n'),
+        publicCause: whileLoading(cause),
       }),
     )
     if (this.#dead) return

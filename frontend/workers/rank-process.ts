@@ -3,7 +3,7 @@ import { within } from '../../common/deadline.ts'
 import { frontendChannel, type Channel, type TakeItem } from '../../protocol/channel.ts'
 import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
-import type { ExitCause } from './exit-cause.ts'
+import { type ExitCause, whileLoading } from './exit-cause.ts'
 import { type CommandLine, WorkerProcess } from './worker-process.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
@@ -112,7 +112,10 @@ export class RankProcess {
     if (this.#closed !== undefined) await within(LAST_WORDS_MS, this.#closed)
     this.#channel?.close(new ServeError('WORKER_LOST', cause.reason))
     this.#rejectReady(
-      new ServeError('WORKER_START_FAILED', cause.reason, { detail: cause.stderr.join('\n') }),
+      new ServeError('WORKER_START_FAILED', cause.reason, {
+        detail: cause.stderr.join('\n'),
+        publicCause: whileLoading(cause),
+      }),
     )
     this.#events.onExit(this.#options.rank, cause)
   }
