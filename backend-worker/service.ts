@@ -119,8 +119,8 @@ export class Service implements BatchHost {
 
   /**
    * Begins the batch that waited behind the one that has just ended. To the frontend, that end is this begin:
-   * it must have it before the handler sees the batch, so that it knows what had begun if the handler ends the
-   * process. A cancel that arrived while the last batch held the event loop counts too.
+   * it must have it before the handler sees the batch, so that it knows what had begun if the process dies.
+   * A cancel that arrived while the last batch held the event loop counts too.
    */
   #beginNext(message: PredictMessage): void {
     const calls = this.#openAll(message)
