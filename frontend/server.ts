@@ -153,7 +153,8 @@ class Server implements RunningServer {
   async start(options: StartOptions): Promise<void> {
     const { startupModels, signal, restDialects, grpcDialects, snapshotHint } = options
     const settings = this.#settings
-    signal?.addEventListener('abort', () => this.#models.callOff())
+    const callOff = (): void => this.#models.beginDrain()
+    signal?.addEventListener('abort', callOff)
     await this.#sweep()
     await checkSigners(settings)
     const { audit_log: auditFile } = this.#logFiles
@@ -190,6 +191,7 @@ class Server implements RunningServer {
     })
     await this.#listeners.open()
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
+    signal?.removeEventListener('abort', callOff) // from now on close() does it
     await this.#writeSnapshot('startup')
   }
 

@@ -221,12 +221,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       .map((model) => model.name)
   }
 
-  /** Cancels downloads and installations, and refuses new models. */
-  callOff(): void {
-    this.#lifecycle.callOff()
-  }
-
-  /** Refuses new jobs. */
+  /** Refuses new jobs and models, and cancels downloads and installations. */
   beginDrain(): void {
     this.#lifecycle.beginDrain()
   }

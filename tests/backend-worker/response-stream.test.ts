@@ -135,6 +135,13 @@ describe('a cancelled stream', () => {
     ])
   })
 
+  test('has an aborted signal with its reason, also when that is asked for only now', () => {
+    const rig = new Rig(COST)
+    rig.stream.cancel('deadline')
+    expect(rig.stream.signal.aborted).toBe(true)
+    expect(rig.stream.signal.reason).toBe(rig.stream.gone)
+  })
+
   test('that had returned and waited for credit ends at once', () => {
     const rig = new Rig(COST)
     rig.push(2)
