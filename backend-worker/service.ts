@@ -5,6 +5,7 @@ import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from 
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import type { HandlerRequest } from './handler.ts'
+import { Inbox } from './inbox.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
 import type { LoadedModel } from './model.ts'
 import type { LoadedHandler, NativeCall } from './native.ts'
@@ -14,6 +15,14 @@ import type { ResponseStream } from './response-stream.ts'
 import { Steps } from './steps.ts'
 import { type BatchTimes, Timings } from './timings.ts'
 
+/** A call of the handler that is about to be made: its requests are open, so a cancel finds them. */
+interface OpenCall {
+  batch: Batch
+  requests: readonly PredictRequest[]
+  /** It waits for no other call of its message. */
+  alone: boolean
+}
+
 /** Runs batches on a loaded handler. Several may run at once, so everything is found by request id. */
 export class Service implements BatchHost {
   readonly outlet: Outlet
@@ -22,6 +31,7 @@ export class Service implements BatchHost {
   readonly #handler: LoadedHandler
   readonly #model: LoadedModel
   readonly #streams = new NumberMap<ResponseStream>()
+  readonly #inbox = new Inbox()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined
   /** When the handler was last called. */
@@ -44,25 +54,27 @@ export class Service implements BatchHost {
 
   /** Whether a request with this number is open. */
   has(id: number): boolean {
-    return this.#streams.has(id)
+    return this.#streams.has(id) || this.#inbox.has(id)
   }
 
   /**
    * Accepts a batch. Requests with the same method share a call of the handler; the calls run one after the
    * other.
    */
-  predict({ requests }: PredictMessage): void {
-    let before = NOTHING
-    for (const group of byMethod(requests)) {
-      const { method } = group[0]!
-      if (this.#isStepped(method)) for (const request of group) this.#enter(request)
-      else if (this.#goesAlone(method))
-        for (const request of group) void this.#run(this.#open([request]), [request])
-      else {
-        const batch = this.#open(group)
-        before = before === NOTHING ? this.#run(batch, group) : before.then(() => this.#run(batch, group))
-      }
-    }
+  predict(message: PredictMessage): void {
+    if (message.after !== true) this.#callAll(this.#openAll(message))
+    else if (this.#streams.size > 0) this.#inbox.add(message)
+    else this.#beginSoon(message)
+  }
+
+  /** Gives back the batches with these requests that have not begun. Returns all their ids. */
+  withdraw(ids: readonly number[]): number[] {
+    return this.#inbox.withdraw(ids)
+  }
+
+  /** Gives back every batch that has not begun. */
+  withdrawAll(): number[] {
+    return this.#inbox.withdrawAll()
   }
 
   cancel(ids: readonly number[], reason: CancelReason): void {
@@ -100,7 +112,49 @@ export class Service implements BatchHost {
   streamEnded(stream: ResponseStream): void {
     this.#streams.delete(stream.id)
     if (this.#streams.size > 0) return
-    for (const resolve of this.#onIdle.splice(0)) resolve()
+    const next = this.#inbox.next()
+    if (next !== undefined) this.#beginNext(next)
+    else for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  /**
+   * Begins the batch that waited behind the one that has just ended. To the frontend, that end is this begin:
+   * it must have it before the handler sees the batch, so that it knows what had begun if the process dies.
+   * A cancel that arrived while the last batch held the event loop counts too.
+   */
+  #beginNext(message: PredictMessage): void {
+    const calls = this.#openAll(message)
+    const handover = this.outlet.handover()
+    if (handover === undefined) this.#callAll(calls)
+    else void handover.then(() => this.#callAll(calls))
+  }
+
+  /** A cancel may have arrived together with the batch, while the one before it held the event loop. */
+  #beginSoon(message: PredictMessage): void {
+    const calls = this.#openAll(message)
+    setImmediate(() => this.#callAll(calls))
+  }
+
+  #openAll({ requests }: PredictMessage): OpenCall[] {
+    const calls: OpenCall[] = []
+    for (const group of byMethod(requests)) {
+      const { method } = group[0]!
+      if (this.#isStepped(method)) for (const request of group) this.#enter(request)
+      else if (this.#goesAlone(method)) {
+        for (const request of group)
+          calls.push({ batch: this.#open([request]), requests: [request], alone: true })
+      } else calls.push({ batch: this.#open(group), requests: group, alone: false })
+    }
+    return calls
+  }
+
+  #callAll(calls: readonly OpenCall[]): void {
+    let before = NOTHING
+    for (const { batch, requests, alone } of calls) {
+      if (alone) void this.#run(batch, requests)
+      else if (before === NOTHING) before = this.#run(batch, requests)
+      else before = before.then(() => this.#run(batch, requests))
+    }
   }
 
   /** Whether requests for the method take part in steps. An `explain` method is called once per batch. */

@@ -9,7 +9,7 @@ import {
   type PredictMessage,
   type ToWorker,
 } from '../protocol/messages.ts'
-import { within } from './deadline.ts'
+import { within } from '../common/deadline.ts'
 import { describeThrown } from './handler-error.ts'
 import { type RunningModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'
@@ -83,6 +83,9 @@ export class WorkerSession {
       case 'predict':
         this.#predict(message)
         return
+      case 'withdraw':
+        this.#giveBack(this.#loaded?.service.withdraw(message.ids) ?? [])
+        return
       case 'input':
         this.#loaded?.service.input(message)
         return
@@ -122,6 +125,10 @@ export class WorkerSession {
 
   #predict(message: PredictMessage): void {
     const service = this.#loaded?.service
+    if (message.after === true && this.#unloading) {
+      this.#giveBack(message.requests.map(({ id }) => id))
+      return
+    }
     if (service === undefined || this.#unloading) {
       const error = new ServeError('SHUTTING_DOWN', 'The worker has no model').toWire()
       for (const { id } of message.requests) this.#channel.send({ type: 'failure', id, error })
@@ -132,8 +139,13 @@ export class WorkerSession {
     service.predict(message)
   }
 
+  #giveBack(ids: number[]): void {
+    if (ids.length > 0) this.#channel.send({ type: 'withdrawn', ids })
+  }
+
   async #unload(): Promise<void> {
     this.#unloading = true
+    this.#giveBack(this.#loaded?.service.withdrawAll() ?? [])
     await this.#loaded?.service.idle()
     await this.end()
   }
@@ -148,6 +160,7 @@ export class WorkerSession {
     const loaded = this.#loaded
     if (loaded === undefined) return
     this.#loaded = undefined
+    loaded.service.withdrawAll()
     loaded.service.cancelAll('shutdown')
     await within(LEAVE_GRACE_MS, loaded.service.idle())
     try {

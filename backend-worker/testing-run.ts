@@ -44,6 +44,10 @@ export class TestRun implements Outlet {
   readonly unsentBytes = 0
 
   /** Tests need no early flush. */
+  handover(): undefined {
+    return undefined
+  }
+
   breather(): undefined {
     return undefined
   }

@@ -22,6 +22,7 @@ export const ERROR_CODES = [
   'MODEL_NOT_FOUND',
   'VERSION_NOT_FOUND',
   'MODEL_NOT_READY', // no worker has loaded the model yet
+  'MODEL_FAILED', // no worker can load the model, see models/model-failure.ts in the frontend
   'CONFLICT', // name and version are already registered
   'DEFAULT_VERSION', // the default version cannot be removed while other versions exist
   'INVALID_MODEL', // the manifest or the model-config is not valid
@@ -84,6 +85,8 @@ export interface ServeErrorOptions {
   detail?: string
   /** Milliseconds after which the same request may succeed. Not sent over the worker socket. */
   retryAfterMs?: number
+  /** What strangers may read of it: no names, no paths. Not sent over the worker socket. */
+  publicCause?: string
   cause?: unknown
 }
 
@@ -95,6 +98,7 @@ export class ServeError extends Error {
   readonly param: string | undefined
   readonly detail: string | undefined
   readonly retryAfterMs: number | undefined
+  readonly publicCause: string | undefined
 
   constructor(code: ErrorCode, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -104,6 +108,7 @@ export class ServeError extends Error {
     this.param = options.param
     this.detail = options.detail
     this.retryAfterMs = options.retryAfterMs
+    this.publicCause = options.publicCause
   }
 
   /** The value of a Retry-After header: whole seconds, at least one. Undefined: nothing is known. */
@@ -118,13 +123,14 @@ export class ServeError extends Error {
   }
 
   /** Rebuilds an error from the other process. An unknown code becomes INTERNAL. */
-  static fromWire(wire: WireError): ServeError {
+  static fromWire(wire: WireError, publicCause?: string): ServeError {
     const known = (ERROR_CODES as readonly string[]).includes(wire.code)
     return new ServeError(known ? wire.code : 'INTERNAL', wire.message, {
       status: wire.status,
       reason: wire.reason,
       param: wire.param,
       detail: wire.detail,
+      publicCause,
     })
   }
 

@@ -19,7 +19,7 @@ export interface StartOptions {
   startupModels?: 'fail' | 'skip'
   /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
-  /** Where `model_snapshot` was read, and how not to, for the message when one of its models is missing. */
+  /** Where `model_snapshot` was read, and how not to: ends messages about models of it that cannot load. */
   snapshotHint?: string
   /** REST dialects, in the order in which a request is offered to them. Default: all of dialects/index.ts. */
   restDialects?: readonly RestDialect[]

@@ -151,9 +151,10 @@ class Server implements RunningServer {
   }
 
   async start(options: StartOptions): Promise<void> {
-    const { startupModels, signal, restDialects, grpcDialects, snapshotHint = '' } = options
+    const { startupModels, signal, restDialects, grpcDialects, snapshotHint } = options
     const settings = this.#settings
-    signal?.addEventListener('abort', () => this.#models.callOff())
+    const callOff = (): void => this.#models.beginDrain()
+    signal?.addEventListener('abort', callOff)
     await this.#sweep()
     await checkSigners(settings)
     const { audit_log: auditFile } = this.#logFiles
@@ -163,12 +164,10 @@ class Server implements RunningServer {
       settings,
       (message) => this.#log.warn(message),
       (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
+      (message) => this.#log.info(message),
     )
     if (settings.modelSnapshot !== undefined) {
-      await this.#models.restore(settings.modelSnapshot).catch((thrown: unknown) => {
-        const error = ServeError.from(thrown)
-        throw new ServeError(error.code, `${error.message}${snapshotHint}`, { cause: error })
-      })
+      await this.#models.restore(settings.modelSnapshot, snapshotHint)
     } else {
       const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
       for (const model of await this.#modelsToLoad()) {
@@ -192,6 +191,7 @@ class Server implements RunningServer {
     })
     await this.#listeners.open()
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
+    signal?.removeEventListener('abort', callOff) // from now on close() does it
     await this.#writeSnapshot('startup')
   }
 

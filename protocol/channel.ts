@@ -6,6 +6,8 @@ import { isItemFrame, ITEM_BODY_AT, itemId } from './item-frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { Outbox } from './outbox.ts'
 
+/** A turn of this many milliseconds may have kept messages waiting that should be handled first. */
+const SHORT_TURN_MS = 1
 /** After senders have held the event loop for this many milliseconds, they yield to other work. */
 const LONG_TURN_MS = 10
 /** A pause of this many milliseconds between two sends of a turn means that the sender computes. */
@@ -16,6 +18,8 @@ const LONG_PAUSE_MS = 0.5
  */
 const EARLY_WRITES = 4
 const EARLY_WRITE_MS = 4
+
+const NO_BYTES = new Uint8Array(0)
 
 export interface ChannelEvents<In> {
   onMessage(message: In): void
@@ -124,6 +128,25 @@ export class Channel<Out extends ToWorker | FromWorker> {
     }))
   }
 
+  /**
+   * Writes everything now. Returns a promise if the kernel has not taken it all, or if the turn was not
+   * short. It resolves when the kernel has taken it, and messages that had arrived were handled.
+   */
+  handover(): Promise<void> | undefined {
+    this.#flushNow()
+    const taken = this.#socket.writableLength === 0 || !this.#socket.writable
+    if (taken && performance.now() - this.#turnStart < SHORT_TURN_MS) return undefined
+    return this.#handedOver()
+  }
+
+  /** Two turns, because the first may belong to a poll that is over. */
+  async #handedOver(): Promise<void> {
+    await nextTurn()
+    await nextTurn()
+    this.#turnStart = performance.now()
+    if (this.#socket.writableLength > 0) await written(this.#socket)
+  }
+
   /** Closes after pending messages were sent; with an error, at once. */
   close(error?: ServeError): void {
     this.#error ??= error
@@ -150,6 +173,17 @@ export class Channel<Out extends ToWorker | FromWorker> {
   #flushNow(): void {
     if (this.#socket.writable) this.#outbox.flush(this.#socket)
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Resolves when the kernel has everything that was written before, or the socket is closed. */
+function written(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.write(NO_BYTES, () => resolve())
+  })
 }
 
 /** The frontend's end of a worker socket. */

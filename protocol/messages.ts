@@ -11,7 +11,7 @@ export type { InputPart }
  */
 
 /** Raise this number for every change that an older peer cannot read. */
-export const PROTOCOL_VERSION = 5
+export const PROTOCOL_VERSION = 6
 
 /** TorchServe's `ts_stream_next`: "true" = more items follow, "false" = this is the last item of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -90,6 +90,17 @@ export interface WantedMetrics {
 export interface PredictMessage {
   type: 'predict'
   requests: PredictRequest[]
+  /** The batch begins when everything before it has ended; until then it can be withdrawn. Default false. */
+  after?: boolean
+}
+
+/**
+ * The frontend wants batches back that have not begun. The worker names those that it gives back in
+ * `withdrawn`; a batch that has begun stays.
+ */
+export interface WithdrawMessage {
+  type: 'withdraw'
+  ids: number[]
 }
 
 /** Why a request was cancelled; becomes the reason of the handler's AbortSignal. */
@@ -130,7 +141,14 @@ export interface UnloadMessage {
 }
 
 export type ToWorker =
-  LoadMessage | PredictMessage | InputMessage | CancelMessage | CreditMessage | PingMessage | UnloadMessage
+  | LoadMessage
+  | PredictMessage
+  | WithdrawMessage
+  | InputMessage
+  | CancelMessage
+  | CreditMessage
+  | PingMessage
+  | UnloadMessage
 
 /** The first message of the worker on every connection. */
 export interface ReadyMessage {
@@ -185,6 +203,12 @@ export interface FinishedMessage {
   ids: number[]
 }
 
+/** All requests of the batches that the worker gives back. The handler never sees them. */
+export interface WithdrawnMessage {
+  type: 'withdrawn'
+  ids: number[]
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export interface LogMessage {
@@ -230,6 +254,7 @@ export type FromWorker =
   | FailureMessage
   | FinishedMessage
   | TakenMessage
+  | WithdrawnMessage
   | LogMessage
   | MetricMessage
   | PongMessage

@@ -6,11 +6,12 @@ import { constant, MARKER, Reader, textRoom } from './wire-pieces.ts'
 
 /**
  * Predict messages, encoded and decoded by hand for speed, as in response-frame.ts. Order of keys: type,
- * requests; in a request method, id, requestId, headers, parts, window, deadline?; in a part name,
+ * after?, requests; in a request method, id, requestId, headers, parts, window, deadline?; in a part name,
  * contentType?, data.
  */
 const { map, double, uint32, bin32, array32 } = MARKER
 const PREDICT = constant(map + 2, 'type', 'predict', 'requests', array32)
+const PREDICT_AFTER = constant(map + 3, 'type', 'predict', 'after', MARKER.true, 'requests', array32)
 const REQUEST = constant(map + 6)
 const REQUEST_WITH_DEADLINE = constant(map + 7)
 /** The method, and the key of the id. `handle` comes first because it is the most frequent. */
@@ -52,7 +53,7 @@ export function predictRoom(message: PredictMessage): number | undefined {
 
 /** Writes the map, without the frame's length. */
 export function writePredict(writer: Writer, message: PredictMessage): void {
-  writer.constant(PREDICT)
+  writer.constant(message.after === true ? PREDICT_AFTER : PREDICT)
   writer.uint32(message.requests.length)
   for (const request of message.requests) writeRequest(writer, request)
 }
@@ -93,11 +94,13 @@ function writePart(writer: Writer, { name, contentType, data }: InputPart): void
 /** Reads the map; undefined: the frame is of another kind. */
 export function readPredict(chunk: Buffer, from: number, to: number): PredictMessage | undefined {
   const reader = new Reader(chunk, from, to)
-  if (!reader.tryConstant(PREDICT)) return undefined
+  const after = !reader.tryConstant(PREDICT)
+  if (after && !reader.tryConstant(PREDICT_AFTER)) return undefined
   const count = reader.count()
   const requests: PredictRequest[] = []
   for (let i = 0; i < count && reader.ok; i += 1) requests.push(readRequest(reader))
-  return reader.ok && reader.at === to ? { type: 'predict', requests } : undefined
+  if (!reader.ok || reader.at !== to) return undefined
+  return after ? { type: 'predict', requests, after } : { type: 'predict', requests }
 }
 
 function readRequest(reader: Reader): PredictRequest {

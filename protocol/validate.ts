@@ -81,6 +81,7 @@ const fromWorker: Record<FromWorker['type'], Check> = {
   failure: shape({ id: uint32, error: wireError }),
   finished: shape({ ids: uint32s }),
   taken: shape({ id: uint32, inputs: count }),
+  withdrawn: shape({ ids: uint32s }),
   log: shape({
     level: oneOf('debug', 'info', 'warn', 'error'),
     message: text,
@@ -119,7 +120,8 @@ const toWorker: Record<ToWorker['type'], Check> = {
     limitMaxImagePixels: optional(flag),
     envelope: optional(text),
   }),
-  predict: shape({ requests: list(request) }),
+  predict: shape({ requests: list(request), after: optional(flag) }),
+  withdraw: shape({ ids: uint32s }),
   input: shape({ id: uint32, data: optional(bytes) }),
   cancel: shape({
     ids: uint32s,

@@ -6,7 +6,14 @@
 /** Maximum UTF-8 bytes per JavaScript character. */
 const MAX_BYTES_PER_CHARACTER = 3
 
-export const MARKER = { map: 0x80, double: 0xcb, uint32: 0xce, bin32: 0xc6, array32: 0xdd } as const
+export const MARKER = {
+  map: 0x80,
+  true: 0xc3,
+  double: 0xcb,
+  uint32: 0xce,
+  bin32: 0xc6,
+  array32: 0xdd,
+} as const
 const STR8 = 0xd9
 const STR32 = 0xdb
 

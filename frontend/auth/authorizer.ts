@@ -12,13 +12,13 @@ export interface Client {
 
 export interface Authorizer {
   /**
-   * Who sends this `Authorization` header value, if that caller has the scope. Anybody has it when
-   * authorization is off; the client's address is not read then.
+   * Who sends this `Authorization` header value, if that caller has the scope (`any`: one of them). Anybody
+   * has it when authorization is off; the client's address is not read then.
    * @param client after ten tokens from its address that are no key of this server, one per second is checked
    * and the others are refused unchecked; undefined: not limited
    * @throws ServeError UNAUTHORIZED with TorchServe's message
    */
-  check(scope: Scope, authorization: string | undefined, client?: Client): Principal
+  check(scope: Scope | 'any', authorization: string | undefined, client?: Client): Principal
   /**
    * Work that must be done before `check` can answer: the first time that a JWT is seen. Never rejects.
    * Undefined, as nearly always: `check` knows.

@@ -26,12 +26,14 @@ export type AuthSettings = Pick<
 /**
  * Everything that the configuration accepts as an identity. Close it when the server ends.
  * @param keysChanged hears when the keys file was read again
+ * @param inform hears at the start which keys file is in use
  * @throws ServeError CONFIG when a file cannot be used, or a key is missing
  */
 export async function createAuthorizer(
   settings: AuthSettings,
   warn: (message: string) => void,
   keysChanged?: (change: KeysChange) => void,
+  inform?: (message: string) => void,
 ): Promise<TokenStore> {
   const now = Date.now
   const { apiKeysFile, tlsClientCa } = settings
@@ -45,6 +47,7 @@ export async function createAuthorizer(
       const keys = new NamedKeys({ path: apiKeysFile, now, warn, changed: keysChanged })
       sources.push(keys)
       await keys.open()
+      inform?.(keys.summary)
       if (tlsClientCa !== undefined) certificates = new ClientCertificates(keys)
     }
     const jwt = await jwtSource(settings, warn)

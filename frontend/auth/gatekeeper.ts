@@ -3,7 +3,7 @@ import type { Authorizer, Client } from './authorizer.ts'
 import type { ClientCertificates } from './client-certificates.ts'
 import type { FailureLimiter } from './failure-limiter.ts'
 import { credentialOf, type IdentitySource } from './identity-source.ts'
-import type { Principal, Scope } from './principal.ts'
+import { SCOPES, type Principal, type Scope } from './principal.ts'
 
 /** TorchServe's keys, as they are looked for. */
 interface TokenHolders {
@@ -33,12 +33,12 @@ export class Gatekeeper {
   }
 
   /** @throws ServeError UNAUTHORIZED, whatever the reason */
-  check(scope: Scope, authorization: string | undefined, client: Client | undefined): Principal {
+  check(scope: Scope | 'any', authorization: string | undefined, client: Client | undefined): Principal {
     // A client without a token (a health check, say) does not guess. One with a wrong token is not let in by
     // its certificate.
     const found =
       authorization === undefined ? this.#byCertificate(client) : this.identify(authorization, client)
-    if (found?.allows(scope)) return found
+    if (found !== undefined && hasScope(found, scope)) return found
     throw new ServeError('UNAUTHORIZED', failure('Authorization'))
   }
 
@@ -87,6 +87,10 @@ export class Gatekeeper {
   #byCertificate(client: Client | undefined): Principal | undefined {
     return client === undefined ? undefined : this.#options.certificates?.find(client)
   }
+}
+
+function hasScope(principal: Principal, scope: Scope | 'any'): boolean {
+  return scope === 'any' ? SCOPES.some((each) => principal.allows(each)) : principal.allows(scope)
 }
 
 /** TorchServe's message. */

@@ -66,6 +66,13 @@ export class NamedKeys implements IdentitySource {
       warn(`${path} can be changed by every user of this machine: chmod o-w ${path}`)
   }
 
+  /** How many entries are in force, and from which file, for the log. */
+  get summary(): string {
+    const entries = [...this.#held.values()]
+    const keys = entries.filter(({ principal }) => principal.kind === 'api key').length
+    return `API keys are in use: ${keys} keys and ${entries.length - keys} client certificates of ${this.#options.path}`
+  }
+
   find({ digest }: Credential): Principal | undefined {
     const hash = this.#byDigest.get(digest)
     if (hash === undefined) return undefined
@@ -128,6 +135,8 @@ export class NamedKeys implements IdentitySource {
     this.#held = held
     this.#byDigest = byDigest
     this.#byCertificate = byCertificate
+    if (held.size === 0)
+      this.#options.warn(`The keys file ${this.#options.path} has no entries: no API key is valid`)
   }
 
   #hold(

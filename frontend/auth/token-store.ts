@@ -143,7 +143,7 @@ class KeyFileTokens implements TokenStore {
     this.#keys = { management: this.#fresh(), inference: this.#fresh() }
   }
 
-  check(scope: Scope, authorization: string | undefined, client?: Client): Principal {
+  check(scope: Scope | 'any', authorization: string | undefined, client?: Client): Principal {
     return this.gatekeeper.check(scope, authorization, client)
   }
 

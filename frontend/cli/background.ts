@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { describeFailure } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
-import { alreadyRunning, findRunning, pidFilePath, tempDirOf } from './pid-file.ts'
+import { checkNotRunning, pidFilePath, tempDirOf } from './pid-file.ts'
 import { printFailure } from './reporters.ts'
 import { isStartReport, type StartReport } from './start-report.ts'
 
@@ -41,7 +41,7 @@ export async function startInBackground(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   try {
-    if (findRunning(pidFilePath(tempDirOf(env))) !== undefined) throw alreadyRunning()
+    checkNotRunning(pidFilePath(tempDirOf(env)))
     const logs = openLogs(await logFolder(flags, env))
     return await new BackgroundStart(argv, logs, output, env).wait()
   } catch (error) {

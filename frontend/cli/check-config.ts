@@ -1,3 +1,4 @@
+import { NamedKeys } from '../auth/named-keys.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
 import { KEYS } from '../config/keys.ts'
 import { checkExposure } from '../config/exposure.ts'
@@ -26,14 +27,29 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
     await attempt(() => checkStores(loaded.settings))
     await attempt(() => checkExposure(loaded.settings))
     await attempt(() => checkSigners(loaded.settings))
+    await attempt(() => checkKeys(loaded.settings, output))
     await attempt(async () => {
       const { checkModels } = await import('./check-models.ts')
-      problems.push(...(await checkModels(loaded.settings, output)))
+      output.out(loaded.modelSource.line)
+      problems.push(...(await checkModels(loaded, output)))
     })
   })
   for (const problem of problems) output.err(`torchserve-ts: ${problem}`)
   output.out(problems.length === 0 ? 'The configuration can be used.' : 'The configuration cannot be used.')
   return problems.length === 0 ? 0 : 1
+}
+
+/** @throws ServeError CONFIG when the keys file cannot be used */
+async function checkKeys({ apiKeysFile: path }: Settings, output: Output): Promise<void> {
+  if (path === undefined) return
+  const warn = (warning: string): void => output.err(`Warning: ${warning}`)
+  const keys = new NamedKeys({ path, now: Date.now, warn })
+  try {
+    await keys.open()
+    output.out(keys.summary)
+  } finally {
+    keys.close()
+  }
 }
 
 /** `key = value (source)` for every key, in the order of docs/configuration.md. */

@@ -1,5 +1,6 @@
 import { listStore } from '../../model-archiver/store.ts'
 import { shownValue } from '../config/secrets.ts'
+import type { StartSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { settingsOf } from '../models/build-model.ts'
 import { locateAndPrepare } from '../models/located-model.ts'
@@ -15,15 +16,18 @@ import type { Output } from './output.ts'
  * URLs.
  * @returns the problems, one line each
  */
-export async function checkModels(settings: Settings, output: Output): Promise<string[]> {
+export async function checkModels(
+  { settings, modelSource }: StartSettings,
+  output: Output,
+): Promise<string[]> {
   const { tempDir, dispose } = await checkFolder()
   const gpuCount = (await findGpus(settings.numberOfGpu)).length
   const check = { settings: { ...settings, tempDir }, gpuCount, output }
   const problems: string[] = []
   try {
-    for (const request of await startupRequests(settings)) {
+    for (const request of await startupRequests(settings, modelSource.hint)) {
       await checkModel(request, check).catch((error: unknown) => {
-        problems.push(`${shownValue('url', request.url)}: ${describeFailure(error)}`)
+        problems.push(`${shownValue('url', request.url)}: ${describeFailure(error)}${modelSource.hint}`)
       })
     }
   } finally {
@@ -33,9 +37,10 @@ export async function checkModels(settings: Settings, output: Output): Promise<s
 }
 
 /** @throws ServeError when the store cannot be read or an archive of the snapshot is missing */
-async function startupRequests(settings: Settings): Promise<RegisterRequest[]> {
+async function startupRequests(settings: Settings, hint: string): Promise<RegisterRequest[]> {
   const { modelSnapshot, modelStore, loadModels } = settings
-  if (modelSnapshot !== undefined) return (await restorable(modelSnapshot, modelStore)).map(restoreRequest)
+  if (modelSnapshot !== undefined)
+    return (await restorable(modelSnapshot, modelStore, hint)).map(restoreRequest)
   if (loadModels === 'all' && modelStore === undefined) return []
   const models = loadModels === 'all' ? (await listStore(modelStore!)).models : loadModels
   return models.map((model) => ({

@@ -81,9 +81,15 @@ function definition(): Command {
           'status 0: it runs, 1: something is missing or there is no such file, 2: it cannot be used',
       ).conflicts(['start', 'stop', 'checkConfig']),
     )
-    .option('--ts-config <file>', 'configuration file (default: the newest snapshot, else config.properties)')
+    .option(
+      '--ts-config <file>',
+      'configuration file (default: config.properties; without it, the settings of the newest snapshot)',
+    )
     .option('--model-store <folder>', 'folder of the models; required here or in the configuration')
-    .option('--models <models...>', 'models to load at start: all, or [name=]location')
+    .option(
+      '--models <models...>',
+      'models to load at start, instead of those of the newest snapshot: all, or [name=]location',
+    )
     .option(
       '--log-config <file>',
       'YAML or JSON file with level, location, metricsLocation, format (text, json), files',

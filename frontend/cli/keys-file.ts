@@ -1,4 +1,4 @@
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { lstat, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseDocument } from 'yaml'
 import { ServeError } from '../../common/errors.ts'
@@ -24,7 +24,7 @@ export class KeysFile {
    * @throws ServeError CONFIG when it cannot be read or used
    */
   static async open(given: string, { create = false } = {}): Promise<KeysFile> {
-    const path = resolve(given)
+    const path = await targetOf(resolve(given))
     try {
       const text = await readFile(path, 'utf8')
       return new KeysFile(path, parseApiKeys(path, text), text, (await stat(path)).mode & 0o777)
@@ -68,6 +68,18 @@ export class KeysFile {
     const document = parseDocument(this.#text)
     document.set('keys', document.createNode(keys))
     return document.toString()
+  }
+}
+
+/** What a link leads to: the new file goes there, not in the place of the link. @throws ServeError CONFIG */
+async function targetOf(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (cause) {
+    const isLink = (await lstat(path).catch(() => undefined))?.isSymbolicLink() === true
+    if (!isLink) return path
+    const why = (cause as Error).message
+    throw new ServeError('CONFIG', `The keys file ${path} is a link that leads to no file: ${why}`, { cause })
   }
 }
 

@@ -1,7 +1,7 @@
 import { version } from '../package-info.ts'
 import type { StartServer } from '../server-api.ts'
 import { parseFlags, type CliFlags } from './flags.ts'
-import { TERMINAL, type Output } from './output.ts'
+import { Terminal, type Output } from './output.ts'
 
 export interface CliOptions {
   /** Loads the server's code. Called only in the serving process, after the settings were checked. */
@@ -16,7 +16,14 @@ export interface CliOptions {
  * @returns the exit status
  */
 export async function runCli(argv: readonly string[], options: CliOptions): Promise<number> {
-  const output = options.output ?? TERMINAL
+  if (options.output !== undefined) return run(argv, options, options.output)
+  const terminal = new Terminal()
+  const status = await run(argv, options, terminal)
+  // Its caller ends the process, and with it what a slow reader has not taken yet.
+  return (await terminal.written()) ? status : status || 1
+}
+
+async function run(argv: readonly string[], options: CliOptions, output: Output): Promise<number> {
   if (argv[0] === 'keys') {
     const { runKeys } = await import('./keys.ts')
     return runKeys(argv.slice(1), output)
@@ -51,8 +58,17 @@ async function start(
   const { startInBackground, takeBackgroundMark } = await import('./background.ts')
   const isBackground = takeBackgroundMark(process.env)
   if (!isBackground && !flags.foreground) return startInBackground(argv, flags, output, process.env)
-  const { parentReporter, terminalReporter } = await import('./reporters.ts')
   const { serve } = await import('./serve.ts')
-  const reporter = isBackground ? parentReporter(output) : terminalReporter(output)
-  return serve(flags, loadServer, reporter, { console: !isBackground })
+  const { parentReporter, terminalReporter } = await import('./reporters.ts')
+  if (isBackground) return serve(flags, loadServer, parentReporter(output), undefined)
+  const { ConsoleWriter } = await import('../observe/logs/console-writer.ts')
+  const stdout = new ConsoleWriter(1)
+  const stderr = new ConsoleWriter(2)
+  const lines: Output = {
+    out: (line) => stdout.write(`${line}\n`),
+    err: (line) => stderr.write(`${line}\n`),
+  }
+  const status = await serve(flags, loadServer, terminalReporter(lines), stdout)
+  await Promise.all([stdout.end(), stderr.end()])
+  return status
 }

@@ -59,10 +59,10 @@ export function claimPidFile(path: string, stopMs: number): () => void {
   // The folder may be everybody's (/tmp): a name that nobody can foresee, and never through a link.
   writeFileSync(beside, `${process.pid}\n${stopMs}\n`, { flag: 'wx', mode: 0o600 })
   try {
-    if (findRunning(path) !== undefined) throw alreadyRunning()
+    checkNotRunning(path)
     linkSync(beside, path)
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? alreadyRunning() : error
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? alreadyRunning(path) : error
   } finally {
     rmSync(beside, { force: true })
   }
@@ -74,10 +74,18 @@ export function removePidFile(path: string, pid: number): void {
   if (readRecord(path)?.pid === pid) rmSync(path, { force: true })
 }
 
-export function alreadyRunning(): ServeError {
+/** @throws ServeError CONFLICT when a server of this pid file is running */
+export function checkNotRunning(path: string): void {
+  const running = findRunning(path)
+  if (running !== undefined) throw alreadyRunning(path, running.pid)
+}
+
+/** @param pid undefined: another start was faster, and has not told its pid here */
+function alreadyRunning(path: string, pid = readRecord(path)?.pid): ServeError {
   return new ServeError(
     'CONFLICT',
-    'TorchServe-TS is already running, please use torchserve-ts --stop to stop it.',
+    `TorchServe-TS is already running (pid ${pid ?? 'unknown'}, pid file ${path}): ` +
+      'stop it with torchserve-ts --stop, or set TEMP to another folder for a second server',
   )
 }
 

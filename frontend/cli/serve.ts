@@ -1,10 +1,10 @@
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
-import type { LoadedSettings } from '../config/build-settings.ts'
 import { checkExposure } from '../config/exposure.ts'
-import { checkStores, loadSettings } from '../config/load-settings.ts'
+import { checkStores, loadSettings, type StartSettings } from '../config/load-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
+import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
 import { endLogFiles, openLogFiles, type LogFiles } from '../observe/logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail } from './describe-failure.ts'
@@ -20,14 +20,14 @@ const STOP_MARGIN_MS = 10_000
 const START_MARGIN_MS = 60_000
 
 /**
- * Serves in this process until it is told to stop. Logs to files, with `console` also to stdout.
+ * Serves in this process until it is told to stop. Logs to files, and to `console`, which its owner ends.
  * @returns the exit status
  */
 export async function serve(
   flags: CliFlags,
   loadServer: () => Promise<StartServer>,
   reporter: StartReporter,
-  output: { console: boolean },
+  console: ConsoleWriter | undefined,
 ): Promise<number> {
   let debug = false
   try {
@@ -36,9 +36,7 @@ export async function serve(
     await checkStores(loaded.settings)
     await checkExposure(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
-    await new ServingProcess(loaded, reporter, output.console, flags.configSnapshots !== false).run(
-      loadServer,
-    )
+    await new ServingProcess(loaded, reporter, console, flags.configSnapshots !== false).run(loadServer)
     return 0
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
@@ -48,16 +46,21 @@ export async function serve(
 }
 
 class ServingProcess {
-  readonly #loaded: LoadedSettings
+  readonly #loaded: StartSettings
   readonly #reporter: StartReporter
-  readonly #console: boolean
+  readonly #console: ConsoleWriter | undefined
   readonly #snapshots: SnapshotStore | undefined
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
-  constructor(loaded: LoadedSettings, reporter: StartReporter, console: boolean, snapshots: boolean) {
+  constructor(
+    loaded: StartSettings,
+    reporter: StartReporter,
+    console: ConsoleWriter | undefined,
+    snapshots: boolean,
+  ) {
     this.#loaded = loaded
     this.#snapshots = snapshots ? new SnapshotStore(loaded) : undefined
     this.#reporter = reporter
@@ -83,7 +86,7 @@ class ServingProcess {
         logFiles: this.#logFiles,
         signal: stop.signal,
         snapshots: this.#snapshots,
-        snapshotHint: snapshotHint(this.#loaded),
+        snapshotHint: this.#loaded.modelSource.hint,
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
@@ -96,7 +99,7 @@ class ServingProcess {
       this.#removePidFile()
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
-      await this.#log.end()
+      this.#log.end()
       await endLogFiles(this.#logFiles)
     }
   }
@@ -105,18 +108,21 @@ class ServingProcess {
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
+    if (this.#console !== undefined)
+      this.#console.onLoss = (why) =>
+        this.#log.log.warn(`Lines for the console are dropped, because ${why}; the server goes on`)
   }
 
   async #announce(server: RunningServer): Promise<void> {
-    const { settings } = this.#loaded
+    const { settings, modelSource } = this.#loaded
     const warnings = [...this.#loaded.warnings, ...server.warnings]
     for (const warning of warnings) this.#log.log.warn(warning)
     const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
     if (!settings.disableTokenAuthorization) {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
     }
-    lines.push('Model server started.')
-    if (!this.#console) for (const line of lines) this.#log.log.info(line)
+    lines.push(modelSource.line, 'Model server started.')
+    if (this.#console === undefined) for (const line of lines) this.#log.log.info(line)
     await this.#reporter.tell({ type: 'started', lines, warnings })
   }
 
@@ -131,13 +137,6 @@ class ServingProcess {
     this.#removePidFile()
     process.exit(status)
   }
-}
-
-/** ` (model_snapshot at logs/config/...-startup.cfg:40; start with --ncs to ignore it)` */
-function snapshotHint({ settings, origins, isLastSnapshot }: LoadedSettings): string | undefined {
-  if (settings.modelSnapshot === undefined) return undefined
-  const advice = isLastSnapshot ? 'start with --ncs to ignore it' : 'remove it, or put the archive back'
-  return ` (model_snapshot at ${origins.modelSnapshot}; ${advice})`
 }
 
 function startLimit(settings: Settings): number {

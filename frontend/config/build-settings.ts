@@ -18,8 +18,6 @@ export interface LoadedSettings {
   readonly origins: Readonly<Record<keyof Settings, string>>
   /** What the user set, by key. Includes keys without effect; excludes defaults. */
   readonly entries: ReadonlyMap<string, Entry>
-  /** The server chose the newest snapshot as its configuration file by itself. Absent: it did not. */
-  readonly isLastSnapshot?: boolean
 }
 
 /** @throws ServeError CONFIG: one line with the place, the key, the value and what it must be */

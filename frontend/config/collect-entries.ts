@@ -8,11 +8,15 @@ import { oneLine, type Entry, type Environment } from './properties.ts'
 
 /** Sources of keys, besides the defaults. */
 export interface Sources {
-  /** MLServer's settings as keys of this server; every other source overrides them. Default: none. */
+  /** The last snapshot's settings; every other source overrides them. Default: none. */
+  readonly base?: readonly Entry[]
+  /** MLServer's settings as keys of this server, below file, flags and env. Default: none. */
   readonly mlserver?: readonly Entry[]
   readonly file: readonly Entry[]
   readonly flags: readonly Entry[]
   readonly env: Environment
+  /** The `model_snapshot` to restore, whatever the file says; `undefined` given: none. Absent: the file's. */
+  readonly models?: Entry | undefined
 }
 
 const SPECS: readonly KeySpec<unknown>[] = Object.values(KEYS)
@@ -21,8 +25,8 @@ const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
 
 /**
  * The winning entry of each key. From lowest to highest precedence: LOG_LOCATION, METRICS_LOCATION and TEMP;
- * MLServer's settings; the file; the flags; TS_<KEY> variables (only with `enable_envvars_config=true`).
- * Empty text counts as unset. Keys without effect are reported as warnings.
+ * the last snapshot's settings; MLServer's settings; the file; the flags; TS_<KEY> variables (only with
+ * `enable_envvars_config=true`). Empty text counts as unset. Keys without effect are reported as warnings.
  * @throws ServeError CONFIG for a key that looks like a misspelling of a known one
  */
 export function collectEntries(sources: Sources, warnings: string[]): Map<string, Entry> {
@@ -32,11 +36,16 @@ export function collectEntries(sources: Sources, warnings: string[]): Map<string
     else entries.delete(entry.name)
   }
   for (const spec of SPECS) if (spec.from === 'environment') fromEnv(sources.env, spec.env, spec.name, add)
+  for (const entry of sources.base ?? []) if (isKnown(entry, warnings)) add(entry)
   sources.mlserver?.forEach(add)
   for (const entry of sources.file) if (isKnown(entry, warnings)) add(entry)
   sources.flags.forEach(add)
   addOverrides(sources.env, entries, add)
   for (const spec of SPECS) if (spec.envAlways) fromEnv(sources.env, spec.env, spec.name, add)
+  if ('models' in sources) {
+    entries.delete(KEYS.modelSnapshot.name)
+    if (sources.models !== undefined) add(sources.models)
+  }
   for (const key of INERT_KEYS) {
     const entry = entries.get(key.name)
     if (entry !== undefined) warnings.push(`${entry.origin}: ${key.name} has no effect here: ${key.reason}`)
@@ -71,8 +80,13 @@ function isTrue(entries: ReadonlyMap<string, Entry>, name: string): boolean {
   return entries.get(name)?.text.toLowerCase() === 'true'
 }
 
+/** Whether a configuration file may have the key. */
+export function isKey(name: string): boolean {
+  return FILE_KEYS.has(name) || INERT.has(name)
+}
+
 function isKnown({ name, origin }: Entry, warnings: string[]): boolean {
-  if (FILE_KEYS.has(name) || INERT.has(name)) return true
+  if (isKey(name)) return true
   const meant = closest(name, [...FILE_KEYS.keys(), ...INERT.keys()])
   if (meant !== undefined) {
     throw new ServeError('CONFIG', `${origin}: unknown key ${oneLine(name)}: did you mean ${meant}?`)

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { ServeError } from '../../common/errors.ts'
 import { isLoopback } from '../../common/loopback.ts'
+import { asksForIdentity } from './identity.ts'
 import { KEYS } from './keys.ts'
 import { formatListenAddress } from './listen-address.ts'
 import type { ListenAddress, Settings } from './settings.ts'
@@ -11,25 +12,31 @@ interface Door {
   readonly host: string
   /** As the operator wrote it. */
   readonly text: string
+  readonly tls: boolean
   /** Whether clients can register models through it, with enable_model_api. */
   readonly registers: boolean
 }
 
 /**
- * Refuses a start in which other machines could use the server without a token, or could register models,
+ * Refuses a start in which other machines could use the server without an identity, or could register models,
  * unless allow_insecure_exposure=true. @throws ServeError CONFIG: one line with the listeners
  */
 export async function checkExposure(settings: Settings): Promise<void> {
-  const { allowInsecureExposure, disableTokenAuthorization: tokensOff, enableModelApi } = settings
-  if (allowInsecureExposure || (!tokensOff && !enableModelApi)) return
-  const concerned = doorsOf(settings).filter(({ registers }) => tokensOff || registers)
-  const open: string[] = []
-  for (const { key, host, text } of concerned) if (await isExposed(host)) open.push(`${key}=${text}`)
-  if (open.length === 0) return
-  const why = tokensOff
+  const { allowInsecureExposure, enableModelApi } = settings
+  if (allowInsecureExposure) return
+  const isOpen = ({ tls }: Door): boolean => !asksForIdentity(settings, tls)
+  const exposed: Door[] = []
+  for (const door of doorsOf(settings)) {
+    const isConcerned = isOpen(door) || (enableModelApi && door.registers)
+    if (isConcerned && (await isExposed(door.host))) exposed.push(door)
+  }
+  if (exposed.length === 0) return
+  const anyOpen = exposed.some(isOpen)
+  const open = exposed.map(({ key, text }) => `${key}=${text}`)
+  const why = anyOpen
     ? `clients need no token (${KEYS.disableTokenAuthorization.name})`
     : `clients can register models, which are code (${KEYS.enableModelApi.name})`
-  const instead = tokensOff ? 'require tokens' : 'disable the model API'
+  const instead = anyOpen ? 'require tokens' : 'disable the model API'
   const message = `Other machines can reach ${open.join(', ')}, and ${why}: use 127.0.0.1, ${instead}, or set ${KEYS.allowInsecureExposure.name}=true`
   throw new ServeError('CONFIG', message)
 }
@@ -38,24 +45,26 @@ function doorsOf(settings: Settings): Door[] {
   const doors: (Door | undefined)[] = [
     restDoor(KEYS.inferenceAddress.name, settings.inferenceAddress, true),
     restDoor(KEYS.managementAddress.name, settings.managementAddress, true),
-    grpcDoor(KEYS.grpcInferenceAddress.name, settings.grpcInferenceAddress, false),
-    grpcDoor(KEYS.grpcManagementAddress.name, settings.grpcManagementAddress, true),
+    grpcDoor(KEYS.grpcInferenceAddress.name, settings.grpcInferenceAddress, settings, false),
+    grpcDoor(KEYS.grpcManagementAddress.name, settings.grpcManagementAddress, settings, true),
   ]
   const { enableMetricsApi, metricsAddress, openInferenceGrpcPort, tritonGrpcPort } = settings
   if (enableMetricsApi) doors.push(restDoor(KEYS.metricsAddress.name, metricsAddress, false))
   if (openInferenceGrpcPort !== undefined || tritonGrpcPort !== undefined)
-    doors.push(grpcDoor(KEYS.openInferenceGrpcAddress.name, settings.openInferenceGrpcAddress, true))
+    doors.push(
+      grpcDoor(KEYS.openInferenceGrpcAddress.name, settings.openInferenceGrpcAddress, settings, true),
+    )
   return doors.filter((door) => door !== undefined)
 }
 
 /** Undefined for a Unix socket, which the rights of its folder protect. */
 function restDoor(key: string, address: ListenAddress, registers: boolean): Door | undefined {
   if (address.kind === 'unix') return undefined
-  return { key, host: address.host, text: formatListenAddress(address), registers }
+  return { key, host: address.host, text: formatListenAddress(address), tls: address.tls, registers }
 }
 
-function grpcDoor(key: string, host: string, registers: boolean): Door {
-  return { key, host, text: host, registers }
+function grpcDoor(key: string, host: string, { enableGrpcSsl: tls }: Settings, registers: boolean): Door {
+  return { key, host, text: host, tls, registers }
 }
 
 /** A name is as exposed as any of its addresses. One that is unknown cannot be listened on. */

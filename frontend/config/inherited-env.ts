@@ -75,6 +75,12 @@ export function inheritedEnv(
   return env
 }
 
+/** Variables of the server's environment that `inheritedEnv` leaves out, though nobody blacklisted them. */
+export function withheldEnv(blacklist: RegExp | undefined, named: readonly string[]): string[] {
+  const given = new Set(Object.keys(inheritedEnv(blacklist, named)))
+  return Object.keys(process.env).filter((name) => !given.has(name) && blacklist?.test(name) !== true)
+}
+
 function isUsual(name: string, value: string): boolean {
   return fitsName(name, USUAL) && !SECRET.test(name) && !WITH_PASSWORD.test(value)
 }

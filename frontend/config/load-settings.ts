@@ -1,15 +1,21 @@
-import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { collectEntries } from './collect-entries.ts'
 import { KEYS } from './keys.ts'
+import {
+  changesSince,
+  readLastSnapshot,
+  settingsToTake,
+  withAdvice,
+  type LastSnapshot,
+} from './last-snapshot.ts'
 import { readLogConfig } from './log-config.ts'
 import { readMlserverSettings } from './mlserver-settings.ts'
+import { chooseModels, type ModelSource } from './model-source.ts'
 import { parseProperties, type Entry, type Environment } from './properties.ts'
 import type { Settings } from './settings.ts'
-import { listSnapshots, snapshotFolder } from './snapshot-store.ts'
+import { snapshotFolder } from './snapshot-store.ts'
 
 /** Command-line flags that set keys. */
 export interface ConfigFlags {
@@ -27,28 +33,38 @@ export interface ConfigFlags {
   enableModelApi?: boolean
 }
 
+/** What a start is made of. */
+export interface StartSettings extends LoadedSettings {
+  readonly modelSource: ModelSource
+}
+
 /**
- * Reads the configuration. The file is the first that exists of: variable TS_CONFIG_FILE, `--ts-config`, the
- * newest snapshot, `config.properties` in the working directory. Flags override the file. With
- * `enable_envvars_config=true`, TS_<KEY> variables override both.
+ * Reads the configuration. The file is the first that exists of: variable TS_CONFIG_FILE, `--ts-config`,
+ * `config.properties` in the working directory. Flags override the file. With `enable_envvars_config=true`,
+ * TS_<KEY> variables override both. A start that names no file also finds the newest snapshot: it takes the
+ * models from it (model-source.ts), and the settings only without a config.properties.
  * @throws ServeError CONFIG, always one line
  */
 export async function loadSettings(
   flags: ConfigFlags = {},
   env: Environment = process.env,
-): Promise<LoadedSettings> {
+): Promise<StartSettings> {
   const warnings: string[] = []
   const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, warnings)
-  const { entries: file, isLastSnapshot } = await readConfigFile(flags, env, logEntries, warnings)
-  const sources = { file, flags: [...flagEntries(flags), ...logEntries], env }
-  const store = collectEntries(sources, []).get(KEYS.modelStore.name)?.text
-  const mlserver = await readMlserverSettings(store, env)
-  warnings.push(...mlserver.warnings)
-  const loaded = buildSettings({ ...sources, mlserver: mlserver.entries })
-  if (flags.models !== undefined && loaded.settings.modelSnapshot !== undefined) {
-    warnings.push(`--models is ignored: the models come from ${loaded.origins.modelSnapshot}`)
-  }
-  return { ...loaded, isLastSnapshot, warnings: [...warnings, ...loaded.warnings] }
+  const file = await readConfigFile(flags, env)
+  const last = await lastSnapshot(flags, env, logEntries)
+  const base = file === undefined && last !== undefined ? settingsToTake(last, warnings) : []
+  const given = { base, file: file ?? [], flags: [...flagEntries(flags), ...logEntries], env }
+  return withAdvice(last?.path, async () => {
+    const store = collectEntries(given, []).get(KEYS.modelStore.name)?.text
+    const mlserver = await readMlserverSettings(store, env)
+    const sources = { ...given, mlserver: mlserver.entries }
+    const modelSource = chooseModels(collectEntries(sources, []), last, flags.models !== undefined)
+    const loaded = buildSettings({ ...sources, models: modelSource.snapshot })
+    const changes = file && last && changesSince(last, loaded.entries)
+    warnings.push(...(changes === undefined ? [] : [changes]), ...mlserver.warnings)
+    return { ...loaded, modelSource, warnings: [...warnings, ...loaded.warnings] }
+  })
 }
 
 /**
@@ -74,48 +90,42 @@ async function checkFolder(flag: string, path: string): Promise<void> {
   if (!isFolder) throw new ServeError('CONFIG', `${flag} directory not found: ${path}`)
 }
 
-async function readConfigFile(
-  { tsConfig, configSnapshots }: ConfigFlags,
+/** The variable or flag that names the configuration file, and the file. */
+function namedFile({ tsConfig }: ConfigFlags, env: Environment): { by: string; path: string } | undefined {
+  const fromEnv = env['TS_CONFIG_FILE']
+  if (fromEnv !== undefined && fromEnv !== '') return { by: 'TS_CONFIG_FILE', path: fromEnv }
+  return tsConfig === undefined ? undefined : { by: '--ts-config', path: tsConfig }
+}
+
+/** Undefined: no file is named, and there is no config.properties. */
+async function readConfigFile(flags: ConfigFlags, env: Environment): Promise<Entry[] | undefined> {
+  const named = namedFile(flags, env)
+  return readEntries(named?.path ?? 'config.properties', named?.by, env)
+}
+
+/** As in TorchServe, a start that names its configuration file reads no other. */
+async function lastSnapshot(
+  flags: ConfigFlags,
   env: Environment,
   logEntries: readonly Entry[],
-  warnings: string[],
-): Promise<{ entries: Entry[]; isLastSnapshot?: boolean }> {
-  const fromEnv = env['TS_CONFIG_FILE']
-  if (fromEnv !== undefined && fromEnv !== '')
-    return { entries: await readEntries(fromEnv, 'TS_CONFIG_FILE', env) }
-  if (tsConfig !== undefined) return { entries: await readEntries(tsConfig, '--ts-config', env) }
-  const snapshot = configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)
-  if (snapshot === undefined) return { entries: await readEntries('config.properties', undefined, env) }
-  warnings.push(
-    `Settings and models come from the snapshot ${snapshot}${shadowed()}; start with --ncs to ignore it`,
-  )
-  // No `env`: the snapshot holds values whose $$NAME$$ was already replaced.
-  return { entries: await readEntries(snapshot, 'the last snapshot', undefined), isLastSnapshot: true }
-}
-
-function shadowed(): string {
-  return existsSync('config.properties') ? ', not from config.properties' : ''
-}
-
-async function newestSnapshot(env: Environment, logEntries: readonly Entry[]): Promise<string | undefined> {
+): Promise<LastSnapshot | undefined> {
+  if (flags.configSnapshots === false || namedFile(flags, env) !== undefined) return undefined
   const fromFlag = logEntries.find(({ name }) => name === KEYS.logLocation.name)?.text
   const location = [fromFlag, env['LOG_LOCATION']?.trim()].find((text) => text !== undefined && text !== '')
-  const folder = snapshotFolder(location ?? KEYS.logLocation.fallback!)
-  const newest = (await listSnapshots(folder)).at(-1)
-  return newest === undefined ? undefined : join(folder, newest)
+  return readLastSnapshot(snapshotFolder(location ?? KEYS.logLocation.fallback!))
 }
 
 /** `named`: the flag or variable that named the file; undefined: the file is optional. */
 async function readEntries(
   path: string,
   named: string | undefined,
-  env: Environment | undefined,
-): Promise<Entry[]> {
+  env: Environment,
+): Promise<Entry[] | undefined> {
   let text: string
   try {
     text = await readFile(path, 'utf8')
   } catch (cause) {
-    if (named === undefined && (cause as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (named === undefined && (cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     const who = named === undefined ? '' : ` (from ${named})`
     const why = (cause as Error).message
     throw new ServeError('CONFIG', `The config file ${path}${who} cannot be read: ${why}`, { cause })

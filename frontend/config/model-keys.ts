@@ -61,7 +61,7 @@ export const MODEL_KEYS = {
   modelSnapshot: optional(
     'model_snapshot',
     MODEL_SNAPSHOT,
-    'The models of a snapshot (docs/snapshots.md). If set, load_models is ignored.',
+    'The models of a snapshot (docs/snapshots.md). If set, load_models is ignored, but not --models.',
     NOT_BY_ENV,
   ),
   maxSnapshots: key(

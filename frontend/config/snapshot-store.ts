@@ -4,6 +4,7 @@ import type { LoadedSettings } from './build-settings.ts'
 import { formatProperty } from './format-properties.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
+import type { Entry } from './properties.ts'
 import type { ModelSnapshot } from './settings.ts'
 import { PATH } from './value-types.ts'
 
@@ -47,7 +48,10 @@ export class SnapshotStore {
 
   constructor(loaded: Pick<LoadedSettings, 'settings' | 'entries'>) {
     this.#folder = snapshotFolder(loaded.settings.logLocation)
-    this.#settings = settingLines(loaded.entries).join('')
+    const lines = [...keptSettings(loaded.entries.values())].map(
+      ([name, value]) => `${formatProperty(name, value)}\n`,
+    )
+    this.#settings = lines.sort().join('')
     this.#max = loaded.settings.maxSnapshots
   }
 
@@ -85,15 +89,15 @@ export class SnapshotStore {
   }
 }
 
-function settingLines(entries: LoadedSettings['entries']): string[] {
-  const lines: string[] = []
-  for (const { name, text, origin } of entries.values()) {
+/** What a snapshot keeps of entries, by key: keys of the file, with whole paths. */
+export function keptSettings(entries: Iterable<Entry>): Map<string, string> {
+  const kept = new Map<string, string>()
+  for (const { name, text, origin } of entries) {
     const spec = SPECS.get(name)
     if (NOT_KEPT.has(origin) || spec?.from === 'environment' || name === KEYS.modelSnapshot.name) continue
-    const value = spec?.type === PATH ? resolve(text) : text
-    lines.push(`${formatProperty(name, value)}\n`)
+    kept.set(name, spec?.type === PATH ? resolve(text) : text)
   }
-  return lines.sort()
+  return kept
 }
 
 /** Mode 0600: a snapshot contains the configuration, passwords included. */

@@ -13,6 +13,7 @@ import type {
   RepositoryOperations,
   ScaleRequest,
 } from '../models/operations.ts'
+import { checkArchive } from './permitted-archives.ts'
 
 /**
  * The models as a caller knows them that may use only some: for all others the answer is that of a model that
@@ -40,9 +41,10 @@ export class PermittedModels implements ModelOperations {
     if (modelName === undefined)
       throw new ServeError(
         'INVALID_ARGUMENT',
-        'Parameter model_name is required: this key is for some models',
+        'Parameter model_name is required: a caller with an API key, a JWT or a certificate names what it registers',
       )
     if (!this.#principal.sees(modelName)) throw notForThisName(modelName)
+    checkArchive(request.url, this.#principal)
     return this.#models.register(request)
   }
 

@@ -8,6 +8,7 @@ import type {
   WorkflowList,
   WorkflowOperations,
 } from '../workflows/operations.ts'
+import { checkArchive } from './permitted-archives.ts'
 import { notForThisName } from './permitted-models.ts'
 
 /** The workflows as a caller knows them that may use only some; as PermittedModels. */
@@ -34,10 +35,11 @@ export class PermittedWorkflows implements WorkflowOperations {
     if (workflowName === undefined)
       throw new ServeError(
         'INVALID_ARGUMENT',
-        'Parameter workflow_name is required: this key is for some models and workflows',
+        'Parameter workflow_name is required: a caller with an API key, a JWT or a certificate names what it registers',
       )
     if (!this.#principal.sees(workflowName)) throw notForThisName(workflowName)
-    return this.#workflows.register(request)
+    checkArchive(request.url, this.#principal)
+    return this.#workflows.register(request, (url) => checkArchive(url, this.#principal))
   }
 
   async unregister(name: string): Promise<string> {

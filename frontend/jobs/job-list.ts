@@ -36,6 +36,16 @@ export class JobList implements Iterable<Job> {
     this.#size += 1
   }
 
+  /** Adds a job that is in no list, before all others. */
+  addFirst(job: Job): void {
+    job.list = this
+    job.listAfter = this.#first
+    if (this.#first === undefined) this.#last = job
+    else this.#first.listBefore = job
+    this.#first = job
+    this.#size += 1
+  }
+
   delete(job: Job): void {
     if (job.list !== this) return
     const { listBefore: before, listAfter: after } = job

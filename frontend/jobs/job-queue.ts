@@ -1,7 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobList } from './job-list.ts'
-import { freest, goesAlone, type JobRunner, type Scheduler } from './scheduler.ts'
+import { type BatchOwner, freest, goesAlone, type JobRunner, roomiest, type Scheduler } from './scheduler.ts'
 
 export interface JobQueueOptions {
   /** Maximum number of waiting jobs. */
@@ -15,15 +15,21 @@ export interface JobQueueOptions {
   refusal(job: Job): string
 }
 
+/** A job with more input waits in the frontend only: at a worker, the input would be kept twice. Bytes. */
+const MAX_BYTES_AT_WORKER = 65_536
+
 /**
  * The bounded first-in-first-out queue of one model version, and the rule for its batches: a batch is ready
  * when it is full, or when its oldest job has waited maxBatchDelay. Any worker with a free slot takes the
- * batch that is ready.
+ * batch that is ready. A full batch may also wait at a busy worker, so that the worker does not idle between
+ * two (docs/batching.md); its jobs are queued until the worker begins it.
  */
-export class JobQueue implements Scheduler {
+export class JobQueue implements Scheduler, BatchOwner {
   readonly #options: JobQueueOptions
   readonly #limits: JobLimits
   readonly #jobs = new JobList()
+  /** Queued jobs that wait at a worker. */
+  readonly #atWorkers = new JobList()
   #workers: readonly JobRunner[] = []
   #timer: NodeJS.Timeout | undefined
 
@@ -33,11 +39,11 @@ export class JobQueue implements Scheduler {
   }
 
   get pending(): number {
-    return this.#jobs.size
+    return this.#jobs.size + this.#atWorkers.size
   }
 
   get remainingCapacity(): number {
-    return this.#options.capacity - this.#jobs.size
+    return this.#options.capacity - this.pending
   }
 
   add(job: Job): void {
@@ -46,7 +52,7 @@ export class JobQueue implements Scheduler {
     if (this.#options.batchSize === 1 && this.#jobs.size === 0 && this.#runAtOnce(job)) return
     this.#jobs.add(job)
     this.hand()
-    if (this.#jobs.has(job)) job.waits()
+    if (job.startedAt === undefined) job.waits()
   }
 
   couldStart(): boolean {
@@ -61,11 +67,49 @@ export class JobQueue implements Scheduler {
   hand(): void {
     for (;;) {
       const worker = freest(this.#workers)
-      if (worker === undefined) return
+      if (worker === undefined) break
       const batch = this.take()
       if (batch.length === 0) return
       worker.run(batch)
     }
+    this.#handAhead()
+  }
+
+  /** Batches wait at busy workers only when they are full: others may still grow here. */
+  #handAhead(): void {
+    for (;;) {
+      const worker = roomiest(this.#workers)
+      if (worker === undefined) return
+      const batch = this.#takeFull()
+      if (batch.length === 0) return
+      for (const job of batch) this.#atWorkers.add(job)
+      worker.runLater(batch, this)
+    }
+  }
+
+  #takeFull(): Job[] {
+    const { batchSize } = this.#options
+    if (this.#jobs.size < batchSize) return []
+    const batch: Job[] = []
+    for (const job of this.#jobs) {
+      if (!mayWaitAtWorker(job)) return []
+      if (batch.push(job) === batchSize) break
+    }
+    return this.#remove(batch)
+  }
+
+  began(jobs: readonly Job[]): void {
+    for (const job of jobs) this.#atWorkers.delete(job)
+  }
+
+  returned(jobs: readonly Job[]): void {
+    for (const job of jobs.toReversed()) {
+      if (!this.#atWorkers.has(job)) continue
+      this.#atWorkers.delete(job)
+      this.#jobs.addFirst(job)
+      job.heldBy(this)
+    }
+    this.hand()
   }
 
   workerLost(): void {
@@ -87,6 +131,7 @@ export class JobQueue implements Scheduler {
   /** The job ended while it waited, so it never starts. */
   abandon(job: Job): void {
     this.#jobs.delete(job)
+    this.#atWorkers.delete(job)
   }
 
   drained(): void {
@@ -99,6 +144,7 @@ export class JobQueue implements Scheduler {
 
   failAll(error: ServeError): void {
     for (const job of this.#remove([...this.#jobs])) job.fail(error)
+    for (const job of [...this.#atWorkers]) job.abort(error, 'shutdown')
   }
 
   close(): void {
@@ -126,4 +172,12 @@ export class JobQueue implements Scheduler {
     for (const job of jobs) this.#jobs.delete(job)
     return jobs
   }
+}
+
+function mayWaitAtWorker(job: Job): boolean {
+  const { feed, parts } = job.request
+  if (feed !== undefined || goesAlone(job)) return false
+  let bytes = 0
+  for (const part of parts) bytes += part.data.byteLength
+  return bytes <= MAX_BYTES_AT_WORKER
 }

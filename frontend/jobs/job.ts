@@ -170,6 +170,11 @@ export class Job implements Limited, Listed, Indexed {
     this.#limits?.queue.begin(this)
   }
 
+  /** Another holder has the queued job now. */
+  heldBy(holder: JobHolder): void {
+    this.#holder = holder
+  }
+
   /**
    * A worker has the job and its input. The input is released here, because a stream may stay open for long.
    */

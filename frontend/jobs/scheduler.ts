@@ -8,6 +8,18 @@ export interface JobRunner {
   readonly freeSlots: number
   /** Accepts a batch, which occupies one slot until its last job has finished. */
   run(jobs: readonly Job[], watcher?: RunWatcher): void
+  /** Number of batches that it accepts besides, to begin them when a slot is free; 0 while a slot is free. */
+  readonly room: number
+  /** Accepts a batch that begins later, or comes back to its owner. Only while there is room. */
+  runLater(jobs: readonly Job[], owner: BatchOwner): void
+}
+
+/** The queue of batches that wait at a worker. To their clients they are queued. */
+export interface BatchOwner extends JobHolder {
+  /** The worker begins the batch. */
+  began(jobs: readonly Job[]): void
+  /** The worker gave the batch back, or died before it began. */
+  returned(jobs: readonly Job[]): void
 }
 
 /** Follows the jobs that a scheduler gave to a worker, and may add response headers. */
@@ -53,6 +65,20 @@ export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
     if (free > slots) {
       best = worker
       slots = free
+    }
+  }
+  return best
+}
+
+/** The worker with the most room for batches that begin later; undefined if there is none. */
+export function roomiest(workers: readonly JobRunner[]): JobRunner | undefined {
+  let best: JobRunner | undefined
+  let most = 0
+  for (const worker of workers) {
+    const { room } = worker
+    if (room > most) {
+      best = worker
+      most = room
     }
   }
   return best

@@ -58,6 +58,7 @@ function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): Mo
     },
     openSequences: model.queue.openSequences,
     ...archiveOf(model),
+    ...failureOf(model),
   }
 }
 
@@ -65,6 +66,12 @@ function archiveOf({ prepared: { archive }, pin }: Model): Partial<ModelDescript
   if (archive === undefined) return {}
   const { sha256: archiveSha256, signedBy: archiveSignedBy } = archive
   return { archiveSha256, archivePinned: pin !== undefined, archiveSignedBy }
+}
+
+function failureOf({ workers: { failure } }: Model): Partial<ModelDescription> {
+  if (failure === undefined) return {}
+  const { id, at, reason } = failure
+  return { failure: { id, at: at.toISOString(), reason } }
 }
 
 function withUsage(worker: WorkerDescription, usage?: ReadonlyMap<number, string>): WorkerDescription {

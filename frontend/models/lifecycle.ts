@@ -108,20 +108,15 @@ export class Lifecycle {
     }
   }
 
-  /** Cancels downloads and installations, and refuses new models. */
-  callOff(): void {
+  /** Refuses new jobs and models, and cancels downloads and installations. */
+  beginDrain(): void {
     this.#draining = true
     this.#stopping.abort()
   }
 
-  /** Refuses new jobs. */
-  beginDrain(): void {
-    this.#draining = true
-  }
-
   /** Gives running jobs `graceMs` milliseconds, ends the rest, then stops all workers. */
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
-    this.callOff()
+    this.beginDrain()
     const models = this.#all()
     await Promise.all(models.map((model) => model.drain(graceMs)))
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')

@@ -101,16 +101,17 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   /**
    * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
    * TorchServe.
+   * @param hint ends each message about a version that is not loaded: where the snapshot is
    * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
    *   UNTRUSTED_ARCHIVE when one has not its pin or its signature
    */
-  async restore(snapshot: ModelSnapshot): Promise<void> {
+  async restore(snapshot: ModelSnapshot, hint = ''): Promise<void> {
     const { modelStore } = this.#options.settings
-    for (const version of await restorable(snapshot, modelStore)) {
+    for (const version of await restorable(snapshot, modelStore, hint)) {
       await this.#restore(version).catch((error: unknown) => {
         const { code, message } = ServeError.from(error)
-        if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, message)
-        this.#options.warn(`Error while registering model ${version.name}. Details: ${message}`)
+        if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
+        this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
       })
     }
   }
@@ -220,12 +221,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       .map((model) => model.name)
   }
 
-  /** Cancels downloads and installations, and refuses new models. */
-  callOff(): void {
-    this.#lifecycle.callOff()
-  }
-
-  /** Refuses new jobs. */
+  /** Refuses new jobs and models, and cancels downloads and installations. */
   beginDrain(): void {
     this.#lifecycle.beginDrain()
   }

@@ -36,6 +36,11 @@ export interface ModelSettings {
    * Like maxConcurrency, for handlers of the Open Inference Protocol, which are asynchronous: default 100.
    */
   tensorConcurrency: number
+  /**
+   * Ours: maximum batches that wait at a busy worker with one slot, so that it does not idle between two. Key
+   * batchesAhead, default 16; 0: none.
+   */
+  batchesAhead: number
   continuousBatching: boolean
   useJobTicket: boolean
   sequenceBatching: boolean

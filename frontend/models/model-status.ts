@@ -1,10 +1,14 @@
 import type { Model } from './model.ts'
+import { modelFailed } from './model-failure.ts'
 import type { ModelStatus } from './operations.ts'
 
 /** A version as the dialects beside TorchServe's need it. */
 export function statusOf(model: Model): ModelStatus {
-  const { name, version, registeredAt, methods } = model
-  const ready = model.workers.ready > 0
-  const { prepared, envelope } = model
-  return { name, version, registeredAt, ready, methods, config: prepared.modelConfig, envelope }
+  const { name, version, registeredAt, methods, prepared, envelope, workers } = model
+  const ready = workers.ready > 0
+  const { failure } = workers
+  return {
+    ...{ name, version, registeredAt, ready, methods, config: prepared.modelConfig, envelope },
+    failure: failure && modelFailed(name, failure),
+  }
 }

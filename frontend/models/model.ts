@@ -5,6 +5,7 @@ import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { createScheduler } from './create-scheduler.ts'
+import { type ModelFailure, modelFailed } from './model-failure.ts'
 import type { ModelSettings } from './model-settings.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
@@ -120,11 +121,13 @@ export class Model {
     return this.#slots
   }
 
-  /** @throws ServeError PAYLOAD_TOO_LARGE, NO_WORKER, QUEUE_FULL */
+  /** @throws ServeError PAYLOAD_TOO_LARGE, NO_WORKER, MODEL_FAILED, QUEUE_FULL */
   submit(job: Job): void {
     this.metrics.requested(job)
     checkSize(job.request, this.#maxRequestBytes)
     if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
+    const { failure } = this.workers
+    if (failure !== undefined) throw modelFailed(this.name, failure)
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
       throw new ServeError('QUEUE_FULL', this.#noWorker(job))
     this.#open.add(job)
@@ -134,6 +137,11 @@ export class Model {
       this.#open.withdraw(job)
       throw refusal
     }
+  }
+
+  /** No worker can load it: ends the waiting jobs. */
+  failWaiting(failure: ModelFailure): void {
+    this.queue.failAll(modelFailed(this.name, failure))
   }
 
   /** Waits up to `graceMs` milliseconds until no job is open, then ends the rest. */

@@ -1,3 +1,4 @@
+import type { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { Job } from '../jobs/job.ts'
 
@@ -9,8 +10,8 @@ export interface ModelOperations {
   readonly repository: RepositoryOperations
   /**
    * Submits a job to a model.
-   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, QUEUE_FULL, SHUTTING_DOWN; the job is
-   *   untouched then
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, MODEL_FAILED, QUEUE_FULL,
+   *   SHUTTING_DOWN; the job is untouched then
    */
   submit(job: Job): void
   register(request: RegisterRequest): Promise<OperationResult>
@@ -47,6 +48,8 @@ export interface ModelStatus {
   registeredAt: number
   /** Whether a worker has loaded it. */
   ready: boolean
+  /** What its requests are answered with, as no worker can load it; undefined: one may. */
+  failure?: ServeError
   /** Native methods of the handler; undefined until a worker has loaded it. */
   methods: readonly NativeMethod[] | undefined
   /** The whole model-config.yaml. */
@@ -135,7 +138,19 @@ export interface ModelDescription {
   archivePinned?: boolean
   /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
   archiveSignedBy?: string
+  /** Ours: why requests are refused; absent while a worker has loaded the model or may still do so. */
+  failure?: FailureDescription
   customizedMetadata?: Record<string, unknown>
+}
+
+/** Why no worker can load a model. */
+export interface FailureDescription {
+  /** The id in the log and in the answers to clients. */
+  id: string
+  /** yyyy-MM-dd'T'HH:mm:ss.SSS'Z' */
+  at: string
+  /** The whole cause, which clients do not get. */
+  reason: string
 }
 
 export interface WorkerDescription {

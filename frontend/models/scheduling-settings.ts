@@ -7,6 +7,7 @@ type SchedulingSettings = Pick<
   | 'asyncCommunication'
   | 'maxConcurrency'
   | 'tensorConcurrency'
+  | 'batchesAhead'
   | 'continuousBatching'
   | 'useJobTicket'
   | 'sequenceBatching'
@@ -20,6 +21,8 @@ type SchedulingSettings = Pick<
 const DEFAULT_IDLE_MS = 60_000
 /** Concurrent batches of a worker whose handler is asynchronous. */
 const ASYNC_SLOTS = 100
+/** Short batches that may wait at a worker with one slot. Fewer leave it idle while it only echoes. */
+const BATCHES_AHEAD = 16
 /** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
@@ -51,6 +54,7 @@ export function schedulingSettings(
     asyncCommunication: asyncCommunication ?? false,
     maxConcurrency,
     tensorConcurrency: isSaid ? maxConcurrency : ASYNC_SLOTS,
+    batchesAhead: reader.integer('batchesAhead', 0) ?? BATCHES_AHEAD,
     continuousBatching: continuousBatching ?? false,
     useJobTicket: reader.boolean('useJobTicket') ?? false,
     ...sequences,

@@ -57,16 +57,20 @@ export interface Restorable {
 
 /**
  * The versions of a snapshot, the default version of each model first.
+ * @param hint ends the message of the error: where the snapshot is
  * @throws ServeError MODEL_NOT_FOUND with TorchServe's message when an archive is missing
  */
 export async function restorable(
   snapshot: ModelSnapshot,
   modelStore: string | undefined,
+  hint: string,
 ): Promise<Restorable[]> {
   const found: Restorable[] = []
   for (const [name, versions] of Object.entries(snapshot.models)) {
     for (const [version, state] of Object.entries(versions)) {
-      found.push({ name, version, state, path: await archivePath(name, version, state, modelStore) })
+      const path = await archivePath(state, modelStore)
+      if (path === undefined) throw missing(name, version, hint)
+      found.push({ name, version, state, path })
     }
   }
   return found.sort((a, b) => Number(b.state.defaultVersion) - Number(a.state.defaultVersion))
@@ -74,20 +78,20 @@ export async function restorable(
 
 /** A path outside the store is used as it is; everything else, downloads included, is in the store. */
 async function archivePath(
-  name: string,
-  version: string,
   { marName, modelUrl }: VersionSnapshot,
   modelStore: string | undefined,
-): Promise<string> {
+): Promise<string | undefined> {
   const stored = /^\.{0,2}$/.test(basename(marName)) ? undefined : basename(marName)
   const candidates = [localPath(modelUrl), modelStore && stored && join(modelStore, stored)]
   for (const path of candidates) {
     if (path !== undefined && (await stat(path).catch(() => undefined)) !== undefined) return path
   }
-  throw new ServeError(
-    'MODEL_NOT_FOUND',
-    `Model archive file for model :${name}, version :${version} not found in model store`,
-  )
+  return undefined
+}
+
+function missing(name: string, version: string, hint: string): ServeError {
+  const what = `Model archive file for model :${name}, version :${version} not found in model store`
+  return new ServeError('MODEL_NOT_FOUND', `${what}${hint}`)
 }
 
 function localPath(url: string | undefined): string | undefined {

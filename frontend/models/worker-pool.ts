@@ -1,4 +1,5 @@
 import type { Job } from '../jobs/job.ts'
+import type { ModelFailure } from './model-failure.ts'
 import type { WorkerDescription } from './operations.ts'
 
 /** The workers of one model version, as seen by the models; implemented in frontend/workers. */
@@ -9,6 +10,8 @@ export interface WorkerPool {
   readonly ready: number
   /** Workers that have not used up their retries; /ping counts them. */
   readonly healthy: number
+  /** Set while every worker has failed to load its handler since it last served; undefined: one may serve. */
+  readonly failure: ModelFailure | undefined
   /**
    * Starts or stops workers to reach `count`. Resolves when all of them are loaded and surplus ones have
    * ended.

@@ -4,6 +4,8 @@ import type { ServeError } from '../../common/errors.ts'
 export interface ExitCause {
   at: Date
   reason: string
+  /** The same for strangers: without names, paths and messages. */
+  publicCause: string
   /** The last lines of stderr, oldest first. */
   stderr: string[]
   /**
@@ -24,12 +26,27 @@ interface Exit {
   fault: ServeError | undefined
 }
 
+/** What strangers may read when a worker reports that its handler did not load. */
+export const HANDLER_THREW = 'the handler threw while it loaded'
+
+/** What they may read when a process ended before its handler was loaded. */
+export function whileLoading({ publicCause }: ExitCause): string {
+  return `${publicCause} while it loaded`
+}
+
+/** The handler of a start did not load. */
+export function loadExit({ message, detail }: ServeError, publicCause: string): ExitCause {
+  const stderr = detail?.split('\n') ?? []
+  return { at: new Date(), reason: message, publicCause, stderr, outOfMemory: false }
+}
+
 /** Converts exit codes and signals to a sentence. */
 export function describeExit(exit: Exit): ExitCause {
   const heap = exit.stderr.some((line) => line.includes('heap out of memory'))
   return {
     at: new Date(),
     reason: heap ? 'The process ran out of heap memory' : words(exit),
+    publicCause: publicWords(exit),
     stderr: [...exit.stderr],
     outOfMemory: heap || exit.exitCode === 137 || (exit.signal === 'SIGKILL' && !exit.killed),
   }
@@ -41,4 +58,12 @@ function words({ exitCode, signal, spawnError, fault }: Exit): string {
   if (spawnError !== undefined) return `The process could not be started: ${spawnError}`
   if (signal !== undefined) return `The process was killed by ${signal}`
   return `The process exited with code ${exitCode}`
+}
+
+function publicWords({ exitCode, signal, spawnError, fault }: Exit): string {
+  if (fault?.code === 'PROTOCOL') return 'its worker violated the protocol'
+  if (fault !== undefined) return 'its worker ended'
+  if (spawnError !== undefined) return 'its worker could not be started'
+  if (signal !== undefined) return `its worker was killed by ${signal}`
+  return `its worker exited with code ${exitCode}`
 }

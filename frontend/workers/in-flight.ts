@@ -1,7 +1,7 @@
 import { itemCost, type CancelReason, type ResponseMessage } from '../../protocol/messages.ts'
 import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
 import type { InputPort } from '../jobs/input-feed.ts'
-import type { RunWatcher } from '../jobs/scheduler.ts'
+import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
 
 /** What a request in flight needs of its worker. */
 export interface InFlightLink {
@@ -10,6 +10,10 @@ export interface InFlightLink {
   /** Bytes without credit after which nothing may follow: the window; Infinity for workers without credit. */
   readonly maxOwed: number
   cancel(entry: InFlight, reason: CancelReason): void
+  /** Wants a batch back that has not begun. */
+  withdraw(run: Run): void
+  /** A response arrived for a batch that has not begun. */
+  unexpected(entry: InFlight): void
   credit(id: number, bytes: number): void
   input(entry: InFlight, data: Uint8Array | undefined): void
   /** A response arrived for a job that has ended. */
@@ -24,6 +28,11 @@ export interface InFlightLink {
 export class Run {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
+  /** While set, the batch waits at the worker and has not begun. */
+  owner: BatchOwner | undefined
+  /** Whether the worker was asked to give it back. */
+  withdrawn = false
+  readonly entries: InFlight[] = []
   unfinished: number
   /** Runs when all requests are cancelled and the handler has not returned. */
   graceTimer: NodeJS.Timeout | undefined
@@ -73,6 +82,10 @@ export class InFlight implements JobHolder, InputPort {
 
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
+    if (this.run.owner !== undefined) {
+      this.#link.unexpected(this)
+      return false
+    }
     const last = message.ts_stream_next !== 'true'
     if (!last && this.#overdraws()) return false
     if (last && this.job.ended) this.#link.discarded(this.run)
@@ -123,7 +136,13 @@ export class InFlight implements JobHolder, InputPort {
     })
   }
 
-  abandon(_job: Job, reason: AbandonReason): void {
+  abandon(job: Job, reason: AbandonReason): void {
+    const { owner } = this.run
+    if (owner !== undefined) {
+      owner.abandon(job, reason)
+      this.#link.withdraw(this.run)
+    }
+    // Also for a batch that waits at the worker: it may have begun there.
     this.#link.cancel(this, reason)
   }
 

@@ -1,13 +1,15 @@
 import { ServeError } from '../../common/errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
+import type { ModelFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
-import type { WorkerOutput } from './worker-state.ts'
+import { sandboxHints } from './sandbox/hints.ts'
+import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
 export interface PoolContext extends LaunchContext {
@@ -31,6 +33,7 @@ export class Pool implements WorkerPool {
   readonly #workers: Worker[] = []
   readonly #leaving = new Set<Worker>()
   readonly #leases = new WeakMap<Worker, DeviceLease>()
+  #failure: ModelFailure | undefined
 
   constructor(model: Model, context: PoolContext) {
     this.#model = model
@@ -50,9 +53,14 @@ export class Pool implements WorkerPool {
     return this.#workers.filter((worker) => worker.state !== 'failed').length
   }
 
+  get failure(): ModelFailure | undefined {
+    return this.#failure
+  }
+
   async scale(count: number): Promise<void> {
     const gone = [...this.#takeFailed(), ...this.#workers.splice(count).reverse()]
     while (this.#workers.length < count) this.#workers.push(this.#create())
+    this.#judge()
     await Promise.all([
       ...this.#workers.map((worker) => worker.loaded),
       ...gone.map((worker) => this.#retire(worker, SCALE_DOWN_GRACE_MS)),
@@ -61,6 +69,7 @@ export class Pool implements WorkerPool {
 
   async stop(graceMs: number): Promise<void> {
     const leaving = [...this.#workers.splice(0), ...this.#leaving]
+    this.#judge()
     const clean = await Promise.all(leaving.map((worker) => this.#retire(worker, graceMs)))
     if (clean.every(Boolean)) return
     throw new ServeError('CLEANUP_TIMEOUT', `Timed out while cleaning resources: ${this.#model.name}`)
@@ -91,6 +100,14 @@ export class Pool implements WorkerPool {
     const lease = this.#context.devices.assign(settings)
     const source = `W-${id}-${this.#model.name}_${this.#model.version}`
     const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
+    const { sandbox: support, settings: server } = this.#context
+    const hints = sandboxHints(settings.sandbox, support, server.blacklistEnvVars)
+    const log: WorkerEvents['log'] = (level, message, output) => {
+      this.#context.log(level, source, message, output)
+    }
+    const hint = (line: string | undefined): void => {
+      if (line !== undefined) log('warn', line)
+    }
     const worker = new Worker(id, source, lease.ids, this.#model, startGroup, {
       onFree: () => {
         this.#model.queue.hand()
@@ -98,12 +115,30 @@ export class Pool implements WorkerPool {
       onLost: (error) => {
         this.#model.queue.workerLost(worker, error)
       },
+      onFailureChange: (failure) => {
+        this.#judge(failure)
+      },
+      failed: (during, message) => {
+        log('error', message)
+        hint(during === 'load' ? hints.forLoad(message) : hints.forRequest(message))
+      },
       log: (level, message, output) => {
-        this.#context.log(level, source, message, output)
+        log(level, message, output)
+        if (output !== undefined) hint(hints.forOutput(message))
       },
     })
     this.#leases.set(worker, lease)
     return worker
+  }
+
+  /**
+   * The model has failed while all of its workers have. @param latest the failure to tell of; default: that
+   * of the newest worker
+   */
+  #judge(latest = this.#workers.at(-1)?.failure): void {
+    const failed = this.#workers.length > 0 && this.#workers.every(({ failure }) => failure !== undefined)
+    this.#failure = failed ? latest : undefined
+    if (this.#failure !== undefined) this.#model.failWaiting(this.#failure)
   }
 
   async #retire(worker: Worker, graceMs: number): Promise<boolean> {

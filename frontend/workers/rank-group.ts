@@ -1,7 +1,7 @@
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
-import type { ExitCause } from './exit-cause.ts'
+import { type ExitCause, HANDLER_THREW, whileLoading } from './exit-cause.ts'
 import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
 import { removeWorkerFolder } from './sandbox/worker-folder.ts'
 import { withinTime } from './time-limit.ts'
@@ -64,6 +64,11 @@ export class RankGroup implements WorkerGroup {
 
   get pids(): number[] {
     return this.#ranks.map((rank) => rank.pid)
+  }
+
+  /** Ranks would have to give the same batches back. */
+  get takesBatchesAhead(): boolean {
+    return this.#ranks.length === 1
   }
 
   get finishingRanks(): number {
@@ -143,7 +148,7 @@ export class RankGroup implements WorkerGroup {
       if (rank === 0) this.methods = message.methods ?? []
       this.#loading[rank]?.resolve()
     } else {
-      this.#loading[rank]?.reject(ServeError.fromWire(message.error))
+      this.#loading[rank]?.reject(ServeError.fromWire(message.error, HANDLER_THREW))
     }
   }
 
@@ -152,6 +157,7 @@ export class RankGroup implements WorkerGroup {
     this.#loading[rank]?.reject(
       new ServeError(cause.outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED', message, {
         detail: cause.stderr.join('\n'),
+        publicCause: whileLoading(cause),
       }),
     )
     if (this.#dead) return

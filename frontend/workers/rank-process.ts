@@ -1,8 +1,9 @@
 import { connect } from 'node:net'
+import { within } from '../../common/deadline.ts'
 import { frontendChannel, type Channel, type TakeItem } from '../../protocol/channel.ts'
 import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
-import type { ExitCause } from './exit-cause.ts'
+import { type ExitCause, whileLoading } from './exit-cause.ts'
 import { type CommandLine, WorkerProcess } from './worker-process.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
@@ -25,6 +26,9 @@ export interface RankEvents {
 /** The worker prints this line when it listens, as TorchServe's does. */
 const STARTED = 'Torch worker started.'
 
+/** Milliseconds to read what a process wrote before its end: its answers say which requests had begun. */
+const LAST_WORDS_MS = 1000
+
 /** One process of a worker as its group sees it. */
 export type Rank = Pick<RankProcess, 'pid' | 'ready' | 'exited' | 'send' | 'kill'>
 
@@ -34,6 +38,7 @@ export class RankProcess {
   readonly #events: RankEvents
   readonly #process: WorkerProcess
   #channel: Channel<ToWorker> | undefined
+  #closed: Promise<void> | undefined
   #resolveReady!: () => void
   #rejectReady!: (error: ServeError) => void
   /** Resolves when the process is connected and has sent `hello`; rejects when it ended before. */
@@ -53,7 +58,7 @@ export class RankProcess {
         else events.onOutput(options.rank, stream, line)
       },
       onExit: (cause) => {
-        this.#exit(cause)
+        void this.#exit(cause)
       },
     })
   }
@@ -77,6 +82,7 @@ export class RankProcess {
 
   #connect(): void {
     const socket = connect(this.#options.socketPath)
+    this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
     this.#channel = frontendChannel(socket, this.#options.maxFrameBytes, {
       onMessage: (message) => {
         if (message.type === 'ready') this.#hello(message.protocolVersion)
@@ -102,10 +108,14 @@ export class RankProcess {
     this.kill('SIGKILL')
   }
 
-  #exit(cause: ExitCause): void {
+  async #exit(cause: ExitCause): Promise<void> {
+    if (this.#closed !== undefined) await within(LAST_WORDS_MS, this.#closed)
     this.#channel?.close(new ServeError('WORKER_LOST', cause.reason))
     this.#rejectReady(
-      new ServeError('WORKER_START_FAILED', cause.reason, { detail: cause.stderr.join('\n') }),
+      new ServeError('WORKER_START_FAILED', cause.reason, {
+        detail: cause.stderr.join('\n'),
+        publicCause: whileLoading(cause),
+      }),
     )
     this.#events.onExit(this.#options.rank, cause)
   }

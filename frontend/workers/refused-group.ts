@@ -8,6 +8,7 @@ export class RefusedGroup implements WorkerGroup {
   readonly finishingRanks = 1
   readonly answersPings = false
   readonly heedsCredit = false
+  readonly takesBatchesAhead = false
   readonly hearsCancels = false
   readonly methods = []
   readonly #reason: ServeError

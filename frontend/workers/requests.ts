@@ -3,9 +3,10 @@ import { NumberMap } from '../../common/number-map.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
-import type { RunWatcher } from '../jobs/scheduler.ts'
+import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
 import { handlerHeaders } from './handler-headers.ts'
 import { Run, InFlight, type InFlightLink } from './in-flight.ts'
+import { Pace, WORK_AHEAD_MS } from './pace.ts'
 import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 
 /** What the requests of a worker need of it. */
@@ -15,6 +16,8 @@ export interface RequestsOptions {
   credentialHeaders: ReadonlySet<string>
   /** Whether the worker waits for credit. One that does, and sends without, is cut off. */
   heedsCredit: boolean
+  /** Batches that may wait behind the running one; 0 if the worker cannot give them back. */
+  batchesAhead: number
   /** Milliseconds that a cancelled request may continue; undefined: as long as it sends something. */
   cancelGraceMs: number | undefined
   /** Milliseconds without a response after which a cancelled request counts as hung; undefined: never. */
@@ -51,6 +54,10 @@ export class Requests implements InFlightLink {
   readonly maxOwed: number
   readonly #options: RequestsOptions
   readonly #entries = new NumberMap<InFlight>()
+  readonly #pace: Pace
+  /** Batches that begin one after the other when the running one has ended. */
+  #waiting: Run[] = []
+  #withdrawTimer: NodeJS.Timeout | undefined
   #lastId = 0
   #batches = 0
 
@@ -58,6 +65,7 @@ export class Requests implements InFlightLink {
     this.window = options.window
     this.maxOwed = options.heedsCredit ? options.window : Infinity
     this.#options = options
+    this.#pace = new Pace(options.batchesAhead)
   }
 
   get batches(): number {
@@ -66,6 +74,16 @@ export class Requests implements InFlightLink {
 
   get size(): number {
     return this.#entries.size
+  }
+
+  /** Requests that have begun and not ended. */
+  get running(): number {
+    return this.#waiting.reduce((count, run) => count - run.entries.length, this.#entries.size)
+  }
+
+  /** Number of batches that may wait behind the running one besides those that do. */
+  get room(): number {
+    return this.#batches === 0 ? 0 : this.#pace.allowance(performance.now()) - this.#waiting.length
   }
 
   /** The jobs that have not ended. */
@@ -78,17 +96,30 @@ export class Requests implements InFlightLink {
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
     const run = new Run(jobs, watcher)
-    const requests: PredictRequest[] = []
-    for (const job of jobs) {
-      const entry = new InFlight(this.#freeId(), job, run, this.#options.ranks, this)
-      this.#entries.set(entry.id, entry)
-      requests.push(wireRequest(entry.id, job, this.#options))
-      job.started(entry)
-    }
-    this.#batches += 1
+    const requests = this.#enter(run)
     // Encoded at once, so that the inputs need not be kept.
     this.#options.send({ type: 'predict', requests })
+    this.#begin(run)
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
+  }
+
+  /** Sends a batch that begins when those before it have ended. Until then its jobs are queued. */
+  runLater(jobs: readonly Job[], owner: BatchOwner): void {
+    const run = new Run(jobs, undefined)
+    run.owner = owner
+    const requests = this.#enter(run)
+    for (const entry of run.entries) entry.job.heldBy(entry)
+    this.#waiting.push(run)
+    this.#options.send({ type: 'predict', requests, after: true })
+    this.#withdrawTimer ??= setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
+  }
+
+  /** Wants back every batch that has not begun. */
+  withdrawAll(): void {
+    const runs = this.#waiting.filter((run) => !run.withdrawn)
+    for (const run of runs) run.withdrawn = true
+    const ids = runs.flatMap((run) => run.entries.map(({ id }) => id))
+    if (ids.length > 0) this.#options.send({ type: 'withdraw', ids })
   }
 
   /** Handles a response of a rank. Responses to ended requests are dropped. */
@@ -108,6 +139,9 @@ export class Requests implements InFlightLink {
         this.#finishedByFirst(entry, true)
         break
       }
+      case 'withdrawn':
+        if (rank === 0) this.#takeBack(message.ids)
+        break
       case 'taken':
         if (rank === 0) this.#entries.get(message.id)?.job.request.feed?.taken(message.inputs)
         break
@@ -138,9 +172,14 @@ export class Requests implements InFlightLink {
 
   /** The worker is gone: all its requests fail. */
   failAll(error: ServeError): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const run of waiting) this.#forget(run)
     const entries = this.#entries.values()
     this.#entries.clear()
     this.#batches = 0
+    clearTimeout(this.#withdrawTimer)
+    giveBack(waiting)
     for (const entry of entries) {
       entry.run.stopTimers()
       entry.job.fail(error)
@@ -148,11 +187,21 @@ export class Requests implements InFlightLink {
     }
   }
 
+  withdraw(run: Run): void {
+    if (run.withdrawn) return
+    run.withdrawn = true
+    this.#options.send({ type: 'withdraw', ids: [run.entries[0]!.id] })
+  }
+
+  unexpected({ job }: InFlight): void {
+    this.#options.onBreach(`request ${job.request.requestId} was answered before it began`)
+  }
+
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
     this.#options.send({ type: 'cancel', ids: [entry.id], reason })
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
-    if (entry.run.wanted) return
+    if (entry.run.wanted || entry.run.owner !== undefined) return
     const { cancelGraceMs, silenceMs } = this.#options
     if (cancelGraceMs !== undefined) this.#expectEnd(entry.run, cancelGraceMs)
     if (silenceMs !== undefined)
@@ -195,6 +244,60 @@ export class Requests implements InFlightLink {
   #connectFeed({ request: { feed } }: Job, id: number): void {
     const entry = feed && this.#entries.get(id)
     if (entry !== undefined) feed?.connect(entry)
+  }
+
+  #enter(run: Run): PredictRequest[] {
+    const requests: PredictRequest[] = []
+    for (const job of run.jobs) {
+      const entry = new InFlight(this.#freeId(), job, run, this.#options.ranks, this)
+      this.#entries.set(entry.id, entry)
+      run.entries.push(entry)
+      requests.push(wireRequest(entry.id, job, this.#options))
+    }
+    return requests
+  }
+
+  #begin(run: Run): void {
+    this.#batches += 1
+    this.#pace.begin(performance.now())
+    for (const entry of run.entries) {
+      if (!entry.job.ended) entry.job.started(entry)
+      else this.cancel(entry, entry.job.outcome === 'timed_out' ? 'timeout' : 'client left')
+    }
+  }
+
+  /** The worker begins its batches in order, each when the one before has ended. */
+  #beginNext(): void {
+    const run = this.#waiting.shift()
+    if (run === undefined) return
+    const { owner } = run
+    run.owner = undefined
+    owner?.began(run.jobs)
+    this.#begin(run)
+  }
+
+  /** The worker gives batches back that it has not begun. */
+  #takeBack(ids: readonly number[]): void {
+    const runs = new Set<Run>()
+    for (const id of ids) {
+      const run = this.#entries.get(id)?.run
+      if (run?.owner !== undefined) runs.add(run)
+    }
+    this.#waiting = this.#waiting.filter((run) => !runs.has(run))
+    for (const run of runs) this.#forget(run)
+    giveBack([...runs])
+  }
+
+  #forget(run: Run): void {
+    for (const { id } of run.entries) this.#entries.delete(id)
+  }
+
+  /** Nothing waits behind a batch that takes long: another worker may be free first. */
+  readonly #withdrawFromSlow = (): void => {
+    this.#withdrawTimer = undefined
+    if (this.#waiting.length === 0) return
+    if (this.#pace.isSlow(performance.now())) this.withdrawAll()
+    this.#withdrawTimer = setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
   }
 
   /** Numbers restart after 2^32 requests. */
@@ -243,10 +346,17 @@ export class Requests implements InFlightLink {
     if (run.unfinished === 0) {
       run.stopTimers()
       this.#batches -= 1
+      this.#pace.end(performance.now())
+      this.#beginNext()
     }
     run.watcher?.released(entry.job)
     if (run.unfinished === 0) this.#options.onFree()
   }
+}
+
+/** In one call, so that the queue has all of them before it hands out the oldest. */
+function giveBack(runs: readonly Run[]): void {
+  runs[0]?.owner?.returned(runs.flatMap(({ jobs }) => jobs))
 }
 
 function wireRequest(id: number, job: Job, { window, credentialHeaders }: RequestsOptions): PredictRequest {

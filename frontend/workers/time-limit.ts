@@ -5,7 +5,7 @@ export async function withinTime<T>(work: Promise<T>, ms: number, message: strin
   let timer: NodeJS.Timeout | undefined
   const expired = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      reject(new ServeError('WORKER_START_FAILED', message))
+      reject(new ServeError('WORKER_START_FAILED', message, { publicCause: 'it was not loaded in time' }))
     }, ms)
   })
   try {

@@ -6,7 +6,7 @@ import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 /** Messages for every rank that gets requests. */
-export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' }>
+export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'withdraw' }>
 /** Messages for rank 0 only, which sends the responses. */
 export type FirstRankMessage = Extract<ToWorker, { type: 'credit' | 'ping' }>
 
@@ -40,6 +40,8 @@ export interface WorkerGroup {
   readonly answersPings: boolean
   /** Whether the worker waits for credit before it sends beyond a stream's window. */
   readonly heedsCredit: boolean
+  /** Whether the worker keeps batches that begin later, and gives them back. */
+  readonly takesBatchesAhead: boolean
   /** Whether the handler is told that its request was cancelled. */
   readonly hearsCancels: boolean
   /** The handler's native methods; known once it is loaded. */

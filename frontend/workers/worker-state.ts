@@ -1,4 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
+import type { ModelFailure } from '../models/model-failure.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
 
 /**
@@ -21,6 +22,10 @@ export interface WorkerEvents {
    * Its processes died after they were loaded, so the handler's state is lost. Its requests fail after this.
    */
   onLost(error: ServeError): void
+  /** `Worker.failure` has changed: it cannot load its handler, or it has loaded it (undefined). */
+  onFailureChange(failure: ModelFailure | undefined): void
+  /** Its handler did not load, or a request failed: `message` is for the log, with what the handler said. */
+  failed(during: 'load' | 'request', message: string): void
   /**
    * `output`: the process wrote the line to this output, or the handler logged it (stdout); undefined: the
    * line is about the worker.

@@ -2,15 +2,17 @@ import { ServeError } from '../../common/errors.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts'
 import type { Job } from '../jobs/job.ts'
+import { type ModelFailure, newFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
-import type { JobRunner, RunWatcher } from '../jobs/scheduler.ts'
+import type { BatchOwner, JobRunner, RunWatcher } from '../jobs/scheduler.ts'
 import { Backoff } from './backoff.ts'
 import { Deferred } from './deferred.ts'
-import type { ExitCause } from './exit-cause.ts'
+import { type ExitCause, loadExit } from './exit-cause.ts'
 import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
 import { Requests } from './requests.ts'
+import { requestsOptions } from './requests-options.ts'
 import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
 import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-state.ts'
@@ -34,6 +36,7 @@ export class Worker implements JobRunner {
   #startedAt = performance.now()
   #lastExit: ExitCause | undefined
   #killReason: string | undefined
+  #failure: ModelFailure | undefined
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
@@ -78,10 +81,20 @@ export class Worker implements JobRunner {
     return this.#loaded.promise
   }
 
+  /** Set from a start that failed to load, or from the last death, until the handler is loaded again. */
+  get failure(): ModelFailure | undefined {
+    return this.#failure
+  }
+
   /** Number of free slots. */
   get freeSlots(): number {
     if (this.#state !== 'ready' || this.#requests === undefined) return 0
     return this.#model.slots - this.#requests.batches
+  }
+
+  /** With several slots, the worker has the next batch anyway. */
+  get room(): number {
+    return this.#state === 'ready' && this.#model.slots === 1 ? this.#requests!.room : 0
   }
 
   /** Its jobs that have not ended. */
@@ -95,12 +108,19 @@ export class Worker implements JobRunner {
     this.#model.metrics.handed(performance.now() - from)
   }
 
+  runLater(jobs: readonly Job[], owner: BatchOwner): void {
+    const from = performance.now()
+    this.#requests?.runLater(jobs, owner)
+    this.#model.metrics.handed(performance.now() - from)
+  }
+
   /** Lets its requests finish for `graceMs`, then ends it. Returns false if it had to be killed. */
   async stop(graceMs: number): Promise<boolean> {
     clearTimeout(this.#restartTimer)
     this.#liveness.stop()
     const group = this.#group
     this.#setState(group === undefined ? 'stopped' : 'stopping')
+    this.#requests?.withdrawAll()
     const clean = (await group?.stop(graceMs)) ?? true
     this.#requests?.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
     this.#setState('stopped')
@@ -126,7 +146,7 @@ export class Worker implements JobRunner {
       gpu: this.#devices.length > 0,
       gpuUsage: 'N/A',
       state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
-      inFlight: this.#requests?.size ?? 0,
+      inFlight: this.#requests?.running ?? 0,
       deviceIds: this.#devices.length > 0 ? [...this.#devices] : undefined,
       restarts: Math.max(0, this.#starts - 1),
       lastExit: exit && { at: exit.at.toISOString(), reason: exit.reason, stderr: exit.stderr },
@@ -160,7 +180,23 @@ export class Worker implements JobRunner {
       },
     })
     this.#group = group
-    this.#requests = this.#createRequests(group)
+    this.#requests = new Requests(
+      requestsOptions(this.#model.settings, group, {
+        onFree: () => {
+          this.#events.onFree()
+        },
+        onFailure: (job, error) => {
+          const told = error.detail ?? error.message
+          this.#events.failed('request', `${job.request.requestId} ${error.code}: ${told}`)
+        },
+        kill: (why) => {
+          this.#kill(`Killed: ${why}`)
+        },
+        onDiscarded: () => {
+          this.#model.metrics.discarded()
+        },
+      }),
+    )
     try {
       await group.load()
     } catch (error) {
@@ -171,46 +207,11 @@ export class Worker implements JobRunner {
     this.#model.handlerLoaded(group.methods)
     this.#backoff.ready(performance.now())
     this.#setState('ready')
+    this.#setFailure(undefined)
     this.#model.metrics.workerLoaded(this.#name, performance.now() - this.#startedAt)
     this.#loaded.resolve()
     if (group.answersPings) this.#liveness.start()
     this.#events.onFree()
-  }
-
-  #createRequests(group: WorkerGroup): Requests {
-    const { settings } = this.#model
-    const { hearsCancels } = group
-    return new Requests({
-      window: settings.streamWindowSize,
-      credentialHeaders: settings.sandbox.headers,
-      heedsCredit: group.heedsCredit,
-      cancelGraceMs: settings.cancelGraceMs,
-      silenceMs: hearsCancels ? undefined : settings.responseTimeout * 1000,
-      shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),
-      ranks: group.finishingRanks,
-      send: (message) => {
-        group.send(message)
-      },
-      sendToFirst: (message) => {
-        group.sendToFirst(message)
-      },
-      onFree: () => {
-        this.#events.onFree()
-      },
-      onFailure: (job, error) => {
-        this.#events.log('error', `${job.request.requestId} ${error.code}: ${error.detail ?? error.message}`)
-      },
-      rankLagMs: settings.responseTimeout * 1000,
-      onDeaf: (why) => {
-        this.#kill(`Killed: ${why}`)
-      },
-      onBreach: (why) => {
-        this.#kill(`Killed: ${why}`)
-      },
-      onDiscarded: () => {
-        this.#model.metrics.discarded()
-      },
-    })
   }
 
   #receive(rank: number, message: FromWorker): void {
@@ -245,15 +246,13 @@ export class Worker implements JobRunner {
   #loadFailed(group: WorkerGroup, error: ServeError): void {
     this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
-    this.#events.log('error', `Load failed: ${error.message}${error.detail ? `\n${error.detail}` : ''}`)
-    this.#lastExit = {
-      at: new Date(),
-      reason: error.message,
-      stderr: error.detail?.split('\n') ?? [],
-      outOfMemory: false,
-    }
+    const failure = newFailure(error)
+    const told = `${error.message}${error.detail ? `\n${error.detail}` : ''}`
+    this.#events.failed('load', `Load failed (id ${failure.id}): ${told}`)
+    this.#lastExit = loadExit(error, failure.publicCause)
     this.#group = undefined
     group.kill()
+    this.#setFailure(failure)
     void group.exited().then(() => {
       this.#restart()
     })
@@ -285,16 +284,30 @@ export class Worker implements JobRunner {
     if (this.#state === 'stopping' || this.#state === 'stopped') return
     const pause = this.#backoff.next(performance.now())
     if (pause === undefined) {
-      this.#setState('failed')
-      this.#loaded.reject(
-        new ServeError('WORKER_START_FAILED', this.#lastExit?.reason ?? 'The worker died too often'),
-      )
+      this.#giveUp()
       return
     }
     this.#setState('waiting')
     this.#restartTimer = setTimeout(() => {
       if (this.#state === 'waiting') void this.#start()
     }, pause)
+  }
+
+  #giveUp(): void {
+    const { reason = 'The worker died too often', publicCause = 'its worker ended' } = this.#lastExit ?? {}
+    const error = new ServeError('WORKER_START_FAILED', reason)
+    this.#setState('failed')
+    this.#loaded.reject(error)
+    if (this.#failure !== undefined) return
+    const failure = newFailure(error, `${publicCause} and is not started again`)
+    this.#events.log('error', `Not started again (id ${failure.id}): ${reason}`)
+    this.#setFailure(failure)
+  }
+
+  #setFailure(failure: ModelFailure | undefined): void {
+    if (failure === this.#failure) return
+    this.#failure = failure
+    this.#events.onFailureChange(failure)
   }
 
   #kill(reason: string): void {

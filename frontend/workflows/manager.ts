@@ -55,7 +55,7 @@ export class WorkflowManager implements WorkflowOperations {
     this.#get(job.request.modelName).submit(job)
   }
 
-  async register(request: RegisterWorkflowRequest): Promise<string> {
+  async register(request: RegisterWorkflowRequest, checkNode?: (url: string) => void): Promise<string> {
     this.#checkOpen()
     checkName(request.workflowName)
     const { settings } = this.#options
@@ -73,7 +73,7 @@ export class WorkflowManager implements WorkflowOperations {
         rules,
         signal: this.#stopping.signal,
       })
-      return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
+      return await this.#registerPrepared(request, prepared, downloaded ? path : undefined, checkNode)
     } catch (error) {
       if (downloaded) await removeDownload(path)
       throw error
@@ -130,10 +130,12 @@ export class WorkflowManager implements WorkflowOperations {
     request: RegisterWorkflowRequest,
     prepared: PreparedWorkflow,
     downloaded: string | undefined,
+    checkNode?: (url: string) => void,
   ): Promise<string> {
     const name = request.workflowName ?? prepared.name
     let reserved = false
     try {
+      for (const { url } of prepared.spec.nodes.values()) if (url !== undefined) checkNode?.(url)
       this.#reserve(name)
       reserved = true
       const { responseTimeout, startupTimeout, s3SseKms } = request

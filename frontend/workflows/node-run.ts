@@ -14,9 +14,10 @@ export interface NodeRunOwner {
   retried(run: NodeRun, error: ServeError): void
 }
 
-/** The server is busy or stopping; the node is not at fault, and the client may retry. */
+/** The server is busy or stopping, or the node's model has no worker to serve: the client gets this error. */
 export const CAPACITY: ReadonlySet<ErrorCode> = new Set([
   'NO_WORKER',
+  'MODEL_FAILED',
   'QUEUE_FULL',
   'QUEUE_TIMEOUT',
   'SHUTTING_DOWN',

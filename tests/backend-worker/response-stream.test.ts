@@ -22,6 +22,7 @@ class Rig {
       },
       sendItem: () => this.sent.push('item'),
       breather: () => undefined,
+      handover: () => undefined,
       unsentBytes: 0,
     }
     const request = { id: 1, requestId: 'r', method: 'handle' as const, headers: '', parts: [], window }
@@ -132,6 +133,13 @@ describe('a cancelled stream', () => {
       ['item', 'failure CANCELLED'],
       ['gone', 'ended'],
     ])
+  })
+
+  test('has an aborted signal with its reason, also when that is asked for only now', () => {
+    const rig = new Rig(COST)
+    rig.stream.cancel('deadline')
+    expect(rig.stream.signal.aborted).toBe(true)
+    expect(rig.stream.signal.reason).toBe(rig.stream.gone)
   })
 
   test('that had returned and waited for credit ends at once', () => {

@@ -9,7 +9,7 @@ test('a start returns when the server listens; a second one is refused; a stop e
   const started = await cli.start()
   expect(started).toEqual({
     status: 0,
-    out: `The log is ${join(cli.folder, 'logs', 'ts_log.log')}\nTest listens on nowhere\nModel server started.\n`,
+    out: `The log is ${join(cli.folder, 'logs', 'ts_log.log')}\nTest listens on nowhere\nNo models to load: there is no snapshot, no --models and no load_models\nModel server started.\n`,
     err: 'Warning: something odd\n',
   })
   const pid = cli.pid!
@@ -18,7 +18,8 @@ test('a start returns when the server listens; a second one is refused; a stop e
   const second = await cli.start()
   expect(second.status).toBe(1)
   expect(second.err).toBe(
-    'torchserve-ts: TorchServe-TS is already running, please use torchserve-ts --stop to stop it.\n',
+    `torchserve-ts: TorchServe-TS is already running (pid ${pid}, pid file ${cli.pidFile}): ` +
+      'stop it with torchserve-ts --stop, or set TEMP to another folder for a second server\n',
   )
   expect(cli.pid).toBe(pid)
 

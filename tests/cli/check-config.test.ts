@@ -90,10 +90,47 @@ test.each<[string, Record<string, string>, string[], string]>([
     ['--models', 'x'],
     'x: Model config file model-config.yaml cannot be used',
   ],
+  [
+    'a keys file that is not there',
+    { 'config.properties': 'api_keys_file=keys.json' },
+    [],
+    'keys.json cannot be read',
+  ],
+  [
+    'a keys file with an unknown scope',
+    {
+      'config.properties': 'api_keys_file=keys.json',
+      'keys.json': `{"keys":[{"name":"a","sha256":"${'0'.repeat(64)}","scopes":["all"]}]}`,
+    },
+    [],
+    'keys[0].scopes[0] must be one of',
+  ],
+  [
+    'a file of signers without a key',
+    { 'config.properties': 'archive_signers_file=signers', signers: '\n' },
+    [],
+    'signers cannot be used: it has no key for archives',
+  ],
 ])('%s is one line and status 1', async (_what, files, flags, line) => {
   withFiles(files)
   const { status, out, err } = await check(...flags)
   expect(err.filter((each) => !each.startsWith('Warning'))).toEqual([expect.stringContaining(line)])
   expect(out).toContain('The configuration cannot be used.')
   expect(status).toBe(1)
+})
+
+test.each([
+  ['', 'API keys are in use: 0 keys and 0 client certificates', true],
+  ['{"keys": []}', 'API keys are in use: 0 keys and 0 client certificates', true],
+  [
+    `{"keys":[{"name":"a","sha256":"${'0'.repeat(64)}","scopes":["inference"]}]}`,
+    'API keys are in use: 1 keys and 0 client certificates',
+    false,
+  ],
+])('the keys file %j is counted, and one without entries is a warning', async (text, line, isEmpty) => {
+  withFiles({ 'config.properties': 'api_keys_file=keys.json', 'keys.json': text })
+  const { status, out, err } = await check()
+  expect(out).toContainEqual(expect.stringContaining(line))
+  expect(err.some((each) => each.includes('has no entries: no API key is valid'))).toBe(isEmpty)
+  expect(status).toBe(0)
 })

@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { runCli } from '../../frontend/cli/main.ts'
 import type { StartServer } from '../../frontend/server-api.ts'
 import { ServeError } from '../../common/errors.ts'
+import { flood } from './flood.ts'
 
 const startServer: StartServer = async (_settings, { log, signal }) => {
   switch (process.env['TRY']) {
@@ -18,9 +19,10 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
       console.error('hanging')
       await hang(signal)
   }
+  if (process.env['TRY']?.startsWith('flood')) await flood(log)
   const socket = createServer().listen(0, '127.0.0.1')
   log.info('listening')
-  if (process.env['TRY'] === 'crash later') setTimeout(() => void Promise.reject(new Error('a defect')), 100)
+  if (process.env['TRY']?.includes('crash')) setTimeout(() => void Promise.reject(new Error('a defect')), 100)
   const close = (): Promise<void> =>
     process.env['TRY'] === 'never close' ? new Promise(() => undefined) : Promise.resolve(void socket.close())
   return {

@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
@@ -69,6 +69,27 @@ test('the rest of a file stays as it is', async () => {
   writeFileSync(file, rest)
   await keys('add', 'app', '--scope', 'inference', '--file', file)
   expect(readFileSync(file, 'utf8').startsWith(rest)).toBe(true)
+})
+
+test('a link stays a link: its target is what changes', async () => {
+  const folder = tempDir()
+  mkdirSync(join(folder, 'real'))
+  const target = join(folder, 'real', 'keys.json')
+  const link = join(folder, 'keys.json')
+  writeFileSync(target, '{}', { mode: 0o600 })
+  symlinkSync(target, link)
+  expect((await keys('add', 'app', '--scope', 'inference', '--file', link)).status).toBe(0)
+  expect(lstatSync(link).isSymbolicLink()).toBe(true)
+  expect(parseApiKeys(target, readFileSync(target, 'utf8')).keys).toHaveLength(1)
+  expect(statSync(target).mode & 0o777).toBe(0o600)
+})
+
+test('a link that leads nowhere is refused, and stays', async () => {
+  const link = join(tempDir(), 'keys.json')
+  symlinkSync('gone.json', link)
+  const { status, err } = await keys('add', 'app', '--scope', 'inference', '--file', link)
+  expect([status, err.join()]).toEqual([1, expect.stringContaining('is a link that leads to no file')])
+  expect(lstatSync(link).isSymbolicLink()).toBe(true)
 })
 
 test.each([

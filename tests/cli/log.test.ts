@@ -12,12 +12,12 @@ async function logged(
   write: (log: Logger) => void,
 ): Promise<string[]> {
   const folder = join(tempDir(), 'logs')
-  const { log, end, addFiles } = createLogger({ ...options, console: false })
+  const { log, end, addFiles } = createLogger({ ...options, console: undefined })
   const settings = { logLocation: folder, metricsLocation: folder, logFiles: ['ts_log'] as const }
   const files = openLogFiles(settings, (message) => log.warn(message))
   addFiles(files)
   write(log)
-  await end()
+  end()
   await endLogFiles(files)
   log.error('after the end') // late output of a worker is dropped without an error
   return readFileSync(join(folder, 'ts_log.log'), 'utf8').trimEnd().split('\n')

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { checkStores, loadSettings, type ConfigFlags } from '../../frontend/config/load-settings.ts'
@@ -28,7 +28,7 @@ test('TS_CONFIG_FILE comes before --ts-config, before ./config.properties, befor
   expect(await queueSize(byFlag, { TS_CONFIG_FILE: byVariable })).toBe(1)
 })
 
-test('the newest snapshot comes before ./config.properties and after a named file; --ncs reads none', async () => {
+test('the newest snapshot has settings only for a start that finds no file; --ncs reads none', async () => {
   const logs = tempDir()
   mkdirSync(join(logs, 'config'))
   const snapshot = (name: string, size: number): void =>
@@ -36,12 +36,16 @@ test('the newest snapshot comes before ./config.properties and after a named fil
   snapshot('20260101000000001-startup.cfg', 11)
   snapshot('20260101000000003-shutdown.cfg', 13)
   snapshot('20260101000000002-snapshot.cfg', 12)
-  writeFileSync('config.properties', 'job_queue_size=3')
   const env = { LOG_LOCATION: logs }
   const size = async (flags: ConfigFlags, more = {}): Promise<number> =>
     (await loadSettings(flags, { ...env, ...more })).settings.jobQueueSize
+  rmSync('config.properties', { force: true })
   expect(await size({})).toBe(13)
-  expect(await size({ configSnapshots: false })).toBe(3)
+  expect(await size({ configSnapshots: false })).toBe(100)
+  writeFileSync('config.properties', 'job_queue_size=3')
+  expect(await size({})).toBe(3)
+  writeFileSync('config.properties', '')
+  expect(await size({})).toBe(100)
   expect(await size({ tsConfig: byFlag })).toBe(2)
   expect(await size({}, { TS_CONFIG_FILE: byVariable })).toBe(1)
 })

@@ -8,6 +8,8 @@ export type End =
   | { kind: 'left' }
 
 export interface AskOptions {
+  /** Further headers of the request; over gRPC they are metadata. */
+  headers?: Readonly<Record<string, string>>
   /** Leave after so many items. */
   leaveAfter?: number
   /** Leave after so many milliseconds, whatever came. */

@@ -172,7 +172,7 @@ beforeAll(async () => {
   const rest = ['grpc_inference_port=0', 'grpc_management_port=0', 'disable_token_authorization=true']
   writeFileSync(config, [...lines, ...more, ...rest, ''].join('\n'))
   const { settings } = await loadSettings({ tsConfig: config }, { TEMP: home })
-  const { log } = createLogger({ level: 'error', format: 'text', console: false })
+  const { log } = createLogger({ level: 'error', format: 'text', console: undefined })
   const grpcDialects = [...GRPC_DIALECTS, toy]
   server = await startServer({ ...settings, tempDir: home }, { log, grpcDialects })
   const address = (name: string): string => server.listening.find((each) => each.name === name)!.address

@@ -118,7 +118,7 @@ beforeAll(async () => {
   const rest = ['grpc_inference_port=0', 'grpc_management_port=0', 'disable_token_authorization=true']
   writeFileSync(config, [...lines, ...more, ...rest, ''].join('\n'))
   const { settings } = await loadSettings({ tsConfig: config }, { TEMP: folder })
-  const { log } = createLogger({ level: 'error', format: 'text', console: false })
+  const { log } = createLogger({ level: 'error', format: 'text', console: undefined })
   server = await startServer({ ...settings, tempDir: folder }, { log, restDialects: [toy, ...REST_DIALECTS] })
   inference = server.listening.find(({ name }) => name === 'Inference REST API')!.address
   for (;;) {

@@ -8,8 +8,38 @@ import { inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
+import { json, WorkflowStore } from '../support/workflows.ts'
 
 const MODEL = { minWorkers: 1, maxWorkers: 1 }
+
+/** The model `sums`: clients send it messages on a call that stays open. */
+function sumsFolder(): string {
+  const sequences = { sequenceBatching: true, maxNumSequence: 5, maxSequenceJobQueueSize: 5 }
+  return modelFolder('sums', 'sequences', { ...MODEL, ...sequences, sequenceMaxIdleMSec: 60_000 })
+}
+
+/** A call of the model `sums` whose first message, 1, has its reply. */
+async function openCall(server: Server): Promise<{ finish(data: string): Promise<string[]> }> {
+  const client = inferenceClient(server.ports.grpcInference)
+  const call = client.StreamPredictions2()
+  const all = readAll(call)
+  const first = new Promise<void>((resolve) => call.once('data', () => resolve()))
+  const send = (data: string): void => {
+    call.write({ model_name: 'sums', sequence_id: 's', input: { data: Buffer.from(data) } })
+  }
+  send('1')
+  await first
+  return {
+    /** Sends a last message; every reply of the call. */
+    async finish(data) {
+      send(data)
+      call.end()
+      const { messages } = await all
+      client.close()
+      return messages.map(({ prediction, status }) => status?.message ?? String(prediction))
+    },
+  }
+}
 
 /** A stream that has begun and goes on when its gate is open. */
 async function heldStream(server: Server): Promise<{ stream: RawRequest; gate: Gate }> {
@@ -71,34 +101,20 @@ test('what runs has drain_timeout to finish: longer than cancel_grace_ms, and lo
 })
 
 test('new work is refused while what runs goes on: on open connections, on an open call, on every listener', async () => {
-  const sequences = { sequenceBatching: true, maxNumSequence: 5, sequenceMaxIdleMSec: 60_000 }
   const server = await startServer({
-    models: [
-      ECHO,
-      modelFolder('gated', 'gated', MODEL),
-      modelFolder('sums', 'sequences', { ...MODEL, ...sequences, maxSequenceJobQueueSize: 5 }),
-    ],
+    models: [ECHO, modelFolder('gated', 'gated', MODEL), sumsFolder()],
     config: { drain_timeout: 600 },
   })
   await Promise.all(['echo', 'gated', 'sums'].map((name) => server.ready(name)))
   const { inference, management, metrics } = server.ports
   const { stream, gate } = await heldStream(server)
-  const call = inferenceClient(server.ports.grpcInference)
-  const sums = call.StreamPredictions2()
-  const all = readAll(sums)
-  const first = new Promise<void>((resolve) => sums.once('data', () => resolve()))
-  const message = (data: string) => ({
-    ...{ model_name: 'sums', sequence_id: 's' },
-    input: { data: Buffer.from(data) },
-  })
-  sums.write(message('1'))
+  const call = await openCall(server)
   const begun = [
     new BegunRequest(inference, 'POST /predictions/echo'),
     new BegunRequest(inference, 'GET /v2/health/ready'),
     new BegunRequest(management, 'GET /models'),
     new BegunRequest(management, 'GET /api-description'),
   ]
-  await first
   // One answer on each listener: what came before it has been read.
   for (const port of [inference, management]) await rawRequest(port, '/ping', { method: 'GET' })
   const exit = server.stop()
@@ -108,16 +124,31 @@ test('new work is refused while what runs goes on: on open connections, on an op
     expect(answer).toMatch(/^HTTP\/1\.1 503 /)
     expect(answer).toMatch(/\r\nconnection: close\r\n/i)
   }
-  sums.write(message('2'))
-  sums.end()
-  const { messages } = await all
-  expect(messages.map(({ prediction, status }) => status?.message ?? String(prediction))).toEqual([
-    '1',
-    'The server is shutting down',
-  ])
+  expect(await call.finish('2')).toEqual(['1', 'The server is shutting down'])
   gate.open()
   expect((await stream.done).complete).toBe(true)
-  call.close()
+  expect(await exit).toBe(0)
+})
+
+test('models refuse new work also while nothing but a workflow goes on', async () => {
+  const store = new WorkflowStore()
+  const server = await startServer({
+    models: [sumsFolder()],
+    config: { drain_timeout: 600, workflow_store: store.folder },
+  })
+  await server.ready('sums')
+  await store.register(server, 'gated', 'dag: {gated: []}')
+  const gate = new Gate()
+  const order = json({ id: 'gated', words: gate.path })
+  const stream = new RawRequest(server.ports.inference, '/wfpredict/gated', order)
+  await stream.gotChunks(1)
+  const call = await openCall(server)
+  const exit = server.stop()
+  await refused(server, server.ports.inference)
+  expect(await call.finish('2')).toEqual(['1', 'The server is shutting down'])
+  gate.open()
+  const { chunks, complete } = await stream.done
+  expect([chunks.map(String), complete]).toEqual([['begun', 'end'], true])
   expect(await exit).toBe(0)
 })
 

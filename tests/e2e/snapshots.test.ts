@@ -40,12 +40,24 @@ function models(server: Server, file: string): ModelSnapshot['models'] {
   return (JSON.parse(text) as ModelSnapshot).models
 }
 
-/** Resolves when the server has logged the text. */
-async function said(server: Server, text: string): Promise<void> {
+/** The one line that says where the models come from. */
+function source(server: Server): string {
+  const lines = server.output.filter((line) => /^(Models come from|No models to load)/.test(line))
+  expect(lines).toHaveLength(1)
+  return lines[0]!
+}
+
+/** Resolves when the server has logged a line that matches: the log is later than the start's last line. */
+async function logged(server: Server, line: RegExp): Promise<void> {
   await server.until(
-    async () => server.output.join('\n'),
-    (output) => output.includes(text),
+    async () => server.output,
+    (output) => output.some((each) => line.test(each)),
   )
+}
+
+async function loaded(server: Server): Promise<string[]> {
+  const { json } = await server.manage('GET', '/models')
+  return json.models!.map(({ modelName }) => modelName)
 }
 
 test('a server that starts again has the models, versions, defaults, workers and batch settings that it had', async () => {
@@ -61,7 +73,9 @@ test('a server that starts again has the models, versions, defaults, workers and
   expect(kinds).toEqual(['startup.cfg', ...Array<string>(4).fill('snapshot.cfg'), 'shutdown.cfg'])
 
   const second = await start(store, first.folder)
-  await said(second, '-shutdown.cfg, not from config.properties; start with --ncs to ignore it')
+  expect(source(second)).toMatch(
+    /^Models come from the snapshot logs\/config\/\d{17}-shutdown\.cfg; start with --ncs to ignore it$/,
+  )
   await second.ready('word')
   const [now] = await second.describe('word')
   expect(now!.modelVersion).toBe('2')
@@ -133,13 +147,101 @@ test('a server that is killed leaves the snapshot of its last change', async () 
   expect(Object.keys(models(first, snapshots(first).at(-1)!))).toEqual(['word'])
 })
 
-test('--models is ignored, and says so, when a snapshot says which models are loaded', async () => {
+test('--models says which models are loaded, over any snapshot', async () => {
   const store = await makeStore()
   const first = await start(store)
+  expect(source(first)).toBe('No models to load: there is no snapshot, no --models and no load_models')
+  await first.manage('POST', '/models?url=word_v2.mar')
   await first.stop()
   const second = await start(store, first.folder, ['--models', 'word_v1.mar'])
-  await said(second, '--models is ignored')
-  expect((await second.manage('GET', '/models')).json.models).toEqual([])
+  expect(source(second)).toMatch(
+    /^Models come from --models, not from the snapshot logs\/config\/\d{17}-shutdown\.cfg$/,
+  )
+  expect(await loaded(second)).toEqual(['word_v1'])
+  await second.stop()
+  const third = await start(store, first.folder)
+  expect(await loaded(third)).toEqual(['word_v1'])
+  await third.stop()
+})
+
+test('the snapshot comes before load_models, until load_models is changed', async () => {
+  const modelStore = await makeStore()
+  const load = (models: string) => ({ modelStore, snapshots: true, config: { load_models: models } })
+  const first = await startServer(load('word_v1.mar'))
+  const { folder } = first
+  await first.manage('POST', '/models?url=word_v2.mar')
+  await first.stop()
+  const same = await startServer({ ...load('word_v1.mar'), folder })
+  expect(source(same)).toMatch(
+    /-shutdown\.cfg, not from load_models \(config\.properties:7\); start with --ncs to ignore it$/,
+  )
+  expect(await loaded(same)).toEqual(['word_v1', 'word_v2'])
+  await same.stop()
+  const changed = await startServer({ ...load('word_v2.mar'), folder })
+  expect(source(changed)).toMatch(
+    /^Models come from load_models \(config\.properties:7\), which has changed since, not from the snapshot /,
+  )
+  expect(await loaded(changed)).toEqual(['word_v2'])
+  await changed.stop()
+})
+
+test('settings come from config.properties, and a change of one is told', async () => {
+  const modelStore = await makeStore()
+  const first = await startServer({ modelStore, snapshots: true, config: { job_queue_size: 7 } })
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  await first.stop()
+  const config = { job_queue_size: 9 }
+  const second = await startServer({ modelStore, snapshots: true, config, folder: first.folder })
+  expect((await second.describe('word'))[0]!.jobQueueStatus.remainingCapacity).toBe(9)
+  await logged(
+    second,
+    /These keys are not as in the snapshot \S+-shutdown\.cfg, and this start’s values count: job_queue_size$/m,
+  )
+  await second.stop()
+})
+
+test('without a configuration file the settings of the snapshot count, but none that opens the server', async () => {
+  const modelStore = await makeStore()
+  const config = { job_queue_size: 7, disable_token_authorization: true, enable_model_api: true }
+  const first = await startServer({ modelStore, snapshots: true, config, flags: [] })
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  await first.stop()
+  const { folder } = first
+  const second = await startServer({ modelStore, snapshots: 'without a file', folder, flags: [] })
+  await logged(second, /No config\.properties and no --ts-config: .*job_queue_size.* come from the snapshot/)
+  await logged(second, /disable_token_authorization=true, enable_model_api=true of the snapshot \S+ has no/)
+  expect((await rawRequest(second.ports.management, '/models/word')).status).toBe(400)
+  await second.stop()
+  const flags = ['--disable-token-auth']
+  const third = await startServer({ modelStore, folder, snapshots: 'without a file', flags })
+  expect((await third.describe('word'))[0]!.jobQueueStatus.remainingCapacity).toBe(7)
+  expect((await third.manage('DELETE', '/models/word')).status).toBe(405)
+  await third.stop()
+})
+
+test('a model that is not in another model store is an error that names both', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar&model_name=word')
+  await first.stop()
+  await expect(start(tempDir(), first.folder)).rejects.toThrow(
+    `, which was written with the model store ${store}; start with --ncs to ignore it)`,
+  )
+})
+
+test('a model that cannot be loaded is left out, with the snapshot and --ncs in the message', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  await first.manage('POST', '/models?url=word_v1.mar')
+  await first.manage('POST', '/models?url=word_v2.mar')
+  await first.stop()
+  writeFileSync(join(store, 'word_v1.mar'), 'junk')
+  const second = await start(store, first.folder)
+  expect(await loaded(second)).toEqual(['word_v2'])
+  await logged(
+    second,
+    /Error while registering model word_v1\. Details: .* \(model_snapshot at \S+-shutdown\.cfg:\d+; start with --ncs to ignore it\)/,
+  )
   await second.stop()
 })
 
@@ -158,5 +260,7 @@ test('a broken snapshot is an error that names it', async () => {
   child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
   const [status] = (await once(child, 'close')) as [number]
   expect(status).toBe(1)
-  expect(errors).toContain(`${newest}:1: model_snapshot`)
+  expect(errors).toMatch(
+    new RegExp(`${newest}:1: model_snapshot must be .*; start with --ncs to ignore it\n`),
+  )
 })

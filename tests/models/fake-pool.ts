@@ -1,5 +1,6 @@
 import type { Job } from '../../frontend/jobs/job.ts'
 import type { Model } from '../../frontend/models/model.ts'
+import type { ModelFailure } from '../../frontend/models/model-failure.ts'
 import type { WorkerDescription } from '../../frontend/models/operations.ts'
 import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
 
@@ -9,6 +10,7 @@ export class FakePool implements WorkerPool {
   wanted = 0
   ready = 0
   healthy = 0
+  failure: ModelFailure | undefined
   /** Jobs that the test says its workers have. */
   running: Job[] = []
   readonly graces: number[] = []
@@ -40,7 +42,7 @@ export class FakePool implements WorkerPool {
       for (const job of jobs) job.started({ abandon: () => undefined, drained: () => undefined })
       this.running.push(...jobs)
     }
-    this.model.queue.serve([{ freeSlots: 1, run }])
+    this.model.queue.serve([{ freeSlots: 1, room: 0, run, runLater: () => undefined }])
     this.model.queue.hand()
   }
 

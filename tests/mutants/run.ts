@@ -4,13 +4,17 @@
  * with it must be green without it and red with it. Ends with `N passed, N failed`.
  */
 import { parseArgs } from 'node:util'
-import { runJest, type JestResult } from './jest-run.ts'
+import { runJest, type JestResult, type RunLimits } from './jest-run.ts'
 import type { Mutant } from './mutant.ts'
 import { readList } from './read-list.ts'
 import { unfitting, WorkingCopy } from './working-copy.ts'
 
-/** For one mutant. */
-const LIMIT_MS = 60_000
+/** For the tests of one mutant, and for each test: who waits for what it withholds waits no longer. */
+const LIMITS: Required<RunLimits> = { run: 60_000, test: 15_000 }
+/** On a busy machine they have this many times as long as without the mutant, if that is longer. */
+const PATIENCE = 3
+/** For the tests without the mutant, where no wait is in vain. */
+const HEALTHY_LIMITS: RunLimits = { run: 600_000 }
 
 const { values } = parseArgs({
   options: {
@@ -24,12 +28,15 @@ const { values } = parseArgs({
 /** What the tests of a mutant say of the product as it is; mutants with the same tests share it. */
 const healthy = new Map<string, Promise<JestResult>>()
 
-/** Why the mutant's tests prove nothing, or undefined. */
-async function fault(copy: WorkingCopy, { tests, title }: Mutant): Promise<string | undefined> {
+function withoutMutant(copy: WorkingCopy, { tests, title }: Mutant): Promise<JestResult> {
   const key = JSON.stringify([tests, title])
-  const running = healthy.get(key) ?? runJest(copy.folder, tests, title, LIMIT_MS)
+  const running = healthy.get(key) ?? runJest(copy.folder, tests, title, HEALTHY_LIMITS)
   healthy.set(key, running)
-  const { error, failed, passed } = await running
+  return running
+}
+
+/** Why the mutant's tests prove nothing, or undefined. */
+function faultOf({ error, failed, passed }: JestResult): string | undefined {
   if (error !== undefined) return `without the mutant: ${error}`
   if (failed.length > 0) return `red without the mutant: ${failed.join('; ')}`
   return passed === 0 ? 'no test has such a title' : undefined
@@ -37,14 +44,20 @@ async function fault(copy: WorkingCopy, { tests, title }: Mutant): Promise<strin
 
 /** Whether it was noticed. */
 async function dies(copy: WorkingCopy, mutant: Mutant): Promise<boolean> {
-  const before = await fault(copy, mutant)
-  if (before !== undefined) {
-    console.log(`ERROR     ${mutant.name}: ${before}`)
+  const before = await withoutMutant(copy, mutant)
+  const fault = faultOf(before)
+  if (fault !== undefined) {
+    console.log(`ERROR     ${mutant.name}: ${fault}`)
     return false
   }
-  const run = (): Promise<JestResult> => runJest(copy.folder, mutant.tests, mutant.title, LIMIT_MS)
+  const limits = {
+    run: Math.max(LIMITS.run, Math.ceil(PATIENCE * before.seconds * 1000)),
+    test: Math.max(LIMITS.test, Math.ceil(PATIENCE * before.slowestSeconds * 1000)),
+  }
+  const run = (): Promise<JestResult> => runJest(copy.folder, mutant.tests, mutant.title, limits)
   const { error, failed, seconds } = await copy.with(mutant, run)
-  const time = `${seconds.toFixed(1)} s`
+  // A test that has failed has noticed, whatever the others still wait for.
+  const time = `${seconds.toFixed(1)} s${error !== undefined && failed.length > 0 ? `, ${error}` : ''}`
   if (failed.length > 0)
     console.log(`killed    ${mutant.name} (${time})\n          by ${failed.join('\n             ')}`)
   else if (error === undefined) console.log(`SURVIVED  ${mutant.name} (${time}): ${mutant.file}`)

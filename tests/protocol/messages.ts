@@ -87,6 +87,7 @@ export const fromWorker = {
   failure: message('failure', { id: uint32, error: wireError }),
   taken: message('taken', { id: uint32, inputs: count }),
   finished: message('finished', { ids: fc.array(uint32) }),
+  withdrawn: message('withdrawn', { ids: fc.array(uint32) }),
   log: message(
     'log',
     { level: fc.constantFrom('debug', 'info', 'warn', 'error'), message: text, requestId: text },
@@ -128,9 +129,10 @@ export const toWorker = {
     },
     ['handlerEntry', 'metrics'],
   ),
-  predict: message('predict', {
-    requests: fc.array(request, { maxLength: 4 }),
-  }),
+  predict: message('predict', { requests: fc.array(request, { maxLength: 4 }), after: fc.constant(true) }, [
+    'after',
+  ]),
+  withdraw: message('withdraw', { ids: fc.array(uint32) }),
   input: message('input', { id: uint32, data: bytes }, ['data']),
   cancel: message('cancel', {
     ids: fc.array(uint32),

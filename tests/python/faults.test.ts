@@ -222,7 +222,7 @@ await describePython('Python workers that cannot start', ({ python }) => {
       500,
       'Failed to start workers for model runtime version: 1.0. Unknown exception',
     ])
-    expect(log).toContain('Load failed: Unknown exception')
+    expect(log).toMatch(/Load failed \(id [0-9a-f]{12}\): Unknown exception/)
     expect(log).toContain('RuntimeError: weights are gone')
   })
 

@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { peakBytes } from '../support/memory.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 
@@ -17,13 +17,6 @@ beforeAll(async () => {
   server = await startServer({ config: { max_request_size: MAX_REQUEST_SIZE } })
 })
 afterAll(() => server.stop())
-
-/** The most resident memory that the server had since the last call, in bytes. */
-function peakBytes(): number {
-  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
-  writeFileSync(`/proc/${server.pid}/clear_refs`, '5')
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)![1]) * 1024
-}
 
 /** Chunks of this size are taken in any number. */
 const PIECE = 64
@@ -70,10 +63,10 @@ test.each([
   'a %s body in tiny pieces takes no more memory than twice max_request_size',
   async (_kind, path, body, status, headers) => {
     await rawRequest(server.ports.inference, '/predictions/none', { body: CONTENT })
-    peakBytes()
-    const before = peakBytes()
+    peakBytes(server.pid)
+    const before = peakBytes(server.pid)
     expect(await sendPieces(path, body, ...headers)).toBe(status)
-    const grown = peakBytes() - before
+    const grown = peakBytes(server.pid) - before
     expect(grown).toBeLessThan(2 * MAX_REQUEST_SIZE + GARBAGE_BYTES)
   },
 )

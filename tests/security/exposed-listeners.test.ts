@@ -73,6 +73,29 @@ describe('without tokens, a listener that other machines can reach', () => {
   })
 })
 
+describe('another kind of identity counts as tokens do, where it protects', () => {
+  const REST = 'inference_address=http://0.0.0.0:0'
+  const JWT = ['jwt_issuer=https://a', 'jwt_audience=b', 'jwt_jwks_url=https://a/jwks']
+
+  test('API keys and JWTs protect all listeners', async () => {
+    for (const identity of [['api_keys_file=keys.json'], JWT]) {
+      expect(await refusal(OFF, REST, 'grpc_management_address=0.0.0.0', ...identity)).toBeUndefined()
+      expect(await refusal(OFF, API, REST, ...identity)).toContain('clients can register models')
+    }
+  })
+
+  test('a certificate protects listeners with TLS that require it', async () => {
+    const ca = ['tls_client_ca=ca.pem', 'tls_client_auth=require']
+    const https = 'inference_address=https://0.0.0.0:0'
+    const grpc = 'grpc_inference_address=0.0.0.0'
+    expect(await refusal(OFF, https, ...ca)).toBeUndefined()
+    expect(await refusal(OFF, https, ca[0]!)).toContain('clients need no token')
+    expect(await refusal(OFF, REST, ...ca)).toContain('inference_address=http:')
+    expect(await refusal(OFF, https, grpc, ...ca)).toContain('reach grpc_inference_address=0.0.0.0, and')
+    expect(await refusal(OFF, https, grpc, 'enable_grpc_ssl=true', ...ca)).toBeUndefined()
+  })
+})
+
 test('the model API is refused with tokens too, on the listeners that serve it', async () => {
   const every = ['inference_address', 'management_address', 'metrics_address']
     .map((key, i) => `${key}=http://0.0.0.0:${8080 + i}`)

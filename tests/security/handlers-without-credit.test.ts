@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, expect, test } from '@jest/globals'
+import { peakBytes } from '../support/memory.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { RawRequest, rawRequest, type RawRequestOptions } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -20,13 +20,6 @@ function wish(way: string, stream = STREAM): RawRequestOptions {
   return { headers: { 'content-type': 'application/json' }, body: JSON.stringify({ way, ...stream }) }
 }
 
-/** The most resident memory that the frontend had since the last call, in bytes. */
-function peakBytes(): number {
-  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
-  writeFileSync(`/proc/${server.pid}/clear_refs`, '5')
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)![1]) * 1024
-}
-
 /** A client that reads the first item and then no more. */
 async function unread(way: string): Promise<RawRequest> {
   const request = new RawRequest(server.ports.inference, PATH, wish(way))
@@ -37,15 +30,15 @@ async function unread(way: string): Promise<RawRequest> {
 
 test('a handler that ignores credit is cut off, and its worker is replaced as after a crash', async () => {
   await rawRequest(server.ports.inference, PATH, wish('fair', { n: 500, size: 65_536 }))
-  peakBytes()
-  const before = peakBytes()
+  peakBytes(server.pid)
+  const before = peakBytes(server.pid)
   const neighbour = await unread('fair')
   const flooding = await unread('raw')
   const worker = await server.until(
     () => server.worker('flood'),
     ({ restarts, status }) => restarts === 1 && status === 'READY',
   )
-  expect(peakBytes() - before).toBeLessThan(48 * MB)
+  expect(peakBytes(server.pid) - before).toBeLessThan(48 * MB)
   expect(worker.lastExit!.reason).toMatch(
     /^Killed: request [-0-9a-f]{36}: The handler of flood sent items beyond its window of 262144 bytes/,
   )

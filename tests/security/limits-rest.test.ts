@@ -1,8 +1,12 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { PrincipalLimits } from '../../frontend/auth/principal.ts'
 import type { RateLimits } from '../../frontend/auth/rate-account.ts'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
-import { createInferenceApp, createManagementApp } from '../../frontend/dialects/rest-apps.ts'
+import {
+  createInferenceApp,
+  createManagementApp,
+  createMetricsApp,
+} from '../../frontend/dialects/rest-apps.ts'
 import { ask, startRig, Wire, type Answer, type Rig } from '../support/http/rig.ts'
 import { namedCallers } from '../support/named-callers.ts'
 
@@ -162,4 +166,61 @@ test('an address is limited before its token is looked at, whatever its keys may
   expect(statuses).toEqual([200, 400, 400, 429, 429])
   clock.now += 400
   expect((await predict(rig, 'free')).status).toBe(200)
+})
+
+describe('every request counts against its address, however it ends', () => {
+  const ENDS: [name: string, status: number, ...lines: string[]][] = [
+    ['a preflight', 200, 'OPTIONS /v1/models HTTP/1.1', 'Host: a', 'Origin: http://localhost'],
+    ['the API description', 200, 'OPTIONS / HTTP/1.1', 'Host: a'],
+    ['a path that is malformed', 400, 'GET /% HTTP/1.1', 'Host: a', 'Authorization: Bearer free'],
+    ['a path that is malformed, without a token', 400, 'GET /% HTTP/1.1', 'Host: a'],
+    ['a path that nobody knows', 404, 'GET /none HTTP/1.1', 'Host: a', 'Authorization: Bearer free'],
+    ['a foreign page', 403, 'GET /ping HTTP/1.1', 'Host: a', 'Origin: http://evil.example'],
+    ['no host', 400, 'GET /ping HTTP/1.1'],
+    ['two hosts', 400, 'GET /ping HTTP/1.1', 'Host: a', 'Host: b'],
+    ['a body that is too large', 413, 'POST /ping HTTP/1.1', 'Host: a', 'Content-Length: 999999'],
+    ['an expectation that is not known', 417, 'GET /ping HTTP/1.1', 'Host: a', 'Expect: more'],
+  ]
+
+  test.each(ENDS)('%s', async (_name, status, ...lines) => {
+    const { rig, limiter } = await start({ free: undefined }, { requestsPerSecond: 1 })
+    const send = async (): Promise<number> => {
+      const wire = new Wire(rig.listener.port).send([...lines, 'Connection: close', '', ''].join('\r\n'))
+      return Number((await wire.rest()).slice(9, 12))
+    }
+    expect(await send()).toBe(status)
+    expect(limiter.addressAccount('127.0.0.1')!.isOpen).toBe(false)
+    expect(await send()).toBe(429)
+    expect((await predict(rig, 'free')).status).toBe(429)
+  })
+
+  test('each API refuses in its own form', async () => {
+    const { rig } = await start({ free: undefined }, { requestsPerSecond: 0.1 })
+    expect((await predict(rig, 'free')).status).toBe(200)
+    const bodies = await Promise.all(
+      ['/ping', '/v2/health/live', '/v1/models', '/%'].map(async (path) => (await ask(rig, path)).json()),
+    )
+    expect(bodies).toEqual([
+      expect.objectContaining({ type: 'TooManyRequestsException' }),
+      { error: expect.stringContaining('this address') },
+      { error: expect.objectContaining({ code: 'rate_limit_exceeded' }) },
+      expect.objectContaining({ type: 'TooManyRequestsException' }),
+    ])
+  })
+
+  test('the metrics page without a token has no limit', async () => {
+    const { rig } = await start({}, { requestsPerSecond: 1 }, createMetricsApp)
+    for (let i = 0; i < 3; i++) expect((await ask(rig, '/metrics')).status).toBe(200)
+  })
+})
+
+test('a key is counted for a preflight and for a path that is malformed, too', async () => {
+  for (const [method, path, status] of [
+    ['OPTIONS', '/v1/models', 200],
+    ['GET', '/%', 400],
+  ] as const) {
+    const { rig } = await start({ slow: { requestsPerSecond: 0.1 } })
+    expect((await ask(rig, path, { ...as('slow'), method })).status).toBe(status)
+    expect((await predict(rig, 'slow')).status).toBe(429)
+  }
 })

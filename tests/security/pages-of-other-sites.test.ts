@@ -9,7 +9,7 @@ import {
 import { PageCheck, type PageSettings } from '../../frontend/edge/http/page-check.ts'
 import type { ListenerKind } from '../../frontend/edge/http/rest-state.ts'
 import type { ListenAddress } from '../../frontend/config/settings.ts'
-import { ask, pageSettings, startRig, TCP } from '../support/http/rig.ts'
+import { ask, pageSettings, startRig, TCP, TLS } from '../support/http/rig.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 
@@ -22,11 +22,12 @@ function passes(
   settings: Partial<PageSettings>,
   headers: Record<string, string>,
   address = TCP as ListenAddress,
+  authority?: string,
 ): boolean {
   const all = { corsAllowedOrigin: undefined, ...pageSettings(address), ...settings }
   const check = new PageCheck(listener, all)
   try {
-    check.check({ host: '127.0.0.1:8080', ...headers }, { checkedHost: undefined })
+    check.check({ host: '127.0.0.1:8080', ...headers }, authority, { checkedHost: undefined })
     return true
   } catch {
     return false
@@ -47,6 +48,12 @@ describe.each(LISTENERS)('%s', (listener) => {
     ['user data before the host', { origin: 'http://127.0.0.1:8080@evil.example.com' }],
     ['a scheme that is not of the web', { origin: 'chrome-extension://127.0.0.1' }],
     ['a cross-site request without an origin', { 'sec-fetch-site': 'cross-site' }],
+    ['a request from a subdomain without an origin', { 'sec-fetch-site': 'same-site' }],
+    ['a value of Sec-Fetch-Site that is not known', { 'sec-fetch-site': 'Cross-Site' }],
+    ['two values of Sec-Fetch-Site', { 'sec-fetch-site': 'same-origin, cross-site' }],
+    ['an empty Sec-Fetch-Site', { 'sec-fetch-site': '' }],
+    ['a fragment in the origin', { origin: 'http://evil.example.com#.localhost' }],
+    ['two origins', { origin: 'http://localhost, http://evil.example.com' }],
     ['a rebound name', { origin: 'http://evil.example.com:8080', host: 'evil.example.com:8080' }],
   ])('refuses %s', (_name, headers) => {
     expect(passes(listener, {}, headers)).toBe(false)
@@ -55,13 +62,7 @@ describe.each(LISTENERS)('%s', (listener) => {
   })
 
   test('without tokens, refuses a rebound name in a request without an origin', () => {
-    for (const host of [
-      'evil.example.com',
-      'evil.example.com:8080',
-      'a@b.c',
-      '',
-      'localhost.evil.example.com',
-    ]) {
+    for (const host of ['evil.example.com', 'evil.example.com:8080', '', 'localhost.evil.example.com']) {
       expect([host, passes(listener, {}, { host })]).toEqual([host, false])
       // Proxies and probes call by any name where the server listens for them.
       expect([host, passes(listener, {}, { host }, ANY)]).toEqual([host, !managed])
@@ -75,6 +76,8 @@ describe.each(LISTENERS)('%s', (listener) => {
       { origin: 'http://localhost:3000' },
       { origin: 'http://[::1]:3000' },
       { 'sec-fetch-site': 'none' },
+      { 'sec-fetch-site': 'same-origin' },
+      { origin: 'http://localhost:3000', 'sec-fetch-site': 'same-site' },
       { host: 'LOCALHOST:8080' },
       { host: '[::1]:8080' },
       { host: '10.1.2.3:8080' },
@@ -143,6 +146,36 @@ test('the answer is 403 in the form of the API', async () => {
   }
 })
 
+test('OPTIONS is checked as every other method; a preflight of an allowed origin is answered', async () => {
+  const ALLOWED = 'https://app.example.com'
+  const ask2 = async (rig: Awaited<ReturnType<typeof startRig>>, path: string, origin: string) => {
+    const headers = { origin, 'access-control-request-method': 'POST' }
+    const answer = await ask(rig, path, { method: 'OPTIONS', headers })
+    return [answer.status, answer.headers.get('access-control-allow-origin')]
+  }
+  for (const tokens of [false, true]) {
+    const rig = await startRig(createInferenceApp, { cors: ALLOWED, tokens })
+    for (const path of ['/v1/chat/completions', '/v1/models', '/openai/v1/x', '/v2/models/m/infer', '/']) {
+      expect([path, (await ask2(rig, path, EVIL))[0]]).toEqual([path, 403])
+    }
+    expect(await ask2(rig, '/v1/chat/completions', ALLOWED)).toEqual([200, ALLOWED])
+    expect(await ask2(rig, '/v1/chat/completions', 'http://localhost:3000')).toEqual([200, ALLOWED])
+  }
+})
+
+test.each([
+  ['an API keys file', { apiKeysFile: 'keys.json' }, TCP, true],
+  ['JWTs', { jwtIssuer: 'https://issuer.example' }, TCP, true],
+  ['a certificate that TLS requires', { tlsClientCa: 'ca.pem', tlsClientAuth: 'require' }, TLS, true],
+  ['a certificate that TLS may do without', { tlsClientCa: 'ca.pem', tlsClientAuth: 'request' }, TLS, false],
+  ['a certificate where there is no TLS', { tlsClientCa: 'ca.pem', tlsClientAuth: 'require' }, TCP, false],
+] as const)('%s protects from rebound names as a token does: %#', (_name, identity, address, isSafe) => {
+  const host = 'models.example.com'
+  expect(passes('management', identity, { host }, address)).toBe(isSafe)
+  expect(passes('management', identity, { host, origin: `https://${host}` }, address)).toBe(isSafe)
+  expect(passes('management', identity, { host, origin: EVIL }, address)).toBe(false)
+})
+
 describe('a started server without tokens', () => {
   let server: Server
 
@@ -168,9 +201,11 @@ describe('a started server without tokens', () => {
     expect((await agent).status).toBe(200)
     const check = new PageCheck('inference', { corsAllowedOrigin: undefined, ...pageSettings() })
     const connection = { checkedHost: undefined }
-    check.check({ host: 'localhost' }, connection)
-    expect(() => check.check({ host: 'evil.example.com' }, connection)).toThrow('allowed_hosts')
-    expect(() => check.check({ host: 'localhost', origin: EVIL }, connection)).toThrow('cors_allowed_origin')
+    check.check({ host: 'localhost' }, undefined, connection)
+    expect(() => check.check({ host: 'evil.example.com' }, undefined, connection)).toThrow('allowed_hosts')
+    expect(() => check.check({ host: 'localhost', origin: EVIL }, undefined, connection)).toThrow(
+      'cors_allowed_origin',
+    )
   })
 
   test('gRPC needs no check: what a page can send without asking first is no call', async () => {

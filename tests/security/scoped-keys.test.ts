@@ -258,7 +258,7 @@ test('lists show the models that the key may use', async () => {
 
 test('a manager of some models registers under their names alone', async () => {
   const register = (more: string): Promise<string> =>
-    ask('management', 'POST', `/models?url=none.mar${more}`, 'counter')
+    ask('management', 'POST', `/models?url=counts.mar${more}`, 'counter')
   expect(await register('')).toContain('Parameter model_name is required')
   expect(await register('&model_name=echo')).toBe(
     (await register(`&model_name=${ABSENT}`)).replaceAll(ABSENT, 'echo'),

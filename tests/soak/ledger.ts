@@ -19,6 +19,7 @@ export type Problem =
   | 'failed without a fault'
   | 'a wrong answer'
   | 'no end in time'
+  | 'let in without a right'
 
 export interface Finding {
   readonly problem: Problem

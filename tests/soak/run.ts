@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { Random } from '../support/random.ts'
+import { PYTHON } from './models.ts'
 import { report } from './report.ts'
 import { soak } from './soak.ts'
 
@@ -38,6 +39,7 @@ const { minutes, seed, clients } = command.opts<Options>()
 if (process.platform !== 'linux')
   command.error('The soak needs Linux: it reads memory and descriptors from /proc')
 console.log(`${minutes} minutes, ${clients} clients, --seed ${seed}`)
+if (PYTHON === undefined) console.log('Python handlers are left out: no Python 3 with venv and pip was found')
 const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-soak-'))
 try {
   const failed = report(await soak({ folder, minutes, clients, random: new Random(seed) }))

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { processTree } from '../../benchmarks/processes.ts'
 import { residentBytes } from '../support/memory.ts'
@@ -14,6 +14,9 @@ const MIB = 1024 ** 2
 const HEAP_GROWTH = 8 * MIB
 const RESIDENT_GROWTH = 0.25
 const RESIDENT_SPARE = 32 * MIB
+/** Counts that are the same in so many looks in a row, about 10 ms apart, are what they will be. */
+const STEADY_LOOKS = 100
+const STEADY_MS = 60_000
 
 /** The state of a server without clients. Bytes and counts. */
 export interface Vitals {
@@ -21,8 +24,8 @@ export interface Vitals {
   readonly resident: number
   /** Of a worker that lives from the start to the end. */
   readonly workerResident: number
-  readonly descriptors: number
-  readonly workerDescriptors: number
+  readonly descriptors: readonly string[]
+  readonly workerDescriptors: readonly string[]
   readonly processes: number
   /** Entries of its temporary folder: folders of sockets and of unpacked models. */
   readonly files: number
@@ -51,31 +54,54 @@ export async function settled(server: Server): Promise<{ vitals: Vitals; gauges:
   }
 }
 
-/** Measures until two readings in a row have the same counts, because sockets close a little later. */
+/**
+ * Measures when the counts have been the same for some time, because sockets close a little later: also those
+ * of the requests that are made here.
+ */
 async function steady(server: Server): Promise<Vitals> {
-  let last = await measure(server)
-  return server.until(
-    async () => {
-      const now = await measure(server)
-      const isSame = now.descriptors === last.descriptors && now.processes === last.processes
+  const { pid: worker } = await server.worker(DIGEST)
+  let last = ''
+  let same = 0
+  await server.until(
+    () => {
+      const now = `${descriptorsOf(server.pid).join()} ${processesOf(server)}`
+      same = now === last ? same + 1 : 0
       last = now
-      return isSame ? now : undefined
+      return Promise.resolve(same)
     },
-    (vitals) => vitals !== undefined,
-  ) as Promise<Vitals>
+    (looks) => looks >= STEADY_LOOKS,
+    STEADY_MS,
+  )
+  return measure(server, worker)
 }
 
-async function measure(server: Server): Promise<Vitals> {
-  const { pid: worker } = await server.worker(DIGEST)
+async function measure(server: Server, worker: number): Promise<Vitals> {
   return {
     heap: await heapBytes(server),
     resident: residentBytes(server.pid),
     workerResident: residentBytes(worker),
-    descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
-    workerDescriptors: readdirSync(`/proc/${worker}/fd`).length,
-    processes: processTree(server.pid).filter((pid) => !isZombie(pid)).length,
+    descriptors: descriptorsOf(server.pid),
+    workerDescriptors: descriptorsOf(worker),
+    processes: processesOf(server),
     files: foldersOf(server),
   }
+}
+
+/** What each one is of: sockets and pipes without their numbers, files by their paths. Sorted. */
+function descriptorsOf(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`
+  const targets = readdirSync(folder).flatMap((name) => {
+    try {
+      return readlinkSync(join(folder, name)).replace(/:\[\d+\]$/, '')
+    } catch {
+      return []
+    }
+  })
+  return targets.sort()
+}
+
+function processesOf(server: Server): number {
+  return processTree(server.pid).filter((pid) => !isZombie(pid)).length
 }
 
 /** Not recursive: models have links to the packages of the server. */
@@ -86,12 +112,17 @@ function foldersOf({ folder }: Server): number {
 
 /** Compares the end with the start. */
 export function compare(before: Vitals, after: Vitals): Check[] {
-  const same = (name: keyof Vitals): Check => ({
+  const same = (name: 'processes' | 'files'): Check => ({
     name: `${name} as at the start`,
     isPassed: after[name] === before[name],
     detail: `${before[name]} -> ${after[name]}`,
   })
-  const memory = (name: keyof Vitals, limit: number): Check => ({
+  const sameDescriptors = (name: 'descriptors' | 'workerDescriptors'): Check => ({
+    name: `${name} as at the start`,
+    isPassed: after[name].join() === before[name].join(),
+    detail: `${before[name].length} -> ${after[name].length}${difference(before[name], after[name])}`,
+  })
+  const memory = (name: 'heap' | 'resident' | 'workerResident', limit: number): Check => ({
     name: `${name} as at the start`,
     isPassed: after[name] <= limit,
     detail: `${mib(before[name])} -> ${mib(after[name])} MiB, limit ${mib(limit)}`,
@@ -101,11 +132,21 @@ export function compare(before: Vitals, after: Vitals): Check[] {
     memory('heap', before.heap + HEAP_GROWTH),
     memory('resident', resident(before.resident)),
     memory('workerResident', resident(before.workerResident)),
-    same('descriptors'),
-    same('workerDescriptors'),
+    sameDescriptors('descriptors'),
+    sameDescriptors('workerDescriptors'),
     same('processes'),
     same('files'),
   ]
+}
+
+/** Each kind of which there are more or fewer. */
+function difference(before: readonly string[], after: readonly string[]): string {
+  const count = (all: readonly string[], kind: string): number => all.filter((each) => each === kind).length
+  const kinds = [...new Set([...before, ...after])]
+  return kinds
+    .filter((kind) => count(before, kind) !== count(after, kind))
+    .map((kind) => `, ${kind}: ${count(before, kind)} -> ${count(after, kind)}`)
+    .join('')
 }
 
 /** The probe answers on stderr; the server's list of lines is cut from time to time. */

@@ -67,12 +67,13 @@ export class RawHttp2 {
     this.socket.write(payload.byteLength === 0 ? head : Buffer.concat([head, payload]))
   }
 
-  /** Opens a gRPC call and leaves its side open. */
-  call(path: string, headers: Record<string, string> = {}): number {
+  /** Opens a gRPC call and leaves its side open. Pairs may name a header twice. */
+  call(path: string, headers: Record<string, string> | [name: string, value: string][] = {}): number {
     const stream = this.#nextStream
     this.#nextStream += 2
     this.#windows.set(stream, this.#initialWindow)
-    const block = hpack({ ':path': path, ...CALL_HEADERS, ...headers })
+    const more = Array.isArray(headers) ? headers : Object.entries(headers)
+    const block = hpack([[':path', path], ...Object.entries(CALL_HEADERS), ...more])
     this.frame(TYPE.headers, END_HEADERS, stream, block)
     return stream
   }
@@ -204,9 +205,9 @@ export function grpcMessage(body: Buffer, { compressed = false, size = body.byte
 }
 
 /** A header block of literals that are neither indexed nor Huffman coded (RFC 7541, 6.2.2). */
-function hpack(headers: Record<string, string>): Buffer {
+function hpack(headers: [name: string, value: string][]): Buffer {
   const parts: Buffer[] = []
-  for (const [name, value] of Object.entries(headers)) parts.push(Buffer.from([0]), text(name), text(value))
+  for (const [name, value] of headers) parts.push(Buffer.from([0]), text(name), text(value))
   return Buffer.concat(parts)
 }
 

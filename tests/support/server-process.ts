@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ModelDescription, WorkerDescription } from '../../frontend/models/operations.ts'
 import { readLines } from '../../frontend/workers/read-lines.ts'
@@ -32,10 +32,10 @@ export interface ServerOptions {
   /** Where it runs; default: a new folder. */
   folder?: string
   /**
-   * As a user starts it: the server finds its configuration (a snapshot or config.properties) by itself.
-   * Default false.
+   * As a user starts it: the server finds its configuration (config.properties) and a snapshot by itself.
+   * `without a file`: there is no config.properties. Default false.
    */
-  snapshots?: boolean
+  snapshots?: boolean | 'without a file'
   /** In a process group of its own, as a shell starts it. */
   detached?: boolean
   /** Flags for Node itself. */
@@ -55,6 +55,8 @@ export class Server {
   readonly process: ChildProcess
   readonly folder: string
   readonly output: string[] = []
+  /** Of the requests that this class makes: whoever runs it with tokens shows one of them here. */
+  headers: Readonly<Record<string, string>> = {}
   ports = {
     inference: 0,
     management: 0,
@@ -76,7 +78,8 @@ export class Server {
 
   /** A management request; the parsed JSON answer. */
   async manage(method: string, path: string): Promise<{ status: number; json: Answer }> {
-    const { status, body } = await rawRequest(this.ports.management, path, { method })
+    const { headers } = this
+    const { status, body } = await rawRequest(this.ports.management, path, { method, headers })
     return { status, json: JSON.parse(body) as Answer }
   }
 
@@ -187,12 +190,9 @@ function spawnCli(options: PlacedOptions): ChildProcess {
     ...options.config,
   }
   const file = join(folder, 'config.properties')
-  writeFileSync(
-    file,
-    Object.entries(config)
-      .map(([key, value]) => `${key}=${value}\n`)
-      .join(''),
-  )
+  const lines = Object.entries(config).map(([key, value]) => `${key}=${value}\n`)
+  if (options.snapshots === 'without a file') rmSync(file, { force: true })
+  else writeFileSync(file, lines.join(''))
   const flags = options.flags ?? ['--disable-token-auth', '--enable-model-api']
   const models = options.models === undefined ? [] : ['--models', ...options.models]
   const { descriptors } = options
@@ -205,7 +205,7 @@ function spawnCli(options: PlacedOptions): ChildProcess {
       CLI,
       '--start',
       '--foreground',
-      ...(options.snapshots === true ? [] : ['--ncs', '--ts-config', file]),
+      ...((options.snapshots ?? false) === false ? ['--ncs', '--ts-config', file] : []),
       '--model-store',
       store,
       ...flags,

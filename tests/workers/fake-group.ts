@@ -18,6 +18,7 @@ export class FakeGroup implements WorkerGroup {
   answersPings = true
   hearsCancels = true
   heedsCredit = true
+  takesBatchesAhead = true
   methods: readonly NativeMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []
@@ -81,7 +82,8 @@ export class FakeGroup implements WorkerGroup {
   /** A process ended unasked, and the others with it. */
   async dies(cause: Partial<ExitCause> = {}): Promise<void> {
     const reason = 'The process exited with code 7'
-    this.events.onDeath({ at: new Date(0), reason, stderr: [], outOfMemory: false, ...cause })
+    const publicCause = 'its worker exited with code 7'
+    this.events.onDeath({ at: new Date(0), reason, publicCause, stderr: [], outOfMemory: false, ...cause })
     await this.ends()
   }
 

@@ -63,7 +63,8 @@ class FakeRank implements Rank {
   }
 
   async exits(reason = 'The process exited with code 7', outOfMemory = false): Promise<void> {
-    const cause = { at: new Date(0), reason, stderr: ['last', 'words'], outOfMemory }
+    const publicCause = 'its worker exited with code 7'
+    const cause = { at: new Date(0), reason, publicCause, stderr: ['last', 'words'], outOfMemory }
     this.#fail(new ServeError('WORKER_START_FAILED', reason))
     this.#events.onExit(this.number, cause)
     this.#exit(cause)

@@ -31,6 +31,8 @@ class Rig {
   readonly groups: FakeGroup[] = []
   readonly log: string[] = []
   readonly lost: string[] = []
+  /** What it says of its failure, each time that it changes. */
+  readonly failures: string[] = []
   frees = 0
   readonly model: Model
   readonly worker: Worker
@@ -57,6 +59,9 @@ class Rig {
       {
         onFree: () => (this.frees += 1),
         onLost: ({ code }) => this.lost.push(code),
+        onFailureChange: (failure) => this.failures.push(failure?.publicCause ?? 'serves'),
+        failed: (_during, message) =>
+          this.log.push(`error - ${message.replace(/ \(id [0-9a-f]{12}\)/, ' (id)')}`),
         log: (level, message, output) => {
           if (!message.startsWith('State change')) this.log.push(`${level} ${output ?? '-'} ${message}`)
         },
@@ -120,7 +125,7 @@ describe('the start of a worker', () => {
     const waiting = rig.worker.loaded
     await rig.group.loadFails('WORKER_START_FAILED', 'no such module', 'line 1\nline 2')
     await expect(waiting).rejects.toMatchObject({ message: 'no such module' })
-    expect(rig.log).toEqual(['error - Load failed: no such module\nline 1\nline 2'])
+    expect(rig.log).toEqual(['error - Load failed (id): no such module\nline 1\nline 2'])
     expect([rig.group.kills, rig.groups.length]).toEqual([1, 1])
     await rig.group.ends()
     expect(rig.worker.state).toBe('waiting')
@@ -133,6 +138,28 @@ describe('the start of a worker', () => {
       reason: 'no such module',
       stderr: ['line 1', 'line 2'],
     })
+  })
+
+  test('a handler that did not load: the worker has failed until it loads, also while it is tried again', async () => {
+    const rig = new Rig()
+    expect(rig.worker.failure).toBeUndefined()
+    await rig.group.loadFails('WORKER_START_FAILED', '/some/path')
+    const first = rig.worker.failure
+    expect(first).toMatchObject({ reason: '/some/path', publicCause: 'its worker could not be started' })
+    await rig.group.ends()
+    await pass(100)
+    expect([rig.worker.state, rig.worker.failure]).toEqual(['starting', first])
+    await rig.group.loadFails('OUT_OF_MEMORY', 'too large')
+    expect(rig.worker.failure!.id).not.toBe(first!.id)
+    await rig.group.ends()
+    await pass(1000)
+    await rig.group.loaded()
+    expect([rig.worker.state, rig.worker.failure]).toEqual(['ready', undefined])
+    expect(rig.failures).toEqual([
+      'its worker could not be started',
+      'out of memory while it loaded',
+      'serves',
+    ])
   })
 
   test('a new start waits until nothing of the last one is left', async () => {
@@ -290,8 +317,13 @@ describe('the death of a worker', () => {
       await pass(1)
       await rig.group.loaded()
     }
+    expect(rig.failures).toEqual([])
     await rig.group.dies()
     expect(rig.worker.state).toBe('failed')
+    expect(rig.failures).toEqual(['its worker exited with code 7 and is not started again'])
+    expect(rig.log.at(-1)).toMatch(
+      /^error - Not started again \(id [0-9a-f]{12}\): The process exited with code 7$/,
+    )
     await expect(rig.worker.loaded).rejects.toMatchObject({ message: 'The process exited with code 7' })
   })
 
@@ -301,7 +333,8 @@ describe('the death of a worker', () => {
     await old!.dies()
     await pass(100)
     await rig.group.loaded()
-    old!.events.onDeath({ at: new Date(), reason: 'late', stderr: [], outOfMemory: false })
+    const late = { at: new Date(), reason: 'late', publicCause: 'late', stderr: [], outOfMemory: false }
+    old!.events.onDeath(late)
     expect([rig.worker.state, rig.worker.describe().lastExit?.reason]).toEqual([
       'ready',
       'The process exited with code 7',
@@ -357,7 +390,7 @@ describe('the stop of a worker', () => {
 
   test('while what died has not gone yet ends it too', async () => {
     const rig = await Rig.ready()
-    const cause = { at: new Date(0), reason: 'gone', stderr: [], outOfMemory: false }
+    const cause = { at: new Date(0), reason: 'gone', publicCause: 'gone', stderr: [], outOfMemory: false }
     rig.group.events.onDeath(cause)
     await rig.worker.stop(1000)
     await rig.group.ends()

@@ -26,12 +26,13 @@ export interface Target {
 /**
  * The model version that a client asks. It fails until a worker has loaded the model, because only then the
  * handler's methods are known.
- * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY
+ * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY, MODEL_FAILED
  */
 export function targetOf(models: Pick<ModelOperations, 'status'>, name: string, version?: string): Target {
   const status = models.status(name, version)
   const { methods } = status
-  if (methods === undefined) throw new ServeError('MODEL_NOT_READY', `Model ${name} is not ready yet.`)
+  if (methods === undefined)
+    throw status.failure ?? new ServeError('MODEL_NOT_READY', `Model ${name} is not ready yet.`)
   return {
     status,
     native: hasTensorMethod(methods),

@@ -11,20 +11,18 @@ import { modelMetadata, serverFacts } from './metadata.ts'
 import { errorAnswer } from './rest-errors.ts'
 import { infer } from './rest-infer.ts'
 import { openInferencePaths } from './rest-paths.ts'
-import { refuse, tell, type Told } from './rest-reply.ts'
+import { refuse as refuseReply, tell, type Told } from './rest-reply.ts'
 import { openInferenceRoute, type OpenInferenceRoute } from './rest-route.ts'
 
 /** The Open Inference Protocol over REST: all paths below /v2 that are not TorchServe's or OpenAI's. */
-export const openInference: RestDialect = { handle, paths: openInferencePaths, notFound }
+export const openInference: RestDialect = { handle, paths: openInferencePaths, notFound, refuse }
 
 /**
  * TorchServe also has the path `infer` without a version. It belongs to the protocol with
  * ts_open_inference_protocol, and for models whose handler has native methods besides `handle`.
  */
 function handle(exchange: Exchange): boolean {
-  const { segments } = exchange.target
-  if (segments[0] !== 'v2') return false
-  const route = openInferenceRoute(segments)
+  const route = routeOf(exchange)
   if (route === undefined) return false
   try {
     // Before anything shows whether the model is there.
@@ -32,9 +30,19 @@ function handle(exchange: Exchange): boolean {
     if (isTorchServes(exchange, route)) return false
     answer(exchange, route)
   } catch (thrown) {
-    refuse(exchange.reply, ServeError.from(thrown))
+    refuseReply(exchange.reply, ServeError.from(thrown))
   }
   return true
+}
+
+function refuse(exchange: Exchange, error: ServeError): boolean {
+  if (routeOf(exchange) === undefined) return false
+  refuseReply(exchange.reply, error)
+  return true
+}
+
+function routeOf({ target: { segments } }: Exchange): OpenInferenceRoute | undefined {
+  return segments[0] === 'v2' ? openInferenceRoute(segments) : undefined
 }
 
 /** Clients expect the protocol's `error` key in every 404 below /v2, including paths that only Triton has. */

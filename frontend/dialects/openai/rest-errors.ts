@@ -32,6 +32,7 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   VERSION_NOT_FOUND: invalid(404, 'model_not_found'),
   QUEUE_FULL: answer(429, 'rate_limit_error', 'rate_limit_exceeded'),
   NO_WORKER: server(503, 'model_not_ready'),
+  MODEL_FAILED: server(503, 'model_failed'),
   SHUTTING_DOWN: server(503, 'shutting_down'),
   CANCELLED: server(503, 'cancelled'),
   QUEUE_TIMEOUT: server(503, 'queue_timeout'),

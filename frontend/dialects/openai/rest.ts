@@ -21,12 +21,12 @@ import { openaiRoute, type OpenAIRoute } from './rest-route.ts'
 import { mapText } from './text-mapping.ts'
 
 /** The OpenAI API (docs/openai.md). */
-export const openai: RestDialect = { handle, paths: openaiPaths }
+export const openai: RestDialect = { handle, paths: openaiPaths, refuse }
 
 function handle(exchange: Exchange): boolean {
-  const { state, req, reply, target } = exchange
-  const route = openaiRoute(target.segments)
-  if (route === undefined || isTorchServes(exchange, route)) return false
+  const { state, req, reply } = exchange
+  const route = routeOf(exchange)
+  if (route === undefined) return false
   const events = new EventStream(reply, state.settings.openaiHeartbeatInterval * 1000)
   try {
     if (req.method === 'OPTIONS') preflight(exchange)
@@ -35,6 +35,17 @@ function handle(exchange: Exchange): boolean {
     failReply(events, ServeError.from(thrown))
   }
   return true
+}
+
+function refuse(exchange: Exchange, error: ServeError): boolean {
+  if (routeOf(exchange) === undefined) return false
+  failReply(new EventStream(exchange.reply), error)
+  return true
+}
+
+function routeOf(exchange: Exchange): OpenAIRoute | undefined {
+  const route = openaiRoute(exchange.target.segments)
+  return route === undefined || isTorchServes(exchange, route) ? undefined : route
 }
 
 /**
@@ -73,8 +84,10 @@ function sendModels({ models, reply }: Exchange, model: string | undefined): voi
   answerJson(reply, 200, Buffer.from(JSON.stringify(json)))
 }
 
-/** Answers a browser's preflight request with the configured CORS headers. */
-function preflight({ reply, requestId }: Exchange): void {
+/** Answers a browser's preflight request, which has no token, with the configured CORS headers. */
+function preflight(exchange: Exchange): void {
+  const { reply, requestId, req } = exchange
+  exchange.admit(req.headers.authorization === undefined ? undefined : 'inference')
   const headers = baseHeaders(requestId, reply.keepsAlive(200))
   headers.push('content-type', 'text/plain', 'allow', 'GET, POST, OPTIONS')
   reply.answer(200, headers, Buffer.alloc(0))
@@ -102,8 +115,8 @@ function submit(
 }
 
 /** The methods of a handler are known only when a worker has loaded it. */
-function notLoaded({ name }: ModelStatus): ServeError {
-  return new ServeError('NO_WORKER', `The model ${name} is not loaded yet`)
+function notLoaded({ name, failure }: ModelStatus): ServeError {
+  return failure ?? new ServeError('NO_WORKER', `The model ${name} is not loaded yet`)
 }
 
 function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {

@@ -28,6 +28,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   MODEL_NOT_FOUND: `${ARCHIVE}.model.ModelNotFoundException`,
   VERSION_NOT_FOUND: `${ARCHIVE}.model.ModelVersionNotFoundException`,
   MODEL_NOT_READY: UNAVAILABLE,
+  MODEL_FAILED: UNAVAILABLE,
   CONFLICT: `${HTTP}.ConflictStatusException`,
   DEFAULT_VERSION: `${HTTP}.InvalidModelVersionException`,
   INVALID_MODEL: INVALID_MODEL,

@@ -37,6 +37,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   MODEL_NOT_FOUND: answer(404, 'ModelNotFoundException'),
   VERSION_NOT_FOUND: answer(404, 'ModelVersionNotFoundException'),
   MODEL_NOT_READY: unavailable,
+  MODEL_FAILED: unavailable,
   CONFLICT: answer(409, 'ConflictStatusException'),
   DEFAULT_VERSION: answer(403, 'InvalidModelVersionException'),
   INVALID_MODEL: answer(400, 'InvalidModelException'),

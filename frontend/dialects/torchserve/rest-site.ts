@@ -60,7 +60,6 @@ function apiDescription(document: string): Koa.Middleware {
 function metricsRouter({ metrics }: RestState): Router {
   const router = new Router()
   router.all(['/metrics', '/metrics/*rest'], (ctx) => {
-    exchangeOf(ctx).checkPage()
     const page = metrics.page(new URLSearchParams(ctx.querystring).getAll('name[]'))
     ctx.set('content-type', page.contentType)
     ctx.body = page.text

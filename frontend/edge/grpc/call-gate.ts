@@ -6,7 +6,7 @@ import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import type { CallError } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
-import { CallerCheck, LET_IN, type CallerCheckOptions, type LetIn } from './caller-check.ts'
+import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
 import { setPrincipal } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS, metadataBytesOf } from './limits.ts'
@@ -104,9 +104,19 @@ export class CallGate {
     flags: number,
     rawHeaders: readonly string[],
   ): void {
-    const work = this.#options.authorizer.prepare?.(headers.authorization, stream.session?.socket)
+    const { session } = stream
+    if (session === undefined) return
+    const path = headers[':path'] ?? ''
+    const connection = this.#connectionOf(session)
+    const arrival = this.#callers.arrive(this.#rpcs.get(path), stream, headers, connection.client)
+    if (arrival !== undefined && 'code' in arrival) {
+      this.#refuse(stream, path, arrival)
+      this.#countRefusal(connection, session)
+      return
+    }
+    const work = this.#options.authorizer.prepare?.(headers.authorization, session.socket)
     if (work === undefined) {
-      this.#take(doors, stream, headers, flags, rawHeaders)
+      this.#take(doors, stream, headers, flags, rawHeaders, arrival)
       return
     }
     // Nothing of it is read meanwhile, and a client that leaves is no error.
@@ -114,7 +124,7 @@ export class CallGate {
     stream.on('error', ignore)
     void work.then(() => {
       stream.off('error', ignore)
-      this.#take(doors, stream, headers, flags, rawHeaders)
+      this.#take(doors, stream, headers, flags, rawHeaders, arrival)
     })
   }
 
@@ -124,6 +134,7 @@ export class CallGate {
     headers: IncomingHttpHeaders,
     flags: number,
     rawHeaders: readonly string[],
+    arrival: Arrival,
   ): void {
     const session = stream.session
     if (session === undefined || stream.destroyed) return
@@ -137,7 +148,9 @@ export class CallGate {
       return
     }
     const metadataBytes = metadataBytesOf(rawHeaders)
-    const caller = this.#callerOf(rpc, stream, headers, metadataBytes, connection)
+    const caller = repeatsToken(rawHeaders)
+      ? TWO_TOKENS
+      : this.#callerOf(rpc, headers, metadataBytes, connection, arrival)
     if ('code' in caller) {
       this.#refuse(stream, path, caller)
       this.#countRefusal(connection, session)
@@ -163,10 +176,10 @@ export class CallGate {
   /** Who makes the call; its room is taken then. Or why it is refused. */
   #callerOf(
     rpc: GatedRpc,
-    stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
+    arrival: Arrival,
   ): LetIn | CallError {
     const { limits } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
@@ -175,7 +188,7 @@ export class CallGate {
     }
     let caller: LetIn = LET_IN
     if (rpc.token !== undefined) {
-      const found = this.#callers.check(rpc, rpc.token, stream, headers, connection.client)
+      const found = this.#callers.check(rpc, rpc.token, headers, connection.client, arrival)
       if ('code' in found) return found
       caller = found
       this.#accept(connection)
@@ -234,6 +247,18 @@ export class CallGate {
       return false
     }
   }
+}
+
+const TWO_TOKENS: CallError = {
+  code: Status.INVALID_ARGUMENT,
+  details: 'The metadata authorization must not be repeated',
+}
+
+/** Node keeps the first of two; a proxy may have checked the other. Names are in lower case. */
+function repeatsToken(rawHeaders: readonly string[]): boolean {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i] === 'authorization') count++
+  return count > 1
 }
 
 /** What gRPC's own retries obey (gRFC A6), and what those who know HTTP look for. */

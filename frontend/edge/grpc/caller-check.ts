@@ -4,7 +4,7 @@ import type { Authorizer, Client } from '../../auth/authorizer.ts'
 import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import { type AuditLog, refusalOf } from '../../observe/logs/audit-log.ts'
-import type { CallError } from './call-error.ts'
+import { type CallError, commonError } from './call-error.ts'
 import { CallTraffic } from './call-traffic.ts'
 import type { Rpc } from './service.ts'
 
@@ -26,6 +26,9 @@ export interface CallerCheckOptions {
   readonly limiter: RateLimiter | undefined
 }
 
+/** What a call uses of limits before anybody has looked at it; undefined: there are none. */
+export type Arrival = Pick<LetIn, 'visit' | 'traffic'> | undefined
+
 /** Finds out who makes a call, and counts it against the limits of its address and its caller. */
 export class CallerCheck {
   readonly #options: CallerCheckOptions
@@ -34,53 +37,59 @@ export class CallerCheck {
     this.#options = options
   }
 
-  /** Who makes a call that asks for a token; or why it is refused, which the audit log tells then. */
-  check(
-    { toCallError }: Rpc,
-    scope: Scope,
+  /**
+   * Counts a new call against the limits of its address, whatever becomes of it: also one of an rpc that
+   * nobody knows (undefined). Rpcs that ask for no token have no limits. Or why it is refused.
+   */
+  arrive(
+    rpc: Rpc | undefined,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     client: Client,
-  ): LetIn | CallError {
-    const { authorization } = headers
+  ): Arrival | CallError {
+    const { limiter } = this.#options
+    if (limiter === undefined || (rpc !== undefined && rpc.token === undefined)) return undefined
+    const traffic = new CallTraffic()
+    const visit = new Visit(limiter, traffic)
+    stream.once('close', () => visit.end())
     try {
-      return this.#identify(scope, stream, authorization, client)
+      visit.from(client.remoteAddress)
+      return { visit, traffic }
     } catch (thrown) {
-      const error = ServeError.from(thrown)
-      const answer = toCallError(error)
-      this.#options.audit?.write({
-        ...refusalOf(error, authorization),
-        operation: headers[':path'] ?? '',
-        status: answer.code,
-        address: client.remoteAddress,
-        protocol: 'grpc',
-      })
-      return { ...answer, retryAfterMs: error.retryAfterMs }
+      return this.#refusal(rpc, headers, client, ServeError.from(thrown))
     }
   }
 
-  /** @throws ServeError UNAUTHORIZED, RATE_LIMITED */
-  #identify(
+  /** Who makes a call that asks for a token; or why it is refused. */
+  check(
+    rpc: Rpc,
     scope: Scope,
-    stream: ServerHttp2Stream,
-    authorization: string | undefined,
+    headers: IncomingHttpHeaders,
     client: Client,
-  ): LetIn {
-    const { authorizer, limiter } = this.#options
-    const check = (): Principal => authorizer.check(scope, authorization, client)
-    if (limiter === undefined) return { principal: check(), visit: undefined, traffic: undefined }
-    const traffic = new CallTraffic()
-    const visit = new Visit(limiter, traffic)
+    arrival: Arrival,
+  ): LetIn | CallError {
     try {
-      visit.from(client.remoteAddress)
-      const principal = check()
-      visit.by(principal)
-      if (!visit.counts) return { principal, visit: undefined, traffic: undefined }
-      stream.once('close', () => visit.end())
+      const principal = this.#options.authorizer.check(scope, headers.authorization, client)
+      arrival?.visit?.by(principal)
+      const { visit, traffic } = arrival?.visit?.counts ? arrival : NO_LIMITS
       return { principal, visit, traffic }
     } catch (thrown) {
-      visit.end()
-      throw thrown
+      return this.#refusal(rpc, headers, client, ServeError.from(thrown))
     }
   }
+
+  /** The audit log tells it. */
+  #refusal(rpc: Rpc | undefined, headers: IncomingHttpHeaders, client: Client, error: ServeError): CallError {
+    const answer = (rpc?.toCallError ?? commonError)(error)
+    this.#options.audit?.write({
+      ...refusalOf(error, headers.authorization),
+      operation: headers[':path'] ?? '',
+      status: answer.code,
+      address: client.remoteAddress,
+      protocol: 'grpc',
+    })
+    return { ...answer, retryAfterMs: error.retryAfterMs }
+  }
 }
+
+const NO_LIMITS = { visit: undefined, traffic: undefined }

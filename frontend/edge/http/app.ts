@@ -7,11 +7,18 @@ import type { RestState } from './rest-state.ts'
 export interface ExchangeHandler {
   /** Returns false if the request is not for it; nothing was done then. */
   handle(exchange: Exchange): boolean
+  /**
+   * Answers, as its own API does, a request that was refused before it was offered to anybody. Returns false
+   * if the path is not its own. Absent: the listener answers.
+   */
+  refuse?(exchange: Exchange, error: ServeError): boolean
 }
 
 /** What one listener serves. */
 export interface RestApp {
   readonly listener: RequestListener
+  /** For requests with an Expect header that is not known. */
+  readonly expectation: RequestListener
   readonly state: RestState
   /** From now on new requests get 503, and connections are closed after their response. */
   beginDrain(): void
@@ -23,9 +30,23 @@ export function createApp(
   handlers: readonly ExchangeHandler[],
   otherwise: (exchange: Exchange) => void,
 ): RestApp {
+  const arrive = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
+    const exchange = new Exchange(state, req, res)
+    try {
+      exchange.arrive()
+      return exchange
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      if (!handlers.some((handler) => handler.refuse?.(exchange, error))) state.errors.fail(exchange, error)
+      return undefined
+    }
+  }
   const offer = (exchange: Exchange): void => {
     try {
-      if (exchange.target.error !== undefined) throw exchange.target.error
+      if (exchange.target.error !== undefined) {
+        exchange.admit(state.listener === 'metrics' ? undefined : 'any')
+        throw exchange.target.error
+      }
       for (const handler of handlers) if (handler.handle(exchange)) return
       otherwise(exchange)
     } catch (thrown) {
@@ -34,11 +55,16 @@ export function createApp(
   }
   return {
     listener: (req: IncomingMessage, res: ServerResponse) => {
-      const exchange = new Exchange(state, req, res)
+      const exchange = arrive(req, res)
+      if (exchange === undefined) return
       const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
       if (work === undefined) offer(exchange)
       // Nothing of the body is read meanwhile.
       else void work.then(() => offer(exchange))
+    },
+    expectation: (req, res) => {
+      if (arrive(req, res) === undefined) return
+      res.writeHead(417, { connection: 'close' }).end()
     },
     state,
     beginDrain: () => {

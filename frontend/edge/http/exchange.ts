@@ -9,7 +9,7 @@ import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
 import type { Operations } from '../permitted.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
-import { declaresTooLarge } from './request-headers.ts'
+import { checkHead, declaresTooLarge } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { type Target, targetOf } from './target.ts'
 
@@ -49,12 +49,31 @@ export class Exchange implements Traffic {
   }
 
   /**
-   * Checks that every request must pass first; without `scope` no token is required.
-   * @throws ServeError FOREIGN_PAGE, PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
+   * What every request must pass before anything is decided by its path or its token: it counts against the
+   * limits of its address, however it ends.
+   * @throws ServeError RATE_LIMITED, INVALID_ARGUMENT, FOREIGN_PAGE
    */
-  admit(scope: Scope | undefined): void {
+  arrive(): void {
+    const { state, req, target } = this
+    const { limiter } = state
+    if (limiter?.limitsAddresses && !state.isUnlimited) {
+      try {
+        this.#begin(limiter).from(req.socket.remoteAddress)
+      } catch (thrown) {
+        this.#auditRefusal(ServeError.from(thrown))
+        throw thrown
+      }
+    }
+    checkHead(req)
+    state.pages.check(req.headers, target.authority, this.connection)
+  }
+
+  /**
+   * Checks that every request must pass that is for a route; without `scope` no token is required.
+   * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
+   */
+  admit(scope: Scope | 'any' | undefined): void {
     const { state, req } = this
-    this.checkPage()
     if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -62,15 +81,14 @@ export class Exchange implements Traffic {
   }
 
   /**
-   * Finds out who sent the request, and counts it against the limits of its address and its sender.
+   * Finds out who sent the request, and counts it against the limits of its sender.
    * @throws ServeError UNAUTHORIZED, RATE_LIMITED
    */
-  authorize(scope: Scope | undefined): void {
+  authorize(scope: Scope | 'any' | undefined): void {
+    if (scope === undefined) return
     const { state, req } = this
+    const { limiter } = state
     try {
-      const { limiter } = state
-      if (limiter?.limitsAddresses) this.#begin(limiter).from(req.socket.remoteAddress)
-      if (scope === undefined) return
       this.principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
       this.#operations = undefined
       if (limiter?.limits(this.principal)) this.#begin(limiter).by(this.principal)
@@ -129,11 +147,6 @@ export class Exchange implements Traffic {
 
   get #permitted(): Operations {
     return (this.#operations ??= this.state.operationsFor(this.principal))
-  }
-
-  /** The part of `admit` for routes that answer while the server stops. @throws ServeError FOREIGN_PAGE */
-  checkPage(): void {
-    this.state.pages.check(this.req.headers, this.connection)
   }
 
   /**

@@ -2,7 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 import { ServeError } from '../../../common/errors.ts'
 import { isLocalhost, isLoopback } from '../../../common/loopback.ts'
+import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts'
 import type { ListenAddress, Settings } from '../../config/settings.ts'
+import { type Host, parseHost } from './host.ts'
 import type { ListenerKind } from './rest-state.ts'
 
 export type PageSettings = Pick<
@@ -10,22 +12,22 @@ export type PageSettings = Pick<
   | 'allowedHosts'
   | 'checkInferenceOrigin'
   | 'corsAllowedOrigin'
-  | 'disableTokenAuthorization'
   | 'inferenceAddress'
   | 'managementAddress'
   | 'metricsAddress'
->
+> &
+  IdentitySettings
 
 /** What the check remembers of a connection, so that it reads each name once. */
 export interface CheckedConnection {
-  /** The last Host header that passed. */
+  /** The last host that passed, as the client wrote it. */
   checkedHost: string | undefined
 }
 
 /** Top-level names that no public name server answers for, so that no stranger can own a name below them. */
 const PRIVATE_NAMES = /\.(?:local|internal|svc|home\.arpa|test)$/
-/** A name, or an IPv6 address in brackets; then a port. */
-const HOST_SHAPE = /^(\[[0-9a-f:.]+\]|[^:[\]/@\s]+)(?::\d{1,5})?$/
+/** What Sec-Fetch-Site says of requests that no page of another site has sent; absent says the same. */
+const OWN_SITES: ReadonlySet<unknown> = new Set([undefined, 'same-origin', 'none'])
 
 /**
  * Refuses requests that web pages of others send through the browser of somebody who can reach the server:
@@ -35,7 +37,8 @@ const HOST_SHAPE = /^(\[[0-9a-f:.]+\]|[^:[\]/@\s]+)(?::\d{1,5})?$/
 export class PageCheck {
   readonly #off: boolean
   readonly #checksHost: boolean
-  readonly #tokensOff: boolean
+  readonly #needsHost: boolean
+  readonly #isOpen: boolean
   readonly #anyOrigin: boolean
   readonly #origins: ReadonlySet<string>
   readonly #anyHost: boolean
@@ -44,54 +47,62 @@ export class PageCheck {
   readonly #suffixes: readonly string[]
 
   constructor(listener: ListenerKind, settings: PageSettings) {
-    const { allowedHosts, corsAllowedOrigin = '', disableTokenAuthorization } = settings
+    const { allowedHosts, corsAllowedOrigin = '' } = settings
     const address = addressOf(listener, settings)
     const managed = listener === 'management' || listener === 'shared'
     this.#off = !managed && !settings.checkInferenceOrigin
-    this.#tokensOff = disableTokenAuthorization
+    this.#isOpen = !asksForIdentity(settings, address.kind === 'tcp' && address.tls)
     this.#anyHost = allowedHosts.includes('*')
     // Proxies may pass on any name; only who listens on loopback can say that nobody calls by others.
-    const isConcerned = address.kind === 'tcp' && (managed || isLoopbackHost(address.host))
-    this.#checksHost = this.#tokensOff && !this.#anyHost && isConcerned
+    const isConcerned = address.kind === 'tcp' && (managed || isLoopbackName(address.host))
+    this.#checksHost = this.#isOpen && !this.#off && !this.#anyHost && isConcerned
+    this.#needsHost = this.#checksHost && managed
     this.#origins = new Set(corsAllowedOrigin.split(',').map((each) => each.trim().toLowerCase()))
     this.#anyOrigin = this.#origins.has('*')
     this.#suffixes = allowedHosts.filter((name) => name.startsWith('*.')).map((name) => name.slice(1))
     this.#hosts = new Set([...allowedHosts, ...(address.kind === 'tcp' ? [address.host.toLowerCase()] : [])])
   }
 
-  /** @throws ServeError FOREIGN_PAGE */
-  check(headers: IncomingHttpHeaders, connection: CheckedConnection): void {
-    if (this.#off) return
-    const { host, origin } = headers
-    if (origin !== undefined || headers['sec-fetch-site'] !== undefined) this.#checkPage(headers)
-    if (!this.#checksHost || host === connection.checkedHost) return
-    if (host !== undefined && !this.#isKnown(host)) throw unknownHost(host)
-    connection.checkedHost = host
+  /**
+   * @param authority of a target that is a whole URL: it takes the place of Host (RFC 9112, 3.2.2)
+   * @throws ServeError INVALID_ARGUMENT when the host is none, FOREIGN_PAGE
+   */
+  check(headers: IncomingHttpHeaders, authority: string | undefined, connection: CheckedConnection): void {
+    const host = authority ?? headers.host
+    if (host === undefined) {
+      if (this.#needsHost) throw new ServeError('FOREIGN_PAGE', 'The header Host is required')
+    } else if (host !== connection.checkedHost) {
+      this.#checkHost(host)
+      connection.checkedHost = host
+    }
+    const { origin, 'sec-fetch-site': site } = headers
+    if (origin === undefined ? OWN_SITES.has(site) : this.#isAllowed(origin.toLowerCase(), host)) return
+    if (!this.#off && !this.#anyOrigin) throw foreignPage(origin)
   }
 
-  #checkPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): void {
-    if (this.#anyOrigin) return
-    if (origin === undefined ? site === 'cross-site' : !this.#isAllowed(origin.toLowerCase(), host)) {
-      throw foreignPage(origin)
-    }
+  #checkHost(text: string): void {
+    const host = parseHost(text)
+    if (host === undefined)
+      throw new ServeError('INVALID_ARGUMENT', `The host ${shown(text)} must be a name or an address`)
+    if (this.#checksHost && !this.#isKnown(host)) throw unknownHost(text)
   }
 
   #isAllowed(origin: string, host: string | undefined): boolean {
     if (this.#origins.has(origin)) return true
     const place = /^https?:\/\/(.+)$/.exec(origin)?.[1]
-    const name = place === undefined ? undefined : nameOf(place)
-    if (place === undefined || name === undefined) return false
-    if (isLoopbackHost(name) || this.#isConfigured(name)) return true
+    const page = place === undefined ? undefined : parseHost(place)
+    if (page === undefined || page.kind === 'other') return false
+    if (isLoopbackName(page.name) || this.#isConfigured(page.name)) return true
     // Without tokens, a page of a rebound name has the same origin as the server.
-    return place === host?.toLowerCase() && (!this.#tokensOff || this.#isKnown(place))
+    return place === host?.toLowerCase() && (!this.#isOpen || this.#isKnown(page))
   }
 
   /** Whether nobody else's name servers decide where the name leads. */
-  #isKnown(host: string): boolean {
-    const name = nameOf(host.toLowerCase())
-    if (name === undefined) return false
-    if (isIP(name) > 0 || isLocalhost(name) || !name.includes('.')) return true
-    return this.#anyHost || PRIVATE_NAMES.test(name) || this.#isConfigured(name)
+  #isKnown({ name, kind }: Host): boolean {
+    if (this.#anyHost || kind === 'address') return true
+    if (kind === 'other') return false
+    if (isLocalhost(name) || !name.includes('.')) return true
+    return PRIVATE_NAMES.test(name) || this.#isConfigured(name)
   }
 
   #isConfigured(name: string): boolean {
@@ -104,14 +115,8 @@ function addressOf(listener: ListenerKind, settings: PageSettings): ListenAddres
   return listener === 'metrics' ? settings.metricsAddress : settings.inferenceAddress
 }
 
-function isLoopbackHost(name: string): boolean {
+function isLoopbackName(name: string): boolean {
   return isIP(name) > 0 ? isLoopback(name) : isLocalhost(name)
-}
-
-/** The host without port, brackets and final dot; undefined if it is no host. */
-function nameOf(host: string): string | undefined {
-  const name = HOST_SHAPE.exec(host)?.[1]
-  return name?.startsWith('[') ? name.slice(1, -1) : name?.replace(/\.$/, '')
 }
 
 function unknownHost(host: string): ServeError {

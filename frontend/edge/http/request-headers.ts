@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { ServeError } from '../../../common/errors.ts'
 import { isCredentialHeader } from '../../../common/credential-headers.ts'
 
 /** The headers of a request, in the format of common/header-lines.ts. */
@@ -21,6 +22,32 @@ export function clientHeaders({ rawHeaders }: IncomingMessage): ClientHeaders {
     else headers += line
   }
   return { headers, credentials }
+}
+
+/**
+ * Refuses what a proxy in front may have read in another way: Node keeps the first of two Host or
+ * Authorization headers, others the last. @throws ServeError INVALID_ARGUMENT
+ */
+export function checkHead({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
+  let hosts = 0
+  let authorizations = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    // Nearly all others have another length, so they cost no copy in lower case.
+    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++
+    else if (name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) authorizations++
+  }
+  if (hosts > 1) throw repeated('Host')
+  if (authorizations > 1) throw repeated('Authorization')
+  if (hosts === 0 && httpVersionMajor === 1 && httpVersionMinor > 0)
+    throw new ServeError('INVALID_ARGUMENT', 'The header Host is required')
+}
+
+const HOST = 'host'
+const AUTHORIZATION = 'authorization'
+
+function repeated(name: string): ServeError {
+  return new ServeError('INVALID_ARGUMENT', `The header ${name} must not be repeated`)
 }
 
 /** The media type without its parameters; undefined if the client sent none. */

@@ -75,6 +75,8 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
   readonly pages: PageCheck
+  /** What needs no token here has no limits either: the metrics page shows what a flood does. */
+  readonly isUnlimited: boolean
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** CORS headers, flat: name, value, name, value. */
@@ -92,6 +94,7 @@ export function createState(deps: RestDeps, listener: ListenerKind, errors: List
     listener,
     errors,
     pages,
+    isUnlimited: listener === 'metrics' && !deps.settings.metricsRequireToken,
     draining: false,
     cors: corsHeaders(deps.settings),
   }

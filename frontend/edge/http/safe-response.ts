@@ -12,7 +12,7 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
 
 /**
  * Every response of the REST listeners. The header is added here, and not where heads are made, so that
- * Node's own answers (400 without Host, 417) and Koa's have it too.
+ * Koa's answers, and those that Node writes by itself, have it too.
  */
 export class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {

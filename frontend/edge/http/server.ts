@@ -17,6 +17,8 @@ import { SafeResponse } from './safe-response.ts'
  * which a request must arrive. Responses are limited by their jobs.
  */
 const LIMITS = {
+  // A request without Host is answered as all others are (request-headers.ts).
+  requireHostHeader: false,
   maxHeaderSize: 12_288,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
@@ -56,8 +58,11 @@ export async function listen(
     : createServer({ ...LIMITS, ServerResponse: SafeResponse })
   if (isTls(address)) acceptTlsOnly(server, app.state)
   const sockets = new Set<Socket>()
+  // Their bytes are limited. One that Node leaves out could not be checked.
+  server.maxHeadersCount = 0
   server.on('request', app.listener)
   server.on('checkContinue', app.listener)
+  server.on('checkExpectation', app.expectation)
   server.on('clientError', (error, socket) => answerClientError(app.state, error, socket))
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)

@@ -6,6 +6,8 @@ export interface Target {
   readonly segments: readonly string[]
   /** The query after the `?`; empty if there is none. */
   readonly query: string
+  /** The host and port of a target that is a whole URL; undefined: it is none. */
+  readonly authority?: string | undefined
   /** INVALID_ARGUMENT if the path is not valid percent-encoding; there are no segments then. */
   readonly error?: ServeError
 }
@@ -26,14 +28,15 @@ export function targetOf(url: string): Target {
 }
 
 function parse(url: string): Target {
-  const target = url.charCodeAt(0) === 0x2f ? url : originForm(url)
+  const [target, authority] = url.charCodeAt(0) === 0x2f ? [url] : originForm(url)
   const mark = target.indexOf('?')
   const query = mark === -1 ? '' : target.slice(mark + 1)
+  const rest = authority === undefined ? { query } : { query, authority }
   try {
-    return { segments: segmentsOf(mark === -1 ? target : target.slice(0, mark)), query }
+    return { segments: segmentsOf(mark === -1 ? target : target.slice(0, mark)), ...rest }
   } catch (cause) {
     const error = new ServeError('INVALID_ARGUMENT', 'The path is not valid percent-encoding.', { cause })
-    return { segments: [], query, error }
+    return { segments: [], ...rest, error }
   }
 }
 
@@ -46,9 +49,9 @@ function segmentsOf(path: string): string[] {
   return segments
 }
 
-/** Proxies may send the whole URL. */
-function originForm(url: string): string {
-  const slash = /^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i.exec(url)
-  const rest = slash === null ? url : url.slice(slash[0].length)
-  return rest.startsWith('/') ? rest : `/${rest}`
+/** Proxies may send the whole URL: path and query, and the authority before them. */
+function originForm(url: string): [target: string, authority?: string] {
+  const [before = '', authority] = /^[a-z][a-z0-9+.-]*:\/\/([^/?]*)/i.exec(url) ?? []
+  const rest = url.slice(before.length)
+  return [rest.startsWith('/') ? rest : `/${rest}`, authority]
 }

@@ -55,7 +55,7 @@ export class LogFile implements LineWriter {
   /** Opens the file; makes its folder if needed. @throws errors of the file system */
   constructor(path: string, options: LogFileOptions) {
     this.#path = path
-    this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, droppedLine, ...options }
+    this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, droppedLine: tooSlow, ...options }
     mkdirSync(dirname(path), { recursive: true })
     this.#fd = this.#open()
     for (const aside of leftAside(path)) this.#compress(aside)
@@ -188,8 +188,13 @@ export class LogFile implements LineWriter {
   }
 }
 
-function droppedLine(count: number): string {
-  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: the disk is too slow\n`
+/** A line of the server's log, with its line end. */
+export function droppedLine(count: number, why: string): string {
+  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: ${why}\n`
+}
+
+function tooSlow(count: number): string {
+  return droppedLine(count, 'the disk is too slow')
 }
 
 /** Everybody could read the files of earlier versions. A pipe or a terminal stays unchanged. */

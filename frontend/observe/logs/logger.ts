@@ -9,18 +9,12 @@ export const MODEL_LOGGER = 'MODEL_LOG'
 /** The name in pino's JSON. Text inside a message cannot match it, because its quotes are escaped. */
 const MODEL_FIELD = `"logger":"${MODEL_LOGGER}"`
 
-/** Maximum bytes waiting for a stuck terminal; further lines are dropped. */
-const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024
-
-/** Milliseconds that writing the last lines may take. */
-const END_MS = 1000
-
 export interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error'
   /** TorchServe's format, or one JSON object per line. */
   format: 'text' | 'json'
-  /** Whether the log also goes to stdout. */
-  console: boolean
+  /** Where the log also goes; its owner ends it. Undefined: only to files. */
+  console: LineWriter | undefined
 }
 
 /** Files that the log goes to. Their owner ends them. */
@@ -34,8 +28,8 @@ export interface ServerLog {
   readonly log: Logger
   /** Adds files as destinations of the log. */
   addFiles(files: LogTargets): void
-  /** Writes waiting lines to the console. Drops later lines. */
-  end(): Promise<void>
+  /** Drops later lines. */
+  end(): void
 }
 
 /**
@@ -46,7 +40,7 @@ export interface ServerLog {
  */
 export function createLogger(options: LogOptions): ServerLog {
   const text = options.format === 'text'
-  const console = options.console ? consoleWriter() : undefined
+  const { console } = options
   let targets: LogTargets = {}
   let ended = false
   const write = (json: string): void => {
@@ -63,26 +57,8 @@ export function createLogger(options: LogOptions): ServerLog {
     addFiles: (files) => {
       targets = files
     },
-    end: async () => {
+    end: () => {
       ended = true
-      await console?.end()
     },
-  }
-}
-
-function consoleWriter(): { write(line: string): void; end(): Promise<void> } {
-  const destination = pino.destination({ dest: 1, sync: false, maxLength: MAX_UNWRITTEN_BYTES })
-  return {
-    write: (line) => void destination.write(line),
-    // A closed or stopped reader (broken pipe, Ctrl-S) must not keep the process alive.
-    end: () =>
-      new Promise((resolve) => {
-        const timer = setTimeout(resolve, END_MS)
-        destination.once('close', () => {
-          clearTimeout(timer)
-          resolve()
-        })
-        destination.end()
-      }),
   }
 }

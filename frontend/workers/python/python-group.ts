@@ -50,6 +50,7 @@ export class PythonGroup implements WorkerGroup {
   readonly answersPings = false
   readonly hearsCancels = false
   readonly heedsCredit = false
+  readonly takesBatchesAhead = false
   /** TorchServe's workers have only `handle`. */
   readonly methods = []
   readonly #options: PythonGroupOptions

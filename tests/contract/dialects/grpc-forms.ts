@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { Client, ServiceError } from '@grpc/grpc-js'
+import type { CallOptions, Client, ServiceError } from '@grpc/grpc-js'
 import type { Answering, GrpcForm } from './grpc.ts'
 
 interface InferMessage {
@@ -7,19 +7,18 @@ interface InferMessage {
   raw_output_contents?: Buffer[]
 }
 
-type Options = { deadline: Date }
 type Unary = (
   request: object,
-  options: Options,
+  options: CallOptions,
   done: (error: ServiceError | null, answer: unknown) => void,
 ) => { cancel(): void }
 type Sending = Answering & { write(message: object): void; end(): void }
 type Methods = Client & {
   Predictions: Unary
   ModelInfer: Unary
-  StreamPredictions(request: object, options: Options): Answering
-  StreamPredictions2(options: Options): Sending
-  ModelStreamInfer(options: Options): Sending
+  StreamPredictions(request: object, options: CallOptions): Answering
+  StreamPredictions2(options: CallOptions): Sending
+  ModelStreamInfer(options: CallOptions): Sending
 }
 
 const predictionsRequest = (model: string, input: string) => ({
@@ -48,9 +47,9 @@ function predictionText(message: unknown): string | undefined {
 }
 
 /** A unary call as a stream of one message. */
-function whole(client: Client, method: Unary, request: object, deadline: Date): Answering {
+function whole(client: Client, method: Unary, request: object, options: CallOptions): Answering {
   const answer = new EventEmitter()
-  const call = method.call(client, request, { deadline }, (error, message) => {
+  const call = method.call(client, request, options, (error, message) => {
     if (error !== null) answer.emit('error', error)
     else {
       answer.emit('data', message)
@@ -81,8 +80,8 @@ const TORCHSERVE = {
 export const STREAM_PREDICTIONS: GrpcForm = {
   ...TORCHSERVE,
   name: 'TorchServe StreamPredictions',
-  call: (client, model, input, deadline) =>
-    (client as Methods).StreamPredictions(predictionsRequest(model, input), { deadline }),
+  call: (client, model, input, options) =>
+    (client as Methods).StreamPredictions(predictionsRequest(model, input), options),
   textOf: predictionText,
 }
 
@@ -91,9 +90,9 @@ export const STREAM_PREDICTIONS2: GrpcForm = {
   ...TORCHSERVE,
   name: 'TorchServe StreamPredictions2',
   notFound: 'error_message',
-  call: (client, model, input, deadline) => {
+  call: (client, model, input, options) => {
     const request = { ...predictionsRequest(model, input), sequence_id: 'contract' }
-    return only((client as Methods).StreamPredictions2({ deadline }), request)
+    return only((client as Methods).StreamPredictions2(options), request)
   },
   textOf: (message) => {
     const { status } = message as { status?: { code: number; message: string } }
@@ -106,8 +105,8 @@ export const PREDICTIONS: GrpcForm = {
   ...TORCHSERVE,
   name: 'TorchServe Predictions',
   whole: true,
-  call: (client, model, input, deadline) =>
-    whole(client, (client as Methods).Predictions, predictionsRequest(model, input), deadline),
+  call: (client, model, input, options) =>
+    whole(client, (client as Methods).Predictions, predictionsRequest(model, input), options),
   textOf: predictionText,
 }
 
@@ -115,8 +114,8 @@ const SERVICE = 'inference.GRPCInferenceService'
 const MLSERVER = { file: 'inference/mlserver.proto', service: SERVICE } as const
 const TRITON = { file: 'inference/triton.proto', service: SERVICE } as const
 
-function modelStreamInfer(client: Client, model: string, input: string, deadline: Date): Answering {
-  return only((client as Methods).ModelStreamInfer({ deadline }), inferRequest(model, input))
+function modelStreamInfer(client: Client, model: string, input: string, options: CallOptions): Answering {
+  return only((client as Methods).ModelStreamInfer(options), inferRequest(model, input))
 }
 
 export const MLSERVER_STREAM: GrpcForm = {
@@ -147,8 +146,8 @@ const modelInfer = (form: typeof MLSERVER | typeof TRITON, peer: string): GrpcFo
   name: `V2 ModelInfer (${peer})`,
   whole: true,
   notFound: 'NOT_FOUND',
-  call: (client, model, input, deadline) =>
-    whole(client, (client as Methods).ModelInfer, inferRequest(model, input), deadline),
+  call: (client, model, input, options) =>
+    whole(client, (client as Methods).ModelInfer, inferRequest(model, input), options),
   textOf: inferText,
 })
 

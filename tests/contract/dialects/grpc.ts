@@ -2,7 +2,11 @@ import { join } from 'node:path'
 import {
   credentials,
   loadPackageDefinition,
+  InterceptingCall,
+  type Interceptor,
+  type InterceptorOptions,
   status as Status,
+  type CallOptions,
   type Client,
   type ServiceClientConstructor,
   type ServiceError,
@@ -31,7 +35,7 @@ export interface GrpcForm {
   /** Full name of the service. */
   readonly service: string
   readonly notFound: string
-  call(client: Client, model: string, input: string, deadline: Date): Answering
+  call(client: Client, model: string, input: string, options: CallOptions): Answering
   /** Undefined: no item. Throws what the message says is an error. */
   textOf(message: unknown): string | undefined
 }
@@ -56,10 +60,12 @@ export class GrpcDialect implements Dialect {
   ask(
     model: string,
     input: string,
-    { leaveAfter, leaveAfterMs, stallUntil, pause, onItem }: AskOptions = {},
+    { headers, leaveAfter, leaveAfterMs, stallUntil, pause, onItem }: AskOptions = {},
   ): Promise<Asked> {
     const items: { text: string; at: number }[] = []
-    const call = this.#form.call(this.#client, model, input, new Date(Date.now() + LIMIT_MS))
+    const interceptors = headers === undefined ? [] : [sending(headers)]
+    const options = { deadline: new Date(Date.now() + LIMIT_MS), interceptors }
+    const call = this.#form.call(this.#client, model, input, options)
     return new Promise((resolve) => {
       let timer: NodeJS.Timeout | undefined
       const finish = (end: End, leftAt?: number): void => {
@@ -97,6 +103,17 @@ export class GrpcDialect implements Dialect {
   close(): void {
     this.#client.close()
   }
+}
+
+/** Adds metadata to a call, whatever its kind. */
+function sending(headers: Readonly<Record<string, string>>): Interceptor {
+  return (options: InterceptorOptions, next) =>
+    new InterceptingCall(next(options), {
+      start: (metadata, listener, begin) => {
+        for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+        begin(metadata, listener)
+      },
+    })
 }
 
 async function paused(call: Answering, pause: () => Promise<void>): Promise<void> {

@@ -39,6 +39,7 @@ export class HttpDialect implements Dialect {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
         'accept-encoding': this.whole ? 'identity' : 'gzip',
+        ...options.headers,
       }
       const url = this.#url + this.#form.path(model)
       const asked = request(url, { method: 'POST', headers, agent: false, timeout: LIMIT_MS })

@@ -46,6 +46,7 @@ describe('errors', () => {
     MODEL_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelNotFoundException'],
     VERSION_NOT_FOUND: [Status.INTERNAL, 'org.pytorch.serve.archive.model.ModelVersionNotFoundException'],
     MODEL_NOT_READY: [Status.UNAVAILABLE, 'org.pytorch.serve.http.ServiceUnavailableException'],
+    MODEL_FAILED: [Status.UNAVAILABLE, 'org.pytorch.serve.http.ServiceUnavailableException'],
     CONFLICT: [Status.UNKNOWN, 'org.pytorch.serve.http.ConflictStatusException'],
     DEFAULT_VERSION: [Status.UNKNOWN, 'org.pytorch.serve.http.InvalidModelVersionException'],
     INVALID_MODEL: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.archive.model.InvalidModelException'],

@@ -1,8 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { ServeError } from '../../../common/errors.ts'
 import type { GrpcListenerKind } from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
+import { FAREWELL_MS } from '../../../frontend/edge/grpc/limits.ts'
 import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
 import { FakeWorkflows } from '../../support/fake-workflows.ts'
 import { grpcMessage, RawHttp2 } from '../../support/raw-http2.ts'
@@ -103,4 +104,16 @@ test.each<[string, (work: Work) => void]>([
   await raw.until(() => streams.every((stream) => raw.resets.has(stream)))
   expect(streams.filter((stream) => !raw.ended.has(stream))).toEqual([])
   expect(raw.closed).toBe(false)
+})
+
+test('a call whose status waits for longer than its client has to end its side closes after it', async () => {
+  const { streams, works } = await open(1)
+  await fillConnection()
+  works[0]!.job.fail(FAILURE)
+  await turns()
+  // Node fires timers of one length in the order in which they began: the call's own has fired before.
+  await wait(FAREWELL_MS)
+  raw.socket.resume()
+  await raw.until(() => raw.resets.has(streams[0]!))
+  expect(raw.ended.has(streams[0]!)).toBe(true)
 })

@@ -104,7 +104,7 @@ export class RunningGrpc {
 
 export async function startGrpc(
   settings: Partial<GrpcSettings> = {},
-  more: Partial<Pick<GrpcServersDeps, 'authorizer' | 'limiter' | 'audit'>> = {},
+  more: Partial<Pick<GrpcServersDeps, 'authorizer' | 'limiter' | 'audit' | 'accessLog'>> = {},
 ): Promise<RunningGrpc> {
   const models = new FakeModels()
   const workflows = new FakeWorkflows()

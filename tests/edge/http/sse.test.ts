@@ -141,6 +141,8 @@ describe('a stream of events', () => {
 
   test('notes when it said something, for the comments that follow a silence', async () => {
     const { wire, reply } = await play(60_000)
+    // The beginning of a stream counts as a sign too.
+    reply.open()
     for (const say of [() => reply.event('1'), () => reply.eventBytes(Buffer.from('1'), 0, 1)]) {
       reply.lastWrite = 0
       say()

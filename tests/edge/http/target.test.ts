@@ -18,5 +18,5 @@ test.each([
   ['/predictions/m//?a=?b', ['predictions', 'm'], 'a=?b'],
   ['/predictions%2Fm', ['predictions', 'm'], ''],
 ])('%s leads to %j', (url, segments, query) => {
-  expect(targetOf(url)).toEqual({ segments, query })
+  expect(targetOf(url)).toMatchObject({ segments, query })
 })

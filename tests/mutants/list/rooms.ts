@@ -11,12 +11,15 @@ const WORKSPACE = 'model-archiver/workspace.ts'
 const OWNER = 'model-archiver/owner-file.ts'
 const COLLECT = 'frontend/config/collect-entries.ts'
 const SETTINGS = ['tests/config/settings.test.ts']
+const LAST = 'frontend/config/last-snapshot.ts'
 const LOAD = 'frontend/config/load-settings.ts'
+const SOURCE = 'frontend/config/model-source.ts'
 
 const UNPACK = ['tests/model-archiver/entry-guard.test.ts']
 const NAMED = ['tests/model-archiver/entry-names.test.ts']
 const LOCATE = ['tests/model-archiver/locate.test.ts']
 const LOADED = ['tests/config/load-settings.test.ts']
+const OVER_A_SNAPSHOT = ['tests/config/model-source.test.ts']
 const QUEUED = ['tests/jobs/job-queue.test.ts']
 const REGISTERED = ['tests/models/registry.test.ts']
 const SEQUENCES = ['tests/jobs/sequence-queue.test.ts']
@@ -260,30 +263,58 @@ const CONFIG_MUTANTS: Mutant[] = [
   {
     name: 'the flag --ts-config comes before TS_CONFIG_FILE',
     file: LOAD,
-    find: "if (fromEnv !== undefined && fromEnv !== '')\n",
-    replace: "if (tsConfig === undefined && fromEnv !== undefined && fromEnv !== '')\n",
+    find: "if (fromEnv !== undefined && fromEnv !== '') return",
+    replace: "if (tsConfig === undefined && fromEnv !== undefined && fromEnv !== '') return",
     tests: LOADED,
   },
   {
-    name: 'a snapshot comes before --ts-config',
+    name: 'a start that names its file reads the newest snapshot',
     file: LOAD,
-    find: 'if (tsConfig !== undefined) return',
-    replace: 'if (tsConfig !== undefined && configSnapshots === false) return',
-    tests: ['tests/config/snapshots.test.ts', ...LOADED],
+    find: ' || namedFile(flags, env) !== undefined) return undefined',
+    replace: ') return undefined',
+    tests: OVER_A_SNAPSHOT,
   },
   {
     name: 'the flag --ncs reads the snapshot',
     file: LOAD,
-    find: 'configSnapshots === false ? undefined : await newestSnapshot(env, logEntries)',
-    replace: 'await newestSnapshot(env, logEntries)',
-    tests: ['tests/config/snapshots.test.ts', ...LOADED],
+    find: 'if (flags.configSnapshots === false || ',
+    replace: 'if (',
+    tests: OVER_A_SNAPSHOT,
   },
   {
     name: 'the oldest snapshot is read',
-    file: LOAD,
+    file: LAST,
     find: '(await listSnapshots(folder)).at(-1)',
     replace: '(await listSnapshots(folder)).at(0)',
-    tests: ['tests/config/snapshots.test.ts', ...LOADED],
+    tests: LOADED,
+  },
+  {
+    name: 'settings of a snapshot come before config.properties',
+    file: LOAD,
+    find: 'file === undefined && last !== undefined ?',
+    replace: 'last !== undefined ?',
+    tests: LOADED,
+  },
+  {
+    name: 'a snapshot opens a server without a file',
+    file: LAST,
+    find: 'UNSAFE.get(name) === text.toLowerCase()',
+    replace: 'false',
+    tests: OVER_A_SNAPSHOT,
+  },
+  {
+    name: 'a snapshot comes before --models',
+    file: SOURCE,
+    find: '(byFlag || isChanged(load, last))',
+    replace: 'isChanged(load, last)',
+    tests: OVER_A_SNAPSHOT,
+  },
+  {
+    name: 'a snapshot comes before a changed load_models',
+    file: SOURCE,
+    find: '(byFlag || isChanged(load, last))',
+    replace: 'byFlag',
+    tests: OVER_A_SNAPSHOT,
   },
   {
     name: 'a named config file may be missing',

@@ -99,6 +99,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'full ||= isFull(stream)',
     replace: '',
     tests: ['tests/backend-worker/streaming.test.ts'],
+    title: 'an awaited send waits when the window',
   },
   {
     name: 'a sender that computes is given no turn',

@@ -1,5 +1,7 @@
 import type { Random } from '../../support/random.ts'
 import type { Server } from '../../support/server-process.ts'
+import type { Callers } from '../callers.ts'
+import type { Excuses } from '../excuses.ts'
 import type { Faults } from '../faults.ts'
 import type { Ledger } from '../ledger.ts'
 
@@ -8,6 +10,8 @@ export interface Lane {
   readonly server: Server
   readonly ledger: Ledger
   readonly faults: Faults
+  readonly excuses: Excuses
+  readonly callers: Callers
   readonly random: Random
 }
 

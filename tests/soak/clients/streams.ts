@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asked, AskOptions, Dialect } from '../../contract/dialect.ts'
-import { TORCHSERVE_INFER } from '../../contract/dialects/grpc-forms.ts'
-import { DIALECTS, type PortDialect } from '../../support/port-dialects.ts'
+import type { PortDialect } from '../../support/port-dialects.ts'
 import type { Random } from '../../support/random.ts'
 import type { Order } from '../ledger.ts'
-import { GUEST, modelsOf } from '../models.ts'
+import { GUEST, modelsOf, streamingModel } from '../models.ts'
+import { rowOf, SOAK_DIALECTS } from './dialects.ts'
 import { inTime, type Lane, newId } from './lane.ts'
 
 /** The plan of the handler (tests/support/handlers/paced/pace.ts). */
@@ -25,7 +25,7 @@ const WHOLE_BYTES = 1_000_000
 export async function streams(lane: Lane, signal: AbortSignal): Promise<void> {
   const clients = new Map<PortDialect, Dialect>()
   while (!signal.aborted) {
-    const dialect = lane.random.pick(DIALECTS)
+    const dialect = lane.random.pick(SOAK_DIALECTS)
     const client = clients.get(dialect) ?? dialect.at(lane.server.ports[dialect.port])
     clients.set(dialect, client)
     await one(lane, dialect, client)
@@ -35,8 +35,10 @@ export async function streams(lane: Lane, signal: AbortSignal): Promise<void> {
 }
 
 async function one(lane: Lane, dialect: PortDialect, client: Dialect): Promise<void> {
-  const { random, faults, ledger } = lane
-  const model = random.pick(random.pick(modelKinds(dialect).map(modelsOf)))
+  const { random, faults, excuses, callers, ledger } = lane
+  const kind = random.pick(dialect.models)
+  const name = random.pick(modelsOf(kind))
+  const model = streamingModel(name)
   const manner: Manner = random.chance(0.6) ? 'whole' : random.pick(['leaves', 'leaves', 'stalls', 'slow'])
   const plan = draw(random, dialect.whole, manner)
   let exited: (() => void) | undefined
@@ -45,16 +47,12 @@ async function one(lane: Lane, dialect: PortDialect, client: Dialect): Promise<v
     plan.exit = random.integer(0, plan.n - 1)
   const order = { id: plan.id, n: plan.n, breaksAfter: plan.fail ?? plan.exit }
   const began = performance.now()
-  const asked = await ask(client, model, plan, options(random, dialect.whole, manner))
+  const how = options(random, dialect.whole, manner)
+  const asked = await callers.ask(random, name, ({ headers }) => ask(client, name, plan, { ...how, headers }))
   // A model that is taken away refuses what comes, but finishes what it has.
   const mayFail = model !== GUEST || asked.end.kind === 'refused'
-  ledger.stream(dialect.name, order, asked, mayFail && faults.excuses(model, began))
+  ledger.stream(rowOf(dialect, kind), order, asked, mayFail && excuses.has(model, began))
   exited?.()
-}
-
-/** TorchServe's own service of V2 wants JSON of a handler that has only `handle`. */
-function modelKinds({ name, models }: PortDialect): readonly string[] {
-  return name === TORCHSERVE_INFER.name ? models.filter((model) => model !== 'paced') : models
 }
 
 function draw(random: Random, isWhole: boolean, manner: Manner): Plan {

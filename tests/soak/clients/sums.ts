@@ -1,3 +1,4 @@
+import { Metadata } from '@grpc/grpc-js'
 import {
   type GrpcDuplex,
   inferenceClient,
@@ -6,6 +7,7 @@ import {
 } from '../../support/grpc-clients.ts'
 import type { Random } from '../../support/random.ts'
 import { rawRequest } from '../../support/raw-http.ts'
+import type { Caller } from '../callers.ts'
 import { SUMS } from '../models.ts'
 import { inTime, type Lane, newId } from './lane.ts'
 
@@ -22,12 +24,11 @@ interface Sequence {
 /** Runs sequences, over REST and in calls of StreamPredictions2; each sum tells the numbers before it. */
 export async function sums(lane: Lane, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    if (lane.random.chance(0.5)) await overRest(lane, draw(lane.random))
-    else
-      await overGrpc(
-        lane,
-        Array.from({ length: AT_ONCE }, () => draw(lane.random)),
-      )
+    const { random, callers } = lane
+    const drawn = Array.from({ length: AT_ONCE }, () => draw(random))
+    await callers.ask(random, SUMS, (caller) =>
+      random.chance(0.5) ? overRest(lane, caller, drawn[0]!) : overGrpc(lane, caller, drawn),
+    )
   }
 }
 
@@ -42,12 +43,12 @@ function expected({ numbers }: Sequence): string[] {
   return [...numbers.map((number) => String((sum += number))), 'ended']
 }
 
-async function overRest({ server, ledger }: Lane, sequence: Sequence): Promise<void> {
+async function overRest({ server, ledger }: Lane, caller: Caller, sequence: Sequence): Promise<void> {
   const got: string[] = []
   const pids = new Set<string>()
   try {
     for (const word of [...sequence.numbers, 'end']) {
-      const headers = { 'content-type': 'text/plain', [HEADER]: sequence.id }
+      const headers = { ...caller.headers, 'content-type': 'text/plain', [HEADER]: sequence.id }
       const path = `/predictions/${SUMS}`
       const answer = await inTime(rawRequest(server.ports.inference, path, { headers, body: String(word) }))
       got.push(answer.status === 200 && answer.complete ? answer.body : `${answer.status} ${answer.body}`)
@@ -60,10 +61,10 @@ async function overRest({ server, ledger }: Lane, sequence: Sequence): Promise<v
   settle(ledger, 'sequence, REST', expected(sequence), got.join(' ') + workers)
 }
 
-async function overGrpc({ server, ledger }: Lane, sequences: Sequence[]): Promise<void> {
+async function overGrpc({ server, ledger }: Lane, caller: Caller, sequences: Sequence[]): Promise<void> {
   const client = inferenceClient(server.ports.grpcInference)
   const got = new Map(sequences.map(({ id }): [string, string[]] => [id, []]))
-  const stream = client.StreamPredictions2()
+  const stream = client.StreamPredictions2(Metadata.fromHttp2Headers(caller.headers))
   let end = ''
   try {
     const ended = inTime(readInto(stream, got))

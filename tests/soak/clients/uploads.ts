@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Metadata } from '@grpc/grpc-js'
 import { call, inferenceClient } from '../../support/grpc-clients.ts'
 import type { Random } from '../../support/random.ts'
+import type { Caller } from '../callers.ts'
 import { DIGEST } from '../models.ts'
 import { inTime, type Lane } from './lane.ts'
 
@@ -27,8 +29,10 @@ let pool: Buffer | undefined
 export async function uploads(lane: Lane, signal: AbortSignal): Promise<void> {
   pool ??= lane.random.bytes(POOL_BYTES)
   while (!signal.aborted) {
-    if (lane.random.chance(0.2)) await overGrpc(lane, drawBytes(lane.random))
-    else await overHttp(lane, draw(lane.random))
+    const { random, callers } = lane
+    await callers.ask(random, DIGEST, (caller) =>
+      random.chance(0.2) ? overGrpc(lane, caller, drawBytes(random)) : overHttp(lane, caller, draw(random)),
+    )
   }
 }
 
@@ -69,10 +73,10 @@ function line(name: string, data: Buffer): string {
   return `${name} ${data.byteLength} ${createHash('sha256').update(data).digest('hex')}`
 }
 
-async function overHttp({ server, ledger, random }: Lane, upload: Upload): Promise<void> {
+async function overHttp({ server, ledger, random }: Lane, caller: Caller, upload: Upload): Promise<void> {
   const { name, expected, leaveAfter } = upload
   try {
-    const got = await inTime(post(server.ports.inference, upload, random))
+    const got = await inTime(post(server.ports.inference, caller, upload, random))
     if (leaveAfter !== undefined && got === undefined) ledger.answer(name, 'left')
     else settle(ledger, name, expected, got ?? 'nothing')
   } catch (error) {
@@ -81,10 +85,15 @@ async function overHttp({ server, ledger, random }: Lane, upload: Upload): Promi
 }
 
 /** The body of the answer; undefined: the client left. */
-async function post(port: number, upload: Upload, random: Random): Promise<string | undefined> {
+async function post(
+  port: number,
+  caller: Caller,
+  upload: Upload,
+  random: Random,
+): Promise<string | undefined> {
   const { type, body, piece = Math.max(body.byteLength, 1), leaveAfter } = upload
   const length = upload.piece === undefined ? { 'content-length': body.byteLength } : {}
-  const headers = { 'content-type': type, ...length }
+  const headers = { ...caller.headers, 'content-type': type, ...length }
   const path = `/predictions/${DIGEST}`
   const asked = request({ port, host: '127.0.0.1', path, method: 'POST', headers, agent: false })
   const answer = new Promise<string>((resolve, reject) => {
@@ -118,11 +127,12 @@ function drained(asked: NodeJS.WritableStream): Promise<void> {
   })
 }
 
-async function overGrpc({ server, ledger }: Lane, data: Buffer): Promise<void> {
+async function overGrpc({ server, ledger }: Lane, caller: Caller, data: Buffer): Promise<void> {
   const client = inferenceClient(server.ports.grpcInference)
   try {
     const input = { model_name: DIGEST, input: { data } }
-    const { prediction } = await inTime(call(client, client.Predictions, input))
+    const metadata = Metadata.fromHttp2Headers(caller.headers)
+    const { prediction } = await inTime(call(client, client.Predictions, input, metadata))
     settle(ledger, 'upload, gRPC', line('data', data), prediction.toString())
   } catch (error) {
     settle(ledger, 'upload, gRPC', line('data', data), String(error))

@@ -1,5 +1,6 @@
 import { PredictionException, type Context, type HandlerRequest } from 'torchserve-ts'
 import { aborted } from '../aborted.ts'
+import { opened } from '../gate.ts'
 
 /** What a request of the test workflows asks for. */
 interface Order {
@@ -74,6 +75,13 @@ export function refuse(): unknown[] {
 export async function sleep(_requests: HandlerRequest[], context: Context): Promise<unknown[]> {
   await aborted(context.signal)
   return ['']
+}
+
+/** Streams `begun`, then `end` when the gate is open that the words name (tests/support/gate.ts). */
+export async function* gated(requests: HandlerRequest[]): AsyncGenerator<unknown[]> {
+  yield ['begun']
+  await opened(order(requests).words!)
+  yield ['end']
 }
 
 export function answer404(_requests: HandlerRequest[], context: Context): unknown[] {

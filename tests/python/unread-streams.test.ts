@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { peakBytes } from '../support/memory.ts'
+import { allReady, begin, GrpcPredictor, predict, PYTHON_MS } from '../support/python/client.ts'
+import { pythonFolder } from '../support/python/python-folder.ts'
+import { describePython } from '../support/python/test-python.ts'
+import type { RawRequest } from '../support/raw-http.ts'
+import { startServer, type Server } from '../support/server.ts'
+
+const MB = 1024 * 1024
+const ITEM = 64 * 1024
+/** 105 MB. TorchServe's worker knows no credit: it sends as fast as its socket takes it. */
+const FLOOD = { n: 1600, size: ITEM }
+const MAX_RESPONSE = 1_000_000
+
+await describePython('Streams of Python handlers that nobody reads', ({ python }) => {
+  let server: Server
+  let grpc: GrpcPredictor
+
+  beforeAll(async () => {
+    server = await startServer({
+      models: [
+        pythonFolder('alone', 'ops'),
+        pythonFolder('other', 'ops'),
+        pythonFolder('shared', 'coroutine', { asyncCommunication: true }),
+      ],
+      config: { python, max_response_size: MAX_RESPONSE },
+    })
+    await allReady(server, ['alone', 'other', 'shared'])
+    grpc = new GrpcPredictor(server)
+    await asLongAsAFlood()
+  }, PYTHON_MS)
+
+  afterAll(() => grpc.close())
+
+  /** Another worker sends as much to a client that reads; meanwhile a handler that nothing holds ends. */
+  async function asLongAsAFlood(): Promise<void> {
+    const { complete } = await predict(server, 'other', { op: 'stream', ...FLOOD })
+    expect(complete).toBe(true)
+  }
+
+  /** The frontend's peak while this lasts, over what it has now. */
+  async function growth(work: () => Promise<void>): Promise<number> {
+    peakBytes(server.pid)
+    const before = peakBytes(server.pid)
+    await work()
+    return peakBytes(server.pid) - before
+  }
+
+  test('REST: the handler waits, the frontend stays small, and every item comes when they are read', async () => {
+    let stalled!: RawRequest
+    const grown = await growth(async () => {
+      stalled = begin(server, 'alone', { op: 'stream', ...FLOOD })
+      await stalled.gotChunks(1)
+      stalled.socket.pause()
+      await asLongAsAFlood()
+    })
+    expect(grown).toBeLessThan(48 * MB)
+    stalled.socket.resume()
+    const { complete, chunks } = await stalled.done
+    expect([complete, chunks.length]).toEqual([true, FLOOD.n + 1])
+  })
+
+  test('gRPC: the same', async () => {
+    let items = 0
+    const stream = grpc.begin('alone', { op: 'stream', ...FLOOD })
+    const ended = new Promise((resolve, reject) => {
+      stream.on('error', reject)
+      stream.on('end', () => resolve(undefined))
+    })
+    const grown = await growth(async () => {
+      await new Promise<void>((resolve) =>
+        stream.on('data', () => {
+          items += 1
+          if (items > 1) return
+          stream.pause()
+          resolve()
+        }),
+      )
+      await asLongAsAFlood()
+    })
+    expect(grown).toBeLessThan(48 * MB)
+    expect(items).toBe(1)
+    stream.resume()
+    await ended
+    expect(items).toBe(FLOOD.n + 1)
+  })
+
+  test('beside a stream that is read: they fail at max_response_size each, and the worker goes on', async () => {
+    const { pid } = await server.worker('shared')
+    const read = begin(server, 'shared', { name: 'read', n: 100_000, ms: 20 })
+    await read.gotChunks(1)
+    const stalled: RawRequest[] = []
+    const grown = await growth(async () => {
+      for (let k = 0; k < 8; k += 1) stalled.push(begin(server, 'shared', { name: `s${k}`, ...FLOOD }))
+      for (const each of stalled) each.socket.pause()
+      await server.until(
+        () => Promise.resolve(server.output.filter((line) => line.includes('reads too slowly')).length),
+        (count) => count >= stalled.length,
+      )
+    })
+    expect(grown).toBeLessThan(48 * MB)
+    const soFar = read.chunks.length
+    await read.gotChunks(soFar + 10)
+    read.destroy()
+    for (const each of stalled) each.socket.resume()
+    for (const each of stalled) expect((await each.done).complete).toBe(false)
+    expect((await server.worker('shared')).pid).toBe(pid)
+  })
+})
