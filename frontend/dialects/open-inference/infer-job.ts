@@ -108,6 +108,9 @@ export function handlerInput(
 
 /** The neutral request. */
 export function jobRequest({ status }: Target, facts: CallFacts, input: HandlerInput): JobRequest {
+  const { requestId, modelVersion, headers, credentials, deadline } = facts
   const { method, parts, alone } = input
-  return { ...facts, modelName: status.name, method, parts, alone }
+  const modelName = status.name
+  // Field by field, because spreading takes a twentieth of the time of a small request.
+  return { requestId, modelName, modelVersion, method, headers, credentials, parts, deadline, alone }
 }
