@@ -560,6 +560,7 @@ describe('a batch that waits behind the running one', () => {
     expect([rig.requests.room, run(0.1)]).toEqual([0, 1])
     for (let i = 0; i < 40; i += 1) run(0.1)
     expect(run(0.1)).toBe(16)
-    expect([run(50), run(0.1)]).toEqual([16, 0])
+    expect(run(50)).toBe(16)
+    expect(Array.from({ length: 10 }, () => run(0.1))).toEqual(Array(10).fill(0))
   })
 })

@@ -155,8 +155,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a target with a scheme keeps its host in the path',
     file: TARGET,
-    find: 'slash === null ? url : url.slice(slash[0].length)',
-    replace: 'url',
+    find: 'const rest = url.slice(before.length)',
+    replace: 'const rest = url',
     tests: TARGETS,
   },
   {

@@ -297,15 +297,15 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'a handler’s failure is in the log without its request id',
     file: WORKER,
-    find: '`${job.request.requestId} ${error.code}: ${error.detail ?? error.message}`',
-    replace: '`${error.code}: ${error.detail ?? error.message}`',
+    find: '`${job.request.requestId} ${error.code}: ${told}`',
+    replace: '`${error.code}: ${told}`',
     tests: testOf('worker'),
   },
   {
     name: 'the grace begins at the first cancel of a batch',
     file: REQUESTS,
-    find: '    if (entry.run.wanted) return\n',
-    replace: '',
+    find: 'if (entry.run.wanted || entry.run.owner',
+    replace: 'if (entry.run.owner',
     tests: testOf('requests'),
   },
   {
@@ -406,8 +406,8 @@ const WORKER_MUTANTS: Mutant[] = [
   {
     name: 'a worker that failed to load is started beside what is left of it',
     file: WORKER,
-    find: '    group.kill()\n    void group.exited().then(() => {\n      this.#restart()\n    })\n',
-    replace: '    group.kill()\n    this.#restart()\n',
+    find: '    this.#setFailure(failure)\n    void group.exited().then(() => {\n      this.#restart()\n    })\n',
+    replace: '    this.#setFailure(failure)\n    this.#restart()\n',
     tests: testOf('worker'),
   },
   {
