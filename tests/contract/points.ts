@@ -45,6 +45,8 @@ export const LIMITS = { first: 2500, gap: 750, total: 4000 }
 const SETTLE_MS = 300
 /** Milliseconds in which an unread run makes all items that it ever will, on a busy machine too. */
 const STALL_MS = 10_000
+/** Streams of others during which a run that is held back makes nothing. */
+const REST_ROUNDS = 5
 /**
  * Maximum bytes for a slow reader: what the sockets of both sides take (usually up to 10 MB), and the
  * windows.
@@ -131,8 +133,15 @@ export const POINTS: readonly Point[] = [
       const enough = new AbortController()
       const stalled = run(subject, { n: 4000, delay: 0, size: BIG, id }, { stallUntil: enough.signal })
       const soon = await itemsAtRest(subject, id, 3 * SETTLE_MS, STALL_MS)
-      const other = await run(subject, { n: 3, delay: 0 }, { leaveAfterMs: 5_000 })
-      const later = await subject.items(id)
+      let other = await run(subject, { n: 3, delay: 0 }, { leaveAfterMs: 5_000 })
+      let later = await subject.items(id)
+      // A busy machine may have held it up: it rests if it makes nothing while whole streams pass by.
+      for (let rounds = 0; rounds < REST_ROUNDS && mayRest(other, later); rounds += 1) {
+        other = await run(subject, { n: 3, delay: 0 }, { leaveAfterMs: 5_000 })
+        const now = await subject.items(id)
+        if (now !== later) rounds = 0
+        later = now
+      }
       enough.abort()
       await stalled
       expect(soon !== 0, 'the run did not start')
@@ -226,6 +235,10 @@ function run(
   options?: Parameters<Dialect['ask']>[2],
 ): Promise<Asked> {
   return dialect.ask(model, JSON.stringify(request), options)
+}
+
+function mayRest(other: Asked, items: number): boolean {
+  return other.end.kind === 'finished' && items * BIG <= MAX_AHEAD_BYTES
 }
 
 /** The number of items of a run once two reads, `pauseMs` apart, agree; undefined: they never did. */
