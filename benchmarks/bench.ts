@@ -107,8 +107,13 @@ async function compare(
 async function contendersOf(protocol: Protocol, options: Options): Promise<Contender[]> {
   if (options.before === undefined)
     return protocol === 'rest' ? restContenders(options) : grpcContenders(options)
-  const before = await startBefore(options.before)
-  return [{ target: before }, { target: await startOurs(), against: 0, required: options.atLeast }]
+  const contenders: Contender[] = []
+  for (const settings of options.settings) {
+    const against = contenders.length
+    contenders.push({ target: await startBefore(options.before, settings) })
+    contenders.push({ target: await startOurs(settings), against, required: options.atLeast })
+  }
+  return contenders
 }
 
 async function restContenders(options: Options): Promise<Contender[]> {
@@ -117,13 +122,20 @@ async function restContenders(options: Options): Promise<Contender[]> {
     { target: await startWorkerHttp(), against: 0, required: 0.4 },
   ]
   if (options.ceilingsOnly) return ceilings
-  return [...ceilings, { target: await startOurs(), against: 1, required: 0.6 }]
+  return [...ceilings, ...(await ours(options, 1, 0.6))]
 }
 
 async function grpcContenders(options: Options): Promise<Contender[]> {
   const ceiling = { target: await startWorkerGrpc() }
   if (options.ceilingsOnly) return [ceiling]
-  return [ceiling, { target: await startOurs(), against: 0, required: 0.7 }]
+  return [ceiling, ...(await ours(options, 0, 0.7))]
+}
+
+/** torchserve-ts with each of the settings, each to reach this share of a ceiling. */
+async function ours({ settings }: Options, against: number, required: number): Promise<Contender[]> {
+  const contenders: Contender[] = []
+  for (const each of settings) contenders.push({ target: await startOurs(each), against, required })
+  return contenders
 }
 
 async function withOurs<R>(measure: (ours: Target) => Promise<R>): Promise<R> {

@@ -12,6 +12,13 @@ export const MEASURES = [
 ] as const
 export type Measure = (typeof MEASURES)[number]
 
+/**
+ * How a worker takes batches: one at a time, as a model has it by default, or side by side, with
+ * `asyncCommunication: true`.
+ */
+export const SETTINGS = ['default', 'side-by-side'] as const
+export type Settings = (typeof SETTINGS)[number]
+
 export interface Options {
   only: Measure[]
   /** Number of rounds per comparison. */
@@ -27,6 +34,8 @@ export interface Options {
   ceilingsOnly: boolean
   /** Folder of another checkout, built: throughput is compared with it instead of the ceilings. */
   before?: string
+  /** The settings of the models; throughput is measured with each of them. */
+  settings: readonly Settings[]
   /** Least share of the other checkout's throughput. */
   atLeast: number
 }
@@ -38,6 +47,7 @@ interface Flags {
   quick?: boolean
   ceilings?: boolean
   before?: string
+  settings?: Settings[]
   atLeast: number
 }
 
@@ -55,6 +65,11 @@ export function readOptions(argv: string[]): Options {
     .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 2)
     .option('--ceilings', 'throughput of the ceilings alone, to see how noisy the machine is')
     .option('--before <folder>', 'compare throughput with another checkout, built, in turns')
+    .addOption(
+      new Option('--settings <settings...>', 'settings of the models; default: both, in turns').choices(
+        SETTINGS,
+      ),
+    )
     .option('--at-least <ratio>', 'least ratio to the other checkout', ratio, 0.97)
     .option('--quick', 'one round of one second: a look, no figures')
   const flags = command.parse(argv).opts<Flags>()
@@ -69,6 +84,7 @@ export function readOptions(argv: string[]): Options {
     clients: [1, 32],
     ceilingsOnly: flags.ceilings === true,
     before: flags.before,
+    settings: flags.settings ?? SETTINGS,
     atLeast: flags.atLeast,
   }
 }

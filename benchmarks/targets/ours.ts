@@ -1,8 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { COUNT, ECHO, HUNDRED } from '../ceilings/workload.ts'
+import type { Settings } from '../options.ts'
 import { processTree, Service } from '../processes.ts'
 import { scratch } from '../scratch.ts'
 import type { Target } from './target.ts'
@@ -26,6 +27,7 @@ export async function oursCommand(
   config = '',
   modelStore?: string,
   checkout = ROOT,
+  settings: Settings = 'side-by-side',
 ): Promise<OursCommand> {
   const [rest, management, metrics, grpc, grpcManagement] = (await freePorts(5)) as [
     number,
@@ -54,7 +56,9 @@ ${config}`,
       '--model-store',
       modelStore ?? join(checkout, 'model-store'),
       '--models',
-      ...models.map((name) => `${name}=${modelFolder(name)}`),
+      ...models.map(
+        (name) => `${name}=${settings === 'default' ? plainFolder(name, folder) : modelFolder(name)}`,
+      ),
     ],
     env: { LOG_LOCATION: `${folder}/logs`, TEMP: folder, TMPDIR: folder },
     cwd: folder,
@@ -68,16 +72,30 @@ function modelFolder(name: string): string {
   return name === HUNDRED ? HUNDRED_FOLDER : name
 }
 
+/** A copy of a model's handler with one worker and no other setting. */
+function plainFolder(name: string, parent: string): string {
+  const source = name === HUNDRED ? HUNDRED_FOLDER : join(ROOT, 'model-store', name)
+  const folder = join(parent, `plain-${name}`)
+  mkdirSync(folder)
+  copyFileSync(join(source, 'handler.ts'), join(folder, 'handler.ts'))
+  writeFileSync(join(folder, 'model-config.yaml'), 'minWorkers: 1\nmaxWorkers: 1\n')
+  return folder
+}
+
 /** Starts torchserve-ts through its command line; resolves when every model answers. */
-export async function startOurs(): Promise<Target> {
-  return startWith(await oursCommand(), [ECHO, COUNT, HUNDRED])
+export async function startOurs(settings: Settings = 'side-by-side'): Promise<Target> {
+  return { ...(await startThroughput(ROOT, settings)), name: `torchserve-ts ${settings}` }
 }
 
 /** Like startOurs(), from another checkout, which must be built. */
-export async function startBefore(checkout: string): Promise<Target> {
-  const models = [ECHO, COUNT, HUNDRED]
-  const command = await oursCommand(models, '', undefined, resolve(checkout))
-  return { ...(await startWith(command, models)), name: 'before' }
+export async function startBefore(checkout: string, settings: Settings): Promise<Target> {
+  return { ...(await startThroughput(resolve(checkout), settings)), name: `before ${settings}` }
+}
+
+/** By default `count` cannot serve many clients at once, so it is left out. */
+async function startThroughput(checkout: string, settings: Settings): Promise<Target> {
+  const models = settings === 'default' ? [ECHO, HUNDRED] : [ECHO, COUNT, HUNDRED]
+  return startWith(await oursCommand(models, '', undefined, checkout, settings), models)
 }
 
 /** @param models that must answer before it resolves */
