@@ -4,9 +4,9 @@ import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
+import { BatchesAhead, giveBack } from './batches-ahead.ts'
 import { handlerHeaders } from './handler-headers.ts'
 import { Run, InFlight, type InFlightLink } from './in-flight.ts'
-import { Pace, WORK_AHEAD_MS } from './pace.ts'
 import type { FirstRankMessage, RankMessage } from './worker-group.ts'
 
 /** What the requests of a worker need of it. */
@@ -54,10 +54,7 @@ export class Requests implements InFlightLink {
   readonly maxOwed: number
   readonly #options: RequestsOptions
   readonly #entries = new NumberMap<InFlight>()
-  readonly #pace: Pace
-  /** Batches that begin one after the other when the running one has ended. */
-  #waiting: Run[] = []
-  #withdrawTimer: NodeJS.Timeout | undefined
+  readonly #ahead: BatchesAhead
   #lastId = 0
   #batches = 0
 
@@ -65,7 +62,7 @@ export class Requests implements InFlightLink {
     this.window = options.window
     this.maxOwed = options.heedsCredit ? options.window : Infinity
     this.#options = options
-    this.#pace = new Pace(options.batchesAhead)
+    this.#ahead = new BatchesAhead(options.batchesAhead, (ids) => options.send({ type: 'withdraw', ids }))
   }
 
   get batches(): number {
@@ -78,12 +75,12 @@ export class Requests implements InFlightLink {
 
   /** Requests that have begun and not ended. */
   get running(): number {
-    return this.#waiting.reduce((count, run) => count - run.entries.length, this.#entries.size)
+    return this.#entries.size - this.#ahead.requests
   }
 
   /** Number of batches that may wait behind the running one besides those that do. */
   get room(): number {
-    return this.#batches === 0 ? 0 : this.#pace.allowance(performance.now()) - this.#waiting.length
+    return this.#batches === 0 ? 0 : this.#ahead.room
   }
 
   /** The jobs that have not ended. */
@@ -106,20 +103,13 @@ export class Requests implements InFlightLink {
   /** Sends a batch that begins when those before it have ended. Until then its jobs are queued. */
   runLater(jobs: readonly Job[], owner: BatchOwner): void {
     const run = new Run(jobs, undefined)
-    run.owner = owner
-    const requests = this.#enter(run)
-    for (const entry of run.entries) entry.job.heldBy(entry)
-    this.#waiting.push(run)
-    this.#options.send({ type: 'predict', requests, after: true })
-    this.#withdrawTimer ??= setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
+    this.#options.send({ type: 'predict', requests: this.#enter(run), after: true })
+    this.#ahead.add(run, owner)
   }
 
   /** Wants back every batch that has not begun. */
   withdrawAll(): void {
-    const runs = this.#waiting.filter((run) => !run.withdrawn)
-    for (const run of runs) run.withdrawn = true
-    const ids = runs.flatMap((run) => run.entries.map(({ id }) => id))
-    if (ids.length > 0) this.#options.send({ type: 'withdraw', ids })
+    this.#ahead.withdrawAll()
   }
 
   /** Handles a response of a rank. Responses to ended requests are dropped. */
@@ -172,13 +162,11 @@ export class Requests implements InFlightLink {
 
   /** The worker is gone: all its requests fail. */
   failAll(error: ServeError): void {
-    const waiting = this.#waiting
-    this.#waiting = []
+    const waiting = this.#ahead.clear()
     for (const run of waiting) this.#forget(run)
     const entries = this.#entries.values()
     this.#entries.clear()
     this.#batches = 0
-    clearTimeout(this.#withdrawTimer)
     giveBack(waiting)
     for (const entry of entries) {
       entry.run.stopTimers()
@@ -188,9 +176,7 @@ export class Requests implements InFlightLink {
   }
 
   withdraw(run: Run): void {
-    if (run.withdrawn) return
-    run.withdrawn = true
-    this.#options.send({ type: 'withdraw', ids: [run.entries[0]!.id] })
+    this.#ahead.withdraw(run)
   }
 
   unexpected({ job }: InFlight): void {
@@ -259,21 +245,11 @@ export class Requests implements InFlightLink {
 
   #begin(run: Run): void {
     this.#batches += 1
-    this.#pace.begin(performance.now())
+    this.#ahead.begin()
     for (const entry of run.entries) {
       if (!entry.job.ended) entry.job.started(entry)
       else this.cancel(entry, entry.job.outcome === 'timed_out' ? 'timeout' : 'client left')
     }
-  }
-
-  /** The worker begins its batches in order, each when the one before has ended. */
-  #beginNext(): void {
-    const run = this.#waiting.shift()
-    if (run === undefined) return
-    const { owner } = run
-    run.owner = undefined
-    owner?.began(run.jobs)
-    this.#begin(run)
   }
 
   /** The worker gives batches back that it has not begun. */
@@ -283,21 +259,13 @@ export class Requests implements InFlightLink {
       const run = this.#entries.get(id)?.run
       if (run?.owner !== undefined) runs.add(run)
     }
-    this.#waiting = this.#waiting.filter((run) => !runs.has(run))
+    this.#ahead.remove(runs)
     for (const run of runs) this.#forget(run)
     giveBack([...runs])
   }
 
   #forget(run: Run): void {
     for (const { id } of run.entries) this.#entries.delete(id)
-  }
-
-  /** Nothing waits behind a batch that takes long: another worker may be free first. */
-  readonly #withdrawFromSlow = (): void => {
-    this.#withdrawTimer = undefined
-    if (this.#waiting.length === 0) return
-    if (this.#pace.isSlow(performance.now())) this.withdrawAll()
-    this.#withdrawTimer = setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
   }
 
   /** Numbers restart after 2^32 requests. */
@@ -346,17 +314,12 @@ export class Requests implements InFlightLink {
     if (run.unfinished === 0) {
       run.stopTimers()
       this.#batches -= 1
-      this.#pace.end(performance.now())
-      this.#beginNext()
+      const next = this.#ahead.end()
+      if (next !== undefined) this.#begin(next)
     }
     run.watcher?.released(entry.job)
     if (run.unfinished === 0) this.#options.onFree()
   }
-}
-
-/** In one call, so that the queue has all of them before it hands out the oldest. */
-function giveBack(runs: readonly Run[]): void {
-  runs[0]?.owner?.returned(runs.flatMap(({ jobs }) => jobs))
 }
 
 function wireRequest(id: number, job: Job, { window, credentialHeaders }: RequestsOptions): PredictRequest {

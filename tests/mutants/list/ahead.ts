@@ -2,6 +2,7 @@ import type { Mutant } from '../mutant.ts'
 
 const QUEUE = 'frontend/jobs/job-queue.ts'
 const REQUESTS = 'frontend/workers/requests.ts'
+const AHEAD = 'frontend/workers/batches-ahead.ts'
 const IN_FLIGHT = 'frontend/workers/in-flight.ts'
 const PACE = 'frontend/workers/pace.ts'
 const SERVICE = 'backend-worker/service.ts'
@@ -63,7 +64,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'work waits behind a long batch',
-    file: REQUESTS,
+    file: AHEAD,
     find: 'if (this.#pace.isSlow(performance.now())) this.withdrawAll()',
     replace: '',
     tests: ['tests/workers/requests.test.ts', 'tests/e2e/batches-ahead.test.ts'],
