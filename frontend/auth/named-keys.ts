@@ -70,7 +70,7 @@ export class NamedKeys implements IdentitySource {
   get summary(): string {
     const entries = [...this.#held.values()]
     const keys = entries.filter(({ principal }) => principal.kind === 'api key').length
-    return `API keys are in use: ${keys} keys and ${entries.length - keys} client certificates of ${this.#options.path}`
+    return `API keys in use: ${keys}; client certificates: ${entries.length - keys}; from ${this.#options.path}`
   }
 
   find({ digest }: Credential): Principal | undefined {

@@ -44,7 +44,8 @@ export function chooseModels(
 }
 
 function loadLine(load: Entry | undefined): string {
-  if (load === undefined) return 'No models to load: there is no snapshot, no --models and no load_models'
+  if (load === undefined)
+    return 'No models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)'
   return `Models come from ${load.origin === '--models' ? load.origin : `load_models (${load.origin})`}`
 }
 

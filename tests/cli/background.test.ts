@@ -9,7 +9,7 @@ test('a start returns when the server listens; a second one is refused; a stop e
   const started = await cli.start()
   expect(started).toEqual({
     status: 0,
-    out: `The log is ${join(cli.folder, 'logs', 'ts_log.log')}\nTest listens on nowhere\nNo models to load: there is no snapshot, no --models and no load_models\nModel server started.\n`,
+    out: `The log is ${join(cli.folder, 'logs', 'ts_log.log')}\nTest listens on nowhere\nNo models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)\nModel server started.\n`,
     err: 'Warning: something odd\n',
   })
   const pid = cli.pid!

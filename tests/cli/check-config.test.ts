@@ -120,11 +120,11 @@ test.each<[string, Record<string, string>, string[], string]>([
 })
 
 test.each([
-  ['', 'API keys are in use: 0 keys and 0 client certificates', true],
-  ['{"keys": []}', 'API keys are in use: 0 keys and 0 client certificates', true],
+  ['', 'API keys in use: 0; client certificates: 0', true],
+  ['{"keys": []}', 'API keys in use: 0; client certificates: 0', true],
   [
     `{"keys":[{"name":"a","sha256":"${'0'.repeat(64)}","scopes":["inference"]}]}`,
-    'API keys are in use: 1 keys and 0 client certificates',
+    'API keys in use: 1; client certificates: 0',
     false,
   ],
 ])('the keys file %j is counted, and one without entries is a warning', async (text, line, isEmpty) => {

@@ -37,14 +37,19 @@ async function load({ last, file, flags = {}, env = {} }: Start) {
 const FROM_SNAPSHOT = `Models come from the snapshot ${PATH}; start with --ncs to ignore it`
 
 test.each<[string, Start, restored: string | undefined, line: string]>([
-  ['nothing', {}, undefined, 'No models to load: there is no snapshot, no --models and no load_models'],
+  [
+    'nothing',
+    {},
+    undefined,
+    'No models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)',
+  ],
   ['a snapshot', { last: '' }, 'old', FROM_SNAPSHOT],
   ['a snapshot and a file', { last: '', file: 'debug=true' }, 'old', FROM_SNAPSHOT],
   [
     '--ncs',
     { last: '', flags: { configSnapshots: false } },
     undefined,
-    'No models to load: there is no snapshot, no --models and no load_models',
+    'No models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)',
   ],
   [
     'a named file',
