@@ -16,6 +16,10 @@ my %BY_MACHINE = (
         socket => 41, connect => 42, ptrace => 101, process_vm_readv => 310, process_vm_writev => 311,
         keyctl => 250, add_key => 248, request_key => 249, bpf => 321, perf_event_open => 298, userfaultfd => 323,
         setns => 308, mount => 165, truncate => 76,
+        chmod => 90, fchmodat => 268, chown => 92, lchown => 94, fchownat => 260,
+        utime => 132, utimes => 235, futimesat => 261, utimensat => 280,
+        setxattr => 188, lsetxattr => 189, removexattr => 197, lremovexattr => 198,
+        shmget => 29, semget => 64, msgget => 68, mq_open => 240,
     },
     aarch64 => {
         audit => 0xC00000B7, x32 => 0,
@@ -24,11 +28,15 @@ my %BY_MACHINE = (
         socket => 198, connect => 203, ptrace => 117, process_vm_readv => 270, process_vm_writev => 271,
         keyctl => 219, add_key => 217, request_key => 218, bpf => 280, perf_event_open => 241, userfaultfd => 282,
         setns => 268, mount => 40, truncate => 45,
+        fchmodat => 53, fchownat => 54, utimensat => 88,
+        setxattr => 5, lsetxattr => 6, removexattr => 14, lremovexattr => 15,
+        shmget => 194, semget => 190, msgget => 186, mq_open => 180,
     },
 );
 # The same number on every machine.
 my %SAME = (landlock_create_ruleset => 444, landlock_add_rule => 445, landlock_restrict_self => 446,
-    io_uring_setup => 425, pidfd_send_signal => 424, pidfd_getfd => 438);
+    io_uring_setup => 425, pidfd_send_signal => 424, pidfd_getfd => 438, close_range => 436, fchmodat2 => 452,
+    setxattrat => 463, removexattrat => 466);
 
 # Rights of Landlock by the version of its interface that brought them.
 my @FS_BY_ABI = (0, 0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF);
@@ -68,6 +76,7 @@ drop_capabilities();
 sys('prctl', NO_NEW_PRIVS, 1, 0, 0, 0) == 0 or fail('no_new_privs');
 confine_files() if $files;
 filter_calls() if $offline or $quiet or $files;
+close_others();
 { exec { $ARGV[0] } @ARGV }
 fail("cannot start $ARGV[0]: $!");
 
@@ -145,6 +154,9 @@ sub drop_capabilities {
     sys('capset', $header, $none) == 0 or fail("capset: $!");
 }
 
+# What was open in the server, or in the shell that started it, is not for the program.
+sub close_others { sys('close_range', 3, 0xFFFFFFFF, 4) } # CLOSE_RANGE_CLOEXEC
+
 # Landlock: nothing but the named paths, no signal and no abstract socket out of here. Its restriction also hides
 # the memory and the environment of every process that is not restricted in the same way.
 sub confine_files {
@@ -176,10 +188,15 @@ sub filter_calls {
     push @never, 'truncate' if $files and $abi < 3;
     push @never, qw(ptrace process_vm_readv process_vm_writev pidfd_getfd keyctl add_key request_key bpf
         perf_event_open userfaultfd unshare setns mount) if $quiet;
+    # Landlock guards the content of files, not who owns them and who may read them. An open file can be changed.
+    push @never, qw(chmod fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat setxattr
+        lsetxattr setxattrat removexattr lremovexattr removexattrat) if $quiet;
+    # Memory and queues that processes of the same user share without a path.
+    push @never, qw(shmget semget msgget mq_open) if $quiet;
+    @never = grep { defined number($_) } @never;
     push @never, 'connect' if $quiet and $offline;
     my @myself = $files && $abi < 6 ? qw(kill) : ();
     push @never, qw(tkill rt_sigqueueinfo pidfd_send_signal) if @myself;
-    return if !@never and !$offline;
     my $refuse = [0x06, 0, 0, 0x50000 | EPERM];
     # The registers must be those of this machine; others have other numbers.
     my @program = ([0x20, 0, 0, 4], [0x15, 1, 0, $call->{audit}], [0x06, 0, 0, 0x80000000], [0x20, 0, 0, 0]);
@@ -187,6 +204,9 @@ sub filter_calls {
     push @program, [0x15, 0, 1, number($_)], $refuse for @never;
     push @program, [0x15, 0, 4, number($_)], [0x20, 0, 0, 16], [0x15, 1, 0, $$], $refuse, [0x06, 0, 0, 0x7FFF0000]
         for @myself;
+    # prlimit64(pid, ...): its own limits; with those of another process it could end that process.
+    push @program, [0x15, 0, 4, number('prlimit64')], [0x20, 0, 0, 16], [0x15, 1, 0, 0], $refuse,
+        [0x06, 0, 0, 0x7FFF0000] if $files or $quiet;
     # socket(family, ...): only Unix sockets
     push @program, [0x15, 0, 3, number('socket')], [0x20, 0, 0, 16], [0x15, 1, 0, 1], $refuse if $offline;
     push @program, [0x06, 0, 0, 0x7FFF0000];

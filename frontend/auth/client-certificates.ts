@@ -11,25 +11,43 @@ function certificateOf(client: Client): PeerCertificate | undefined {
   return Object.keys(certificate).length === 0 ? undefined : certificate
 }
 
-/** Who calls, by the certificates of their TLS connections. */
+/** What is looked for in the keys file, and until when: milliseconds since the epoch. */
+interface Shown {
+  readonly marks: readonly string[]
+  readonly until: number
+}
+
+const NOTHING: Shown = { marks: [], until: Infinity }
+
+/**
+ * Who calls, by the certificates of their TLS connections. A connection, or a TLS session that is resumed,
+ * may outlive the certificate, and TLS checks it only once.
+ */
 export class ClientCertificates {
   readonly #keys: NamedKeys
-  /** What is looked for in the keys file, by connection: a certificate stays what it is. */
-  readonly #marks = new WeakMap<Client, readonly string[]>()
+  /** By connection: a certificate stays what it is. */
+  readonly #shown = new WeakMap<Client, Shown>()
 
   constructor(keys: NamedKeys) {
     this.#keys = keys
   }
 
   find(client: Client): Principal | undefined {
-    let marks = this.#marks.get(client)
-    if (marks === undefined) {
+    let shown = this.#shown.get(client)
+    if (shown === undefined) {
       const certificate = certificateOf(client)
-      marks = certificate === undefined ? [] : marksOf(certificate)
-      this.#marks.set(client, marks)
+      shown = certificate === undefined ? NOTHING : shownOf(certificate)
+      this.#shown.set(client, shown)
     }
-    return marks.length === 0 ? undefined : this.#keys.findCertificate(marks)
+    const { marks, until } = shown
+    return marks.length === 0 || Date.now() >= until ? undefined : this.#keys.findCertificate(marks)
   }
+}
+
+function shownOf(certificate: PeerCertificate): Shown {
+  const until = Date.parse(certificate.valid_to)
+  // A date that cannot be read has passed.
+  return { marks: marksOf(certificate), until: Number.isNaN(until) ? 0 : until }
 }
 
 /** The most exact first. */

@@ -150,7 +150,9 @@ test('a server that is killed leaves the snapshot of its last change', async () 
 test('--models says which models are loaded, over any snapshot', async () => {
   const store = await makeStore()
   const first = await start(store)
-  expect(source(first)).toBe('No models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)')
+  expect(source(first)).toBe(
+    'No models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)',
+  )
   await first.manage('POST', '/models?url=word_v2.mar')
   await first.stop()
   const second = await start(store, first.folder, ['--models', 'word_v1.mar'])

@@ -1,10 +1,11 @@
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { closeSync, copyFileSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { stringify } from 'yaml'
 import { allReady, answerOf, predict } from '../support/python/client.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execFileSync } from '../support/tools.ts'
 import {
   attacksOn,
   expectMatrix,
@@ -54,6 +55,16 @@ guests(`A hostile TypeScript handler${reason === undefined ? '' : ` (skipped: ${
 
   test('is stopped as docs/security.md says', async () => {
     await expectMatrix(attacksOn(server, socket.path), server, (mode) => mode)
+  })
+
+  test('inherits no file that the server has open', () => {
+    const guest = join(import.meta.dirname, '..', '..', 'libexec', 'guest.pl')
+    const file = openSync(join(import.meta.dirname, 'hostile', 'handler.ts'), 'r')
+    const isThere = ['perl', '-e', "exit(-e '/proc/self/fd/3' ? 1 : 0)"]
+    const stdio = ['ignore', 'ignore', 'inherit', file] as const
+    expect(() => execFileSync(isThere[0]!, isThere.slice(1), { stdio: [...stdio] })).toThrow()
+    execFileSync('perl', [guest, 'files', 'read', '/', '--', ...isThere], { stdio: [...stdio] })
+    closeSync(file)
   })
 
   test('has its scratch folder, which goes with it', async () => {

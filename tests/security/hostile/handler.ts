@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,6 +43,16 @@ const ATTACKS: Record<string, (attack: Required<Attack>, headers: Record<string,
     return spawnSync('perl', ['-e', program]).status === 0 ? 'traced' : fail('refused')
   },
   signal: ({ pid }) => String(process.kill(pid, 0)),
+  // prlimit64 of RLIMIT_NOFILE. It only reads; with a limit to set, it could end the process.
+  limits: ({ pid }) => {
+    const number = process.arch === 'arm64' ? 261 : 302
+    const program = `my $old = pack 'QQ', 0, 0; exit(syscall(${number}, ${pid}, 7, 0, $old) == 0 ? 0 : 1)`
+    return spawnSync('perl', ['-e', program]).status === 0 ? 'read' : fail('refused')
+  },
+  mode: ({ path }) => {
+    chmodSync(path, 0o600)
+    return 'changed'
+  },
   tcp: async ({ port }) => {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')

@@ -62,6 +62,8 @@ export function attacksOn(
     ['the server’s memory, from /proc', { attack: 'memory', pid }, both],
     ['tracing the server', { attack: 'trace', pid }, both],
     ['a signal to the server', { attack: 'signal', pid }, both],
+    ['the limits of the server’s process', { attack: 'limits', pid }, both],
+    ['the mode of the key file', { attack: 'mode', path: join(folder, 'key_file.json') }, ['strict']],
     ['the server’s log', { attack: 'read', path: join(folder, 'logs', 'ts_log.log') }, both],
     ['the files of another model', { attack: 'read', path: join(folder, 'neighbour', 'weights') }, both],
     ['the names of other workers’ sockets', { attack: 'list', path: sockets }, both],

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -70,6 +71,15 @@ def vm_read(attack, context):
     got = LIBC.process_vm_readv(attack["pid"], ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
     refused(got < 0 and ctypes.get_errno() != errno.EFAULT, "refused")
     return "allowed"
+
+
+def limits(attack, context):
+    return str(resource.prlimit(attack["pid"], resource.RLIMIT_NOFILE))
+
+
+def mode(attack, context):
+    os.chmod(attack["path"], 0o600)
+    return "changed"
 
 
 def signal(attack, context):
