@@ -1,10 +1,13 @@
 import { checkTensorBody } from '../common/json-bounds.ts'
 
-/** A worker serves one model, so all its requests have the same bounds. */
-let maxElements = 250_000
+/** The default of max_request_elements. */
+const DEFAULT_ELEMENTS = 250_000
 
-/** Sets the most elements of a request's JSON, as checkTensorBody counts them. Absent: 250,000. */
-export function limitJson(elements = 250_000): void {
+/** A worker serves one model, so all its requests have the same bounds. */
+let maxElements = DEFAULT_ELEMENTS
+
+/** Sets the most elements of a request's JSON, as checkTensorBody counts them. */
+export function limitJson(elements = DEFAULT_ELEMENTS): void {
   maxElements = elements
 }
 
