@@ -6,6 +6,10 @@ export class UnreadBytes {
   #chunks: Buffer[] = []
   #bytes = 0
 
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /**
    * Returns the kept bytes joined with the chunk. Returns undefined, and keeps both, if they are less than
    * `wanted` bytes.

@@ -29,9 +29,10 @@ export interface ChannelEvents<In> {
 
 /**
  * Takes a stream item that consists of a body only: the bytes from..to of `chunk`, valid until this returns.
- * This is the most frequent message, so no object is made for it.
+ * This is the most frequent message, so no object is made for it. `arrivedAt` is when the chunk arrived, by
+ * performance.now(); default: now.
  */
-export type TakeItem = (id: number, chunk: Buffer, from: number, to: number) => void
+export type TakeItem = (id: number, chunk: Buffer, from: number, to: number, arrivedAt?: number) => void
 
 export interface FrontendEvents extends ChannelEvents<FromWorker> {
   /** Other messages go to `onMessage`. */
@@ -56,15 +57,16 @@ export class Channel<Out extends ToWorker | FromWorker> {
   constructor(
     socket: Socket,
     maxFrameBytes: number,
-    onFrame: OnFrame,
+    onFrame: (chunk: Buffer, from: number, to: number, arrivedAt: number) => void,
     onClose: ChannelEvents<never>['onClose'],
   ) {
     this.#socket = socket
+    let arrivedAt = 0
     const decoder = new FrameDecoder(maxFrameBytes, (chunk, from, to) => {
-      if (this.#error === undefined) onFrame(chunk, from, to)
+      if (this.#error === undefined) onFrame(chunk, from, to, arrivedAt)
     })
     socket.on('data', (chunk: Buffer) => {
-      this.#turnStart = this.#lastAsked = performance.now()
+      arrivedAt = this.#turnStart = this.#lastAsked = performance.now()
       try {
         if (this.#error === undefined) decoder.push(chunk)
       } catch (thrown) {
@@ -192,11 +194,15 @@ export function frontendChannel(
   maxFrameBytes: number,
   events: FrontendEvents,
 ): Channel<ToWorker> {
-  const onFrame: OnFrame = (chunk, from, to) => {
-    if (!isItemFrame(chunk, from, to)) events.onMessage(decodeFromWorker(chunk, from, to))
-    else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to)
-  }
-  return new Channel(socket, maxFrameBytes, onFrame, (error) => events.onClose(error))
+  return new Channel(
+    socket,
+    maxFrameBytes,
+    (chunk, from, to, arrivedAt) => {
+      if (!isItemFrame(chunk, from, to)) events.onMessage(decodeFromWorker(chunk, from, to))
+      else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to, arrivedAt)
+    },
+    (error) => events.onClose(error),
+  )
 }
 
 /** The worker's end of a worker socket. */

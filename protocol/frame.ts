@@ -38,14 +38,29 @@ export class FrameDecoder {
 
   /** @throws ServeError PROTOCOL when a frame is empty or too long; the stream cannot be used after that */
   push(chunk: Buffer): void {
-    const bytes = this.#unread.join(chunk, this.#wanted)
-    if (bytes !== undefined) this.#cut(bytes)
+    this.#cut(chunk, this.#unread.bytes === 0 ? 0 : this.#complete(chunk))
   }
 
-  #cut(chunk: Buffer): void {
+  /** Ends the frame that was begun. Returns where it ends in the chunk: only its bytes are copied. */
+  #complete(chunk: Buffer): number {
+    let offset = 0
+    for (;;) {
+      const end = offset + this.#wanted - this.#unread.bytes
+      const bytes = this.#unread.join(chunk.subarray(offset, end), this.#wanted)
+      if (bytes === undefined) return chunk.byteLength
+      offset = end
+      if (bytes.byteLength > LENGTH_BYTES) {
+        this.#onFrame(bytes, LENGTH_BYTES, bytes.byteLength)
+        return offset
+      }
+      this.#keep(bytes, 0, LENGTH_BYTES + this.#checked(readLength(bytes, 0)))
+    }
+  }
+
+  #cut(chunk: Buffer, from: number): void {
     const size = chunk.byteLength
     const onFrame = this.#onFrame
-    let offset = 0
+    let offset = from
     while (size - offset >= LENGTH_BYTES) {
       const length = this.#checked(readLength(chunk, offset))
       const end = offset + LENGTH_BYTES + length

@@ -8,11 +8,17 @@ import { LENGTH_BYTES } from './frame.ts'
 const BEFORE_ID = Buffer.from('\x84\xa4type\xa8response\xa2id\xce', 'latin1')
 const AFTER_ID = Buffer.from('\xaets_stream_next\xa4true\xa4body\xc6', 'latin1')
 
+const BEFORE_ID_WORDS = wordsOf(BEFORE_ID)
+const AFTER_ID_WORDS = wordsOf(AFTER_ID)
+
 const ID_AT = BEFORE_ID.length
 const AFTER_ID_AT = ID_AT + 4
 const SIZE_AT = AFTER_ID_AT + AFTER_ID.length
 /** Bytes of the map before the body. */
 const HEAD_BYTES = SIZE_AT + 4
+
+/** The bytes that a socket reads at once. */
+const LARGE_CHUNK_BYTES = 65_536
 
 /** Where the body begins in the map. */
 export const ITEM_BODY_AT = HEAD_BYTES
@@ -41,26 +47,50 @@ export function writeItemFrame(target: Buffer, at: number, id: number, body: Uin
 
 /** Whether bytes from..to of `chunk` are such a map; if not, the general codec reads them. */
 export function isItemFrame(chunk: Buffer, from: number, to: number): boolean {
+  const view = viewOf(chunk)
   return (
     to - from >= HEAD_BYTES &&
-    matches(chunk, from, BEFORE_ID) &&
-    matches(chunk, from + AFTER_ID_AT, AFTER_ID) &&
-    readUint32(chunk, from + SIZE_AT) === to - from - HEAD_BYTES
+    matches(view, from, BEFORE_ID_WORDS) &&
+    matches(view, from + AFTER_ID_AT, AFTER_ID_WORDS) &&
+    view.getUint32(from + SIZE_AT) === to - from - HEAD_BYTES
   )
 }
 
 /** The request id of the item. */
 export function itemId(chunk: Buffer, from: number): number {
-  return readUint32(chunk, from + ID_AT)
+  return viewOf(chunk).getUint32(from + ID_AT)
 }
 
-function matches(chunk: Buffer, at: number, expected: Buffer): boolean {
-  for (let i = 0; i < expected.length; i += 1) if (chunk[at + i] !== expected[i]) return false
-  return true
+/** Bytes as 32-bit words, which compare in half the time. The last word may overlap the one before. */
+interface Words {
+  readonly words: Int32Array
+  readonly lastAt: number
+  readonly last: number
 }
 
-function readUint32(chunk: Buffer, at: number): number {
-  return chunk[at]! * 0x1000000 + ((chunk[at + 1]! << 16) | (chunk[at + 2]! << 8) | chunk[at + 3]!)
+function wordsOf(bytes: Buffer): Words {
+  const words = Int32Array.from({ length: bytes.byteLength >> 2 }, (_, i) => bytes.readInt32BE(4 * i))
+  const lastAt = bytes.byteLength - 4
+  return { words, lastAt, last: bytes.readInt32BE(lastAt) }
+}
+
+function matches(view: DataView, at: number, { words, lastAt, last }: Words): boolean {
+  for (let i = 0; i < words.length; i += 1) if (view.getInt32(at + 4 * i) !== words[i]) return false
+  return view.getInt32(at + lastAt) === last
+}
+
+/** The chunk that items are being taken from, and its view. */
+let viewed: Buffer | undefined
+let lastView: DataView
+
+/** Making a view costs more than to read an item with it. A large chunk is not kept for the next item. */
+function viewOf(chunk: Buffer): DataView {
+  if (chunk === viewed) return lastView
+  const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  if (chunk.byteLength > LARGE_CHUNK_BYTES) return view
+  viewed = chunk
+  lastView = view
+  return view
 }
 
 function writeUint32(target: Buffer, at: number, value: number): void {

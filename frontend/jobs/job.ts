@@ -232,10 +232,14 @@ export class Job implements Limited, Listed, Indexed {
     }
   }
 
-  /** An item of a running stream: `respond` without the work for first and last items. */
-  item(chunk: Uint8Array, from: number, to: number): boolean {
+  /**
+   * An item of a running stream: `respond` without the work for first and last items. `arrivedAt` is a
+   * performance.now(); items that arrived together need only one.
+   */
+  item(chunk: Uint8Array, from: number, to: number, arrivedAt = performance.now()): boolean {
     if (this.outcome !== undefined) return true
-    const now = performance.now()
+    // The first item read the clock itself, after its chunk had arrived.
+    const now = Math.max(arrivedAt, this.#lastResponse)
     this.gaps?.observe((now - this.#lastResponse) / 1000)
     this.#lastResponse = this.#lastProgress = now
     try {

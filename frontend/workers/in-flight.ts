@@ -95,10 +95,10 @@ export class InFlight implements JobHolder, InputPort {
   }
 
   /** An item with only a body arrived. */
-  item(chunk: Buffer, from: number, to: number): void {
+  item(chunk: Buffer, from: number, to: number, arrivedAt?: number): void {
     const { job } = this
     if (this.#overdraws()) return
-    if (job.streaming) this.#took(to - from, job.item(chunk, from, to))
+    if (job.streaming) this.#took(to - from, job.item(chunk, from, to, arrivedAt))
     else
       this.respond({ type: 'response', id: this.id, body: chunk.subarray(from, to), ts_stream_next: 'true' })
   }

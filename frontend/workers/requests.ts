@@ -148,8 +148,8 @@ export class Requests implements InFlightLink {
     return rank === 0 ? this.#takeItem : () => undefined
   }
 
-  readonly #takeItem: TakeItem = (id, chunk, from, to) => {
-    this.#entries.get(id)?.item(chunk, from, to)
+  readonly #takeItem: TakeItem = (id, chunk, from, to, arrivedAt) => {
+    this.#entries.get(id)?.item(chunk, from, to, arrivedAt)
   }
 
   /** A request can no longer be answered; the handler continues until it reports the end. */

@@ -47,6 +47,16 @@ test('one byte at a time gives the same frames as all at once', () => {
   )
 })
 
+test('a chunk that ends one frame and holds others is read in place, after a copy of the frame that it ends', () => {
+  const [first, second, third] = ['first', 'second', 'third'].map((text) => frameOf(Buffer.from(text)))
+  const rest = Buffer.concat([first!.subarray(6), second!, third!])
+  const inPlace: boolean[] = []
+  const decoder = new FrameDecoder(1000, (chunk) => inPlace.push(chunk === rest))
+  decoder.push(first!.subarray(0, 6))
+  decoder.push(rest)
+  expect(inPlace).toEqual([false, true, true])
+})
+
 test('the length is big-endian, four bytes, without itself', () => {
   expect([...frameOf(new Uint8Array(258))].slice(0, 4)).toEqual([0, 0, 1, 2])
   const high = Buffer.alloc(4)

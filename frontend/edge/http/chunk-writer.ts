@@ -37,6 +37,8 @@ export class ChunkWriter {
   readonly #after: string
   readonly #frameBytes: number
   #pending = ''
+  /** Bytes that the connection can take before it is full, when this turn's first item came. */
+  #room = 0
   #scheduled = false
   #headFlushed = false
 
@@ -84,13 +86,12 @@ export class ChunkWriter {
   /** `text` has one character per byte. */
   #add(text: string, size: number): boolean {
     if (size > 0) this.#pending += this.#framed ? SIZE_LINES[size]! + text + CRLF : text
-    const waiting = this.#res.writableLength + this.#pending.length
-    if (waiting >= this.#res.writableHighWaterMark) return this.flush()
     if (!this.#scheduled) {
       this.#scheduled = true
+      this.#room = this.#res.writableHighWaterMark - this.#res.writableLength
       if (waitingWriters.push(this) === 1) setImmediate(flushAll)
     }
-    return true
+    return this.#pending.length < this.#room || this.flush()
   }
 
   /** Passes waiting items to the connection. */
@@ -113,7 +114,7 @@ export class ChunkWriter {
     const text = this.#pending + (this.#framed ? LAST_CHUNK : '')
     this.#pending = ''
     this.#headFlushed = true
-    this.#res.end(text, 'latin1')
+    endWith(this.#res, text)
   }
 
   /**
@@ -126,6 +127,8 @@ export class ChunkWriter {
 
   #writeLarge(item: Uint8Array, size: number): boolean {
     this.#headFlushed = true
+    // What is written now is not in it.
+    this.#room = 0
     const sizeLine = this.#framed ? `${(size + this.#frameBytes).toString(16)}${CRLF}` : ''
     const head = this.#pending + sizeLine + this.#before
     const tail = this.#after + (this.#framed ? CRLF : '')
@@ -174,6 +177,23 @@ export function latin1(item: Uint8Array): string {
 
 function asBuffer(item: Uint8Array): Buffer {
   return Buffer.from(item.buffer, item.byteOffset, item.byteLength)
+}
+
+/**
+ * Ends a response with the text, one character per byte, in one plain write. `res.end(text)` writes an empty
+ * string after it, and the gathered write of both takes a fifth more time.
+ */
+export function endWith(res: ServerResponse, text: string): void {
+  const { socket } = res
+  if (socket === null) {
+    // With pipelining, earlier responses of this connection come first.
+    res.end(text, 'latin1')
+    return
+  }
+  socket.cork()
+  res.write(text, 'latin1')
+  socket.uncork()
+  res.end()
 }
 
 /** Waiting bytes must not keep a much larger chunk in memory. */

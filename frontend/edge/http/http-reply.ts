@@ -2,7 +2,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import { TLSSocket } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
 import type { AbandonReason } from '../../jobs/job.ts'
-import { ChunkWriter, type Frame, latin1 } from './chunk-writer.ts'
+import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import type { LiveReply } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { addCors } from './reply-headers.ts'
@@ -95,7 +95,7 @@ export class HttpReply implements LiveReply {
     this.#finish()
     const { res } = this.exchange
     // A short body is joined with the head into one string, for one plain write.
-    if (body.byteLength <= SMALL_BODY_BYTES) res.end(latin1(body), 'latin1')
+    if (body.byteLength <= SMALL_BODY_BYTES) endWith(res, latin1(body))
     else res.end(body)
     this.#limitFlush()
   }

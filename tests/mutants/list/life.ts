@@ -50,7 +50,7 @@ const TOKEN_MUTANTS: Mutant[] = [
     replace:
       "if (segments[1] === 'stats') {\n    sendJson(exchange.reply, 200, {})\n    return true\n  }\n  if (segments[0] === 'ping') {",
     tests: TOKENS,
-    title: 'server on: no path',
+    title: 'server on .*: no path',
   },
   {
     name: 'an expired key is good',

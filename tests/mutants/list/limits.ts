@@ -121,7 +121,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'this.#full = this.#call.writableLength > 0',
     replace: 'this.#full = false',
     tests: ['tests/e2e/open-inference.test.ts', 'tests/e2e/cut-connections.test.ts'],
-    title: 'while it waits for a client that does not read: V2 ModelStreamInfer',
+    title: 'while it waits for a client that does not read: V2 ModelStreamInfer .MLServer., native',
   },
   {
     name: 'a broken HTTP stream ends like a whole one',
