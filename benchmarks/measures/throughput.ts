@@ -1,6 +1,7 @@
 import type { Generator, LoadResult } from '../generators/generator.ts'
 import type { Options } from '../options.ts'
 import { cpuMilliseconds } from '../processes.ts'
+import type { Requirement } from '../requirements.ts'
 import { median } from '../statistics.ts'
 import type { Target } from '../targets/target.ts'
 import { verify, type Case } from './cases.ts'
@@ -10,8 +11,8 @@ export interface Contender {
   target: Target
   /** Index of the ceiling in the list of contenders. */
   against?: number
-  /** Minimum share of the ceiling's throughput. */
-  required?: number
+  /** Minimum share of that target's throughput. */
+  required?: Requirement
 }
 
 export interface ThroughputRow {
@@ -97,15 +98,16 @@ function row(
     p50: latency(bursts, 'p50'),
     p99: latency(bursts, 'p99'),
     cpuMicroseconds: median(bursts.map((b) => (b.cpuMs * 1000) / b.requests)),
-    ...compared(contenders, contender, all, bursts),
+    ...compared(contenders, contender, all, bursts, contender.required?.(kase.name, clients)),
   }
 }
 
 function compared(
   contenders: readonly Contender[],
-  { against, required }: Contender,
+  { against }: Contender,
   all: Burst[][],
   bursts: Burst[],
+  required: number | undefined,
 ): Pick<ThroughputRow, 'against' | 'ratio' | 'required' | 'ok'> {
   if (against === undefined) return {}
   const ratios = bursts.map((b, round) => rate(b) / rate(all[against]![round]!))
