@@ -8,7 +8,6 @@ import { measureStalled } from './measures/stalled.ts'
 import { measureStart } from './measures/start.ts'
 import { measureThroughput, type Contender } from './measures/throughput.ts'
 import { readOptions, type Measure, type Options } from './options.ts'
-import { stopAll } from './processes.ts'
 import { buildPrograms } from './programs.ts'
 import {
   figureLine,
@@ -21,7 +20,7 @@ import {
   type Report,
 } from './report.ts'
 import { ofCeiling, TORCHSERVE, WORKER_CEILING } from './requirements.ts'
-import { removeScratch } from './scratch.ts'
+import { runToEnd } from './run-to-end.ts'
 import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceilings.ts'
 import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
@@ -153,23 +152,5 @@ function verdict(missed: number): string {
   return missed === 0 ? 'Every requirement is met.' : `${missed} requirements are not met.`
 }
 
-let finishing = false
-
-/** Runs only once: stopping the servers fails the running measurement, which calls it again. */
-async function finish(code: number): Promise<void> {
-  if (finishing) return
-  finishing = true
-  await stopAll()
-  removeScratch()
-  process.exit(code)
-}
-
 const options = readOptions(process.argv)
-// `on`, not `once`: execa's own listener exits the process when it is the only one.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
-try {
-  await finish((await bench(options)) === 0 ? 0 : 1)
-} catch (error) {
-  if (!finishing) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
-  await finish(1)
-}
+await runToEnd(async () => ((await bench(options)) === 0 ? 0 : 1))

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import type { Pace } from './measures/throughput.ts'
 
 export const MEASURES = [
   'rest',
@@ -19,14 +20,8 @@ export type Measure = (typeof MEASURES)[number]
 export const SETTINGS = ['default', 'side-by-side'] as const
 export type Settings = (typeof SETTINGS)[number]
 
-export interface Options {
+export interface Options extends Pace {
   only: Measure[]
-  /** Number of rounds per comparison. */
-  rounds: number
-  /** Seconds of one burst of load. */
-  seconds: number
-  /** Seconds of load before the first round. */
-  warmUp: number
   /** Fresh servers per memory and start figure. */
   repeats: number
   clients: number[]
