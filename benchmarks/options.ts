@@ -57,7 +57,7 @@ export function readOptions(argv: string[]): Options {
       ).choices(MEASURES),
     )
     .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 5)
-    .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 2)
+    .option('--seconds <n>', 'seconds of one burst of load, from 0.2', seconds, 2)
     .option('--ceilings', 'throughput of the ceilings alone, to see how noisy the machine is')
     .option('--before <folder>', 'compare throughput with another checkout, built, in turns')
     .addOption(
@@ -84,10 +84,17 @@ export function readOptions(argv: string[]): Options {
   }
 }
 
-function wholeNumber(text: string): number {
+/** Parses a flag's value. @throws InvalidArgumentError */
+export function wholeNumber(text: string): number {
   const value = Number(text)
   if (Number.isInteger(value) && value >= 1 && value <= 60) return value
   throw new InvalidArgumentError('It must be a whole number from 1 to 60.')
+}
+
+function seconds(text: string): number {
+  const value = Number(text)
+  if (value >= 0.2 && value <= 60) return value
+  throw new InvalidArgumentError('It must be a number from 0.2 to 60.')
 }
 
 function ratio(text: string): number {
