@@ -8,7 +8,6 @@ import { measureStalled } from './measures/stalled.ts'
 import { measureStart } from './measures/start.ts'
 import { measureThroughput, type Contender } from './measures/throughput.ts'
 import { readOptions, type Measure, type Options } from './options.ts'
-import { stopAll } from './processes.ts'
 import { buildPrograms } from './programs.ts'
 import {
   figureLine,
@@ -20,7 +19,8 @@ import {
   writeReport,
   type Report,
 } from './report.ts'
-import { removeScratch } from './scratch.ts'
+import { ofCeiling, TORCHSERVE, WORKER_CEILING } from './requirements.ts'
+import { runToEnd } from './run-to-end.ts'
 import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceilings.ts'
 import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
@@ -79,7 +79,7 @@ async function pythonThroughput(
   const { startPythonTargets } = await import('./targets/python.ts')
   print(`\n${throughputHead}`)
   const [torchserve, ours] = await startPythonTargets()
-  const contenders = [{ target: torchserve }, { target: ours, against: 0, required: 1 }]
+  const contenders = [{ target: torchserve }, { target: ours, against: 0, required: TORCHSERVE }]
   try {
     await compare(pythonCases(), contenders, generators, options, report)
   } finally {
@@ -111,7 +111,7 @@ async function contendersOf(protocol: Protocol, options: Options): Promise<Conte
   for (const settings of options.settings) {
     const against = contenders.length
     contenders.push({ target: await startBefore(options.before, settings) })
-    contenders.push({ target: await startOurs(settings), against, required: options.atLeast })
+    contenders.push({ target: await startOurs(settings), against, required: () => options.atLeast })
   }
   return contenders
 }
@@ -119,22 +119,23 @@ async function contendersOf(protocol: Protocol, options: Options): Promise<Conte
 async function restContenders(options: Options): Promise<Contender[]> {
   const ceilings = [
     { target: await startBareHttp() },
-    { target: await startWorkerHttp(), against: 0, required: 0.4 },
+    { target: await startWorkerHttp(), against: 0, required: WORKER_CEILING },
   ]
   if (options.ceilingsOnly) return ceilings
-  return [...ceilings, ...(await ours(options, 1, 0.6))]
+  return [...ceilings, ...(await ours(options, 1))]
 }
 
 async function grpcContenders(options: Options): Promise<Contender[]> {
   const ceiling = { target: await startWorkerGrpc() }
   if (options.ceilingsOnly) return [ceiling]
-  return [ceiling, ...(await ours(options, 0, 0.7))]
+  return [ceiling, ...(await ours(options, 0))]
 }
 
-/** torchserve-ts with each of the settings, each to reach this share of a ceiling. */
-async function ours({ settings }: Options, against: number, required: number): Promise<Contender[]> {
+/** torchserve-ts with each of the settings, compared with a ceiling. */
+async function ours({ settings }: Options, against: number): Promise<Contender[]> {
   const contenders: Contender[] = []
-  for (const each of settings) contenders.push({ target: await startOurs(each), against, required })
+  for (const each of settings)
+    contenders.push({ target: await startOurs(each), against, required: ofCeiling(each) })
   return contenders
 }
 
@@ -151,23 +152,5 @@ function verdict(missed: number): string {
   return missed === 0 ? 'Every requirement is met.' : `${missed} requirements are not met.`
 }
 
-let finishing = false
-
-/** Runs only once: stopping the servers fails the running measurement, which calls it again. */
-async function finish(code: number): Promise<void> {
-  if (finishing) return
-  finishing = true
-  await stopAll()
-  removeScratch()
-  process.exit(code)
-}
-
 const options = readOptions(process.argv)
-// `on`, not `once`: execa's own listener exits the process when it is the only one.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
-try {
-  await finish((await bench(options)) === 0 ? 0 : 1)
-} catch (error) {
-  if (!finishing) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
-  await finish(1)
-}
+await runToEnd(async () => ((await bench(options)) === 0 ? 0 : 1))

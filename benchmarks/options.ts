@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import type { Pace } from './measures/throughput.ts'
 
 export const MEASURES = [
   'rest',
@@ -19,14 +20,8 @@ export type Measure = (typeof MEASURES)[number]
 export const SETTINGS = ['default', 'side-by-side'] as const
 export type Settings = (typeof SETTINGS)[number]
 
-export interface Options {
+export interface Options extends Pace {
   only: Measure[]
-  /** Number of rounds per comparison. */
-  rounds: number
-  /** Seconds of one burst of load. */
-  seconds: number
-  /** Seconds of load before the first round. */
-  warmUp: number
   /** Fresh servers per memory and start figure. */
   repeats: number
   clients: number[]
@@ -62,7 +57,7 @@ export function readOptions(argv: string[]): Options {
       ).choices(MEASURES),
     )
     .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 5)
-    .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 2)
+    .option('--seconds <n>', 'seconds of one burst of load, from 0.2', seconds, 2)
     .option('--ceilings', 'throughput of the ceilings alone, to see how noisy the machine is')
     .option('--before <folder>', 'compare throughput with another checkout, built, in turns')
     .addOption(
@@ -89,10 +84,17 @@ export function readOptions(argv: string[]): Options {
   }
 }
 
-function wholeNumber(text: string): number {
+/** Parses a flag's value. @throws InvalidArgumentError */
+export function wholeNumber(text: string): number {
   const value = Number(text)
   if (Number.isInteger(value) && value >= 1 && value <= 60) return value
   throw new InvalidArgumentError('It must be a whole number from 1 to 60.')
+}
+
+function seconds(text: string): number {
+  const value = Number(text)
+  if (value >= 0.2 && value <= 60) return value
+  throw new InvalidArgumentError('It must be a number from 0.2 to 60.')
 }
 
 function ratio(text: string): number {

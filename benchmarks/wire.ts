@@ -1,5 +1,6 @@
 import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { CONTENT_TYPE } from './ceilings/workload.ts'
 import type { GrpcCall } from './grpc-calls.ts'
 
@@ -14,18 +15,29 @@ export interface Answer {
 }
 
 /** Opens a connection and posts. The caller reads. */
-export function post(url: string, body: string, close = false): Socket {
-  const { hostname, port, pathname } = new URL(url)
-  const socket = connect(Number(port), hostname)
+export function post(
+  url: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+  close = false,
+): Socket {
+  const { protocol, hostname, port, pathname } = new URL(url)
+  const place = { port: Number(port), host: hostname }
+  const socket = protocol === 'https:' ? connectTls({ ...place, rejectUnauthorized: false }) : connect(place)
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(
     `POST ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\ncontent-type: ${CONTENT_TYPE}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n${close ? 'connection: close\r\n' : ''}\r\n${body}`,
+      `content-length: ${Buffer.byteLength(body)}\r\n${more.join('')}${close ? 'connection: close\r\n' : ''}\r\n${body}`,
   )
   return socket
 }
 
-export async function postAndRead(url: string, body: string): Promise<Answer> {
-  const socket = post(url, body, true)
+export async function postAndRead(
+  url: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const socket = post(url, body, headers, true)
   let text = ''
   for await (const part of socket) {
     text += (part as Buffer).toString('latin1')
@@ -62,14 +74,19 @@ function chunked(text: string): { body: string; pieces: number } {
   }
 }
 
-export async function callAndRead(origin: string, call: GrpcCall): Promise<Answer> {
-  const session = connectHttp2(origin)
+export async function callAndRead(
+  origin: string,
+  call: GrpcCall,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const session = connectHttp2(origin, { rejectUnauthorized: false })
   try {
     const stream = session.request({
       ':method': 'POST',
       ':path': call.path,
       'content-type': 'application/grpc',
       te: 'trailers',
+      ...headers,
     })
     let status = -1
     const note = (headers: Record<string, unknown>): void => {

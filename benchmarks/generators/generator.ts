@@ -4,6 +4,7 @@ export interface Load {
   body: Buffer
   /** Full URL. */
   url: string
+  headers: Readonly<Record<string, string>>
   /** Number of connections, each with one open request. */
   clients: number
   seconds: number

@@ -12,8 +12,9 @@ async function run(load: Load): Promise<LoadResult> {
   const log = scratch('h2load.log')
   writeFileSync(body, load.body)
   rmSync(log, { force: true })
-  const numbers = ['-c', String(load.clients), '-m', '1', '-D', String(load.seconds)]
-  const headers = ['-H', 'content-type: application/grpc', '-H', 'te: trailers']
+  const numbers = ['-c', String(load.clients), '-m', '1', '-D', `${load.seconds * 1000}ms`]
+  const sent = Object.entries({ 'content-type': 'application/grpc', te: 'trailers', ...load.headers })
+  const headers = sent.flatMap(([name, value]) => ['-H', `${name}: ${value}`])
   const { stdout } = await execa(
     'h2load',
     [...numbers, ...headers, '-d', body, `--log-file=${log}`, load.url],

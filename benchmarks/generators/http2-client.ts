@@ -3,9 +3,18 @@ import { connect, type ClientHttp2Session } from 'node:http2'
 import { performance } from 'node:perf_hooks'
 import { quantile } from '../statistics.ts'
 
-/** The program behind http2-load.ts. Arguments: URL of the call, file with the message, clients, seconds. */
+/**
+ * The program behind http2-load.ts. Arguments: URL of the call, file with the message, clients, seconds,
+ * headers as JSON.
+ */
 
-const [url, bodyFile, clients, seconds] = process.argv.slice(2) as [string, string, string, string]
+const [url, bodyFile, clients, seconds, more] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+]
 const { origin, pathname } = new URL(url)
 const body = readFileSync(bodyFile)
 const headers = {
@@ -13,6 +22,7 @@ const headers = {
   ':path': pathname,
   'content-type': 'application/grpc',
   te: 'trailers',
+  ...(JSON.parse(more) as Record<string, string>),
 }
 const durations: number[] = []
 let errors = 0
@@ -37,7 +47,7 @@ function call(session: ClientHttp2Session): void {
   stream.end(body)
 }
 
-const sessions = Array.from({ length: Number(clients) }, () => connect(origin))
+const sessions = Array.from({ length: Number(clients) }, () => connect(origin, { rejectUnauthorized: false }))
 for (const session of sessions) {
   session.on('error', () => errors++)
   call(session)

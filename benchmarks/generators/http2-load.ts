@@ -10,7 +10,7 @@ export const http2Load: Generator = { name: 'node:http2', run }
 async function run(load: Load): Promise<LoadResult> {
   const body = scratch('http2.body')
   writeFileSync(body, load.body)
-  const args = [load.url, body, String(load.clients), String(load.seconds)]
+  const args = [load.url, body, String(load.clients), String(load.seconds), JSON.stringify(load.headers)]
   const { stdout } = await execa(process.execPath, [programPath('http2-client'), ...args], {
     timeout: (load.seconds + 20) * 1000,
   })

@@ -9,25 +9,28 @@ export const wrk: Generator = { name: 'wrk', run }
 
 async function run(load: Load): Promise<LoadResult> {
   const script = scratch('wrk.lua')
-  writeFileSync(script, lua(load.body))
+  writeFileSync(script, lua(load))
   const { clients, seconds, url } = load
-  const result = await execa(
-    'wrk',
-    ['-t', '1', '-c', String(clients), '-d', `${seconds}s`, '-s', script, url],
-    {
-      timeout: (seconds + 20) * 1000,
-    },
-  )
-  const json = result.stdout.split('\n').at(-1)!
-  return JSON.parse(json) as LoadResult
+  // It takes whole seconds only, but on INT it ends as if its time were over.
+  const duration = `${Math.ceil(seconds)}s`
+  const wrk = execa('wrk', ['-t', '1', '-c', String(clients), '-d', duration, '-s', script, url], {
+    timeout: (seconds + 20) * 1000,
+  })
+  const early = setTimeout(() => wrk.kill('SIGINT'), seconds * 1000)
+  const { stdout } = await wrk.finally(() => {
+    clearTimeout(early)
+  })
+  return JSON.parse(stdout.split('\n').at(-1)!) as LoadResult
 }
 
-function lua(body: Buffer): string {
+function lua({ body, headers }: Load): string {
   const escaped = [...body].map((byte) => `\\${String(byte).padStart(3, '0')}`).join('')
+  const lines = Object.entries({ 'Content-Type': CONTENT_TYPE, ...headers }).map(
+    ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}\n`,
+  )
   return `wrk.method = "POST"
 wrk.body = "${escaped}"
-wrk.headers["Content-Type"] = "${CONTENT_TYPE}"
-done = function(summary, latency)
+${lines.join('')}done = function(summary, latency)
   local e = summary.errors
   io.write(string.format('{"requests":%d,"errors":%d,"seconds":%f,"p50":%f,"p99":%f}',
     summary.requests, e.connect + e.read + e.write + e.status + e.timeout, summary.duration / 1e6,

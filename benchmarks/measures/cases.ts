@@ -51,7 +51,7 @@ function rest(name: string, items: number, model: string, body: string, expected
     items,
     expected,
     load: (target) => ({ url: url(target), body: Buffer.from(body) }),
-    ask: (target) => postAndRead(url(target), body),
+    ask: (target) => postAndRead(url(target), body, target.headers),
   }
 }
 
@@ -72,7 +72,7 @@ function grpc(name: string, items: number, call: ReturnType<typeof unaryCall>, e
     items,
     expected,
     load: (target) => ({ url: target.grpcOrigin! + call.path, body: call.message }),
-    ask: (target) => callAndRead(target.grpcOrigin!, call),
+    ask: (target) => callAndRead(target.grpcOrigin!, call, target.headers),
   }
 }
 

@@ -28,7 +28,7 @@ export async function measureStart(options: Options): Promise<Figure[]> {
 }
 
 async function once(): Promise<number> {
-  const command = await oursCommand([ECHO])
+  const command = await oursCommand({ models: [ECHO] })
   const begin = performance.now()
   const starting = Service.start(command.args, /Model server started\./, command)
   const [taken, [service]] = await Promise.all([

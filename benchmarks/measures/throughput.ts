@@ -1,6 +1,6 @@
 import type { Generator, LoadResult } from '../generators/generator.ts'
-import type { Options } from '../options.ts'
 import { cpuMilliseconds } from '../processes.ts'
+import type { Requirement } from '../requirements.ts'
 import { median } from '../statistics.ts'
 import type { Target } from '../targets/target.ts'
 import { verify, type Case } from './cases.ts'
@@ -10,8 +10,28 @@ export interface Contender {
   target: Target
   /** Index of the ceiling in the list of contenders. */
   against?: number
-  /** Minimum share of the ceiling's throughput. */
-  required?: number
+  /** Minimum share of that target's throughput. */
+  required?: Requirement
+}
+
+/** How long one comparison takes. */
+export interface Pace {
+  /** Turns of every contender. */
+  rounds: number
+  /** Seconds of one burst of load, at least 0.2. */
+  seconds: number
+  /** Seconds of load before the first round. */
+  warmUp: number
+}
+
+/** The ratios of the rounds, in their order, and their median, minimum and maximum. */
+export interface Ratio {
+  median: number
+  min: number
+  max: number
+  rounds: number[]
+  /** The same of requests per second of CPU time, which other work on the machine changes less. */
+  perCpuTime: number[]
 }
 
 export interface ThroughputRow {
@@ -29,14 +49,15 @@ export interface ThroughputRow {
    * machine.
    */
   cpuMicroseconds: number
+  /** The frontend's part of it. */
+  frontendMicroseconds: number
   against?: string
-  /** Median, minimum and maximum of the rounds' ratios. */
-  ratio?: { median: number; min: number; max: number }
+  ratio?: Ratio
   required?: number
   ok?: boolean
 }
 
-type Burst = LoadResult & { cpuMs: number }
+type Burst = LoadResult & { cpuMs: number; frontendMs: number }
 
 /** Measures one case for all contenders in turns, round after round, so that noise affects them equally. */
 export async function measureThroughput(
@@ -44,18 +65,18 @@ export async function measureThroughput(
   contenders: readonly Contender[],
   clients: number,
   generator: Generator,
-  options: Options,
+  pace: Pace,
 ): Promise<ThroughputRow[]> {
   const bursts: Burst[][] = contenders.map(() => [])
   for (const { target } of contenders) {
     await verify(target, kase, clients)
-    await burst(target, kase, clients, generator, options.warmUp)
+    await burst(target, kase, clients, generator, pace.warmUp)
   }
-  for (let round = 0; round < options.rounds; round++) {
+  for (let round = 0; round < pace.rounds; round++) {
     const order = [...contenders.keys()]
     if (round % 2 === 1) order.reverse()
     for (const i of order) {
-      bursts[i]!.push(await burst(contenders[i]!.target, kase, clients, generator, options.seconds))
+      bursts[i]!.push(await burst(contenders[i]!.target, kase, clients, generator, pace.seconds))
     }
   }
   return contenders.map((contender, i) => row(kase, clients, contenders, contender, bursts, i))
@@ -70,12 +91,18 @@ async function burst(
 ): Promise<Burst> {
   const pids = target.pids()
   const before = cpuMilliseconds(pids)
-  const result = await generator.run({ ...kase.load(target), clients, seconds })
+  const frontendBefore = cpuMilliseconds(pids.slice(0, 1))
+  const result = await generator.run({
+    ...kase.load(target),
+    headers: target.headers ?? {},
+    clients,
+    seconds,
+  })
   if (result.errors > 0) {
     throw new Error(`${target.name}, ${kase.name}, ${clients} clients: ${result.errors} errors`)
   }
-  if (result.requests === 0) throw new Error(`${target.name} answered no ${kase.name}`)
-  return { ...result, cpuMs: cpuMilliseconds(pids) - before }
+  const frontendMs = cpuMilliseconds(pids.slice(0, 1)) - frontendBefore
+  return { ...result, cpuMs: cpuMilliseconds(pids) - before, frontendMs }
 }
 
 function row(
@@ -96,26 +123,47 @@ function row(
     chunksPerSecond: kase.items === 0 ? undefined : requestsPerSecond * kase.items,
     p50: latency(bursts, 'p50'),
     p99: latency(bursts, 'p99'),
-    cpuMicroseconds: median(bursts.map((b) => (b.cpuMs * 1000) / b.requests)),
-    ...compared(contenders, contender, all, bursts),
+    cpuMicroseconds: perRequest(bursts, 'cpuMs'),
+    frontendMicroseconds: perRequest(bursts, 'frontendMs'),
+    ...compared(contenders, contender, all, bursts, contender.required?.(kase.name, clients)),
   }
 }
 
 function compared(
   contenders: readonly Contender[],
-  { against, required }: Contender,
+  { against }: Contender,
   all: Burst[][],
   bursts: Burst[],
+  required: number | undefined,
 ): Pick<ThroughputRow, 'against' | 'ratio' | 'required' | 'ok'> {
   if (against === undefined) return {}
-  const ratios = bursts.map((b, round) => rate(b) / rate(all[against]![round]!))
-  const middle = median(ratios)
+  const paired = (of: (burst: Burst) => number): number[] =>
+    bursts.map((each, round) => share(of(each), of(all[against]![round]!)))
+  const rounds = paired(rate)
+  const middle = median(rounds)
   return {
     against: contenders[against]!.target.name,
-    ratio: { median: middle, min: Math.min(...ratios), max: Math.max(...ratios) },
+    ratio: {
+      median: middle,
+      min: Math.min(...rounds),
+      max: Math.max(...rounds),
+      rounds,
+      perCpuTime: paired((each) => each.requests / each.cpuMs),
+    },
     required,
     ok: required === undefined ? undefined : middle >= required,
   }
+}
+
+/** Over all bursts, because the system counts in ticks of 10 ms. */
+function perRequest(bursts: readonly Burst[], which: 'cpuMs' | 'frontendMs'): number {
+  const sum = (of: (burst: Burst) => number): number => bursts.reduce((total, each) => total + of(each), 0)
+  return (sum((burst) => burst[which]) * 1000) / sum((burst) => burst.requests)
+}
+
+/** Beside heavy work a target may answer nothing in a short burst. */
+function share(one: number, other: number): number {
+  return one === 0 && other === 0 ? 1 : one / other
 }
 
 const rate = (burst: Burst): number => burst.requests / burst.seconds

@@ -6,10 +6,15 @@ import { COUNT, ECHO, HUNDRED } from '../ceilings/workload.ts'
 import type { Settings } from '../options.ts'
 import { processTree, Service } from '../processes.ts'
 import { scratch } from '../scratch.ts'
+import { postAndRead } from '../wire.ts'
 import type { Target } from './target.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const HUNDRED_FOLDER = fileURLToPath(new URL('../handlers/hundred', import.meta.url))
+const CERTIFICATE = fileURLToPath(new URL('../../tests/support/tls/', import.meta.url))
+const TLS = `certificate_file=${CERTIFICATE}cert.pem
+private_key_file=${CERTIFICATE}key.pem
+enable_grpc_ssl=true`
 let starts = 0
 
 /** The command that starts torchserve-ts like a user, with the ports that it will listen on. */
@@ -22,48 +27,54 @@ export interface OursCommand {
   grpcOrigin: string
 }
 
-export async function oursCommand(
-  models: string[] = [ECHO, COUNT, HUNDRED],
-  config = '',
-  modelStore?: string,
-  checkout = ROOT,
-  settings: Settings = 'side-by-side',
-): Promise<OursCommand> {
-  const [rest, management, metrics, grpc, grpcManagement] = (await freePorts(5)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+/** What a server is started with. */
+export interface OursOptions {
+  models?: readonly string[]
+  /** Lines of config.properties. */
+  config?: string
+  /** Default: the checkout's own. */
+  modelStore?: string
+  /** Folder of the checkout, built. Default: this one. */
+  checkout?: string
+  /** Of the models, default side-by-side. */
+  settings?: Settings
+  /** Whether requests need one of TorchServe's keys, default no. */
+  tokens?: boolean
+  /** Whether inference has TLS, over REST and gRPC; default no. */
+  tls?: boolean
+}
+
+export async function oursCommand(options: OursOptions = {}): Promise<OursCommand> {
+  const { models = [ECHO, COUNT, HUNDRED], checkout = ROOT, settings = 'side-by-side' } = options
   const folder = scratch(`ours-${starts++}`)
   mkdirSync(folder)
   const file = `${folder}/config.properties`
-  writeFileSync(
-    file,
-    `inference_address=http://127.0.0.1:${rest}
-management_address=http://127.0.0.1:${management}
-metrics_address=http://127.0.0.1:${metrics}
-grpc_inference_port=${grpc}
-grpc_management_port=${grpcManagement}
-${config}`,
-  )
-  const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--ts-config', file]
+  const scheme = options.tls === true ? 'https' : 'http'
+  const [rest, management, metrics, grpc, grpcManagement] = await freePorts(5)
+  const lines = [
+    `inference_address=${scheme}://127.0.0.1:${rest!}`,
+    `management_address=http://127.0.0.1:${management!}`,
+    `metrics_address=http://127.0.0.1:${metrics!}`,
+    `grpc_inference_port=${grpc!}`,
+    `grpc_management_port=${grpcManagement!}`,
+    `disable_token_authorization=${options.tokens !== true}`,
+    ...(options.tls === true ? [TLS] : []),
+    options.config ?? '',
+  ]
+  writeFileSync(file, `${lines.join('\n')}\n`)
+  const modelOf = (name: string): string =>
+    settings === 'default' ? plainFolder(name, folder) : modelFolder(name)
   return {
     args: [
       join(checkout, 'dist/frontend/cli.js'),
-      ...flags,
-      '--model-store',
-      modelStore ?? join(checkout, 'model-store'),
-      '--models',
-      ...models.map(
-        (name) => `${name}=${settings === 'default' ? plainFolder(name, folder) : modelFolder(name)}`,
-      ),
+      ...['--start', '--foreground', '--ncs', '--ts-config', file],
+      ...['--model-store', options.modelStore ?? join(checkout, 'model-store')],
+      ...['--models', ...models.map((name) => `${name}=${modelOf(name)}`)],
     ],
     env: { LOG_LOCATION: `${folder}/logs`, TEMP: folder, TMPDIR: folder },
     cwd: folder,
-    restOrigin: `http://127.0.0.1:${rest}`,
-    grpcOrigin: `http://127.0.0.1:${grpc}`,
+    restOrigin: `${scheme}://127.0.0.1:${rest!}`,
+    grpcOrigin: `${scheme}://127.0.0.1:${grpc!}`,
   }
 }
 
@@ -95,14 +106,23 @@ export async function startBefore(checkout: string, settings: Settings): Promise
 /** By default `count` cannot serve many clients at once, so it is left out. */
 async function startThroughput(checkout: string, settings: Settings): Promise<Target> {
   const models = settings === 'default' ? [ECHO, HUNDRED] : [ECHO, COUNT, HUNDRED]
-  return startWith(await oursCommand(models, '', undefined, checkout, settings), models)
+  return startWith(await oursCommand({ models, checkout, settings }), models)
 }
 
-/** @param models that must answer before it resolves */
-export async function startWith(command: OursCommand, models: readonly string[]): Promise<Target> {
+/**
+ * @param models that must answer before it resolves
+ * @param headersOf gives the headers of every request, once the server has started
+ */
+export async function startWith(
+  command: OursCommand,
+  models: readonly string[],
+  headersOf: () => Record<string, string> = () => ({}),
+): Promise<Target> {
   const [service] = await Service.start(command.args, /Model server started\./, command)
-  await Promise.all(models.map((model) => answers(`${command.restOrigin}/predictions/${model}`)))
+  const headers = headersOf()
+  await Promise.all(models.map((model) => answers(`${command.restOrigin}/predictions/${model}`, headers)))
   return {
+    headers,
     name: 'torchserve-ts',
     restOrigin: command.restOrigin,
     grpcOrigin: command.grpcOrigin,
@@ -112,13 +132,12 @@ export async function startWith(command: OursCommand, models: readonly string[])
 }
 
 /** Polls until the answer is 200: models may still be loading after the start. */
-async function answers(url: string): Promise<void> {
+async function answers(url: string, headers: Record<string, string>): Promise<void> {
   const deadline = Date.now() + 20_000
   for (;;) {
-    const response = await fetch(url, { method: 'POST', body: '{"n":1,"delay":0}' })
-    const body = await response.text()
-    if (response.status === 200) return
-    if (Date.now() > deadline) throw new Error(`${url} answers ${response.status}: ${body}`)
+    const { status, body } = await postAndRead(url, '{"n":1,"delay":0}', headers)
+    if (status === 200) return
+    if (Date.now() > deadline) throw new Error(`${url} answers ${status}: ${body}`)
   }
 }
 

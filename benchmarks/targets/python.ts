@@ -29,7 +29,9 @@ export async function startPythonTargets(): Promise<[Target, Target]> {
       ...{ name, config: CONFIG, handler: readFileSync(join(HANDLERS, `${name}.py`), 'utf8') },
     })
   const torchserve = await startTorchServe(python, store)
-  const command = await oursCommand([], `python=${python.python}\n`, store)
+  const command = await oursCommand({
+    ...{ models: [], config: `python=${python.python}`, modelStore: store },
+  })
   command.args.splice(command.args.indexOf('--models') + 1, 0, 'all')
   try {
     return [torchserve, await startWith(command, [ECHO, HUNDRED])]

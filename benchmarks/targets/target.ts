@@ -1,11 +1,13 @@
 /** A server to measure. */
 export interface Target {
   name: string
-  /** `http://host:port`; absent for a gRPC ceiling. */
+  /** Origin, as `http://host:port`; absent for a gRPC ceiling. */
   restOrigin?: string
-  /** `http://host:port`; absent for an HTTP ceiling. */
+  /** Origin, as `http://host:port`; absent for an HTTP ceiling. */
   grpcOrigin?: string
-  /** All current processes: frontend and workers. */
+  /** Of every request. */
+  headers?: Record<string, string>
+  /** All current processes; the first is the frontend. */
   pids(): number[]
   stop(): Promise<void>
 }

@@ -9,6 +9,7 @@ const COMMANDS = ['bash', 'dirname', 'mktemp', 'rm', 'tee', 'grep', 'tail', 'una
 /** A command that passes every check; its test counts differ by command. */
 const NPM = `#!/bin/sh
 case "$*" in
+  *bench*) echo "$SPEED"; exit "$SPEED_STATUS" ;;
   *gemma*) echo "2 passed, 1 failed" ;;
   *test:*|*soak*|*fuzz*) echo "2 passed, 0 failed" ;;
   *test*) echo "Tests:       1 skipped, 3 passed, 4 total" ;;
@@ -35,7 +36,8 @@ beforeAll(() => {
 /** The exit status and the last lines of a run with only the commands above and the variables of `env`. */
 async function ciRun(env: Readonly<Record<string, string>>): Promise<[number | undefined, string]> {
   const PATH = join(folder, 'bin')
-  const options = { env: { PATH, TMPDIR: folder, ...env }, extendEnv: false, reject: false }
+  const speed = { SPEED: 'no case has dropped', SPEED_STATUS: '0' }
+  const options = { env: { PATH, TMPDIR: folder, ...speed, ...env }, extendEnv: false, reject: false }
   const { exitCode, stdout } = await execa(join(PATH, 'bash'), [join(folder, '.ci', 'run')], options)
   return [exitCode, stdout.slice(stdout.indexOf('== left out'))]
 }
@@ -62,4 +64,16 @@ test('with Python its tests run, and a failure among them fails the run', async 
   expect(status).toBe(1)
   expect(end).toContain('set TORCHSERVE_TESTS to a checkout of pytorch/serve')
   expect(end).toMatch(/\n\d+ passed, 1 failed$/)
+})
+
+const onLinux = process.platform === 'linux' ? test : test.skip
+
+onLinux('a drop of the speed fails the run; where nothing can be said, the run says why', async () => {
+  const dropped = { ALLOW_NO_PYTHON: '1', SPEED_STATUS: '1' }
+  const [status, end] = await ciRun(dropped)
+  expect(status).toBe(1)
+  expect(end).toMatch(/\n\d+ passed, 1 failed$/)
+  const [leftOut, list] = await ciRun({ ...dropped, SPEED_STATUS: '3', SPEED: 'a shallow clone' })
+  expect(leftOut).toBe(0)
+  expect(list).toContain('  speed: a shallow clone\n')
 })

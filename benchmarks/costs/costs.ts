@@ -1,0 +1,67 @@
+import { Command, Option } from 'commander'
+import { chooseGenerators } from '../generators/choose.ts'
+import { cases } from '../measures/cases.ts'
+import { measureThroughput, type Pace, type ThroughputRow } from '../measures/throughput.ts'
+import { wholeNumber } from '../options.ts'
+import { buildPrograms } from '../programs.ts'
+import { headLines, newReport, writeReport } from '../report.ts'
+import { runToEnd } from '../run-to-end.ts'
+import { quantile } from '../statistics.ts'
+import { features, startVariant } from './features.ts'
+
+/** `npm run bench:costs`: what each feature costs a request; prints the table of docs/performance.md. */
+
+const CLIENTS = 32
+const HEAD = `| Feature | Switched by | Default | REST: CPU of the frontend | REST: rate | gRPC: CPU of the frontend | gRPC: rate |
+|---|---|---|---|---|---|---|`
+
+async function costs(rounds: number, only: readonly string[]): Promise<number> {
+  const all = features().filter(({ name }) => only.length === 0 || only.includes(name))
+  await buildPrograms()
+  const generators = await chooseGenerators()
+  const report = newReport({ rounds, only }, generators.rest.name, generators.grpc.name)
+  const pace: Pace = { rounds, seconds: 0.2, warmUp: 1 }
+  print(`${headLines(report)}\n\n${HEAD}`)
+  for (const feature of all) {
+    const contenders = [
+      { target: await startVariant(`without ${feature.name}`, feature.without) },
+      { target: await startVariant(`with ${feature.name}`, feature.with), against: 0 },
+    ]
+    const cells: string[] = []
+    for (const [unary] of [cases('rest'), cases('grpc')]) {
+      const generator = generators[unary!.protocol]
+      const rows = await measureThroughput(unary!, contenders, CLIENTS, generator, pace)
+      report.throughput.push(...rows)
+      cells.push(...costOf(rows))
+    }
+    print(`| ${[feature.name, feature.setting, feature.byDefault, ...cells].join(' | ')} |`)
+    for (const { target } of contenders) await target.stop()
+  }
+  print(`\n${writeReport(report)}`)
+  return 0
+}
+
+/** The cells of one protocol: CPU time without and with the feature, and the ratio of the rates. */
+function costOf([without, having]: readonly ThroughputRow[]): string[] {
+  const [from, to] = [without!.frontendMicroseconds, having!.frontendMicroseconds]
+  const { median, rounds } = having!.ratio!
+  return [`${from.toFixed(1)} → ${to.toFixed(1)} µs`, `${median.toFixed(2)} (${middle(rounds)})`]
+}
+
+/** The range of the middle half of the rounds. */
+function middle(ratios: readonly number[]): string {
+  return `${quantile(ratios, 0.25).toFixed(2)} to ${quantile(ratios, 0.75).toFixed(2)}`
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+const command = new Command('bench:costs')
+  .description('Measures what each feature costs a unary request, with 32 clients and default settings.')
+  .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 31)
+  .addOption(
+    new Option('--only <features...>', 'measure these only').choices(features().map(({ name }) => name)),
+  )
+const flags = command.parse(process.argv).opts<{ rounds: number; only?: string[] }>()
+await runToEnd(() => costs(flags.rounds, flags.only ?? []))
