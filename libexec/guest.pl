@@ -19,6 +19,7 @@ my %BY_MACHINE = (
         chmod => 90, fchmodat => 268, chown => 92, lchown => 94, fchownat => 260,
         utime => 132, utimes => 235, futimesat => 261, utimensat => 280,
         setxattr => 188, lsetxattr => 189, removexattr => 197, lremovexattr => 198,
+        fchmod => 91, fchown => 93, fsetxattr => 190,
         shmget => 29, semget => 64, msgget => 68, mq_open => 240,
     },
     aarch64 => {
@@ -30,6 +31,7 @@ my %BY_MACHINE = (
         setns => 268, mount => 40, truncate => 45,
         fchmodat => 53, fchownat => 54, utimensat => 88,
         setxattr => 5, lsetxattr => 6, removexattr => 14, lremovexattr => 15,
+        fchmod => 52, fchown => 55, fsetxattr => 7,
         shmget => 194, semget => 190, msgget => 186, mq_open => 180,
     },
 );
@@ -43,7 +45,11 @@ my @FS_BY_ABI = (0, 0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF);
 use constant { EXECUTE => 1, WRITE_FILE => 2, READ_FILE => 4, READ_DIR => 8, TRUNCATE => 0x4000, IOCTL => 0x8000 };
 use constant ON_FILES => EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL;
 use constant NO_NEW_PRIVS => 38;
-use constant EPERM => 1;
+use constant ALLOWED => [0x06, 0, 0, 0x7FFF0000];
+use constant REFUSED => [0x06, 0, 0, 0x50001]; # EPERM
+use constant UNSUPPORTED => [0x06, 0, 0, 0x5005F]; # EOPNOTSUPP
+# Bits of a mode that let others write, or become the server's user.
+use constant OPEN_TO_OTHERS => 06002;
 
 my $call = $BY_MACHINE{ machine() } or fail("the machine's kind, ${\ machine()}, is not supported");
 my $abi = landlock_abi();
@@ -184,35 +190,67 @@ sub allow {
 sub filter_calls {
     my $failed = shift // sub { fail("seccomp: $!") };
     my @never;
-    push @never, 'io_uring_setup' if $offline or $quiet;
+    push @never, 'io_uring_setup' if $offline or $quiet or $files; # its operations pass by this filter
     push @never, 'truncate' if $files and $abi < 3;
     push @never, qw(ptrace process_vm_readv process_vm_writev pidfd_getfd keyctl add_key request_key bpf
         perf_event_open userfaultfd unshare setns mount) if $quiet;
     # Landlock guards the content of files, not who owns them and who may read them. An open file can be changed.
-    push @never, qw(chmod fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat setxattr
-        lsetxattr setxattrat removexattr lremovexattr removexattrat) if $quiet;
+    push @never, qw(chmod fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat
+        removexattr lremovexattr removexattrat) if $quiet;
     # Memory and queues that processes of the same user share without a path.
     push @never, qw(shmget semget msgget mq_open) if $quiet;
-    @never = grep { defined number($_) } @never;
+    # An attribute can be a list of users who may write. Programs such as `cp -p` know systems without attributes.
+    my @absent = $files || $quiet ? qw(setxattr lsetxattr fsetxattr setxattrat) : ();
     push @never, 'connect' if $quiet and $offline;
     my @myself = $files && $abi < 6 ? qw(kill) : ();
     push @never, qw(tkill rt_sigqueueinfo pidfd_send_signal) if @myself;
-    my $refuse = [0x06, 0, 0, 0x50000 | EPERM];
     # The registers must be those of this machine; others have other numbers.
     my @program = ([0x20, 0, 0, 4], [0x15, 1, 0, $call->{audit}], [0x06, 0, 0, 0x80000000], [0x20, 0, 0, 0]);
-    push @program, [0x35, 0, 1, $call->{x32}], $refuse if $call->{x32};
-    push @program, [0x15, 0, 1, number($_)], $refuse for @never;
-    push @program, [0x15, 0, 4, number($_)], [0x20, 0, 0, 16], [0x15, 1, 0, $$], $refuse, [0x06, 0, 0, 0x7FFF0000]
-        for @myself;
+    push @program, [0x35, 0, 1, $call->{x32}], REFUSED if $call->{x32};
+    push @program, always(REFUSED, @never), always(UNSUPPORTED, @absent);
+    push @program, map { only($_, 0, $$) } @myself;
     # prlimit64(pid, ...): its own limits; with those of another process it could end that process.
-    push @program, [0x15, 0, 4, number('prlimit64')], [0x20, 0, 0, 16], [0x15, 1, 0, 0], $refuse,
-        [0x06, 0, 0, 0x7FFF0000] if $files or $quiet;
-    # socket(family, ...): only Unix sockets
-    push @program, [0x15, 0, 3, number('socket')], [0x20, 0, 0, 16], [0x15, 1, 0, 1], $refuse if $offline;
-    push @program, [0x06, 0, 0, 0x7FFF0000];
+    push @program, only('prlimit64', 0, 0) if $files or $quiet;
+    push @program, guarded_owners() if $files;
+    push @program, only('socket', 0, 1) if $offline; # socket(family, ...): only Unix sockets
+    push @program, ALLOWED;
     my $code = join '', map { pack 'SCCL', @$_ } @program;
     my $filter = pack 'Sx6P', scalar @program, $code;
     sys('prctl', 22, 2, $filter, 0, 0) == 0 or $failed->();
+}
+
+# Landlock guards no modes and owners, and a filter sees no paths. What handlers do to their own files must work, so
+# this stops what harms most wherever the file is: other users who write, or run a program as the server's user.
+sub guarded_owners {
+    my @mine = (0xFFFFFFFF, (split ' ', $))[0]);
+    return (without('chmod', 1, OPEN_TO_OTHERS), without('fchmod', 1, OPEN_TO_OTHERS),
+        without('fchmodat', 2, OPEN_TO_OTHERS), without('fchmodat2', 2, OPEN_TO_OTHERS),
+        only('chown', 2, @mine), only('lchown', 2, @mine), only('fchown', 2, @mine), only('fchownat', 3, @mine));
+}
+
+sub always {
+    my ($answer, @names) = @_;
+    return map { defined number($_) ? ([0x15, 0, 1, number($_)], $answer) : () } @names;
+}
+
+# The low half of an argument must be one of the values. All that these calls look at are 32 bits.
+sub only {
+    my ($name, $argument, @values) = @_;
+    my $left = @values;
+    return ruled($name, $argument, map { [0x15, $left--, 0, $_] } @values);
+}
+
+# The argument must have none of these bits.
+sub without {
+    my ($name, $argument, $bits) = @_;
+    return ruled($name, $argument, [0x45, 0, 1, $bits]);
+}
+
+# Tests that jump over the refusal if the call is allowed.
+sub ruled {
+    my ($name, $argument, @tests) = @_;
+    defined number($name) or return ();
+    return ([0x15, 0, @tests + 3, number($name)], [0x20, 0, 0, 16 + 8 * $argument], @tests, REFUSED, ALLOWED);
 }
 
 sub number { return $SAME{ $_[0] } // $call->{ $_[0] } }

@@ -49,8 +49,8 @@ const ATTACKS: Record<string, (attack: Required<Attack>, headers: Record<string,
     const program = `my $old = pack 'QQ', 0, 0; exit(syscall(${number}, ${pid}, 7, 0, $old) == 0 ? 0 : 1)`
     return spawnSync('perl', ['-e', program]).status === 0 ? 'read' : fail('refused')
   },
-  mode: ({ path }) => {
-    chmodSync(path, 0o600)
+  mode: ({ path, count }) => {
+    chmodSync(path, count)
     return 'changed'
   },
   tcp: async ({ port }) => {

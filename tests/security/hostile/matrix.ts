@@ -50,12 +50,13 @@ export function attacksOn(
     'tmp',
     readdirSync(join(folder, 'tmp')).find((name) => name.startsWith('ts-'))!,
   )
+  const keyFile = join(folder, 'key_file.json')
   const port = server.ports.management
   const both: Mode[] = ['default', 'strict']
   return [
     ['the server’s environment, inherited', { attack: 'environment' }, both],
     ['the client’s Authorization header', { attack: 'header' }, both],
-    ['the key file', { attack: 'read', path: join(folder, 'key_file.json') }, both],
+    ['the key file', { attack: 'read', path: keyFile }, both],
     ['the configuration', { attack: 'read', path: join(folder, 'config.properties') }, both],
     ['the server’s environment, from /proc', { attack: 'read', path: `/proc/${pid}/environ` }, both],
     ['the server’s working directory, from /proc', { attack: 'list', path: `/proc/${pid}/cwd/` }, both],
@@ -63,7 +64,10 @@ export function attacksOn(
     ['tracing the server', { attack: 'trace', pid }, both],
     ['a signal to the server', { attack: 'signal', pid }, both],
     ['the limits of the server’s process', { attack: 'limits', pid }, both],
-    ['the mode of the key file', { attack: 'mode', path: join(folder, 'key_file.json') }, ['strict']],
+    ['the mode of the key file', { attack: 'mode', path: keyFile, count: 0o600 }, ['strict']],
+    ['a key file that others write', { attack: 'mode', path: keyFile, count: 0o602 }, both],
+    ['a folder that others write', { attack: 'mode', path: join(folder, 'neighbour'), count: 0o777 }, both],
+    ['a program with the server’s rights', { attack: 'mode', path: keyFile, count: 0o4700 }, both],
     ['the server’s log', { attack: 'read', path: join(folder, 'logs', 'ts_log.log') }, both],
     ['the files of another model', { attack: 'read', path: join(folder, 'neighbour', 'weights') }, both],
     ['the names of other workers’ sockets', { attack: 'list', path: sockets }, both],

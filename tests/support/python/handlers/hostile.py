@@ -78,7 +78,7 @@ def limits(attack, context):
 
 
 def mode(attack, context):
-    os.chmod(attack["path"], 0o600)
+    os.chmod(attack["path"], attack["count"])
     return "changed"
 
 
