@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { constants, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
@@ -17,6 +17,8 @@ interface WithCiphers {
   readonly requestCert?: true
   /** Whether a client without a valid certificate is refused. */
   readonly rejectUnauthorized?: boolean
+  /** Options of OpenSSL. */
+  readonly secureOptions?: number
 }
 
 export type TlsSettings = KeystoreSettings &
@@ -66,7 +68,7 @@ export async function grpcCredentials(
 async function clientAuth({
   tlsClientCa,
   tlsClientAuth,
-}: TlsSettings): Promise<Pick<WithCiphers, 'ca' | 'requestCert' | 'rejectUnauthorized'>> {
+}: TlsSettings): Promise<Omit<WithCiphers, 'ciphers'>> {
   if (tlsClientCa === undefined) return {}
   const ca = await readKeyFile('tls_client_ca', tlsClientCa)
   try {
@@ -77,7 +79,9 @@ async function clientAuth({
       cause,
     })
   }
-  return { ca, requestCert: true, rejectUnauthorized: tlsClientAuth === 'require' }
+  if (tlsClientAuth !== 'require') return { ca, requestCert: true, rejectUnauthorized: false }
+  // A resumed session would pass when its certificate has ended, and could be resumed again and again.
+  return { ca, requestCert: true, rejectUnauthorized: true, secureOptions: constants.SSL_OP_NO_TICKET }
 }
 
 async function pemFiles(

@@ -31,6 +31,8 @@ export interface GrpcTls {
   readonly ca?: Buffer
   /** Whether they may come without one. */
   readonly rejectUnauthorized?: boolean
+  /** Options of OpenSSL. */
+  readonly secureOptions?: number
 }
 
 interface GrpcListenerOptions {
