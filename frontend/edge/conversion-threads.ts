@@ -20,9 +20,9 @@ export type ThreadAnswer = { readonly value: unknown } | { readonly error: WireE
 type TaskOf<Table extends Conversions, Name extends keyof Table> = Parameters<Table[Name]>[0] & Task
 type ValueOf<Table extends Conversions, Name extends keyof Table> = ReturnType<Table[Name]>['value']
 
-/** Plain data with the bytes to convert. */
+/** Plain data. Its body is handed over to the thread; other bytes are copied there. */
 interface Task {
-  readonly body: Uint8Array
+  readonly body?: Uint8Array
 }
 
 interface Waiting {
@@ -55,7 +55,7 @@ export class ConversionThreads<Table extends Conversions> {
   }
 
   /**
-   * Runs a function of the table on a copy of `task`. Its body must not be changed before this settles.
+   * Runs a function of the table on a copy of `task`, whose bytes must not be changed before this settles.
    * @throws ServeError what the function throws; QUEUE_FULL when too many wait; OUT_OF_MEMORY
    */
   run<Name extends keyof Table & string>(
@@ -68,8 +68,8 @@ export class ConversionThreads<Table extends Conversions> {
         return
       }
       // A copy, because the bytes may lie in a buffer that others share.
-      const given: Task = task
-      const own = { ...given, body: new Uint8Array(given.body) }
+      const { body }: Task = task
+      const own: Task = body === undefined ? task : { ...(task as Task), body: new Uint8Array(body) }
       this.#waiting.push({ name, task: own, resolve: resolve, reject })
       this.#next()
     })
@@ -129,7 +129,8 @@ class Thread {
     clearTimeout(this.#idleTimer)
     this.#current = waiting
     const { name, task } = waiting
-    this.#worker.postMessage({ name, task }, [task.body.buffer as ArrayBuffer])
+    const moved = task.body === undefined ? [] : [task.body.buffer as ArrayBuffer]
+    this.#worker.postMessage({ name, task }, moved)
   }
 
   #answered(answer: ThreadAnswer): void {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
+import { Metadata } from '@grpc/grpc-js'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { call, inferenceV2Client } from '../support/grpc-clients.ts'
+import { call, inferenceV2Client, type Message, openInferenceClient } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 
@@ -16,12 +17,14 @@ beforeAll(async () => {
     models: [
       `echo=${join(REPOSITORY, 'model-store', 'echo')}`,
       `large=${join(SUPPORT, 'handlers', 'large')}`,
+      `sizes=${join(SUPPORT, 'handlers', 'sizes')}`,
     ],
     config: { open_inference_grpc_port: 0, ts_open_inference_protocol: true, max_response_size: 6_600_000 },
     nodeArgs: ['--import', join(SUPPORT, 'turn-probe.mjs')],
   })
   await server.ready('echo')
   await server.ready('large')
+  await server.ready('sizes')
   await longestTurn()
 })
 
@@ -90,6 +93,75 @@ describe('no request as large as it may be keeps the others waiting', () => {
     expect(await post(path, `{"model":"large",${key}:[${'1,'.repeat(3_200_000)}1]}`)).toMatch(
       /^400 .*must have at most/s,
     )
+    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+  })
+})
+
+/** A request of BYTES for a handler that gets them as JSON. */
+function texts(count: number, element: Buffer, isRaw: boolean): Message {
+  const input = { name: 'x', datatype: 'BYTES', shape: [String(count)] }
+  if (!isRaw) {
+    const elements = Array.from({ length: count }, () => element)
+    return { model_name: 'sizes', inputs: [{ ...input, contents: { bytes_contents: elements } }] }
+  }
+  const data = Buffer.alloc(count * (4 + element.byteLength))
+  for (let at = 0; at < data.byteLength; at += 4 + element.byteLength) {
+    data.writeUInt32LE(element.byteLength, at)
+    element.copy(data, at + 4)
+  }
+  return { model_name: 'sizes', inputs: [input], raw_input_contents: [data] }
+}
+
+describe('no texts over gRPC that become JSON for a handler keep the others waiting', () => {
+  /** With what the JSON becomes: its message, or RESOURCE_EXHAUSTED for more than max_request_size. */
+  const all: [what: string, request: Message, v2: unknown, torchserve: unknown][] = [
+    ['as many as a message may have', texts(49_980, Buffer.alloc(120, 'a'), false), 'sizes', 8],
+    ['of characters that JSON escapes', texts(49_980, Buffer.alloc(120, 1), false), 8, 8],
+    ['that are no UTF-8', texts(49_980, Buffer.alloc(120, 0xff), false), 8, 8],
+    ['raw, of one byte', texts(1_300_000, Buffer.from('a'), true), 'sizes', 8],
+    ['raw, of a byte that is no UTF-8', texts(1_300_000, Buffer.from([0xff]), true), 8, 8],
+  ]
+
+  /** Who answered, or the status. */
+  async function outcome(answer: Promise<Message>): Promise<unknown> {
+    try {
+      const { model_name: name, infer_response: response, error_message: error } = await answer
+      if (error !== undefined && error !== '') return 8
+      return name ?? (response as Message)['model_name']
+    } catch (error) {
+      return (error as { code: number }).code
+    }
+  }
+
+  /** The first answer of a stream. */
+  function first(kind: 'mlserver' | 'triton', request: Message): Promise<Message> {
+    const client = inferenceV2Client(server.ports.openInference, kind)
+    const metadata = new Metadata()
+    metadata.set('x-stream-shape', kind)
+    const stream = client.ModelStreamInfer(metadata)
+    return new Promise<Message>((resolve, reject) => {
+      stream.on('data', resolve)
+      stream.on('error', reject)
+      stream.write(request)
+      stream.end()
+    }).finally(() => client.close())
+  }
+
+  test.each(all)('%s: Open Inference, and its streams', async (_what, request, expected) => {
+    const client = inferenceV2Client(server.ports.openInference, 'mlserver')
+    expect(await outcome(call(client, client['ModelInfer']!, request))).toBe(expected)
+    client.close()
+    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await outcome(first('mlserver', request))).toBe(expected)
+    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await outcome(first('triton', request))).toBe(expected)
+    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+  })
+
+  test.each(all)('%s: TorchServe’s own package', async (_what, request, _v2, expected) => {
+    const client = openInferenceClient(server.ports.grpcInference)
+    expect(await outcome(call(client, client['ModelInfer']!, request))).toBe(expected)
+    client.close()
     expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
   })
 })

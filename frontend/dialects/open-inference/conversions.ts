@@ -3,6 +3,9 @@ import type { Converted } from '../../edge/conversion-threads.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { type AnswerForm, readerOf } from './answer-form.ts'
 import type { AnswerFacts } from './answers.ts'
+import type { ModelInferRequest } from './grpc-messages.ts'
+import { inferRequestJson } from './grpc-request-json.ts'
+import { inferRequest } from './grpc-request.ts'
 import { handlerInput, type HandlerInput, type Target } from './infer-job.ts'
 import { generateRequest, isGenerate } from './rest-generate.ts'
 import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
@@ -32,6 +35,14 @@ export interface RequestRead {
   readonly form: WireForm
 }
 
+/** A message over gRPC, and all that its reading depends on. */
+export interface MessageTask extends Omit<RequestTask, 'body' | 'length' | 'mayGenerate'> {
+  readonly message: ModelInferRequest
+}
+
+/** A message that becomes TorchServe's JSON. */
+export type JsonTask = Pick<MessageTask, 'message' | 'maxBytes'>
+
 /** A response of a handler, and how it is written. */
 export interface AnswerTask {
   readonly body: Uint8Array
@@ -49,6 +60,24 @@ export function readRequest(task: RequestTask): RequestRead {
   return { input: handlerInput(target, infer, { facts, stream, maxBytes, maxElements }), form }
 }
 
+/** Reads a message. @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE */
+export function readMessage({ message, target, ...options }: MessageTask): HandlerInput {
+  return handlerInput(target, inferRequest(message, options.maxBytes), options)
+}
+
+/** Reads a message as TorchServe does. @throws ServeError as inferRequestJson */
+export function readMessageJson({ message, maxBytes }: JsonTask): Buffer {
+  return Buffer.from(inferRequestJson(message, maxBytes))
+}
+
+/** Bytes of the tensors in a message. */
+export function tensorBytes({ inputs, raw_input_contents: raw }: ModelInferRequest): number {
+  let size = 0
+  for (const { contents } of inputs) size += contents?.byteLength ?? 0
+  for (const { byteLength } of raw) size += byteLength
+  return size
+}
+
 /** Reads a response and writes it. @throws ServeError as AnswerReader.read */
 export function writeAnswer({ body, head, answers, form }: AnswerTask): WireAnswer {
   return wireAnswer(readerOf(answers).read(head, body), form)
@@ -59,6 +88,14 @@ export const conversions = {
   readRequest: (task: RequestTask): Converted<RequestRead> => {
     const value = readRequest(task)
     return { value, bytes: value.input.parts.map(({ data }) => data) }
+  },
+  readMessage: (task: MessageTask): Converted<HandlerInput> => {
+    const value = readMessage({ ...task, message: received(task.message) })
+    return { value, bytes: value.parts.map(({ data }) => data) }
+  },
+  readMessageJson: (task: JsonTask): Converted<Uint8Array> => {
+    const value = readMessageJson({ ...task, message: received(task.message) })
+    return { value, bytes: [value] }
   },
   writeAnswer: (task: AnswerTask): Converted<WireAnswer> => {
     const value = writeAnswer(task)
@@ -78,4 +115,16 @@ function inferOf(task: RequestTask): { infer: WireRequest['infer']; form: WireFo
 
 function tensorsOf({ infer, binary }: WireRequest): { infer: WireRequest['infer']; form: WireForm } {
   return { infer, form: binary }
+}
+
+/** A copy in a thread has other bytes than Buffers. */
+function received(message: ModelInferRequest): ModelInferRequest {
+  return {
+    ...message,
+    inputs: message.inputs.map(({ contents, ...input }) => ({
+      ...input,
+      ...(contents !== undefined && { contents: asBuffer(contents) }),
+    })),
+    raw_input_contents: message.raw_input_contents.map(asBuffer),
+  }
 }

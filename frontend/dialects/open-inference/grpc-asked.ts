@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
-import type { InferRequest } from '../../../common/tensors/message.ts'
+import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import { readerOf } from './answer-form.ts'
 import type { AnswerFacts, AnswerReader } from './answers.ts'
-import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
+import { type MessageTask, readMessage, tensorBytes } from './conversions.ts'
+import { inThread } from './in-thread.ts'
+import { type HandlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
-import { inferRequest } from './grpc-request.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
 
 /** One message and whom it asks. */
 export interface Asked {
   readonly target: Target
-  readonly infer: InferRequest
+  readonly message: ModelInferRequest
   readonly facts: AnswerFacts
   /** So is its answer. */
   readonly raw: boolean
@@ -24,8 +25,7 @@ export interface Asked {
 }
 
 /**
- * @throws ServeError INVALID_ARGUMENT, INVALID_TENSOR, PAYLOAD_TOO_LARGE, MODEL_NOT_FOUND, VERSION_NOT_FOUND,
- * MODEL_NOT_READY
+ * @throws ServeError INVALID_ARGUMENT, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY, MODEL_FAILED
  */
 export function asked(
   { models, settings }: Pick<GrpcCallDeps, 'models' | 'settings'>,
@@ -40,7 +40,7 @@ export function asked(
   const facts = { id: message.id || undefined, modelName: status.name, modelVersion: status.version }
   return {
     target,
-    infer: inferRequest(message, maxBytes),
+    message,
     facts,
     raw: raw.length > 0,
     version,
@@ -55,15 +55,46 @@ export interface InferCall {
   readonly reader: AnswerReader
 }
 
-/** @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE */
+/**
+ * Reads the tensors: those of a large message in a thread, unless the handler takes them as they are.
+ * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE; a promise rejects with these, and those of the thread
+ */
 export function callFor(
-  { target, infer, facts, version, maxBytes, maxElements }: Asked,
+  { target, message, facts, version, maxBytes, maxElements }: Asked,
   metadata: Parameters<typeof requestHeaders>[0],
   deadline: number | undefined,
   stream: boolean,
-): InferCall {
-  const input = handlerInput(target, infer, { facts, stream, maxBytes, maxElements })
-  const headers = requestHeaders(metadata)
-  const call = { requestId: randomUUID(), modelVersion: version, headers, deadline }
-  return { request: jobRequest(target, call, input), reader: readerOf(input.answers) }
+): InferCall | Promise<InferCall> {
+  const { native, status } = target
+  const call = (input: HandlerInput): InferCall => {
+    const own = {
+      requestId: randomUUID(),
+      modelVersion: version,
+      headers: requestHeaders(metadata),
+      deadline,
+    }
+    return { request: jobRequest(target, own, input), reader: readerOf(input.answers) }
+  }
+  const task: MessageTask = { message, target, stream, facts, maxBytes, maxElements }
+  if (native || tensorBytes(message) <= INLINE_BYTES) return call(readMessage(task))
+  const { name, version: served, methods, config, envelope } = status
+  // All that a thread needs, and nothing that it could not get.
+  const plain = { status: { name, version: served, methods, config, envelope }, native }
+  return inThread.run('readMessage', { ...task, target: plain }).then(call)
+}
+
+/** Goes on with a value, now or later. What either throws goes to `fail`. */
+export function whenRead<Value>(
+  read: () => Value | Promise<Value>,
+  then: (value: Value) => void,
+  fail: (error: ServeError) => void,
+): void {
+  const failed = (thrown: unknown): void => fail(ServeError.from(thrown))
+  try {
+    const value = read()
+    if (value instanceof Promise) value.then(then).catch(failed)
+    else then(value)
+  } catch (thrown) {
+    failed(thrown)
+  }
 }

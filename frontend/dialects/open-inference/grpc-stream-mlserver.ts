@@ -15,7 +15,7 @@ import { inferResponse } from './grpc-response.ts'
 import { CallFeed } from './grpc-input-feed.ts'
 import type { ModelInferRequest } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
-import { asked, callFor, type Asked } from './grpc-asked.ts'
+import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-asked.ts'
 
 /**
  * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with
@@ -32,6 +32,8 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   #halfClosed = false
   #headSent = false
   #raw = false
+  /** A message is being read, and has no job yet. */
+  #reading = false
 
   constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#stream = stream
@@ -44,15 +46,14 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
       if (this.#feed !== undefined) this.#pass(message)
       else this.#ask(message)
     } catch (thrown) {
-      this.fail(ServeError.from(thrown))
-      this.#job?.cancel('failed')
+      this.#failed(ServeError.from(thrown))
     }
   }
 
   halfClosed(): void {
     this.#halfClosed = true
     this.#feed?.end()
-    if (this.#job === undefined) this.#stream.end()
+    if (this.#job === undefined && !this.#reading) this.#stream.end()
   }
 
   drained(): void {
@@ -84,6 +85,11 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     this.#stream.fail(callError(error))
   }
 
+  #failed(error: ServeError): void {
+    this.fail(error)
+    this.#job?.cancel('failed')
+  }
+
   #ask(message: ModelInferRequest): void {
     const first = this.#first
     const named = first === undefined ? message : { ...message, ...nameOf(first) }
@@ -91,9 +97,20 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     this.#first ??= request
     this.#raw = (first ?? request).raw
     const { metadata } = this.#stream
-    const { request: job, reader } = callFor(request, metadata, this.#stream.deadline, true)
-    if (request.target.takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
-    else this.#stream.reading(false)
+    this.#reading = true
+    if (!request.target.takesStreams) this.#stream.reading(false)
+    const read = () => callFor(request, metadata, this.#stream.deadline, true)
+    whenRead(
+      read,
+      (call) => this.#submit(call, request.target.takesStreams),
+      (error) => this.#failed(error),
+    )
+  }
+
+  #submit({ request: job, reader }: InferCall, takesStreams: boolean): void {
+    this.#reading = false
+    if (this.#stream.over) return
+    if (takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
     const sink = new StreamInferSink(reader, this)
     sink.job = this.#job = new Job(job, sink)
     this.#deps.models.submit(this.#job)
@@ -102,14 +119,14 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   /** A further payload of the one request. */
   #pass(message: ModelInferRequest): void {
     const { maxRequestSize } = this.#deps.settings
-    const data = encodeRequest({ ...inferRequest(message, maxRequestSize), id: this.#first?.infer.id })
+    const data = encodeRequest({ ...inferRequest(message, maxRequestSize), id: this.#first?.facts.id })
     checkSize({ parts: [{ name: '', data }], headers: '' }, maxRequestSize)
     if (!this.#feed!.push(data)) this.#stream.reading(false)
   }
 
   /** Without a feed the next message is a request of its own, and waits for the end of the one before it. */
   #read(): void {
-    const waits = this.#feed === undefined && this.#job !== undefined
+    const waits = this.#feed === undefined && (this.#reading || this.#job !== undefined)
     if (!waits && !this.#stream.full) this.#stream.reading(true)
   }
 }

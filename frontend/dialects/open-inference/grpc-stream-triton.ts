@@ -8,9 +8,9 @@ import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
 import { inferResponse } from './grpc-response.ts'
-import type { ModelInferRequest } from './grpc-messages.ts'
+import type { ModelInferRequest, ParameterMap } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
-import { asked, callFor } from './grpc-asked.ts'
+import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-asked.ts'
 
 /** Requests of one call that may be open at the same time. */
 const MAX_OPEN = 64
@@ -33,6 +33,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
   readonly #failsWhole: boolean
   readonly #open = new Set<TritonReply>()
   #halfClosed = false
+  #reading = false
 
   constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#stream = stream
@@ -47,21 +48,35 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
     this.#open.add(reply)
     try {
       const request = asked(this.#deps, message)
-      const wantsFinal = request.infer.parameters?.[WANTS_EMPTY_FINAL] === true
+      const wantsFinal = message.parameters?.[WANTS_EMPTY_FINAL]?.bool_param === true
       this.#open.delete(reply)
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
       this.#open.add(reply)
       this.#stream.countRequest()
-      const infer = { ...request.infer, parameters: withoutTriton(request.infer.parameters) }
-      const { metadata } = this.#stream
-      const call = callFor({ ...request, infer }, metadata, this.#stream.deadline, true)
-      const sink = new StreamInferSink(call.reader, reply)
-      sink.job = reply.job = new Job(call.request, sink)
-      this.#deps.models.submit(reply.job)
+      this.#ask({ ...request, message: { ...message, parameters: withoutTriton(message.parameters) } }, reply)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))
     }
     this.settle()
+  }
+
+  /** Those after it wait while it is read, because messages of a sequence have an order. */
+  #ask(request: Asked, reply: TritonReply): void {
+    const { metadata, deadline } = this.#stream
+    this.#reading = true
+    const submit = ({ request: infer, reader }: InferCall): void => {
+      this.#reading = false
+      if (!this.#open.has(reply)) return
+      const sink = new StreamInferSink(reader, reply)
+      sink.job = reply.job = new Job(infer, sink)
+      this.#deps.models.submit(reply.job)
+      this.settle()
+    }
+    const fail = (error: ServeError): void => {
+      this.#reading = false
+      if (this.#open.has(reply)) reply.fail(error)
+    }
+    whenRead(() => callFor(request, metadata, deadline, true), submit, fail)
   }
 
   halfClosed(): void {
@@ -110,7 +125,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
   /** Ends the call after its last reply; else reads on, or stops reading for a while. */
   settle(): void {
     if (this.#halfClosed && this.#open.size === 0) this.#stream.end()
-    else this.#stream.reading(!this.#stream.full && this.#open.size < MAX_OPEN)
+    else this.#stream.reading(!this.#stream.full && !this.#reading && this.#open.size < MAX_OPEN)
   }
 }
 
@@ -150,7 +165,7 @@ class TritonReply implements StreamTarget {
 }
 
 /** What Triton's clients say to the server, not to the model. */
-function withoutTriton(parameters: Answer['parameters']): Answer['parameters'] {
+function withoutTriton(parameters: ParameterMap | undefined): ParameterMap | undefined {
   if (parameters === undefined) return undefined
   const kept = Object.entries(parameters).filter(([name]) => !name.startsWith('triton_'))
   return kept.length === 0 ? undefined : Object.fromEntries(kept)

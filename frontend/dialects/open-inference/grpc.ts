@@ -25,7 +25,7 @@ import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
 import type { Answer } from './answers.ts'
-import { asked, callFor } from './grpc-asked.ts'
+import { asked, callFor, type InferCall, whenRead } from './grpc-asked.ts'
 import { callError } from './grpc-errors.ts'
 import type {
   ModelInferRequest,
@@ -154,9 +154,12 @@ export function modelInfer(
       },
       fail,
     }
-    const { request: infer, reader } = callFor(request, call.metadata, deadlineOf(call), false)
-    const sink = new UnaryInferSink(reader, target, deps.settings.maxResponseSize)
-    submitUnary(deps.models, call, infer, sink)
+    const read = () => callFor(request, call.metadata, deadlineOf(call), false)
+    const submit = ({ request: infer, reader }: InferCall): void => {
+      if (call.cancelled) return
+      submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))
+    }
+    whenRead(read, submit, fail)
   } catch (thrown) {
     fail(ServeError.from(thrown))
   }

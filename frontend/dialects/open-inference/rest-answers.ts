@@ -1,17 +1,11 @@
 import type { ServeError } from '../../../common/errors.ts'
-import { ConversionThreads, INLINE_BYTES } from '../../edge/conversion-threads.ts'
+import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { type AnswerForm, readerOf } from './answer-form.ts'
 import { type Answer, type AnswerReader, isNative } from './answers.ts'
-import type { conversions } from './conversions.ts'
+import { inThread } from './in-thread.ts'
 import { generateJson } from './rest-generate.ts'
 import { answerJson, wireAnswer, type WireAnswer, type WireForm } from './rest-response.ts'
-
-/** In TypeScript sources (tests, tsx) the thread needs a loader. */
-const ENTRY = import.meta.url.endsWith('.ts') ? 'conversion-worker-from-source.mjs' : 'conversion-worker.js'
-
-/** Threads that read large requests and write large answers. */
-export const inThread = new ConversionThreads<typeof conversions>(new URL(ENTRY, import.meta.url))
 
 /** Reads the responses of one request, and writes them for the client: large ones in a thread. */
 abstract class WireAnswers<Written> implements AnswerReader<Written | Promise<Written>> {

@@ -10,12 +10,15 @@ import type { ModelOperations } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
+import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
+import { readMessageJson, tensorBytes } from '../open-inference/conversions.ts'
+import { whenRead } from '../open-inference/grpc-asked.ts'
 import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
+import { inThread } from '../open-inference/in-thread.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
 import { UnaryCallReply } from '../torchserve/grpc-reply.ts'
-import { inferRequestJson } from './grpc-request.ts'
 import { inferResponse } from './grpc-response.ts'
 
 type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
@@ -71,11 +74,14 @@ function inferAsJson(
     inferResponse(call.request, body, head)
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
-  try {
-    submitUnary(models, call, inferRequest(call, settings.maxRequestSize), reply)
-  } catch (thrown) {
-    reply.fail(ServeError.from(thrown))
+  const submit = (data: Uint8Array): void => {
+    if (!call.cancelled) submitUnary(models, call, inferRequest(call, data), reply)
   }
+  whenRead(
+    () => requestBody(call.request, settings.maxRequestSize),
+    submit,
+    (error) => reply.fail(error),
+  )
 }
 
 /** TorchServe's rules are for handlers that speak nothing else, and for what is not there. */
@@ -90,11 +96,16 @@ function knowsTensors(
   }
 }
 
-/** The tensors are one JSON body, and the metadata headers, as with Predictions. */
-function inferRequest(call: ModelInferCall, maxBytes: number): JobRequest {
-  const { model_name: modelName, model_version: modelVersion } = call.request
-  if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
-  const data = Buffer.from(inferRequestJson(call.request, maxBytes))
+/** The tensors as one JSON body; large ones are written in a thread. */
+function requestBody(message: ModelInferRequest, maxBytes: number): Uint8Array | Promise<Uint8Array> {
+  if (!message.model_name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
+  const task = { message, maxBytes }
+  return tensorBytes(message) <= INLINE_BYTES ? readMessageJson(task) : inThread.run('readMessageJson', task)
+}
+
+/** The metadata are headers, as with Predictions. */
+function inferRequest(call: ModelInferCall, data: Uint8Array): JobRequest {
+  const { model_name: modelName = '', model_version: modelVersion } = call.request
   return {
     requestId: randomUUID(),
     modelName,

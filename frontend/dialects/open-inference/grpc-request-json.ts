@@ -3,8 +3,8 @@ import { splitElements } from '../../../common/tensors/bytes.ts'
 import type { Datatype } from '../../../common/tensors/datatypes.ts'
 import { checkHead, checkSize, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { numbersJson } from '../../../common/tensors/to-json.ts'
-import { rawContents } from '../open-inference/grpc-contents.ts'
-import type { TensorMessage, ModelInferRequest, ParameterMap } from '../open-inference/grpc-messages.ts'
+import { rawContents } from './grpc-contents.ts'
+import type { TensorMessage, ModelInferRequest, ParameterMap } from './grpc-messages.ts'
 
 /**
  * The request as the JSON that the handler gets, which is the protocol's own: integers keep all their digits,
