@@ -32,11 +32,19 @@ interface Waiting {
   reject(error: ServeError): void
 }
 
+/** For tests, which see the threads and set smaller limits. */
+interface ThreadOptions {
+  /** Milliseconds after which an unused thread gives its memory back. */
+  readonly idleMs?: number
+  /** MiB of the heap of each thread; undefined: as Node.js has it. */
+  readonly heapMb?: number
+  readonly onThread?: (worker: Worker) => void
+}
+
 /** Conversions at the same time: half of the cores, because workers and the event loop need some too. */
 const MAX_THREADS = Math.max(1, Math.min(4, availableParallelism() >> 1))
 /** Those that wait keep their bodies in memory. */
 const MAX_WAITING = 64
-/** Milliseconds after which an unused thread gives its memory back. */
 const IDLE_MS = 30_000
 
 /**
@@ -45,13 +53,15 @@ const IDLE_MS = 30_000
  */
 export class ConversionThreads<Table extends Conversions> {
   readonly #entry: URL
+  readonly #options: ThreadOptions
   readonly #idle: Thread[] = []
   readonly #waiting: Waiting[] = []
   #count = 0
 
   /** `entry`: the module that calls `serveConversions` with the functions. */
-  constructor(entry: URL) {
+  constructor(entry: URL, options: ThreadOptions = {}) {
     this.#entry = entry
+    this.#options = options
   }
 
   /**
@@ -84,7 +94,7 @@ export class ConversionThreads<Table extends Conversions> {
   #start(): Thread | undefined {
     if (this.#count >= MAX_THREADS) return undefined
     this.#count += 1
-    const thread: Thread = new Thread(this.#entry, {
+    const thread: Thread = new Thread(this.#entry, this.#options, {
       free: () => {
         this.#idle.push(thread)
         this.#next()
@@ -108,13 +118,16 @@ interface Owner {
 class Thread {
   readonly #worker: Worker
   readonly #owner: Owner
+  readonly #idleMs: number
   #current: Waiting | undefined
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor(entry: URL, owner: Owner) {
+  constructor(entry: URL, { idleMs = IDLE_MS, heapMb, onThread }: ThreadOptions, owner: Owner) {
     this.#owner = owner
-    this.#worker = new Worker(entry, { execArgv: [] })
+    this.#idleMs = idleMs
+    this.#worker = new Worker(entry, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: heapMb } })
     this.#worker.unref()
+    onThread?.(this.#worker)
     this.#worker
       .on('message', (answer: ThreadAnswer) => this.#answered(answer))
       .on('error', (cause) => this.#settle((task) => task.reject(failed(cause))))
@@ -138,7 +151,7 @@ class Thread {
       if ('error' in answer) task.reject(ServeError.fromWire(answer.error))
       else task.resolve(answer.value)
     })
-    this.#idleTimer = setTimeout(() => void this.#worker.terminate(), IDLE_MS).unref()
+    this.#idleTimer = setTimeout(() => void this.#worker.terminate(), this.#idleMs).unref()
     this.#owner.free()
   }
 
