@@ -36,8 +36,11 @@ export class KeysFile {
     }
   }
 
-  /** Puts a new file in the place of the old one; its name keeps two commands from writing at once. */
-  async write(): Promise<void> {
+  /**
+   * Puts a new file in the place of the old one; its name keeps two commands from writing at once.
+   * @param last the last that can fail before that: what it throws leaves the file as it was
+   */
+  async write(last?: () => Promise<void>): Promise<void> {
     const text = this.#changed()
     parseApiKeys(this.path, text)
     const beside = `${this.path}.new`
@@ -51,9 +54,11 @@ export class KeysFile {
       throw new ServeError('CONFIG', `${beside} cannot be written: ${why}`, { cause })
     }
     try {
+      await last?.()
       await rename(beside, this.path)
     } catch (cause) {
       await rm(beside, { force: true })
+      if (cause instanceof ServeError) throw cause
       throw new ServeError('CONFIG', `The keys file cannot be written: ${(cause as Error).message}`, {
         cause,
       })

@@ -113,8 +113,8 @@ async function add(name: string, flags: AddFlags, output: Output): Promise<void>
     ...(Object.keys(limits).length > 0 && { limits }),
   }
   file.content.keys.push(entry)
-  await file.write()
-  print(key, `Added ${name} to ${file.path}.`, output)
+  await file.write(() => show(key, output))
+  tell(`Added ${name} to ${file.path}.`, output)
 }
 
 async function rotate(name: string, flags: FileFlags & { keep: number }, output: Output): Promise<void> {
@@ -124,10 +124,10 @@ async function rotate(name: string, flags: FileFlags & { keep: number }, output:
   delete entry.previous
   if (flags.keep > 0) entry.previous = { sha256: entry.sha256, expires: timeIn(flags.keep) }
   entry.sha256 = sha256
-  await file.write()
+  await file.write(() => show(key, output))
   const until =
     entry.previous === undefined ? 'does not work any more' : `works until ${entry.previous.expires}`
-  print(key, `The old key of ${name} ${until}.`, output)
+  tell(`The old key of ${name} ${until}.`, output)
 }
 
 async function revoke(name: string, flags: FileFlags, output: Output): Promise<void> {
@@ -154,8 +154,17 @@ async function list(flags: FileFlags, output: Output): Promise<void> {
   }
 }
 
-function print(key: string, what: string, output: Output): void {
+/** A key that nobody has read must not become valid. */
+async function show(key: string, output: Output): Promise<void> {
   output.out(key)
+  if ((await output.taken?.()) === false)
+    throw new ServeError(
+      'CONFIG',
+      'The key could not be written to stdout, and is not valid; the file is as it was',
+    )
+}
+
+function tell(what: string, output: Output): void {
   output.err(`${what} The key is shown only now; send it as: Authorization: Bearer KEY`)
 }
 

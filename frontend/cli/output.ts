@@ -2,6 +2,8 @@
 export interface Output {
   out(line: string): void
   err(line: string): void
+  /** Whether the reader of `out` has taken every line so far; absent: it takes all. */
+  taken?(): Promise<boolean>
 }
 
 /**
@@ -18,6 +20,10 @@ export class Terminal implements Output {
 
   err(line: string): void {
     this.#err.write(line)
+  }
+
+  taken(): Promise<boolean> {
+    return this.#out.taken()
   }
 
   /**
@@ -42,6 +48,13 @@ class Sink {
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
     stream.on('error', this.#failed)
+  }
+
+  /** False: it failed, or its reader has gone. */
+  async taken(): Promise<boolean> {
+    // A failure is told after the write, and before the next one calls back.
+    if (!this.#isOver) await new Promise((resolve) => this.#stream.write('', resolve))
+    return !this.#isOver
   }
 
   write(line: string): void {

@@ -1,10 +1,14 @@
-import { lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
 import { digestOf } from '../../frontend/auth/identity-source.ts'
 import { runKeys } from '../../frontend/cli/keys.ts'
 import { tempDir } from '../support/temp.ts'
+import { spawnSync } from '../support/tools.ts'
+
+/** Starts its arguments with a pipe as stdout whose reader has gone. */
+const GONE_READER = 'mkfifo "$FIFO" && exec 3<>"$FIFO" 4>"$FIFO" 3<&- && exec "$@" >&4'
 
 async function keys(...argv: string[]): Promise<{ status: number; out: string[]; err: string[] }> {
   const out: string[] = []
@@ -102,4 +106,24 @@ test.each([
   const { status, err } = await keys(...argv, '--file', file)
   expect([status, err.join()]).toEqual([1, expect.stringContaining(why)])
   expect(() => statSync(file)).toThrow('ENOENT')
+})
+
+test.each(['add', 'rotate'])('%s: a key that nobody can read does not become valid', async (command) => {
+  const file = join(tempDir(), 'keys.json')
+  writeFileSync(file, '{}')
+  await keys('add', 'old', '--scope', 'inference', '--file', file)
+  const before = readFileSync(file, 'utf8')
+  const rest = command === 'add' ? ['new', '--scope', 'inference'] : ['old']
+  const cli = join(import.meta.dirname, '..', '..', 'dist', 'frontend', 'cli.js')
+  const { stderr, status } = spawnSync(
+    'bash',
+    ['-c', GONE_READER, 'bash', process.execPath, cli, 'keys', command, ...rest, '--file', file],
+    {
+      env: { ...process.env, FIFO: join(tempDir(), 'fifo') },
+    },
+  )
+  expect(String(stderr)).toContain('The key could not be written to stdout, and is not valid')
+  expect(status).toBe(1)
+  expect(readFileSync(file, 'utf8')).toBe(before)
+  expect(existsSync(`${file}.new`)).toBe(false)
 })
