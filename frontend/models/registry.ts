@@ -101,16 +101,22 @@ export class Registry {
 
   /** The default version of every name, sorted by name. */
   defaults(): Model[] {
-    return [...this.#models.keys()].sort().map((name) => this.get(name))
+    const names = [...this.#models.keys()].sort()
+    return names.map((name) => {
+      const versions = this.#models.get(name)!
+      return versions.byVersion.get(versions.default)!
+    })
   }
 
   all(): Model[] {
     return [...this.#models.values()].flatMap((versions) => [...versions.byVersion.values()])
   }
 
+  /** Functions of a workflow are a part of it: for everybody else there is no such model. */
   #versions(name: string): Versions {
     const versions = this.#models.get(name)
-    if (versions === undefined) throw modelNotFound(name)
+    const isInternal = versions?.byVersion.get(versions.default)?.workflowNode === 'functions'
+    if (versions === undefined || isInternal) throw modelNotFound(name)
     return versions
   }
 }

@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { produced } from '../support/count.ts'
-import { call, inferenceClient } from '../support/grpc-clients.ts'
+import { call, type GrpcError, inferenceClient } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { json, WorkflowStore } from '../support/workflows.ts'
@@ -51,6 +51,42 @@ function failure(response: RawResponse): unknown[] {
 function nodeFailed(node: string): unknown[] {
   return [500, 500, 'InternalServerException', `Error executing ${node}`]
 }
+
+/** Everything in an answer but the name that was asked for. */
+async function without(name: string, port: number, method: string, path: string): Promise<unknown[]> {
+  const { status, body } = await rawRequest(port, path.replace('NAME', encodeURIComponent(name)), { method })
+  return [status, body.replaceAll(name, 'NAME').replaceAll(encodeURIComponent(name), 'NAME')]
+}
+
+test('the functions of a workflow answer by name as a model that there is none of', async () => {
+  const { inference, management, grpcInference } = server.ports
+  const paths = [
+    ...['/predictions/NAME', '/v2/models/NAME/infer'].map((path) => [inference, 'POST', path] as const),
+    ...['/v2/models/NAME', '/v2/models/NAME/ready'].map((path) => [inference, 'GET', path] as const),
+    [inference, 'OPTIONS', '/predictions/NAME'] as const,
+    [management, 'GET', '/models/NAME'] as const,
+    [management, 'GET', '/models/NAME/all'] as const,
+    [management, 'PUT', '/models/NAME?min_worker=2'] as const,
+    [management, 'PUT', '/models/NAME/1.0/set-default'] as const,
+    [management, 'DELETE', '/models/NAME'] as const,
+  ]
+  for (const [port, method, path] of paths)
+    expect([path, ...(await without('branches__(functions)', port, method, path))]).toEqual([
+      path,
+      ...(await without('branches__(nothing)', port, method, path)),
+    ])
+  const client = inferenceClient(grpcInference)
+  const ask = (name: string) =>
+    call(client, client.Predictions, { model_name: name, input: { data: Buffer.from('x') } }).then(
+      () => undefined,
+      (error: unknown) =>
+        `${(error as GrpcError).code} ${(error as GrpcError).details.replaceAll(name, 'NAME')}`,
+    )
+  expect(await ask('branches__(functions)')).toEqual(await ask('branches__(nothing)'))
+  expect(await ask('branches__(nothing)')).toBeDefined()
+  client.close()
+  expect((await predict('branches', { id: 'x', words: 'to be' })).status).toBe(200)
+})
 
 describe('a graph', () => {
   const order = { id: 'x', words: 'to be or not' }
