@@ -1,4 +1,6 @@
+import { pathToFileURL } from 'node:url'
 import type { ServeError } from '../../../common/errors.ts'
+import { builtModule } from '../../package-info.ts'
 import { ConversionThreads, INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { type AnswerForm, readerOf } from './answer-form.ts'
@@ -8,10 +10,12 @@ import { generateJson } from './rest-generate.ts'
 import { answerJson, wireAnswer, type WireAnswer, type WireForm } from './rest-response.ts'
 
 /** In TypeScript sources (tests, tsx) the thread needs a loader. */
-const ENTRY = import.meta.url.endsWith('.ts') ? 'conversion-worker-from-source.mjs' : 'conversion-worker.js'
+const ENTRY = import.meta.url.endsWith('.ts')
+  ? new URL('conversion-worker-from-source.mjs', import.meta.url)
+  : pathToFileURL(builtModule('frontend/dialects/open-inference/conversion-worker.js'))
 
 /** Threads that read large requests and write large answers. */
-export const inThread = new ConversionThreads<typeof conversions>(new URL(ENTRY, import.meta.url))
+export const inThread = new ConversionThreads<typeof conversions>(ENTRY)
 
 /** Reads the responses of one request, and writes them for the client: large ones in a thread. */
 abstract class WireAnswers<Written> implements AnswerReader<Written | Promise<Written>> {
