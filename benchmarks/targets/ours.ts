@@ -65,12 +65,14 @@ export async function oursCommand(options: OursOptions = {}): Promise<OursComman
   writeFileSync(file, `${lines.join('\n')}\n`)
   const modelOf = (name: string): string =>
     settings === 'default' ? plainFolder(name, folder) : modelFolder(name)
+  // `name=archive` stays as it is.
+  const modelFlag = (name: string): string => (name.includes('=') ? name : `${name}=${modelOf(name)}`)
   return {
     args: [
       join(checkout, 'dist/frontend/cli.js'),
       ...['--start', '--foreground', '--ncs', '--ts-config', file],
       ...['--model-store', options.modelStore ?? join(checkout, 'model-store')],
-      ...['--models', ...models.map((name) => `${name}=${modelOf(name)}`)],
+      ...['--models', ...models.map(modelFlag)],
     ],
     env: { LOG_LOCATION: `${folder}/logs`, TEMP: folder, TMPDIR: folder },
     cwd: folder,
