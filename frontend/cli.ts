@@ -1,6 +1,9 @@
 #!/usr/bin/env node
-import { runCli } from './cli/main.ts'
+import { keepCompiledCode } from './cli/compile-cache.ts'
 
+keepCompiledCode()
+// Read on demand: what was read before is not cached.
+const { runCli } = await import('./cli/main.ts')
 const status = await runCli(process.argv.slice(2), {
   loadServer: async () => (await import('./server.ts')).startServer,
 })

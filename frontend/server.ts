@@ -11,7 +11,7 @@ import { RateLimiter } from './auth/rate-limiter.ts'
 import type { TokenStore } from './auth/token-store.ts'
 import type { ModelToLoad, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
-import { Listeners } from './listeners.ts'
+import type { Listeners } from './listeners.ts'
 import { MODEL_LOGGER, type Logger } from './observe/logs/logger.ts'
 import { AccessLog } from './observe/logs/access-log.ts'
 import { AuditLog } from './observe/logs/audit-log.ts'
@@ -43,11 +43,12 @@ const CONNECTION_GRACE_MS = 2000
  * @throws ServeError, after stopping everything that was started
  */
 export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
-  const found = {
-    config: await metricsConfig(settings, options.log),
-    gpus: await findGpus(settings.numberOfGpu),
-    sandbox: await findSandbox(),
-  }
+  const [gpus, sandbox, config] = await Promise.all([
+    findGpus(settings.numberOfGpu),
+    findSandbox(),
+    metricsConfig(settings, options.log),
+  ])
+  const found = { config, gpus, sandbox }
   const server = new Server(settings, options, found)
   try {
     await server.start(options)
@@ -151,7 +152,7 @@ class Server implements RunningServer {
   }
 
   async start(options: StartOptions): Promise<void> {
-    const { startupModels, signal, restDialects, grpcDialects, snapshotHint } = options
+    const { signal, restDialects, grpcDialects } = options
     const settings = this.#settings
     const callOff = (): void => this.#models.beginDrain()
     signal?.addEventListener('abort', callOff)
@@ -166,15 +167,8 @@ class Server implements RunningServer {
       (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
       (message) => this.#log.info(message),
     )
-    if (settings.modelSnapshot !== undefined) {
-      await this.#models.restore(settings.modelSnapshot, snapshotHint)
-    } else {
-      const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
-      for (const model of await this.#modelsToLoad()) {
-        signal?.throwIfAborted()
-        await this.#load(model, strict)
-      }
-    }
+    // Half of the code is in the listeners, so models unpack and workers start while it is read.
+    const [{ Listeners }] = await Promise.all([import('./listeners.ts'), this.#loadModels(options)])
     signal?.throwIfAborted()
     this.#listeners = new Listeners({
       settings,
@@ -243,6 +237,19 @@ class Server implements RunningServer {
       await this.#snapshots?.write(kind, this.#models.snapshot())
     } catch (error) {
       this.#log.error({ err: error }, `The ${kind} snapshot could not be written`)
+    }
+  }
+
+  async #loadModels({ startupModels, signal, snapshotHint }: StartOptions): Promise<void> {
+    const { loadModels, modelSnapshot } = this.#settings
+    if (modelSnapshot !== undefined) {
+      await this.#models.restore(modelSnapshot, snapshotHint)
+      return
+    }
+    const strict = (startupModels ?? (loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
+    for (const model of await this.#modelsToLoad()) {
+      signal?.throwIfAborted()
+      await this.#load(model, strict)
     }
   }
 

@@ -1,5 +1,4 @@
-import { join } from 'node:path'
-import { packageRoot } from './package-root.ts'
+import { builtModule } from './package-root.ts'
 import { ownValue } from '../common/own-keys.ts'
 
 interface Builtin {
@@ -34,7 +33,7 @@ const BUILTIN: Readonly<Record<string, Builtin>> = {
 /** The module of a built-in handler; undefined: the name means a file of the model. */
 export function builtinHandler(name: string | undefined): string | undefined {
   const builtin = find(name)
-  return builtin && join(packageRoot(), 'dist', builtin.module)
+  return builtin && builtModule(builtin.module)
 }
 
 /** Defaults for models with this built-in handler. */

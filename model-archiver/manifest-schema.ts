@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ServeError } from '../common/errors.ts'
 import { isName, nameProblem } from '../common/names.ts'
 import { RUNTIMES } from './runtime.ts'

@@ -9,6 +9,11 @@ export function packageRoot(): string {
   return folder
 }
 
+/** A module of the build that is an entry of its own (tools/build.ts), by its path below dist. */
+export function builtModule(path: string): string {
+  return join(packageRoot(), 'dist', path)
+}
+
 /**
  * The node_modules folder with the server's dependencies.
  *

@@ -10,7 +10,7 @@ import { readSmallFile } from './manifest.ts'
 import { packageRoot } from './package-root.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { functionsModule } from './workflow-functions.ts'
-import { checkWorkflowManifest, WORKFLOW_MANIFEST_PATH, type WorkflowManifest } from './workflow-manifest.ts'
+import type { WorkflowManifest } from './workflow-manifest.ts'
 import { parseWorkflowSpec, type WorkflowSpec } from './workflow-spec.ts'
 import { createWorkspace } from './workspace.ts'
 
@@ -53,6 +53,8 @@ export async function prepareWorkflow(
   try {
     const folder = join(workspace.place, 'workflow')
     const identity = await unpackArchive(archive, folder, options)
+    // On demand: a start without workflows needs no zod.
+    const { checkWorkflowManifest, WORKFLOW_MANIFEST_PATH } = await import('./workflow-manifest.ts')
     const { workflow } = checkWorkflowManifest(await readText(folder, WORKFLOW_MANIFEST_PATH))
     const spec = await parseWorkflowSpec(await specText(folder, workflow))
     const functions = await prepareFunctions(folder, workflow, spec)

@@ -1,6 +1,8 @@
+import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../common/errors.ts'
 import type { ArchiveIdentity } from './archive-identity.ts'
+import { builtModule } from './package-root.ts'
 import { overLimit } from './unpack-budget.ts'
 import type { UnpackTask } from './unpack-into.ts'
 import { LIMIT_KEYS } from './unpack-limits.ts'
@@ -63,8 +65,8 @@ async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<A
 
 /** In TypeScript sources (tests, tsx) the thread needs a loader. */
 function entry(): URL {
-  const file = import.meta.url.endsWith('.ts') ? 'unpack-worker-from-source.mjs' : 'unpack-worker.js'
-  return new URL(file, import.meta.url)
+  if (import.meta.url.endsWith('.ts')) return new URL('unpack-worker-from-source.mjs', import.meta.url)
+  return pathToFileURL(builtModule('model-archiver/unpack-worker.js'))
 }
 
 function tookTooLong(seconds: number): ServeError {

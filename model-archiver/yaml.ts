@@ -19,7 +19,7 @@ interface YamlOptions {
  * @throws Error for text that is not YAML, has more than 10,000 tokens or is nested deeper than 64 levels
  */
 export async function parseYaml(text: string, options: YamlOptions = {}): Promise<unknown> {
-  const { Lexer, parse } = await import('yaml')
+  const { Lexer, parse } = await import('../common/yaml.ts')
   const levels = new Levels()
   let tokens = 0
   for (const token of new Lexer().lex(text)) {

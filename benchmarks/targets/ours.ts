@@ -2,6 +2,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { execa } from 'execa'
 import { COUNT, ECHO, HUNDRED } from '../ceilings/workload.ts'
 import type { Settings } from '../options.ts'
 import { processTree, Service } from '../processes.ts'
@@ -9,7 +10,7 @@ import { scratch } from '../scratch.ts'
 import { postAndRead } from '../wire.ts'
 import type { Target } from './target.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const HUNDRED_FOLDER = fileURLToPath(new URL('../handlers/hundred', import.meta.url))
 const CERTIFICATE = fileURLToPath(new URL('../../tests/support/tls/', import.meta.url))
 const TLS = `certificate_file=${CERTIFICATE}cert.pem
@@ -64,12 +65,14 @@ export async function oursCommand(options: OursOptions = {}): Promise<OursComman
   writeFileSync(file, `${lines.join('\n')}\n`)
   const modelOf = (name: string): string =>
     settings === 'default' ? plainFolder(name, folder) : modelFolder(name)
+  // `name=archive` stays as it is.
+  const modelFlag = (name: string): string => (name.includes('=') ? name : `${name}=${modelOf(name)}`)
   return {
     args: [
       join(checkout, 'dist/frontend/cli.js'),
       ...['--start', '--foreground', '--ncs', '--ts-config', file],
       ...['--model-store', options.modelStore ?? join(checkout, 'model-store')],
-      ...['--models', ...models.map((name) => `${name}=${modelOf(name)}`)],
+      ...['--models', ...models.map(modelFlag)],
     ],
     env: { LOG_LOCATION: `${folder}/logs`, TEMP: folder, TMPDIR: folder },
     cwd: folder,
@@ -91,6 +94,16 @@ function plainFolder(name: string, parent: string): string {
   copyFileSync(join(source, 'handler.ts'), join(folder, 'handler.ts'))
   writeFileSync(join(folder, 'model-config.yaml'), 'minWorkers: 1\nmaxWorkers: 1\n')
   return folder
+}
+
+/** Packs the handler of a bundled model, without its settings. @returns the path of the archive */
+export async function archiveOf(name: string): Promise<string> {
+  const folder = scratch('archives')
+  mkdirSync(folder, { recursive: true })
+  const flags = ['--model-name', name, '--version', '1.0', '--export-path', folder, '--force']
+  const handler = ['--handler', join(ROOT, 'model-store', name, 'handler.ts')]
+  await execa(process.execPath, [join(ROOT, 'dist/model-archiver/cli.js'), ...flags, ...handler])
+  return join(folder, `${name}.mar`)
 }
 
 /** Starts torchserve-ts through its command line; resolves when every model answers. */

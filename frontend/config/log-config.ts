@@ -62,7 +62,7 @@ async function read(path: string, origin: string): Promise<string> {
 }
 
 async function parse(text: string, origin: string): Promise<unknown> {
-  const { parse: parseYaml } = await import('yaml') // on demand: few starts need it
+  const { parse: parseYaml } = await import('../../common/yaml.ts') // on demand: few starts need it
   try {
     return parseYaml(text, { prettyErrors: false })
   } catch (cause) {

@@ -1,9 +1,10 @@
+import { ServeError } from '../../common/errors.ts'
 import { createApp, type RestApp } from '../edge/http/app.ts'
-import { createState, type ListenerKind, type RestDeps } from '../edge/http/rest-state.ts'
+import type { Exchange } from '../edge/http/exchange.ts'
+import { createState, type ListenerKind, type RestDeps, type RestState } from '../edge/http/rest-state.ts'
 import { REST_DIALECTS } from './index.ts'
 import type { RestDialect } from './rest-dialect.ts'
 import { listenerErrors } from './torchserve/rest-errors.ts'
-import { createSite } from './torchserve/rest-site.ts'
 
 /** The inference API: all dialects, and TorchServe's API description. */
 export function createInferenceApp(deps: RestDeps, dialects = REST_DIALECTS): RestApp {
@@ -29,5 +30,16 @@ export function createMetricsApp(deps: RestDeps, dialects = REST_DIALECTS): Rest
 function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDialect[]): RestApp {
   const state = createState(deps, kind, listenerErrors(dialects))
   const spoken = kind === 'inference' || kind === 'shared' ? dialects : []
-  return createApp(state, spoken, createSite(state, spoken))
+  return createApp(state, spoken, siteOf(state, spoken))
+}
+
+/** TorchServe's site, read with the first request for it: predictions need no Koa. */
+function siteOf(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
+  let site: Promise<(exchange: Exchange) => void> | undefined
+  return (exchange) => {
+    site ??= import('./torchserve/rest-site.ts').then(({ createSite }) => createSite(state, dialects))
+    site
+      .then((answer) => answer(exchange))
+      .catch((thrown: unknown) => state.errors.fail(exchange, ServeError.from(thrown)))
+  }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { builtModule } from '../../model-archiver/package-root.ts'
 import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import { inheritedEnv } from '../config/inherited-env.ts'
 import type { Settings } from '../config/settings.ts'
@@ -10,7 +10,7 @@ import { confined, scratchEnv } from './sandbox/confine.ts'
 import type { SandboxSupport } from './sandbox/support.ts'
 
 /** The worker's entry point. Only a path, because the frontend must not import the worker. */
-const WORKER_MAIN = fileURLToPath(new URL('../../backend-worker/main.js', import.meta.url))
+const WORKER_MAIN = builtModule('backend-worker/main.js')
 /** Bytes that a frame may contain besides the bodies. */
 const FRAME_OVERHEAD_BYTES = 1 << 20
 /** MASTER_PORT counts up to this offset and then starts again. */

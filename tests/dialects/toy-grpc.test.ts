@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import {
   Client,
   credentials,
@@ -16,43 +15,24 @@ import {
 import { loadSync } from '@grpc/proto-loader'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { ServeError } from '../../common/errors.ts'
-import type * as SettingsModule from '../../frontend/config/load-settings.ts'
 import {
   callDeps,
   type GrpcCallDeps,
   type GrpcDeps,
   type GrpcDialect,
 } from '../../frontend/dialects/grpc-dialect.ts'
-import type * as DialectsModule from '../../frontend/dialects/index.ts'
-import type * as DefinitionsModule from '../../frontend/edge/grpc/definitions.ts'
-import type * as RequestModule from '../../frontend/edge/grpc/request.ts'
-import type * as StreamModule from '../../frontend/edge/grpc/stream-call.ts'
-import type { StreamCall as Call } from '../../frontend/edge/grpc/stream-call.ts'
-import type * as JobModule from '../../frontend/jobs/job.ts'
-import type { JobRequest, Job as AnyJob } from '../../frontend/jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../frontend/jobs/reply-sink.ts'
-import type * as LoggerModule from '../../frontend/observe/logs/logger.ts'
 import type { RunningServer } from '../../frontend/server-api.ts'
-import type * as ServerModule from '../../frontend/server.ts'
+import { startServer } from '../../frontend/server.ts'
+import { GRPC_DIALECTS } from '../../frontend/dialects/index.ts'
+import { encoderOf, loadService, withEncodedResponses } from '../../frontend/edge/grpc/definitions.ts'
+import { deadlineOf, submitUnary } from '../../frontend/edge/grpc/request.ts'
+import { StreamCall } from '../../frontend/edge/grpc/stream-call.ts'
+import { Job, type JobRequest } from '../../frontend/jobs/job.ts'
+import { loadSettings } from '../../frontend/config/load-settings.ts'
+import { createLogger } from '../../frontend/observe/logs/logger.ts'
 import { COUNT } from '../support/count.ts'
-import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-
-/** The built server, in this process: what a dialect imports of the house comes from there too. */
-async function built(path: string): Promise<unknown> {
-  return import(pathToFileURL(join(REPOSITORY, 'dist', path)).href)
-}
-
-const { startServer } = (await built('frontend/server.js')) as typeof ServerModule
-const { GRPC_DIALECTS } = (await built('frontend/dialects/index.js')) as typeof DialectsModule
-const { encoderOf, loadService, withEncodedResponses } = (await built(
-  'frontend/edge/grpc/definitions.js',
-)) as typeof DefinitionsModule
-const { deadlineOf, submitUnary } = (await built('frontend/edge/grpc/request.js')) as typeof RequestModule
-const { StreamCall } = (await built('frontend/edge/grpc/stream-call.js')) as typeof StreamModule
-const { Job } = (await built('frontend/jobs/job.js')) as typeof JobModule
-const { loadSettings } = (await built('frontend/config/load-settings.js')) as typeof SettingsModule
-const { createLogger } = (await built('frontend/observe/logs/logger.js')) as typeof LoggerModule
 
 const PROTO = `syntax = "proto3";
 package toy;
@@ -101,7 +81,7 @@ function tell(
   respond: sendUnaryData<object>,
 ): void {
   const fail = (error: ServeError): void => respond(toCallError(error))
-  const reply: ReplySink & { job: AnyJob | undefined } = {
+  const reply: ReplySink & { job: Job | undefined } = {
     job: undefined,
     whole: (_head: ReplyHead, body: Uint8Array) => respond(null, { text: Buffer.from(body) }),
     open: () => undefined,
@@ -122,9 +102,9 @@ function tell(
 }
 
 class CountReply implements ReplySink {
-  readonly #call: Call
+  readonly #call: StreamCall
 
-  constructor({ models }: GrpcCallDeps, call: Call, ask: Ask) {
+  constructor({ models }: GrpcCallDeps, call: StreamCall, ask: Ask) {
     this.#call = call
     const job = new Job({ ...requestOf(ask, true), deadline: call.deadline }, this)
     call.user = { drained: () => job.drained(), cancel: (reason) => job.cancel(reason) }

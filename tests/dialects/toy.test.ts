@@ -1,34 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { ServeError } from '../../common/errors.ts'
 import type { RestDialect } from '../../frontend/dialects/rest-dialect.ts'
 import type { Exchange } from '../../frontend/edge/http/exchange.ts'
-import type * as ServerModule from '../../frontend/server.ts'
-import type * as DialectsModule from '../../frontend/dialects/index.ts'
-import type * as SseModule from '../../frontend/edge/http/sse.ts'
-import type * as JobModule from '../../frontend/jobs/job.ts'
-import type * as SettingsModule from '../../frontend/config/load-settings.ts'
-import type * as LoggerModule from '../../frontend/observe/logs/logger.ts'
-import type { EventStream as Events } from '../../frontend/edge/http/sse.ts'
 import type { ReplyHead, ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type { RunningServer } from '../../frontend/server-api.ts'
+import { startServer } from '../../frontend/server.ts'
+import { REST_DIALECTS } from '../../frontend/dialects/index.ts'
+import { EventStream } from '../../frontend/edge/http/sse.ts'
+import { Job } from '../../frontend/jobs/job.ts'
+import { loadSettings } from '../../frontend/config/load-settings.ts'
+import { createLogger } from '../../frontend/observe/logs/logger.ts'
 import { COUNT } from '../support/count.ts'
-import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-
-/** The built server, in this process: what a dialect imports of the house comes from there too. */
-async function built(path: string): Promise<unknown> {
-  return import(pathToFileURL(join(REPOSITORY, 'dist', path)).href)
-}
-
-const { startServer } = (await built('frontend/server.js')) as typeof ServerModule
-const { REST_DIALECTS } = (await built('frontend/dialects/index.js')) as typeof DialectsModule
-const { EventStream } = (await built('frontend/edge/http/sse.js')) as typeof SseModule
-const { Job } = (await built('frontend/jobs/job.js')) as typeof JobModule
-const { loadSettings } = (await built('frontend/config/load-settings.js')) as typeof SettingsModule
-const { createLogger } = (await built('frontend/observe/logs/logger.js')) as typeof LoggerModule
 
 /** `GET /toy/{model}/{n}`: n items of the model as one text, or as events for a client that takes them. */
 const toy: RestDialect = {
@@ -82,8 +67,8 @@ class ToyText implements ReplySink {
 }
 
 class ToyEvents implements ReplySink {
-  readonly #events: Events
-  constructor(events: Events) {
+  readonly #events: EventStream
+  constructor(events: EventStream) {
     this.#events = events
   }
   whole(_head: ReplyHead, body: Uint8Array): void {

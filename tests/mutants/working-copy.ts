@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import ts from 'typescript'
+import { bundle } from '../../tools/bundle.ts'
 import { mutated, type Mutant } from './mutant.ts'
 
 const run = promisify(execFile)
@@ -12,11 +12,12 @@ const REPOSITORY = join(import.meta.dirname, '..', '..')
 /** A copy of the working tree in a folder of its own, built; mutants go into it, never into the checkout. */
 export class WorkingCopy {
   readonly folder: string
-  readonly #compilerOptions: ts.CompilerOptions
+  /** The files that dist is made of. */
+  readonly #bundled: readonly string[]
 
-  private constructor(folder: string, compilerOptions: ts.CompilerOptions) {
+  private constructor(folder: string, bundled: readonly string[]) {
     this.folder = folder
-    this.#compilerOptions = compilerOptions
+    this.#bundled = bundled
   }
 
   /** Holds what git tracks or would track, and the node_modules of the checkout as a link. */
@@ -31,41 +32,28 @@ export class WorkingCopy {
     }
     await symlink(join(REPOSITORY, 'node_modules'), join(folder, 'node_modules'))
     await run('npm', ['run', '--silent', 'build'], { cwd: folder })
-    const configFile = join(folder, 'tsconfig.build.json')
-    const { config } = ts.readConfigFile(configFile, (path) => ts.sys.readFile(path)) as { config: unknown }
-    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, folder)
-    return new WorkingCopy(folder, options)
+    return new WorkingCopy(folder, await bundle(folder))
   }
 
-  /** Does `work` with the mutant in the source and in the built file. */
+  /** Does `work` with the mutant in the source and in the build. */
   async with<T>(mutant: Mutant, work: () => Promise<T>): Promise<T> {
     const source = join(this.folder, mutant.file)
-    const built = join(this.folder, 'dist', mutant.file.replace(/\.ts$/, '.js'))
     const before = await readFile(source, 'utf8')
     // What is not built runs from its source only.
-    const builtBefore = await readFile(built, 'utf8').catch(ignoreMissing)
+    const isBuilt = this.#bundled.includes(mutant.file)
     try {
-      const text = mutated(mutant, before)
-      // Otherwise a file that cannot be loaded would be what the tests notice.
-      if (builtBefore !== undefined && this.#compiled(before, mutant.file) !== builtBefore)
-        throw new Error(`${mutant.file} is not compiled as the build does it`)
-      await writeFile(source, text)
-      if (builtBefore !== undefined) await writeFile(built, this.#compiled(text, mutant.file))
+      await writeFile(source, mutated(mutant, before))
+      // A file that cannot be built would otherwise be what the tests notice: then this throws.
+      if (isBuilt) await bundle(this.folder)
       return await work()
     } finally {
       await writeFile(source, before)
-      if (builtBefore !== undefined) await writeFile(built, builtBefore)
+      if (isBuilt) await bundle(this.folder)
     }
   }
 
   async remove(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true })
-  }
-
-  #compiled(text: string, fileName: string): string {
-    // A single file says nothing of its package, whose modules are ES modules.
-    const compilerOptions = { ...this.#compilerOptions, module: ts.ModuleKind.ESNext }
-    return ts.transpileModule(text, { fileName, compilerOptions }).outputText
   }
 }
 

@@ -25,7 +25,7 @@ const MAX_ALIASES = 100_000
  */
 export async function readMetricsConfig(path?: string): Promise<MetricsConfig> {
   try {
-    const { parse } = await import('yaml')
+    const { parse } = await import('../../../common/yaml.ts')
     const text = readFileSync(path ?? defaultMetricsConfig, 'utf8')
     const content: unknown = parse(text, { prettyErrors: false, maxAliasCount: MAX_ALIASES })
     return metricsConfigOf(path === undefined ? (content as MetricsFile) : await checked(content))

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { issueText } from '../../../common/issue-text.ts'
 
 const name = z.string('must be a non-empty string').regex(/\S/, 'must be a non-empty string')

@@ -1,0 +1,34 @@
+import { expect, test } from '@jest/globals'
+import { build, type Metafile } from 'esbuild'
+import { REPOSITORY } from '../support/server.ts'
+
+/** Packages whose code is read with these modules: what only `await import` names is left out. */
+async function packagesOf(...modules: string[]): Promise<string[]> {
+  const { metafile } = await build({
+    ...{ absWorkingDir: REPOSITORY, entryPoints: modules, outdir: 'dist', bundle: true, splitting: true },
+    ...{ platform: 'node', format: 'esm', metafile: true, write: false, logLevel: 'error' },
+    external: ['esbuild', 'msgpackr-extract'],
+  })
+  const read = new Set<string>()
+  for (const module of modules) follow(module, metafile.inputs, read)
+  const names = [...read].map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1])
+  return [...new Set(names.filter((name) => name !== undefined))].sort()
+}
+
+function follow(path: string, inputs: Metafile['inputs'], read: Set<string>): void {
+  if (read.has(path)) return
+  read.add(path)
+  for (const { kind, path: next, external } of inputs[path]!.imports)
+    if (kind !== 'dynamic-import' && external !== true) follow(next, inputs, read)
+}
+
+test('a start reads no package that only other commands, some calls or some settings need', async () => {
+  const packages = await packagesOf('frontend/cli/serve.ts', 'frontend/server.ts', 'frontend/listeners.ts')
+  expect(packages).toEqual(expect.arrayContaining(['@grpc/grpc-js', 'execa', 'msgpackr', 'pino']))
+  const spared = ['koa', '@koa/router', 'jose', 'zod', 'yaml', 'tar', 'yauzl', 'yazl', 'commander']
+  expect(packages.filter((name) => spared.includes(name))).toEqual([])
+})
+
+test('a worker reads no package but the one of its protocol', async () => {
+  expect(await packagesOf('backend-worker/main.ts')).toEqual(['msgpackr'])
+})

@@ -1,0 +1,99 @@
+/** Makes the modules of dist that run: one bundle of all entries, in pieces that they share. */
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build, type Metafile } from 'esbuild'
+import { ownValue } from '../common/own-keys.ts'
+
+/**
+ * What is started, imported or run as a thread by its path below dist: commands, exports of package.json, the
+ * worker, threads, and built-in handlers.
+ */
+const ENTRIES = [
+  'frontend/cli',
+  'frontend/dialects/open-inference/conversion-worker',
+  'model-archiver/cli',
+  'model-archiver/workflow-cli',
+  'model-archiver/index',
+  'model-archiver/unpack-worker',
+  'backend-worker/main',
+  'backend-worker/index',
+  'backend-worker/testing',
+  'handlers/gguf/handler',
+  'handlers/openai-provider/handler',
+]
+
+/** Native code, and what a model brings itself. Handlers import `torchserve-ts` from the package. */
+const EXTERNAL = ['esbuild', 'msgpackr-extract', 'node-llama-cpp', '@huggingface/jinja', 'torchserve-ts']
+
+const CHUNKS = 'dist/chunks'
+const LICENCES = 'dist/third-party-licences.txt'
+
+/**
+ * Bundles with the packages that the server needs, because reading a thousand files takes most of a start.
+ * Entries share their pieces, so a handler and its worker have the same classes.
+ * @param root of a checkout; writes into its dist
+ * @returns the files of the checkout that the bundle has, relative to it
+ */
+export async function bundle(root: string): Promise<string[]> {
+  rmSync(join(root, CHUNKS), { recursive: true, force: true })
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: ENTRIES.map((entry) => `${entry}.ts`),
+    outbase: '.',
+    outdir: 'dist',
+    bundle: true,
+    splitting: true,
+    chunkNames: `${CHUNKS.slice('dist/'.length)}/[name]-[hash]`,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    external: EXTERNAL,
+    // Lines and names stay, for stack traces: minified, it starts no sooner.
+    sourcemap: true,
+    legalComments: 'none',
+    // Packages in CommonJS require modules of Node.js.
+    banner: {
+      js: "import{createRequire as nodeRequire}from'node:module';const require=nodeRequire(import.meta.url);",
+    },
+    metafile: true,
+    logLevel: 'warning',
+  })
+  refuseBareCommonJs(metafile)
+  writeFileSync(join(root, LICENCES), licences(root, metafile))
+  return Object.keys(metafile.inputs).filter((path) => !path.startsWith('node_modules/'))
+}
+
+/** Such an import would give the default export only. A module of ours can import it by name. */
+function refuseBareCommonJs({ inputs }: Metafile): void {
+  for (const [path, { imports }] of Object.entries(inputs)) {
+    const bare = imports.find(
+      (each) =>
+        each.kind === 'dynamic-import' &&
+        each.external !== true &&
+        ownValue(inputs, each.path)?.format === 'cjs',
+    )
+    if (bare !== undefined)
+      throw new Error(`${path} must import ${bare.path} with an import statement: it is CommonJS`)
+  }
+}
+
+/** The licences of all packages in the bundle, which ask to be where their code is. */
+function licences(root: string, { inputs }: Metafile): string {
+  const folders = new Set(
+    Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+  )
+  return [...folders]
+    .sort()
+    .map((folder) => `${'-'.repeat(80)}\n${licence(join(root, folder))}`)
+    .join('\n')
+}
+
+function licence(folder: string): string {
+  const text = readFileSync(join(folder, 'package.json'), 'utf8')
+  const { name, version, license } = JSON.parse(text) as Record<'name' | 'version' | 'license', string>
+  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
+  return [
+    `${name} ${version}, ${license}\n`,
+    ...files.map((file) => readFileSync(join(folder, file), 'utf8')),
+  ].join('\n')
+}
