@@ -25,6 +25,8 @@ export interface OursCommand {
   cwd: string
   restOrigin: string
   grpcOrigin: string
+  managementOrigin: string
+  metricsOrigin: string
 }
 
 /** What a server is started with. */
@@ -75,6 +77,8 @@ export async function oursCommand(options: OursOptions = {}): Promise<OursComman
     cwd: folder,
     restOrigin: `${scheme}://127.0.0.1:${rest!}`,
     grpcOrigin: `${scheme}://127.0.0.1:${grpc!}`,
+    managementOrigin: `http://127.0.0.1:${management!}`,
+    metricsOrigin: `http://127.0.0.1:${metrics!}`,
   }
 }
 

@@ -24,8 +24,8 @@ const BLOCK = 65_536
 
 /**
  * Renders the Prometheus text format exactly as TorchServe does: labels end with a comma, whole numbers with
- * `.0`, and metrics without samples have a head. `names` selects samples and drops empty heads. With thousands
- * of models there are a million lines, so none of them is kept as an object or a piece of text.
+ * `.0`, and metrics without samples have a head. `names` selects samples and drops empty heads. Thousands of
+ * models have a million lines, so none of them is kept as an object or a piece of text.
  */
 export function renderPage(families: Iterable<PageFamily>, names: readonly string[] = []): Buffer {
   const wanted = new Set(names)
