@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { CONTENT_TYPE } from '../ceilings/workload.ts'
+import { pause } from '../measures/figure.ts'
 
 /** Connections that are opened at the same time. */
 const OPENING = 100
+/** Milliseconds that the first answer may take. */
+const MOST_MS = 60_000
 
 /** Bytes of one POST request on a connection that stays open. */
 export function postBytes(path: string, body: Uint8Array): Buffer {
@@ -43,10 +46,16 @@ export class ClosedLoop {
     this.#clients = sockets.map((socket) => new LoopClient(socket, next, ended, failed))
   }
 
-  /** Latencies of the requests that end in the next `seconds`. @throws Error for an answer that is not 200 */
+  /**
+   * Latencies of the requests that end in the next `seconds`, and until one has ended. @throws Error for an
+   * answer that is not 200, or without any answer in a minute
+   */
   async run(seconds: number): Promise<number[]> {
     this.#latencies = []
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+    const deadline = performance.now() + MOST_MS
+    await pause(seconds * 1000)
+    while (this.#latencies.length === 0 && this.#failure === undefined && performance.now() < deadline)
+      await pause(100)
     if (this.#failure !== undefined) throw this.#failure
     return this.#latencies
   }
