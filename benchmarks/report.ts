@@ -69,13 +69,16 @@ export function throughputLine(row: ThroughputRow): string {
 }
 
 export function figureLine(figure: Figure): string {
-  const value = `${figure.value.toFixed(figure.unit === 'ms' && figure.value > 100 ? 0 : 2)} ${figure.unit}`
-  const required = figure.atMost === undefined ? '' : `<= ${figure.atMost}`
-  return `${figure.name.padEnd(58)}${value.padStart(12)}  ${required.padEnd(9)}${verdict(figureOk(figure))}`.trimEnd()
+  const { atMost, atLeast, unit, value } = figure
+  const digits = Number.isInteger(value) || (unit === 'ms' && value > 100) ? 0 : 2
+  const required = atMost !== undefined ? `<= ${atMost}` : atLeast !== undefined ? `>= ${atLeast}` : ''
+  const told = `${value.toFixed(digits)} ${unit}`
+  return `${figure.name.padEnd(58)}${told.padStart(14)}  ${required.padEnd(9)}${verdict(figureOk(figure))}`.trimEnd()
 }
 
-export function figureOk(figure: Figure): boolean | undefined {
-  return figure.atMost === undefined ? undefined : figure.value <= figure.atMost
+export function figureOk({ value, atMost, atLeast }: Figure): boolean | undefined {
+  if (atMost === undefined && atLeast === undefined) return undefined
+  return value <= (atMost ?? Infinity) && value >= (atLeast ?? -Infinity)
 }
 
 /** Number of figures that miss their limit. */

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { encode } from './codec.ts'
 import { LENGTH_BYTES } from './frame.ts'
 import { ITEM_FRAME_BYTES, writeItemFrame } from './item-frame.ts'
-import type { FromWorker, ToWorker } from './messages.ts'
+import type { FromWorker, PredictMessage, ResponseMessage, ToWorker } from './messages.ts'
 import { predictRoom, writePredict } from './predict-frame.ts'
 import { responseRoom, writeResponse } from './response-frame.ts'
 import { Writer } from './wire-pieces.ts'
@@ -66,20 +66,31 @@ export class Outbox {
     }
   }
 
-  /** Writes a frequent message in place; false if it is of another kind, or too large to copy. */
+  /** Writes a frequent message in place; false if it is of another kind. */
   #addHot(message: ToWorker | FromWorker): boolean {
     if (message.type !== 'response' && message.type !== 'predict') return false
     const room = message.type === 'response' ? responseRoom(message) : predictRoom(message)
-    if (room === undefined || room > BUFFER_BYTES) return false
-    const buffer = this.#room(room)
-    const start = this.#used
-    this.#writer.buffer = buffer
-    this.#writer.at = start + LENGTH_BYTES
-    if (message.type === 'response') writeResponse(this.#writer, message)
-    else writePredict(this.#writer, message)
-    this.#used = this.#writer.at
-    buffer.writeUInt32BE(this.#used - start - LENGTH_BYTES, start)
+    if (room === undefined) return false
+    if (room > BUFFER_BYTES) {
+      // A buffer of just its size: what grows on demand allocates several times as much.
+      const frame = Buffer.allocUnsafeSlow(room)
+      this.#addLarge(frame.subarray(0, this.#write(message, frame, 0)))
+      this.#writer.buffer = NO_BYTES
+    } else {
+      this.#used = this.#write(message, this.#room(room), this.#used)
+    }
     return true
+  }
+
+  /** Writes the frame at `start`, and returns where it ends. */
+  #write(message: ResponseMessage | PredictMessage, buffer: Buffer, start: number): number {
+    const writer = this.#writer
+    writer.buffer = buffer
+    writer.at = start + LENGTH_BYTES
+    if (message.type === 'response') writeResponse(writer, message)
+    else writePredict(writer, message)
+    buffer.writeUInt32BE(writer.at - start - LENGTH_BYTES, start)
+    return writer.at
   }
 
   /** Hands everything to the socket. */

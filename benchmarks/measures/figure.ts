@@ -4,9 +4,11 @@ export interface Figure {
   measure: string
   name: string
   value: number
-  unit: 'ms' | 'KB' | 'MB' | 'x'
+  unit: 'ms' | 'KB' | 'MB' | 'x' | 'streams' | 'models'
   /** Maximum allowed value. */
   atMost?: number
+  /** Minimum allowed value. */
+  atLeast?: number
 }
 
 /** Waits for a time in milliseconds. */

@@ -26,6 +26,8 @@ export interface OursCommand {
   cwd: string
   restOrigin: string
   grpcOrigin: string
+  managementOrigin: string
+  metricsOrigin: string
 }
 
 /** What a server is started with. */
@@ -78,6 +80,8 @@ export async function oursCommand(options: OursOptions = {}): Promise<OursComman
     cwd: folder,
     restOrigin: `${scheme}://127.0.0.1:${rest!}`,
     grpcOrigin: `${scheme}://127.0.0.1:${grpc!}`,
+    managementOrigin: `http://127.0.0.1:${management!}`,
+    metricsOrigin: `http://127.0.0.1:${metrics!}`,
   }
 }
 

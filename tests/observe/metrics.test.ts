@@ -31,7 +31,7 @@ function rig(options: Partial<MetricsOptions> = {}): Rig {
     warn: (message) => warnings.push(message),
     ...options,
   })
-  return { metrics, server, handlers, warnings, read: () => new Exposition(metrics.page().text) }
+  return { metrics, server, handlers, warnings, read: () => new Exposition(metrics.page().body.toString()) }
 }
 
 const TIMES = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} - (.*),timestamp:\d{10}\n$/
@@ -275,4 +275,24 @@ test('our own histograms keep streams and unary calls apart', () => {
 
   model.unwatch()
   expect(read().sum('torchserve_ts_requests_ended_total')).toBe(0)
+})
+
+test('a histogram of this server appears for a model and a kind with its first value', () => {
+  const made = rig()
+  made.metrics.model('idle', '1.0')
+  serve(made)
+  const counts = made.read().samples.filter(({ name }) => name === 'torchserve_ts_request_seconds_count')
+  expect(counts.map(({ labels, value }) => ({ ...labels, value }))).toEqual([
+    { model_name: 'm', model_version: '1.0', kind: 'unary', value: 1 },
+  ])
+})
+
+test('two versions with the same name and number, of which one replaces the other, have one histogram', () => {
+  const made = rig()
+  serve(made)
+  serve(made)
+  const read = made.read()
+  expect(read.samples.filter(({ name }) => name === 'torchserve_ts_request_seconds_count')).toMatchObject([
+    { value: 2 },
+  ])
 })

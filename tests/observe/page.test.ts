@@ -24,7 +24,8 @@ test('whatever labels and values hold, a scraper reads them back', () => {
         labels: labelText(['a', 'b'], [name, 'x']),
         value: number,
       }))
-      const page = renderPage([{ name: 'some_metric', help, kind: 'counter', samples: () => samples }])
+      const families = [{ name: 'some_metric', help, kind: 'counter', samples: () => samples } as const]
+      const page = renderPage(families).toString()
       const read = new Exposition(page)
       expect(read.families.get('some_metric')?.type).toBe('counter')
       expect(read.samples.map(({ labels }) => labels['a'])).toEqual(names)
@@ -39,17 +40,23 @@ test('it is written as TorchServe writes it', () => {
     { ...family('Requests', () => [{ name: 'Requests', labels, value: 3 }]), kind: 'counter' },
     family('Nothing'),
     family('Plain', () => [{ name: 'Plain', labels: '', value: 0.25 }]),
-  ])
+  ]).toString()
   expect(page).toBe(
     '# HELP Requests help\n# TYPE Requests counter\nRequests{model_name="m",hostname="h",} 3.0\n' +
       '# HELP Nothing help\n# TYPE Nothing gauge\n# HELP Plain help\n# TYPE Plain gauge\nPlain 0.25\n',
   )
 })
 
+test('thousands of lines are all on the page, in their order', () => {
+  const samples = Array.from({ length: 20_000 }, (_, i) => ({ name: 'n', labels: `i="${i}",`, value: i }))
+  const read = new Exposition(renderPage([family('n', () => samples)]).toString())
+  expect(read.samples.map(({ value }) => value)).toEqual(samples.map(({ value }) => value))
+})
+
 test('a histogram shows cumulative buckets, their number and their sum', () => {
   const distribution = new Distribution([0.5, 1])
   for (const value of [0.1, 0.5, 0.7, 9]) distribution.observe(value)
-  const lines = distributionSamples('h', 'a="b",', distribution).map(
+  const lines = [...distributionSamples('h', 'a="b",', distribution)].map(
     ({ name, labels, value }) => `${name}{${labels}} ${value}`,
   )
   expect(lines).toEqual([
@@ -69,10 +76,10 @@ test('names choose samples, and what has none is left out', () => {
     family('empty'),
   ]
   const read = (...names: string[]): string[] =>
-    new Exposition(renderPage(families, names)).samples.map(({ name }) => name)
+    new Exposition(renderPage(families, names).toString()).samples.map(({ name }) => name)
   expect(read('g')).toEqual(['g'])
   expect(read('h_count', 'empty', 'none')).toEqual(['h_count'])
-  expect(renderPage(families, ['empty'])).toBe('')
+  expect(renderPage(families, ['empty']).toString()).toBe('')
 })
 
 describe('a metric that would spoil the page is refused', () => {

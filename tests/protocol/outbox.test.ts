@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { Socket } from 'node:net'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeFromWorker } from '../../protocol/codec.ts'
@@ -97,4 +98,18 @@ test('16 answers, or 32 KiB of items, are worth sending before the turn is over'
   expect(items.isWorthSending).toBe(false)
   items.addItem(32, body)
   expect(items.isWorthSending).toBe(true)
+})
+
+test('a large request or answer takes one buffer of its size, not several times as much', () => {
+  const written: Uint8Array[] = []
+  const socket = Object.assign(new Socket(), { write: (frame: Buffer) => written.push(frame) > 0 })
+  const size = 4_000_000
+  const body = Buffer.alloc(size)
+  const outbox = new Outbox()
+  outbox.add({ type: 'response', id: 1, body })
+  const request = { method: 'handle' as const, id: 1, requestId: 'a', headers: '', window: 1 }
+  outbox.add({ type: 'predict', requests: [{ ...request, parts: [{ name: 'body', data: body }] }] })
+  outbox.flush(socket)
+  expect(written.map((frame) => frame.byteLength > size)).toEqual([true, true])
+  for (const frame of written) expect(frame.buffer.byteLength).toBeLessThan(size + 1_000)
 })

@@ -64,7 +64,7 @@ describe('nothing that a client or a handler says begins a line of its own', () 
   test('on the metrics page', () => {
     const labels = labelText(['l'], ['a\nb"} 1\nforged 1'])
     const family = { name: 'm', help: 'h\nforged 1', kind: 'gauge' as const }
-    const page = renderPage([{ ...family, samples: () => [{ name: 'm', labels, value: 1 }] }])
+    const page = renderPage([{ ...family, samples: () => [{ name: 'm', labels, value: 1 }] }]).toString()
     expect(page.split('\n').filter((line) => line.startsWith('forged'))).toEqual([])
     expect(page.trimEnd().split('\n')).toHaveLength(3)
   })

@@ -30,7 +30,7 @@ test.each(HOSTILE_WORDS)('the metrics page stays whole with a metric and a dimen
   model.reported(parseMetricLine(lineWith(word, 'declared', 'GAUGE', 'Level'))!)
   model.reported(parseMetricLine(lineWith('v', 'declared', 'GAUGE', word))!)
   expect(warnings).toContain(`Metric declared must have the dimension ${word}; the value is dropped`)
-  expect(metrics.page().text).not.toMatch(/function|native code|\[object/)
+  expect(metrics.page().body.toString()).not.toMatch(/function|native code|\[object/)
 })
 
 test.each(HOSTILE_WORDS)('a message of the type %s is none', (word) => {

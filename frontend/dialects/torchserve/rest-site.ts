@@ -62,7 +62,7 @@ function metricsRouter({ metrics }: RestState): Router {
   router.all(['/metrics', '/metrics/*rest'], (ctx) => {
     const page = metrics.page(new URLSearchParams(ctx.querystring).getAll('name[]'))
     ctx.set('content-type', page.contentType)
-    ctx.body = page.text
+    ctx.body = page.body
     ctx.status = 200
   })
   return router

@@ -29,7 +29,7 @@ export interface RestDeps extends Operations {
 
 interface RestMetrics {
   /** The Prometheus page; with names, only those samples. */
-  page(names?: string[]): { contentType: string; text: string }
+  page(names?: string[]): { contentType: string; body: Buffer }
   /** Counts one REST response. */
   response(status: number): void
 }

@@ -28,11 +28,17 @@ export class Distribution {
     this.sum += value
   }
 
-  /** Adds the values of another histogram with the same bounds. */
-  add(other: Distribution): void {
-    other.counts.forEach((count, bucket) => {
-      this.counts[bucket]! += count
+  get isEmpty(): boolean {
+    return this.counts.every((count) => count === 0)
+  }
+
+  /** The values of both; the bounds must be the same. */
+  plus(other: Distribution): Distribution {
+    const both = new Distribution(this.bounds)
+    this.counts.forEach((count, bucket) => {
+      both.counts[bucket] = count + other.counts[bucket]!
     })
-    this.sum += other.sum
+    both.sum = this.sum + other.sum
+    return both
   }
 }

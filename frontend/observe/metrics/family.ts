@@ -46,8 +46,8 @@ export class MetricFamily implements PageFamily {
     return series
   }
 
-  samples(): Sample[] {
-    return [...this.#series.values()].flatMap((series) => series.samples(this.name))
+  *samples(): Iterable<Sample> {
+    for (const series of this.#series.values()) yield* series.samples(this.name)
   }
 
   #beyond(): Series {

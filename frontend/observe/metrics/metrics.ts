@@ -82,8 +82,8 @@ export class Metrics {
   }
 
   /** Renders the page; `names` selects samples. */
-  page(names?: readonly string[]): { contentType: string; text: string } {
-    return { contentType: PAGE_CONTENT_TYPE, text: renderPage(this.#page, names) }
+  page(names?: readonly string[]): { contentType: string; body: Buffer } {
+    return { contentType: PAGE_CONTENT_TYPE, body: renderPage(this.#page, names) }
   }
 
   /** Writes the values held back from the log files. */

@@ -1,6 +1,7 @@
 import type { MetricMessage } from '../../../protocol/messages.ts'
 import type { Distribution } from './distribution.ts'
 import type { HandlerMetrics } from './handler-metrics.ts'
+import { labelText } from './page.ts'
 import type { ServerMetrics, VersionSeries } from './server-metrics.ts'
 import { Tally, type Outcome } from './tally.ts'
 
@@ -32,7 +33,9 @@ export interface MetricSinks {
 
 /** The metrics of one model version. */
 export class ModelMetrics {
-  readonly labels: { model_name: string; model_version: string }
+  readonly name: string
+  /** Of this server's own metrics: see `labelText`. */
+  readonly labels: string
   readonly tally = new Tally()
   /** Reads the model's state; undefined before it runs. */
   state: (() => ModelState) | undefined
@@ -42,7 +45,8 @@ export class ModelMetrics {
   readonly #remove: (metrics: ModelMetrics) => void
 
   constructor(name: string, version: string, sinks: MetricSinks, remove: (metrics: ModelMetrics) => void) {
-    this.labels = { model_name: name, model_version: version }
+    this.name = name
+    this.labels = labelText(['model_name', 'model_version'], [name, version])
     this.#sinks = sinks
     this.#remove = remove
   }
@@ -115,7 +119,7 @@ export class ModelMetrics {
     const asked = request.modelVersion ?? 'default'
     let series = this.#versions.get(asked)
     if (series === undefined) {
-      series = this.#sinks.server.version(this.labels.model_name, asked)
+      series = this.#sinks.server.version(this.name, asked)
       this.#versions.set(asked, series)
     }
     return series

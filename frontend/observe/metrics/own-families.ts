@@ -1,13 +1,17 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
-import { Distribution } from './distribution.ts'
+import type { Distribution } from './distribution.ts'
 import type { ModelMetrics, ModelState } from './model-metrics.ts'
 import { distributionSamples, labelText, type PageFamily, type Sample } from './page.ts'
-import type { KindTally, RequestKind } from './tally.ts'
+import type { KindTally, Outcome, RequestKind } from './tally.ts'
 
-type Labels = Readonly<Record<string, string>>
-/** Adds a value to the sample with the same labels. */
-type Add<Value> = (labels: Labels, value: Value) => void
+/** Adds a value to the sample with the same labels: see `labelText`. */
+type Add<Value> = (labels: string, value: Value) => void
 type Models = Iterable<ModelMetrics>
+
+const KINDS = ['stream', 'unary'] as const satisfies readonly RequestKind[]
+const OUTCOMES = ['finished', 'failed', 'cancelled', 'timed_out'] as const satisfies readonly Outcome[]
+const KIND = textsOf('kind', KINDS)
+const OUTCOME = textsOf('outcome', OUTCOMES)
 
 /** This server's own metrics. Names start with `torchserve_ts_`; values are read for each page. */
 export function ownFamilies(models: Models): PageFamily[] {
@@ -33,8 +37,9 @@ function counters(models: Models): PageFamily[] {
   return [
     numbers('requests_ended_total', 'counter', ended, (add) => {
       for (const { labels, tally } of models) {
-        for (const [kind, { endings }] of Object.entries(tally.kinds)) {
-          for (const [outcome, count] of Object.entries(endings)) add({ ...labels, kind, outcome }, count)
+        for (const kind of KINDS) {
+          const { endings } = tally.kinds[kind]
+          for (const outcome of OUTCOMES) add(labels + KIND[kind] + OUTCOME[outcome], endings[outcome])
         }
       }
     }),
@@ -63,7 +68,7 @@ function gauges(models: Models): PageFamily[] {
     gauge('open_streams', 'Streams that have begun and not ended', (state) => state.streams),
     numbers('workers', 'gauge', 'Workers by state', (add) => {
       for (const { labels, state: look } of models) {
-        for (const state of look?.().workerStates ?? []) add({ ...labels, state }, 1)
+        for (const state of look?.().workerStates ?? []) add(labels + labelText(['state'], [state]), 1)
       }
     }),
   ]
@@ -78,41 +83,38 @@ function byKind(
 ): PageFamily {
   return histogram(name, help, (add) => {
     for (const { labels, tally } of models) {
-      for (const kind of ['stream', 'unary'] satisfies RequestKind[]) {
-        add({ ...labels, kind }, read(tally.kinds[kind]))
-      }
+      for (const kind of KINDS) add(labels + KIND[kind], read(tally.kinds[kind]))
     }
   })
 }
 
 function numbers(name: string, kind: MetricKind, help: string, read: (add: Add<number>) => void): PageFamily {
   const family = { name: `torchserve_ts_${name}`, kind, help }
-  const samples = (): Sample[] => {
+  const samples = function* (): Iterable<Sample> {
     const values = new Map<string, number>()
-    read((labels, value) => {
-      const text = textOf(labels)
-      values.set(text, (values.get(text) ?? 0) + value)
-    })
-    return [...values].map(([labels, value]) => ({ name: family.name, labels, value }))
+    read((labels, value) => values.set(labels, (values.get(labels) ?? 0) + value))
+    for (const [labels, value] of values) yield { name: family.name, labels, value }
   }
   return { ...family, samples }
 }
 
+/** Label sets without a value are left out: most models never stream, and a histogram has 19 lines. */
 function histogram(name: string, help: string, read: (add: Add<Distribution>) => void): PageFamily {
   const family = { name: `torchserve_ts_${name}_seconds`, kind: 'histogram' as const, help }
-  const samples = (): Sample[] => {
-    const sums = new Map<string, Distribution>()
+  const samples = function* (): Iterable<Sample> {
+    const found = new Map<string, Distribution>()
     read((labels, distribution) => {
-      const text = textOf(labels)
-      const sum = sums.get(text) ?? new Distribution()
-      sum.add(distribution)
-      sums.set(text, sum)
+      if (distribution.isEmpty) return
+      const other = found.get(labels)
+      found.set(labels, other === undefined ? distribution : other.plus(distribution))
     })
-    return [...sums].flatMap(([labels, sum]) => distributionSamples(family.name, labels, sum))
+    for (const [labels, all] of found) yield* distributionSamples(family.name, labels, all)
   }
   return { ...family, samples }
 }
 
-function textOf(labels: Labels): string {
-  return labelText(Object.keys(labels), Object.values(labels))
+/** The label with each of its values. */
+function textsOf<Value extends string>(label: string, values: readonly Value[]): Record<Value, string> {
+  const texts = values.map((value) => [value, labelText([label], [value])] as const)
+  return Object.fromEntries(texts) as Record<Value, string>
 }

@@ -14,24 +14,40 @@ export interface PageFamily {
   readonly name: string
   readonly help: string
   readonly kind: MetricKind
-  samples(): Sample[]
+  samples(): Iterable<Sample>
 }
 
 export const PAGE_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
+/** Characters that are collected as text before they become bytes. */
+const BLOCK = 65_536
+
 /**
  * Renders the Prometheus text format exactly as TorchServe does: labels end with a comma, whole numbers with
- * `.0`, and metrics without samples have a head. `names` selects samples and drops empty heads.
+ * `.0`, and metrics without samples have a head. `names` selects samples and drops empty heads. Thousands of
+ * models have a million lines, so none of them is kept as an object or a piece of text.
  */
-export function renderPage(families: Iterable<PageFamily>, names: readonly string[] = []): string {
+export function renderPage(families: Iterable<PageFamily>, names: readonly string[] = []): Buffer {
   const wanted = new Set(names)
-  let page = ''
+  const blocks: Buffer[] = []
+  let text = ''
   for (const family of families) {
-    const all = family.samples()
-    const samples = wanted.size === 0 ? all : all.filter(({ name }) => wanted.has(name))
-    if (samples.length > 0 || wanted.size === 0) page += head(family) + samples.map(line).join('')
+    let above = head(family)
+    if (wanted.size === 0) {
+      text += above
+      above = ''
+    }
+    for (const sample of family.samples()) {
+      if (wanted.size > 0 && !wanted.has(sample.name)) continue
+      text += above + line(sample)
+      above = ''
+      if (text.length < BLOCK) continue
+      blocks.push(Buffer.from(text))
+      text = ''
+    }
   }
-  return page
+  blocks.push(Buffer.from(text))
+  return Buffer.concat(blocks)
 }
 
 /** `a="1",b="2",` */
@@ -40,19 +56,31 @@ export function labelText(names: readonly string[], values: readonly string[]): 
 }
 
 /** Samples of a histogram: cumulative buckets, sum and count. */
-export function distributionSamples(name: string, labels: string, distribution: Distribution): Sample[] {
-  const { bounds, counts, sum } = distribution
+export function* distributionSamples(
+  name: string,
+  labels: string,
+  { bounds, counts, sum }: Distribution,
+): Iterable<Sample> {
+  const bucketName = `${name}_bucket`
+  const limits = limitsOf(bounds)
   let total = 0
-  const buckets = [...counts].map((count, bucket): Sample => {
-    total += count
-    const bound = number(bounds[bucket] ?? Infinity)
-    return { name: `${name}_bucket`, labels: `${labels}le="${bound}",`, value: total }
-  })
-  return [
-    ...buckets,
-    { name: `${name}_count`, labels, value: total },
-    { name: `${name}_sum`, labels, value: sum },
-  ]
+  for (let bucket = 0; bucket < counts.length; bucket += 1) {
+    total += counts[bucket]!
+    yield { name: bucketName, labels: labels + limits[bucket]!, value: total }
+  }
+  yield { name: `${name}_count`, labels, value: total }
+  yield { name: `${name}_sum`, labels, value: sum }
+}
+
+/** The label `le` of each bucket, by the bounds: a page has thousands of histograms with the same ones. */
+const LIMITS = new WeakMap<readonly number[], string[]>()
+
+function limitsOf(bounds: readonly number[]): string[] {
+  const known = LIMITS.get(bounds)
+  if (known !== undefined) return known
+  const limits = [...bounds, Infinity].map((bound) => labelText(['le'], [number(bound)]))
+  LIMITS.set(bounds, limits)
+  return limits
 }
 
 /** A number as Java writes doubles, but with an exponent only where one is needed. */

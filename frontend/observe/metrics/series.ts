@@ -26,7 +26,7 @@ export class Series {
     this.#lines?.record(value, requestIds)
   }
 
-  samples(name: string): Sample[] {
+  samples(name: string): Iterable<Sample> {
     return this.#distribution === undefined
       ? [{ name, labels: this.labels, value: this.#value }]
       : distributionSamples(name, this.labels, this.#distribution)

@@ -107,7 +107,7 @@ export async function startRig(
     },
     metrics: {
       response: (status) => statuses.push(status),
-      page: (names = []) => ({ contentType: 'text/plain; version=0.0.4', text: names.join() }),
+      page: (names = []) => ({ contentType: 'text/plain; version=0.0.4', body: Buffer.from(names.join()) }),
     },
     log: { error: (...entry) => logged.push(entry), warn: (...entry) => logged.push(entry) },
   }
