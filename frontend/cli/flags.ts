@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
 import type { ConfigFlags } from '../config/load-settings.ts'
+import { docsDir } from '../package-info.ts'
 import type { Output } from './output.ts'
 
 /** The parsed command line. */
@@ -30,7 +32,7 @@ Examples:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 
 Without --disable-token-auth the server writes its tokens to key_file.json in the working directory.
-All configuration keys: docs/configuration.md`
+All configuration keys: ${join(docsDir, 'configuration.md')}`
 
 /**
  * Parses the command line.
