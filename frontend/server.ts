@@ -169,7 +169,9 @@ class Server implements RunningServer {
     if (settings.modelSnapshot !== undefined) {
       await this.#models.restore(settings.modelSnapshot, snapshotHint)
     } else {
-      const strict = (startupModels ?? (settings.loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
+      const strict =
+        (startupModels ?? (settings.loadModels === 'all' && !options.waitForModels ? 'skip' : 'fail')) ===
+        'fail'
       for (const model of await this.#modelsToLoad()) {
         signal?.throwIfAborted()
         await this.#load(model, strict)
@@ -190,6 +192,7 @@ class Server implements RunningServer {
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()
+    if (options.waitForModels === true) await Promise.race([this.#models.loaded(), rejectedBy(signal)])
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
     signal?.removeEventListener('abort', callOff) // from now on close() does it
     await this.#writeSnapshot('startup')
@@ -265,6 +268,13 @@ class Server implements RunningServer {
       this.#log.error({ detail: error.detail }, message)
     }
   }
+}
+
+/** Rejects when the signal is aborted. */
+function rejectedBy(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  })
 }
 
 function tellSandbox({ sandbox: mode }: Settings, found: SandboxSupport, log: Logger): void {

@@ -10,6 +10,7 @@ export interface CliFlags extends ConfigFlags {
   start?: boolean
   stop?: boolean
   foreground?: boolean
+  wait?: boolean
   checkConfig?: boolean
   checkArchive?: string
 }
@@ -70,6 +71,7 @@ function definition(): Command {
     .option('--start', 'start the server in the background; returns when the start has succeeded or failed')
     .addOption(new Option('--stop', 'stop the server that runs in the background').conflicts('start'))
     .option('--foreground', 'run in this terminal; Ctrl-C stops the server after running requests finish')
+    .option('--wait', 'wait until all models are loaded; status 1 and the cause when one cannot be loaded')
     .addOption(
       new Option(
         '--check-config',
