@@ -17,7 +17,7 @@ export interface StartOptions {
    * for a list, `skip` for `all`.
    */
   startupModels?: 'fail' | 'skip'
-  /** Whether the start fails when a model does not load on its workers. Default: they load in the background. */
+  /** Whether the start fails when a model does not load. Default: it does not wait for the workers. */
   waitForModels?: boolean
   /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }

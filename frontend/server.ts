@@ -119,8 +119,14 @@ class Server implements RunningServer {
       devices: new Devices(gpus.length),
       metrics: this.#metrics.wanted,
       sandbox,
-      log: (level: LogLevel, source: string, message: string, output: WorkerOutput | undefined) => {
-        if (output === undefined) log[level]({ thread: source }, message)
+      log: (
+        level: LogLevel,
+        source: string,
+        message: string,
+        output: WorkerOutput | undefined,
+        detail?: string,
+      ) => {
+        if (output === undefined) log[level]({ thread: source, detail }, message)
         else log[level]({ thread: `${source}-${output}`, logger: MODEL_LOGGER }, message)
       },
     }
