@@ -261,6 +261,10 @@ class Server implements RunningServer {
     if (modelStore === undefined) return []
     const { models, skipped } = await listStore(modelStore)
     this.warnings.push(...skipped.map(({ reason }) => reason))
+    if (models.length === 0)
+      this.warnings.push(
+        `No models in ${modelStore}: it must contain archives (.mar, .tar.gz), or folders with a handler, a manifest or a .gguf file`,
+      )
     return models
   }
 
