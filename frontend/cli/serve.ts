@@ -72,7 +72,10 @@ class ServingProcess {
     const { settings } = this.#loaded
     process.title = PROCESS_TITLE
     // Watched before the pid file tells others whom to signal.
-    const stop = watchStopSignals((status) => this.#endNow(status))
+    const stop = watchStopSignals((status) => {
+      this.#log.log.warn('Stopped by a second signal, without waiting for running requests')
+      this.#endNow(status)
+    })
     process.on('uncaughtException', this.#onCrash)
     try {
       this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
@@ -89,7 +92,10 @@ class ServingProcess {
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
-      this.#log.log.info('Stopping after running requests finish')
+      const { drainTimeout } = settings
+      this.#log.log.info(
+        `Stopping after running requests finish, within ${drainTimeout} s (drain_timeout); a second signal stops at once`,
+      )
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {

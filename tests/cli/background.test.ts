@@ -113,6 +113,8 @@ test('a second signal ends a server that takes its time', async () => {
   child.kill('SIGINT')
   const { status, out } = await end
   expect(status).toBe(130)
+  expect(out).toMatch(/finish, within \d+ s \(drain_timeout\); a second signal stops at once$/m)
+  expect(out).toMatch(/Stopped by a second signal, without waiting for running requests$/m)
   expect(out).toContain('killed')
   expect(existsSync(cli.pidFile)).toBe(false)
 })
