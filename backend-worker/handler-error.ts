@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
 import { isPredictionException } from './prediction-exception.ts'
 
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 const MAX_MESSAGE_CHARACTERS = 4096
 const MAX_DETAIL_CHARACTERS = 16_384
 
@@ -38,10 +39,16 @@ export function messageOf(thrown: unknown): string {
   return message.slice(0, MAX_MESSAGE_CHARACTERS)
 }
 
+/** A line of a stack in the worker's own code, which tells the author of a handler nothing. */
+const OWN_FRAME = new RegExp(
+  `\\n +at .*${escaped(import.meta.url.slice(0, import.meta.url.lastIndexOf('/') + 1))}.*`,
+  'g',
+)
+
 /** Stack, causes and properties of any thrown value, for the log. */
 export function describeThrown(thrown: unknown): string {
   try {
-    return inspect(thrown).slice(0, MAX_DETAIL_CHARACTERS)
+    return inspect(thrown).replace(OWN_FRAME, '').slice(0, MAX_DETAIL_CHARACTERS)
   } catch {
     return 'A thrown value that cannot be printed'
   }

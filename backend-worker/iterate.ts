@@ -1,8 +1,8 @@
-import { ServeError } from '../common/errors.ts'
 import type { Batch } from './batch.ts'
 import { describeThrown } from './handler-error.ts'
 import { sendToBatch } from './intermediate.ts'
 import { sendLog } from './outlet.ts'
+import { notAList } from './output.ts'
 
 export function isAsyncIterable(answer: unknown): answer is AsyncIterable<unknown> {
   return typeof answer === 'object' && answer !== null && Symbol.asyncIterator in answer
@@ -27,7 +27,7 @@ export async function iterate(answer: AsyncIterable<unknown>, batch: Batch): Pro
         done = true
         return next.value ?? batch.streams.map(() => undefined)
       }
-      if (!Array.isArray(next.value)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
+      if (!Array.isArray(next.value)) throw notAList('yield', next.value)
       await sendToBatch(batch, next.value, batch.requestIds, 'Intermediate', 200)
     }
   } catch (thrown) {

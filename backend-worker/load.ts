@@ -49,5 +49,17 @@ export async function startService(
 function loadError(thrown: unknown): ServeError {
   if (thrown instanceof ServeError) return thrown
   const code = looksOutOfMemory(thrown) ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED'
-  return new ServeError(code, messageOf(thrown), { detail: describeThrown(thrown), cause: thrown })
+  return new ServeError(code, missingPackage(thrown) ?? messageOf(thrown), {
+    detail: describeThrown(thrown),
+    cause: thrown,
+  })
+}
+
+/** For an import or a require of a package that is not installed: what to do. */
+function missingPackage(thrown: unknown): string | undefined {
+  const { code, message } = thrown as { code?: unknown; message?: unknown }
+  if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined
+  const name = /^Cannot find (?:package|module) '((?:@[\w.-]+\/)?[\w-][\w.-]*)/.exec(String(message))?.[1]
+  if (name === undefined) return undefined
+  return `The package ${name} is not installed. Install it where torchserve-ts is installed: npm install ${name}`
 }

@@ -35,6 +35,8 @@ export function asHandler(exported: unknown, exports: Exports = {}): LoadedHandl
 }
 
 async function importModule(path: string): Promise<Exports> {
+  // Only from here on: the maps of what the worker itself has loaded would cost time and say nothing.
+  process.setSourceMapsEnabled(true)
   try {
     return (await import(pathToFileURL(path).href)) as Exports
   } catch (thrown) {

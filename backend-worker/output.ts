@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -18,13 +19,37 @@ export function encodeOutput(item: unknown): Uint8Array {
 
 /** @throws ServeError INVALID_OUTPUT when the result is not a list with one item per request */
 export function checkAnswer(answer: unknown, batchLength: number): unknown[] {
-  if (!Array.isArray(answer)) throw new ServeError('INVALID_OUTPUT', 'Invalid model predict output')
+  if (!Array.isArray(answer)) throw notAList('return', answer)
   if (answer.length !== batchLength) {
     throw new ServeError('INVALID_OUTPUT', 'number of batch response mismatched', {
       detail: `The handler returned ${answer.length} items for ${batchLength} requests`,
     })
   }
   return answer as unknown[]
+}
+
+/** Clients get TorchServe's message; the detail is for the handler's author. */
+export function notAList(verb: 'return' | 'yield', value: unknown): ServeError {
+  const detail = `The handler ${verb}ed ${kindOf(value)}; it must ${verb} an array with one item per request`
+  return new ServeError('INVALID_OUTPUT', 'Invalid model predict output', {
+    detail: `${detail}: ${exampleOf(value)}`,
+  })
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (value === null) return 'null'
+  if (typeof value !== 'object') return `a ${typeof value}`
+  if (value instanceof Uint8Array) return 'bytes'
+  return Symbol.iterator in value ? 'an iterable that is not async' : 'an object'
+}
+
+const MAX_EXAMPLE_CHARACTERS = 40
+
+/** The right form, with the value if it is short. */
+function exampleOf(value: unknown): string {
+  const isShort = typeof value === 'string' && value.length <= MAX_EXAMPLE_CHARACTERS
+  return isShort ? inspect([value]) : '[item]'
 }
 
 function toJson(item: unknown): string {

@@ -83,6 +83,8 @@ export interface ServeErrorOptions {
   reason?: string
   param?: string
   detail?: string
+  /** Whether the detail is what a process printed, so that the log has it. Not sent over the socket. */
+  isPrinted?: boolean
   /** Milliseconds after which the same request may succeed. Not sent over the worker socket. */
   retryAfterMs?: number
   /** What strangers may read of it: no names, no paths. Not sent over the worker socket. */
@@ -97,6 +99,7 @@ export class ServeError extends Error {
   readonly reason: string | undefined
   readonly param: string | undefined
   readonly detail: string | undefined
+  readonly isPrinted: boolean
   readonly retryAfterMs: number | undefined
   readonly publicCause: string | undefined
 
@@ -107,6 +110,7 @@ export class ServeError extends Error {
     this.reason = options.reason
     this.param = options.param
     this.detail = options.detail
+    this.isPrinted = options.isPrinted ?? false
     this.retryAfterMs = options.retryAfterMs
     this.publicCause = options.publicCause
   }

@@ -7,6 +7,9 @@ export { builtModule } from '../model-archiver/package-root.ts'
 /** Folder with the .proto files. */
 export const protoDir = join(packageRoot(), 'proto')
 
+/** Folder of the documentation, which the installed package has too. */
+export const docsDir = join(packageRoot(), 'docs')
+
 /** Default of metrics_config. */
 export const defaultMetricsConfig = join(packageRoot(), 'configs', 'metrics.yaml')
 

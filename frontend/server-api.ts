@@ -17,6 +17,8 @@ export interface StartOptions {
    * for a list, `skip` for `all`.
    */
   startupModels?: 'fail' | 'skip'
+  /** Whether the start fails when a model does not load. Default: it does not wait for the workers. */
+  waitForModels?: boolean
   /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
   /** Where `model_snapshot` was read, and how not to: ends messages about models of it that cannot load. */

@@ -120,8 +120,14 @@ class Server implements RunningServer {
       devices: new Devices(gpus.length),
       metrics: this.#metrics.wanted,
       sandbox,
-      log: (level: LogLevel, source: string, message: string, output: WorkerOutput | undefined) => {
-        if (output === undefined) log[level]({ thread: source }, message)
+      log: (
+        level: LogLevel,
+        source: string,
+        message: string,
+        output: WorkerOutput | undefined,
+        detail?: string,
+      ) => {
+        if (output === undefined) log[level]({ thread: source, detail }, message)
         else log[level]({ thread: `${source}-${output}`, logger: MODEL_LOGGER }, message)
       },
     }
@@ -184,6 +190,7 @@ class Server implements RunningServer {
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()
+    if (options.waitForModels === true) await Promise.race([this.#models.loaded(), rejectedBy(signal)])
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
     signal?.removeEventListener('abort', callOff) // from now on close() does it
     await this.#writeSnapshot('startup')
@@ -240,13 +247,14 @@ class Server implements RunningServer {
     }
   }
 
-  async #loadModels({ startupModels, signal, snapshotHint }: StartOptions): Promise<void> {
+  async #loadModels({ startupModels, signal, snapshotHint, waitForModels }: StartOptions): Promise<void> {
     const { loadModels, modelSnapshot } = this.#settings
     if (modelSnapshot !== undefined) {
       await this.#models.restore(modelSnapshot, snapshotHint)
       return
     }
-    const strict = (startupModels ?? (loadModels === 'all' ? 'skip' : 'fail')) === 'fail'
+    const otherwise = loadModels === 'all' && waitForModels !== true ? 'skip' : 'fail'
+    const strict = (startupModels ?? otherwise) === 'fail'
     for (const model of await this.#modelsToLoad()) {
       signal?.throwIfAborted()
       await this.#load(model, strict)
@@ -259,6 +267,10 @@ class Server implements RunningServer {
     if (modelStore === undefined) return []
     const { models, skipped } = await listStore(modelStore)
     this.warnings.push(...skipped.map(({ reason }) => reason))
+    if (models.length === 0)
+      this.warnings.push(
+        `No models in ${modelStore}: it must contain archives (.mar, .tar.gz), or folders with a handler, a manifest or a .gguf file`,
+      )
     return models
   }
 
@@ -272,6 +284,13 @@ class Server implements RunningServer {
       this.#log.error({ detail: error.detail }, message)
     }
   }
+}
+
+/** Rejects when the signal is aborted. */
+function rejectedBy(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  })
 }
 
 function tellSandbox({ sandbox: mode }: Settings, found: SandboxSupport, log: Logger): void {

@@ -13,10 +13,16 @@ const OPENAI: Builtin = {
   config: { asyncCommunication: true },
 }
 
-/** Concurrent requests: the handler's default number of sequences. */
+/** The built-in handler of GGUF files. */
+export const GGUF_HANDLER = 'torchserve-ts/llama'
+
+/**
+ * Concurrent requests: the handler's default number of sequences. One process, because it computes with all
+ * cores, and each has the weights in its memory.
+ */
 const LLAMA: Builtin = {
   module: 'handlers/gguf/handler.js',
-  config: { asyncCommunication: true, maxConcurrency: 4 },
+  config: { asyncCommunication: true, maxConcurrency: 4, minWorkers: 1 },
 }
 
 /**
@@ -26,7 +32,7 @@ const LLAMA: Builtin = {
 const BUILTIN: Readonly<Record<string, Builtin>> = {
   'torchserve-ts/openai': OPENAI,
   'mlserver_llm_api.LLMRuntime': OPENAI,
-  'torchserve-ts/llama': LLAMA,
+  [GGUF_HANDLER]: LLAMA,
   'mlserver_llm_local.runtime.Local': LLAMA,
 }
 

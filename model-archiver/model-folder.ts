@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { GGUF_HANDLER } from './builtin-handlers.ts'
 import { findScript } from './handler-entry.ts'
 
 /** The folder, or its only subfolder if it contains nothing else, as in SageMaker's model archives. */
@@ -10,9 +11,13 @@ export async function modelFolder(folder: string): Promise<string> {
   return wrapped ? join(folder, only.name) : folder
 }
 
-/** Handler of a model that names none: `handler.` with a script's extension, or `handler.py`. */
+/**
+ * Handler of a model that names none: `handler.` with a script's extension, or `handler.py`; without these,
+ * the built-in one of a .gguf file.
+ */
 export function conventionalHandler(modelDir: string): string | undefined {
   const script = findScript(modelDir, 'handler')
   if (script !== undefined) return relative(modelDir, script)
-  return existsSync(join(modelDir, 'handler.py')) ? 'handler.py' : undefined
+  if (existsSync(join(modelDir, 'handler.py'))) return 'handler.py'
+  return readdirSync(modelDir).some((name) => name.endsWith('.gguf')) ? GGUF_HANDLER : undefined
 }

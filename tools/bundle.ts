@@ -50,6 +50,7 @@ export async function bundle(root: string): Promise<string[]> {
     external: EXTERNAL,
     // Lines and names stay, for stack traces: minified, it starts no sooner.
     sourcemap: true,
+    sourcesContent: false,
     legalComments: 'none',
     // Packages in CommonJS require modules of Node.js.
     banner: {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
+import { missingPackages } from '../../model-archiver/missing-packages.ts'
 import { SIGNATURE_ENDING } from '../../model-archiver/archive-identity.ts'
 import { inside } from '../../model-archiver/handler-entry.ts'
 import { ServeError } from '../../common/errors.ts'
@@ -77,7 +78,7 @@ async function checkUnpacked(
   printIdentity(path, prepared, settings, output)
   checkFiles(prepared, report)
   await checkSettings(path, prepared, settings, report)
-  if (runtime === 'node') checkNode(prepared, report)
+  if (runtime === 'node') await checkNode(prepared, report)
   else if (runtime === 'LSP') report.broken.push('The runtime LSP (C++ workers) is not supported.')
   else await checkPython(prepared, settings, report)
 }
@@ -148,7 +149,16 @@ function workersLine(own: ModelSettings, { modelConfig }: PreparedModel): string
   )
 }
 
-function checkNode({ handlerProblem }: PreparedModel, report: ArchiveReport): void {
+async function checkNode(
+  { handlerPath, handlerProblem }: PreparedModel,
+  report: ArchiveReport,
+): Promise<void> {
   if (handlerProblem !== undefined) report.broken.push(handlerProblem.message)
-  else report.runs.push(`Node.js ${process.versions.node}`)
+  if (handlerPath === undefined) return
+  const missing = await missingPackages(handlerPath)
+  if (missing.length > 0)
+    report.missing.push(
+      `The handler imports ${missing.join(', ')}. Where torchserve-ts is installed: npm install ${missing.join(' ')}`,
+    )
+  report.runs.push(`Node.js ${process.versions.node}`)
 }

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
 import type { ConfigFlags } from '../config/load-settings.ts'
+import { docsDir } from '../package-info.ts'
 import type { Output } from './output.ts'
 
 /** The parsed command line. */
@@ -8,6 +10,7 @@ export interface CliFlags extends ConfigFlags {
   start?: boolean
   stop?: boolean
   foreground?: boolean
+  wait?: boolean
   checkConfig?: boolean
   checkArchive?: string
 }
@@ -30,7 +33,7 @@ Examples:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 
 Without --disable-token-auth the server writes its tokens to key_file.json in the working directory.
-All configuration keys: docs/configuration.md`
+All configuration keys: ${join(docsDir, 'configuration.md')}`
 
 /**
  * Parses the command line.
@@ -68,6 +71,7 @@ function definition(): Command {
     .option('--start', 'start the server in the background; returns when the start has succeeded or failed')
     .addOption(new Option('--stop', 'stop the server that runs in the background').conflicts('start'))
     .option('--foreground', 'run in this terminal; Ctrl-C stops the server after running requests finish')
+    .option('--wait', 'wait until all models are loaded; status 1 and the cause when one cannot be loaded')
     .addOption(
       new Option(
         '--check-config',

@@ -57,10 +57,9 @@ async function start(
 ): Promise<number> {
   const { startInBackground, takeBackgroundMark } = await import('./background.ts')
   const isBackground = takeBackgroundMark(process.env)
-  if (!isBackground && !flags.foreground) return startInBackground(argv, flags, output, process.env)
+  if (!isBackground && !flags.foreground) return startInBackground(argv, output, process.env)
   const { serve } = await import('./serve.ts')
   const { parentReporter, terminalReporter } = await import('./reporters.ts')
-  if (isBackground) return serve(flags, loadServer, parentReporter(output), undefined)
   const { ConsoleWriter } = await import('../observe/logs/console-writer.ts')
   const stdout = new ConsoleWriter(1)
   const stderr = new ConsoleWriter(2)
@@ -68,7 +67,8 @@ async function start(
     out: (line) => stdout.write(`${line}\n`),
     err: (line) => stderr.write(`${line}\n`),
   }
-  const status = await serve(flags, loadServer, terminalReporter(lines), stdout)
+  const reporter = isBackground ? parentReporter(lines) : terminalReporter(lines)
+  const status = await serve(flags, loadServer, reporter, stdout)
   await Promise.all([stdout.end(), stderr.end()])
   return status
 }

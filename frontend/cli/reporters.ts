@@ -17,22 +17,21 @@ export function printFailure(report: Extract<StartReport, { type: 'failed' }>, o
   if (report.detail !== undefined) output.err(report.detail)
 }
 
-/** Reports to the waiting command, then disconnects from it. The log has the same messages. */
+/** Reports to the waiting command, then disconnects from it. Without one, prints the result itself. */
 export function parentReporter(output: Output): StartReporter {
   const terminal = terminalReporter(output)
   return {
     tell: async (report) => {
-      await terminal.tell(report)
-      await sendToParent(report)
+      if (!(await sentToParent(report))) await terminal.tell(report)
       if (report.type !== 'starting' && process.connected) process.disconnect()
     },
   }
 }
 
-/** A parent that has ended is ignored; the server continues. */
-function sendToParent(report: StartReport): Promise<void> {
+/** False when the parent has ended; the server continues. */
+function sentToParent(report: StartReport): Promise<boolean> {
   return new Promise((resolve) => {
-    if (process.send === undefined || !process.connected) resolve()
-    else process.send(report, undefined, undefined, () => resolve())
+    if (process.send === undefined || !process.connected) resolve(false)
+    else process.send(report, undefined, undefined, (error) => resolve(error === null))
   })
 }

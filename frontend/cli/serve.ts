@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings, type StartSettings } from '../config/load-settings.ts'
@@ -27,7 +28,7 @@ export async function serve(
   flags: CliFlags,
   loadServer: () => Promise<StartServer>,
   reporter: StartReporter,
-  console: ConsoleWriter | undefined,
+  console: ConsoleWriter,
 ): Promise<number> {
   let debug = false
   try {
@@ -36,7 +37,7 @@ export async function serve(
     await checkStores(loaded.settings)
     await checkExposure(loaded.settings)
     await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
-    await new ServingProcess(loaded, reporter, console, flags.configSnapshots !== false).run(loadServer)
+    await new ServingProcess(loaded, reporter, console, flags).run(loadServer)
     return 0
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
@@ -48,21 +49,18 @@ export async function serve(
 class ServingProcess {
   readonly #loaded: StartSettings
   readonly #reporter: StartReporter
-  readonly #console: ConsoleWriter | undefined
+  readonly #console: ConsoleWriter
+  readonly #waits: boolean
   readonly #snapshots: SnapshotStore | undefined
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
   #server: RunningServer | undefined
   #removePidFile = (): void => undefined
 
-  constructor(
-    loaded: StartSettings,
-    reporter: StartReporter,
-    console: ConsoleWriter | undefined,
-    snapshots: boolean,
-  ) {
+  constructor(loaded: StartSettings, reporter: StartReporter, console: ConsoleWriter, flags: CliFlags) {
     this.#loaded = loaded
-    this.#snapshots = snapshots ? new SnapshotStore(loaded) : undefined
+    this.#waits = flags.wait === true
+    this.#snapshots = flags.configSnapshots === false ? undefined : new SnapshotStore(loaded)
     this.#reporter = reporter
     this.#console = console
     const { logLevel, logFormat } = loaded.settings
@@ -74,7 +72,10 @@ class ServingProcess {
     const { settings } = this.#loaded
     process.title = PROCESS_TITLE
     // Watched before the pid file tells others whom to signal.
-    const stop = watchStopSignals((status) => this.#endNow(status))
+    const stop = watchStopSignals((status) => {
+      this.#log.log.warn('Stopped by a second signal, without waiting for running requests')
+      this.#endNow(status)
+    })
     process.on('uncaughtException', this.#onCrash)
     try {
       this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
@@ -85,12 +86,16 @@ class ServingProcess {
         log: this.#log.log,
         logFiles: this.#logFiles,
         signal: stop.signal,
+        waitForModels: this.#waits,
         snapshots: this.#snapshots,
         snapshotHint: this.#loaded.modelSource.hint,
       })
       await this.#announce(this.#server)
       await aborted(stop.signal)
-      this.#log.log.info('Stopping after running requests finish')
+      const { drainTimeout } = settings
+      this.#log.log.info(
+        `Stopping after running requests finish, within ${drainTimeout} s (drain_timeout); a second signal stops at once`,
+      )
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {
@@ -108,22 +113,23 @@ class ServingProcess {
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
-    if (this.#console !== undefined)
-      this.#console.onLoss = (why) =>
-        this.#log.log.warn(`Lines for the console are dropped, because ${why}; the server goes on`)
+    this.#console.onLoss = (why) =>
+      this.#log.log.warn(`Lines for the console are dropped, because ${why}; the server goes on`)
   }
 
   async #announce(server: RunningServer): Promise<void> {
     const { settings, modelSource } = this.#loaded
-    const warnings = [...this.#loaded.warnings, ...server.warnings]
-    for (const warning of warnings) this.#log.log.warn(warning)
+    for (const warning of [...this.#loaded.warnings, ...server.warnings]) this.#log.log.warn(warning)
     const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
     if (!settings.disableTokenAuthorization) {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
     }
+    if (this.#logFiles.ts_log !== undefined) {
+      lines.push(`The log is also in ${resolve(settings.logLocation, 'ts_log.log')}`)
+    }
     lines.push(modelSource.line, 'Model server started.')
-    if (this.#console === undefined) for (const line of lines) this.#log.log.info(line)
-    await this.#reporter.tell({ type: 'started', lines, warnings })
+    for (const line of lines) this.#log.fileLog.info(line)
+    await this.#reporter.tell({ type: 'started', lines })
   }
 
   /** The state is unknown after an uncaught error: kill the processes, remove the files, exit. */

@@ -2,7 +2,7 @@
 export type StartReport =
   /** The settings are read; `limitMs` bounds the rest of the start. */
   | { type: 'starting'; limitMs: number }
-  | { type: 'started'; lines: string[]; warnings: string[] }
+  | { type: 'started'; lines: string[] }
   | { type: 'failed'; message: string; detail?: string }
 
 /** Receives the progress of a start: the terminal, or the command that waits for a background server. */

@@ -4,6 +4,7 @@ import { ServeError } from '../../common/errors.ts'
 import { isKey } from './collect-entries.ts'
 import { KEYS } from './keys.ts'
 import { parseProperties, type Entry } from './properties.ts'
+import { shownValue } from './secrets.ts'
 import { keptSettings, listSnapshots } from './snapshot-store.ts'
 
 /** The newest snapshot, which a start found by itself. */
@@ -61,35 +62,53 @@ export async function withAdvice<T>(path: string | undefined, action: () => T | 
   }
 }
 
-/** The settings that a start without a configuration file takes from the snapshot. Warns of both kinds. */
+/**
+ * The settings that a start without a configuration file takes from the snapshot. Warns of those that it
+ * leaves there.
+ */
 export function settingsToTake({ path, settings }: LastSnapshot, warnings: string[]): Entry[] {
   const isUnsafe = ({ name, text }: Entry): boolean => UNSAFE.get(name) === text.toLowerCase()
   const left = settings.filter(isUnsafe)
-  const taken = settings.filter((entry) => !isUnsafe(entry))
-  const names = [...new Set(taken.map(({ name }) => name))].filter(isKey)
-  if (names.length > 0) {
-    warnings.push(
-      `No config.properties and no --ts-config: ${names.join(', ')} come from the snapshot ${path}, unless a flag or variable sets them; ${ADVICE}`,
-    )
-  }
   if (left.length > 0) {
     warnings.push(
       `${left.map(({ name, text }) => `${name}=${text}`).join(', ')} of the snapshot ${path} has no effect: a start must set it itself, by a flag or in a configuration file`,
     )
   }
-  return taken
+  return settings.filter((entry) => !isUnsafe(entry))
 }
 
-/** A warning when the configuration file is not as it was; in which way, one sees in both files. */
-export function changesSince(
+/** A line about the settings that come from the snapshot; undefined: this start sets all of them itself. */
+export function takenSettings(
   { path, settings }: LastSnapshot,
   entries: ReadonlyMap<string, Entry>,
 ): string | undefined {
+  const taken = settings.filter((entry) => isKey(entry.name) && entries.get(entry.name) === entry)
+  if (taken.length === 0) return undefined
+  const shown = taken.map(({ name, text }) => `${name}=${shownValue(name, text)}`)
+  return `No config.properties and no --ts-config, so from the snapshot ${path}: ${shown.join(', ')}; ${ADVICE}`
+}
+
+/** A warning when the configuration file is not as it was. Flags and variables belong to one start. */
+export function changesSince(
+  { path, settings }: LastSnapshot,
+  entries: ReadonlyMap<string, Entry>,
+  file: readonly Entry[],
+): string | undefined {
   const before = keptSettings(settings)
   const now = keptSettings(entries.values())
-  const names = [...new Set([...before.keys(), ...now.keys()])].filter(
+  const inFile = new Set(file.map(({ name }) => name))
+  const changed = [...new Set([...before.keys(), ...inFile])].filter(
     (name) => isKey(name) && name !== KEYS.loadModels.name && before.get(name) !== now.get(name),
   )
-  if (names.length === 0) return undefined
-  return `These keys are not as in the snapshot ${path}, and this start’s values count: ${names.sort().join(', ')}`
+  const isOfFile = (name: string): boolean => !now.has(name) || file.includes(entries.get(name)!)
+  const shown = changed
+    .filter(isOfFile)
+    .sort()
+    .map((name) => change(name, before.get(name), now.get(name)))
+  return shown.length === 0 ? undefined : `Changed since the snapshot ${path}: ${shown.join(', ')}`
+}
+
+function change(name: string, before: string | undefined, now: string | undefined): string {
+  const show = (text: string | undefined): string => (text === undefined ? 'not set' : shownValue(name, text))
+  return `${name}=${show(now)} (was ${show(before)})`
 }

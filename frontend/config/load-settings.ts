@@ -7,6 +7,7 @@ import {
   changesSince,
   readLastSnapshot,
   settingsToTake,
+  takenSettings,
   withAdvice,
   type LastSnapshot,
 } from './last-snapshot.ts'
@@ -61,8 +62,9 @@ export async function loadSettings(
     const sources = { ...given, mlserver: mlserver.entries }
     const modelSource = chooseModels(collectEntries(sources, []), last, flags.models !== undefined)
     const loaded = buildSettings({ ...sources, models: modelSource.snapshot })
-    const changes = file && last && changesSince(last, loaded.entries)
-    warnings.push(...(changes === undefined ? [] : [changes]), ...mlserver.warnings)
+    const line =
+      last && (file ? changesSince(last, loaded.entries, file) : takenSettings(last, loaded.entries))
+    warnings.push(...(line === undefined ? [] : [line]), ...mlserver.warnings)
     return { ...loaded, modelSource, warnings: [...warnings, ...loaded.warnings] }
   })
 }

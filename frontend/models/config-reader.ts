@@ -1,5 +1,6 @@
 import { isObject } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
+import { closest } from '../config/edit-distance.ts'
 
 /**
  * Reads single keys of a model-config.yaml. As in TorchServe (its Java class ModelConfig), a value of the
@@ -8,6 +9,7 @@ import { ownValue } from '../../common/own-keys.ts'
 export class ConfigReader {
   readonly warnings: string[] = []
   readonly #config: Record<string, unknown>
+  readonly #asked = new Set<string>()
 
   constructor(config: Record<string, unknown>) {
     this.#config = config
@@ -28,7 +30,7 @@ export class ConfigReader {
   }
 
   integers(key: string): number[] | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null) return undefined
     if (Array.isArray(value) && value.every(Number.isSafeInteger)) return value as number[]
     this.#warn(key, 'a list of integers')
@@ -37,7 +39,7 @@ export class ConfigReader {
 
   /** Warns about a key of TorchServe that has no effect here. */
   inert(key: string, reason: string): void {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value !== undefined && value !== null) this.warnings.push(`${key} has no effect here: ${reason}`)
   }
 
@@ -49,14 +51,14 @@ export class ConfigReader {
   }
 
   boolean(key: string): boolean | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null || typeof value === 'boolean') return value ?? undefined
     this.#warn(key, 'true or false')
     return undefined
   }
 
   text(key: string): string | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
     this.#warn(key, 'a string')
     return undefined
@@ -64,11 +66,11 @@ export class ConfigReader {
 
   /** Whether a key has a text, to choose between two forms. */
   isText(key: string): boolean {
-    return typeof ownValue(this.#config, key) === 'string'
+    return typeof this.#value(key) === 'string'
   }
 
   texts(key: string): string[] | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null) return undefined
     if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value
     this.#warn(key, 'a list of strings')
@@ -76,7 +78,7 @@ export class ConfigReader {
   }
 
   word<W extends string>(key: string, words: readonly W[]): W | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null) return undefined
     const word = words.find((candidate) => typeof value === 'string' && candidate === value.toLowerCase())
     if (word === undefined) this.#warn(key, `one of ${words.join(', ')}`)
@@ -84,15 +86,28 @@ export class ConfigReader {
   }
 
   section(key: string): ConfigReader | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null) return undefined
     if (isObject(value)) return new ConfigReader(value)
     this.#warn(key, 'a map')
     return undefined
   }
 
+  /** Warns about keys that nobody has asked for, and that look like one of the others. */
+  misspelt(): void {
+    for (const key of Object.keys(this.#config)) {
+      const meant = this.#asked.has(key) ? undefined : closest(key, this.#asked)
+      if (meant !== undefined) this.warnings.push(`${key} is left to the handler: did you mean ${meant}?`)
+    }
+  }
+
+  #value(key: string): unknown {
+    this.#asked.add(key)
+    return ownValue(this.#config, key)
+  }
+
   #read(key: string, words: string, fits: (value: number) => boolean): number | undefined {
-    const value = ownValue(this.#config, key)
+    const value = this.#value(key)
     if (value === undefined || value === null) return undefined
     if (typeof value === 'number' && fits(value)) return value
     this.#warn(key, words)
@@ -101,7 +116,7 @@ export class ConfigReader {
 
   #warn(key: string, expected: string): void {
     this.warnings.push(
-      `${key} must be ${expected}, found ${JSON.stringify(ownValue(this.#config, key))}; the default is used`,
+      `${key} must be ${expected}, found ${JSON.stringify(this.#value(key))}; the default is used`,
     )
   }
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { nameProblem } from '../../common/names.ts'
@@ -138,9 +139,14 @@ export class Lifecycle {
 /** For the log: which file was registered. */
 function archiveLine({ name, version, url, prepared: { archive }, pin }: Model): string {
   const what = `Model ${name}, version ${version}`
-  if (archive === undefined) return `${what}: registered from the folder ${url}`
+  if (archive === undefined) return `${what}: registered from the folder ${url}${otherName(name, url)}`
   const signed = archive.signedBy === undefined ? '' : `, signed by ${archive.signedBy}`
   return `${what}: registered from ${url}, SHA-256 ${archive.sha256}${pin === undefined ? '' : ' (pinned)'}${signed}`
+}
+
+/** The name in URLs is not the folder's when that has other characters than letters, digits and `_`. */
+function otherName(name: string, url: string): string {
+  return basename(url) === name ? '' : `; its name in URLs is ${name}`
 }
 
 /** Of a node the workflow has checked it. @throws ServeError INVALID_ARGUMENT */

@@ -29,6 +29,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   readonly #options: ManagerOptions
   readonly #registry = new Registry()
   readonly #lifecycle: Lifecycle
+  /** The models of the start, while or after their workers load them. */
+  readonly #starts: Promise<void>[] = []
 
   constructor(options: ManagerOptions) {
     this.#options = options
@@ -112,13 +114,28 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
         const { code, message } = ServeError.from(error)
         if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
         this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
+        this.#addStart(Promise.reject(notLoaded(version, error)))
       })
     }
+  }
+
+  /**
+   * Resolves when every model of the start is loaded on its workers.
+   * @throws ServeError with the cause of the first that is not
+   */
+  async loaded(): Promise<void> {
+    await Promise.all(this.#starts)
   }
 
   /** What a snapshot needs to restore the models. */
   snapshot(): ModelSnapshot['models'] {
     return snapshotModels(this.#registry)
+  }
+
+  /** Its failure is told already, and counts only for those who wait for it. */
+  #addStart(started: Promise<void>): void {
+    started.catch(() => undefined)
+    this.#starts.push(started)
   }
 
   async #restore(version: Restorable): Promise<void> {
@@ -135,11 +152,13 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   async #startUp(request: RegisterRequest, origin: Origin): Promise<Model> {
     const model = await this.#lifecycle.create(request, origin)
-    model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
+    const started = model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
       this.#options.warn(
-        `Failed to start workers for model ${model.name} version: ${model.version}: ${String(error)}`,
+        `Failed to start workers for model ${model.name} version: ${model.version}: ${ServeError.from(error).message}`,
       )
+      throw notLoaded(model, error)
     })
+    this.#addStart(started)
     return model
   }
 
@@ -247,6 +266,14 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
 function untrustedVersion({ name, version }: Restorable, message: string): ServeError {
   return new ServeError('UNTRUSTED_ARCHIVE', `Model ${name}, version ${version}, of the snapshot: ${message}`)
+}
+
+function notLoaded({ name, version }: { name: string; version: string }, thrown: unknown): ServeError {
+  const { code, message, detail } = ServeError.from(thrown)
+  return new ServeError(code, `Model ${name}, version ${version}, did not load: ${message}`, {
+    cause: thrown,
+    detail,
+  })
 }
 
 /** An archive without a pin may change between two starts, but not unnoticed. */

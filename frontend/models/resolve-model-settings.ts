@@ -59,6 +59,7 @@ export function resolveModelSettings(
     sandbox: sandboxSettings(reader, settings),
   }
   if (node) reader.inert('useVenv', 'its handler is not Python')
+  reader.misspelt()
   return { settings: resolved, warnings: reader.warnings }
 }
 

@@ -18,9 +18,15 @@ export interface PoolContext extends LaunchContext {
   devices: Devices
   /**
    * `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs. For output of the worker or its handler
-   * the name of the output follows.
+   * the name of the output follows. The lines of `detail` follow the message.
    */
-  log(level: LogLevel, source: string, message: string, output: WorkerOutput | undefined): void
+  log(
+    level: LogLevel,
+    source: string,
+    message: string,
+    output: WorkerOutput | undefined,
+    detail?: string,
+  ): void
 }
 
 /** Milliseconds that a worker has to finish its requests when it is scaled away. */
@@ -118,9 +124,10 @@ export class Pool implements WorkerPool {
       onFailureChange: (failure) => {
         this.#judge(failure)
       },
-      failed: (during, message) => {
-        log('error', message)
-        hint(during === 'load' ? hints.forLoad(message) : hints.forRequest(message))
+      failed: (during, { message, detail, isKnown }) => {
+        this.#context.log('error', source, message, undefined, isKnown ? undefined : detail)
+        const text = `${message}\n${detail}`
+        hint(during === 'load' ? hints.forLoad(text) : hints.forRequest(text))
       },
       log: (level, message, output) => {
         log(level, message, output)

@@ -157,6 +157,7 @@ export class RankGroup implements WorkerGroup {
     this.#loading[rank]?.reject(
       new ServeError(cause.outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED', message, {
         detail: cause.stderr.join('\n'),
+        isPrinted: true,
         publicCause: whileLoading(cause),
       }),
     )

@@ -114,6 +114,7 @@ export class RankProcess {
     this.#rejectReady(
       new ServeError('WORKER_START_FAILED', cause.reason, {
         detail: cause.stderr.join('\n'),
+        isPrinted: true,
         publicCause: whileLoading(cause),
       }),
     )

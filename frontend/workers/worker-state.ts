@@ -15,6 +15,16 @@ export type WorkerState = 'starting' | 'loading' | 'ready' | 'waiting' | 'stoppi
 
 export type WorkerOutput = 'stdout' | 'stderr'
 
+/** A failure, for the log. */
+export interface FailureText {
+  /** One line. */
+  readonly message: string
+  /** What the handler said: a stack, or the last lines of its process. Empty: nothing. */
+  readonly detail: string
+  /** Whether the log has the detail already. */
+  readonly isKnown: boolean
+}
+
 export interface WorkerEvents {
   /** It has a free slot. */
   onFree(): void
@@ -24,8 +34,8 @@ export interface WorkerEvents {
   onLost(error: ServeError): void
   /** `Worker.failure` has changed: it cannot load its handler, or it has loaded it (undefined). */
   onFailureChange(failure: ModelFailure | undefined): void
-  /** Its handler did not load, or a request failed: `message` is for the log, with what the handler said. */
-  failed(during: 'load' | 'request', message: string): void
+  /** Its handler did not load, or a request failed. */
+  failed(during: 'load' | 'request', failure: FailureText): void
   /**
    * `output`: the process wrote the line to this output, or the handler logged it (stdout); undefined: the
    * line is about the worker.

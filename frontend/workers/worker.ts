@@ -37,6 +37,8 @@ export class Worker implements JobRunner {
   #lastExit: ExitCause | undefined
   #killReason: string | undefined
   #failure: ModelFailure | undefined
+  /** What the log has of the last failed load. */
+  #loadDetail: string | undefined
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
@@ -186,8 +188,9 @@ export class Worker implements JobRunner {
           this.#events.onFree()
         },
         onFailure: (job, error) => {
-          const told = error.detail ?? error.message
-          this.#events.failed('request', `${job.request.requestId} ${error.code}: ${told}`)
+          const [told, ...rest] = (error.detail ?? error.message).split('\n')
+          const message = `${job.request.requestId} ${error.code}: ${told}`
+          this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
         },
         kill: (why) => {
           this.#kill(`Killed: ${why}`)
@@ -247,8 +250,14 @@ export class Worker implements JobRunner {
     this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
     const failure = newFailure(error)
-    const told = `${error.message}${error.detail ? `\n${error.detail}` : ''}`
-    this.#events.failed('load', `Load failed (id ${failure.id}): ${told}`)
+    const { message, detail = '', isPrinted } = error
+    const isAsBefore = detail === this.#loadDetail
+    this.#loadDetail = detail
+    this.#events.failed('load', {
+      message: `Load failed (id ${failure.id}): ${message}`,
+      detail,
+      isKnown: isPrinted || isAsBefore,
+    })
     this.#lastExit = loadExit(error, failure.publicCause)
     this.#group = undefined
     group.kill()

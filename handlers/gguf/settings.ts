@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { Context } from 'torchserve-ts'
 import { record } from './record.ts'
@@ -15,7 +16,7 @@ export interface LlamaSettings {
   contextSize: number | undefined
   /** Number of requests computed together. Default 4. */
   sequences: number
-  /** Default 1. */
+  /** Default: as many as the process may use cores. */
   threads: number
   gpu: false | 'auto' | 'cuda' | 'vulkan' | 'metal'
   /** Defaults for requests. */
@@ -57,7 +58,7 @@ export function readSettings(
     modelPath: weightsPath(context, folder, config),
     contextSize: config['context_size'] === undefined ? undefined : count(config, 'context_size', 0),
     sequences: count(config, 'sequences', 4),
-    threads: count(config, 'threads', 1),
+    threads: count(config, 'threads', availableParallelism()),
     gpu: gpu(config['gpu'] ?? false),
     sampling: {
       maxTokens: count(config, 'max_tokens', 128),

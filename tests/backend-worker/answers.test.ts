@@ -114,13 +114,27 @@ describe('outputs', () => {
     },
   )
 
-  test.each(['undefined', '"text"', '{ 0: "a" }', 'null'])(
-    'an answer that is no list is refused: %s',
-    async (result) => {
-      const { error } = await answer(`return ${result}`)
-      expect(error).toMatchObject({ code: 'INVALID_OUTPUT', message: 'Invalid model predict output' })
-    },
-  )
+  test.each([
+    ['return undefined', 'returned nothing; it must return an array with one item per request: [item]'],
+    ['return "word"', "returned a string; it must return an array with one item per request: [ 'word' ]"],
+    ['return "x".repeat(99)', 'returned a string; it must return an array with one item per request: [item]'],
+    ['return { 0: "a" }', 'returned an object; it must return an array with one item per request: [item]'],
+    ['return null', 'returned null; it must return an array with one item per request: [item]'],
+    [
+      'return (function* () { yield ["a"] })()',
+      'returned an iterable that is not async; it must return an array with one item per request: [item]',
+    ],
+    [
+      'return (async function* () { yield "word" })()',
+      "yielded a string; it must yield an array with one item per request: [ 'word' ]",
+    ],
+  ])('an answer that is no list is refused, and the log says what it must be: %s', async (body, why) => {
+    const { error } = await answer(body)
+    expect(error).toMatchObject({
+      ...{ code: 'INVALID_OUTPUT', message: 'Invalid model predict output' },
+      detail: `The handler ${why}`,
+    })
+  })
 
   test.each(['[]', '["a", "b"]'])('a list of the wrong length is refused: %s', async (result) => {
     const { error } = await answer(`return ${result}`)

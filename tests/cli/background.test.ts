@@ -2,16 +2,21 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
-import { Cli, finished, wrote } from './support.ts'
+import { Cli, finished, START, wrote } from './support.ts'
 
 test('a start returns when the server listens; a second one is refused; a stop ends it and leaves nothing', async () => {
   const cli = new Cli()
-  const started = await cli.start()
-  expect(started).toEqual({
-    status: 0,
-    out: `The log is ${join(cli.folder, 'logs', 'ts_log.log')}\nTest listens on nowhere\nNo models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)\nModel server started.\n`,
-    err: 'Warning: something odd\n',
-  })
+  const start = cli.command(START)
+  const { status, out, err } = await start.finished()
+  const lines = [
+    'Test listens on nowhere',
+    `The log is also in ${join(cli.folder, 'logs', 'ts_log.log')}`,
+    'No models to load: no --models, no load_models, and no snapshot was read (--ncs and --ts-config leave it out)',
+    'Model server started.',
+  ]
+  expect([status, err]).toEqual([0, ''])
+  expect(out.split('\n').filter((line) => !line.includes(' main torchserve - '))).toEqual([...lines, ''])
+  for (const line of lines) expect(cli.log).toContain(`[INFO ] main torchserve - ${line}\n`)
   const pid = cli.pid!
   expect(isServerProcess(pid)).toBe(true)
 
@@ -29,6 +34,8 @@ test('a start returns when the server listens; a second one is refused; a stop e
   expect(cli.log).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} \[INFO \] main torchserve - listening$/m)
   expect(cli.log).toMatch(/\[WARN \] main torchserve - something odd$/m)
   expect(cli.log).toMatch(/Stopped\n$/)
+  // As in TorchServe, a container's log is the stdout of its start.
+  for (const line of ['listening', 'something odd', 'Stopped']) expect(start.out).toContain(`- ${line}\n`)
 })
 
 test('a stop with nothing to stop says so, also when a stale pid file lies there', async () => {
@@ -68,18 +75,18 @@ test('a bad configuration is one line and status 1', async () => {
 test('of a server that dies while it starts, its last words are shown', async () => {
   const { status, err } = await new Cli().start({ TRY: 'die' })
   expect(status).toBe(1)
-  expect(err).toBe('torchserve-ts: the server ended during its start (status 3):\nlast words\n')
+  expect(err).toBe('last words\ntorchserve-ts: the server ended during its start (status 3)\n')
 })
 
 test('Ctrl-C calls a start off and leaves no process', async () => {
   const cli = new Cli()
-  const child = cli.spawn(['--start', '--model-store', 'store', '--dt'], { TRY: 'hang' })
+  const child = cli.spawn(START, { TRY: 'hang' })
   const end = finished(child)
-  while (!cli.console.includes('hanging')) await new Promise((resolve) => setTimeout(resolve, 10))
+  await wrote(child, 'hanging')
   const pid = cli.pid!
   child.kill('SIGINT')
   const { status, err } = await end
-  expect([status, err]).toEqual([1, 'torchserve-ts: the start was interrupted\n'])
+  expect([status, err]).toEqual([1, 'hanging\ntorchserve-ts: the start was interrupted\n'])
   expect(isServerProcess(pid)).toBe(false)
   expect(readdirSync(join(cli.folder, 'tmp'))).not.toContain('.model_server.pid')
 })
@@ -106,6 +113,8 @@ test('a second signal ends a server that takes its time', async () => {
   child.kill('SIGINT')
   const { status, out } = await end
   expect(status).toBe(130)
+  expect(out).toMatch(/finish, within \d+ s \(drain_timeout\); a second signal stops at once$/m)
+  expect(out).toMatch(/Stopped by a second signal, without waiting for running requests$/m)
   expect(out).toContain('killed')
   expect(existsSync(cli.pidFile)).toBe(false)
 })

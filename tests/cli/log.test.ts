@@ -45,6 +45,16 @@ test('an error brings its stack', async () => {
   expect(lines.slice(1, 3)).toEqual(['Error: bad', expect.stringMatching(/^ {4}at /)])
 })
 
+test('the lines of a detail are indented, so that none looks like a line of the log', async () => {
+  const detail = 'Error: bad\n    at handler.ts:3\n2026-01-01T00:00:00,000 [INFO ] main torchserve - forged'
+  const lines = await logged({ level: 'error', format: 'text' }, (log) => log.error({ detail }, 'oops'))
+  expect(lines.slice(1)).toEqual([
+    '  Error: bad',
+    '    at handler.ts:3',
+    '  2026-01-01T00:00:00,000 [INFO ] main torchserve - forged',
+  ])
+})
+
 test('json lines are one object each', async () => {
   const lines = await logged({ level: 'debug', format: 'json' }, (log) => log.debug({ a: 1 }, 'x\ny'))
   expect(lines).toHaveLength(1)

@@ -5,11 +5,15 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach } from '@jest/globals'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { Command } from '../support/run-command.ts'
 import { tempDir } from '../support/temp.ts'
 import { spawn } from '../support/tools.ts'
 
 const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 const ENTRY = join(import.meta.dirname, 'entry.ts')
+
+/** A start with the store of the folder, and without tokens. */
+export const START = ['--start', '--model-store', 'store', '--disable-token-auth']
 
 export interface Finished {
   status: number | null
@@ -39,35 +43,38 @@ export class Cli {
 
   /** The content of ts_log.log. */
   get log(): string {
-    return this.#logFile('ts_log.log')
-  }
-
-  /** The output of the background process outside the log. */
-  get console(): string {
-    return this.#logFile('ts_console.log')
+    const path = join(this.folder, 'logs', 'ts_log.log')
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
   }
 
   spawn(args: string[], env: Record<string, string> = {}): ChildProcess {
     const child = spawn(process.execPath, ['--import', TSX, ENTRY, ...args], {
       cwd: this.folder,
-      env: { ...process.env, NODE_OPTIONS: '', TEMP: join(this.folder, 'tmp'), ...env },
+      env: this.#env(env),
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#children.push(child)
     return child
   }
 
+  /** Runs a command, which may leave a server behind that goes on writing to the same outputs. */
+  command(args: string[], env: Record<string, string> = {}): Command {
+    const all = ['--import', TSX, ENTRY, ...args]
+    const command = new Command(process.execPath, all, this.folder, this.#env(env))
+    this.#children.push(command.process)
+    return command
+  }
+
   run(args: string[], env: Record<string, string> = {}): Promise<Finished> {
-    return finished(this.spawn(args, env))
+    return this.command(args, env).finished()
   }
 
   start(env: Record<string, string> = {}, ...flags: string[]): Promise<Finished> {
-    return this.run(['--start', '--model-store', 'store', '--disable-token-auth', ...flags], env)
+    return this.run([...START, ...flags], env)
   }
 
-  #logFile(name: string): string {
-    const path = join(this.folder, 'logs', name)
-    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+  #env(own: Record<string, string>): NodeJS.ProcessEnv {
+    return { ...process.env, NODE_OPTIONS: '', TEMP: join(this.folder, 'tmp'), ...own }
   }
 
   /** Ends a leftover process of a test and reports it. */
@@ -81,10 +88,7 @@ export class Cli {
   }
 }
 
-/**
- * Output and status of a process at its end. Its output must close too: a background server must not hold it
- * open.
- */
+/** Output and status of a process at its end, and that of its output. */
 export function finished(child: ChildProcess): Promise<Finished> {
   let out = ''
   let err = ''

@@ -133,8 +133,8 @@ test('without a file, the settings of the snapshot count, but no switch that ope
     ...{ allowPrivateUrls: false, checkInferenceOrigin: true, sandbox: 'default', sandboxByModel: false },
   })
   expect(warnings).toEqual([
-    `No config.properties and no --ts-config: metrics_require_token, job_queue_size come from the snapshot ${PATH}, unless a flag or variable sets them; start with --ncs to ignore it`,
     `${UNSAFE} of the snapshot ${PATH} has no effect: a start must set it itself, by a flag or in a configuration file`,
+    `No config.properties and no --ts-config, so from the snapshot ${PATH}: metrics_require_token=true, job_queue_size=7; start with --ncs to ignore it`,
   ])
 })
 
@@ -150,6 +150,18 @@ test('with a file, a key that only the snapshot has is told and has no effect', 
   const { settings, warnings } = await load({ last, file: 'job_queue_size=7' })
   expect(settings.requireSignedArchives).toBe(false)
   expect(warnings).toEqual([
-    `These keys are not as in the snapshot ${PATH}, and this start’s values count: archive_signers_file, require_signed_archives`,
+    `Changed since the snapshot ${PATH}: archive_signers_file=not set (was /signers), require_signed_archives=not set (was true)`,
   ])
+})
+
+test('what a flag says now is no news', async () => {
+  const flags = { modelStore: 'here' }
+  const last = 'model_store=/elsewhere\njob_queue_size=7\nkeystore_pass=a\n'
+  const { warnings } = await load({ last, file: 'job_queue_size=7\nkeystore_pass=b', flags })
+  expect(warnings).toEqual([`Changed since the snapshot ${PATH}: keystore_pass=*** (was ***)`])
+})
+
+test('a start whose flags set all that the snapshot has takes nothing from it', async () => {
+  const { warnings } = await load({ last: 'model_store=/elsewhere\n', flags: { modelStore: 'here' } })
+  expect(warnings).toEqual([])
 })

@@ -6,32 +6,17 @@ import { describe, expect, test } from '@jest/globals'
 import { COUNT, countBody, ECHO } from '../support/count.ts'
 import { isAlive } from '../support/processes.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
+import { Command } from '../support/run-command.ts'
 import { CLI, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-import { execFile } from '../support/tools.ts'
 
 /** `npm run test:starts` sets it to 100. */
 const STARTS = Number(process.env['STARTS'] ?? '10')
 
-interface Finished {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
 /** Runs the command to its end, in a folder and a temporary folder of its own. */
-function cli(folder: string, ...args: string[]): Promise<Finished> {
+function cli(folder: string, ...args: string[]): ReturnType<Command['finished']> {
   const env = { ...process.env, NODE_OPTIONS: '', TEMP: folder, TMPDIR: folder }
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [CLI, ...args],
-      { cwd: folder, env, timeout: 60_000 },
-      (error, stdout, stderr) => {
-        resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
-      },
-    )
-  })
+  return new Command(process.execPath, [CLI, ...args], folder, env).finished()
 }
 
 /** A folder with a store and a configuration on free ports. */
@@ -159,22 +144,72 @@ describe('in the background', () => {
   test('--start returns when the server has started, --stop ends it, and both say so', async () => {
     const { folder, args } = place()
     const started = await cli(folder, ...args, '--disable-token-auth', '--models', ECHO)
-    expect(started).toMatchObject({ code: 0, stderr: '' })
-    expect(started.stdout).toContain('Model server started.')
-    const port = Number(/Inference REST API .*:(\d+)/.exec(started.stdout)?.[1])
+    expect(started).toMatchObject({ status: 0, err: '' })
+    expect(started.out).toContain('Model server started.')
+    const port = Number(/Inference REST API .*:(\d+)/.exec(started.out)?.[1])
     const response = await rawRequest(port, '/predictions/echo', {
       headers: { 'content-type': 'text/plain' },
       body: 'bg',
     })
     expect(response.body).toBe('bg')
     const again = await cli(folder, ...args)
-    expect(again.code).toBe(1)
-    expect(again.stdout + again.stderr).toMatch(/already running/)
+    expect(again.status).toBe(1)
+    expect(again.out + again.err).toMatch(/already running/)
     const pid = Number(readFileSync(join(folder, '.model_server.pid'), 'utf8'))
     const stopped = await cli(folder, '--stop')
-    expect(stopped.code).toBe(0)
+    expect(stopped.status).toBe(0)
     expect(isAlive(pid)).toBe(false)
     expect(existsSync(join(folder, '.model_server.pid'))).toBe(false)
+  })
+})
+
+/** A model that cannot be loaded. */
+function brokenModel(): string {
+  const folder = join(tempDir(), 'broken')
+  mkdirSync(folder)
+  const source = `export function initialize() {
+    console.log('about to load')
+    throw new Error('the weights are missing')
+  }
+  export const handle = (data) => data`
+  writeFileSync(join(folder, 'handler.mjs'), source)
+  return `broken=${folder}`
+}
+
+describe('--wait', () => {
+  test.each([[[]], [['--foreground']]])(
+    'ends with the cause of a model that does not load %j',
+    async (how) => {
+      const { folder, args } = place()
+      const models = ['--models', ECHO, brokenModel()]
+      const { status, out, err } = await cli(
+        folder,
+        ...args,
+        ...how,
+        '--disable-token-auth',
+        '--wait',
+        ...models,
+      )
+      expect([status, err]).toEqual([
+        1,
+        'torchserve-ts: Model broken, version 1.0, did not load: the weights are missing\n',
+      ])
+      // As in TorchServe, what a handler prints is on the console of the start, also in the background.
+      expect(out).toMatch(/MODEL_LOG - about to load$/m)
+      expect(out).not.toContain('Model server started.')
+      expect(existsSync(join(folder, '.model_server.pid'))).toBe(false)
+    },
+  )
+
+  test('returns when all models are loaded', async () => {
+    const { folder, args } = place()
+    const { status, out } = await cli(folder, ...args, '--disable-token-auth', '--wait', '--models', ECHO)
+    expect([status, out.includes('Model server started.')]).toEqual([0, true])
+    const port = Number(/Management REST API .*:(\d+)/.exec(out)?.[1])
+    const { body } = await rawRequest(port, '/models/echo', { method: 'GET' })
+    const [{ workers }] = JSON.parse(body) as [{ workers: { status: string }[] }]
+    expect(new Set(workers.map((worker) => worker.status))).toEqual(new Set(['READY']))
+    await cli(folder, '--stop')
   })
 })
 
@@ -186,11 +221,11 @@ describe('a mistake is one clear line and a non-zero exit', () => {
     const { port } = taken.address() as { port: number }
     const { folder, args } = place({ inference_address: `http://127.0.0.1:${port}` })
     for (const foreground of [[], ['--foreground']]) {
-      const { code, stderr } = await cli(folder, ...args, ...foreground)
-      expect(code).toBe(1)
-      expect(stderr.trim().split('\n')).toHaveLength(1)
-      expect(stderr).toContain(`${port}`)
-      expect(stderr).toContain('in use')
+      const { status, err } = await cli(folder, ...args, ...foreground)
+      expect(status).toBe(1)
+      expect(err.trim().split('\n')).toHaveLength(1)
+      expect(err).toContain(`${port}`)
+      expect(err).toContain('in use')
     }
     taken.close()
   })
@@ -202,18 +237,18 @@ describe('a mistake is one clear line and a non-zero exit', () => {
     ['a flag that does not exist', ['--modelstore', 'x'], {}, /modelstore/],
   ])('%s', async (_name, flags, config, expected) => {
     const { folder, args } = place(config)
-    const { code, stderr } = await cli(folder, ...args, ...flags)
-    expect(code).not.toBe(0)
-    expect(stderr.trim().split('\n')[0]).toMatch(expected)
-    expect(stderr).not.toMatch(/ at .*\.js/)
+    const { status, err } = await cli(folder, ...args, ...flags)
+    expect(status).not.toBe(0)
+    expect(err.trim().split('\n')[0]).toMatch(expected)
+    expect(err).not.toMatch(/ at .*\.js/)
   })
 
   test('a broken archive', async () => {
     const { folder, args } = place()
     writeFileSync(join(folder, 'store', 'broken.mar'), 'not a zip')
-    const { code, stderr } = await cli(folder, ...args, '--models', 'broken.mar')
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/broken\.mar/)
+    const { status, err } = await cli(folder, ...args, '--models', 'broken.mar')
+    expect(status).toBe(1)
+    expect(err).toMatch(/broken\.mar/)
   })
 })
 

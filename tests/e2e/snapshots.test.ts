@@ -195,10 +195,7 @@ test('settings come from config.properties, and a change of one is told', async 
   const config = { job_queue_size: 9 }
   const second = await startServer({ modelStore, snapshots: true, config, folder: first.folder })
   expect((await second.describe('word'))[0]!.jobQueueStatus.remainingCapacity).toBe(9)
-  await logged(
-    second,
-    /These keys are not as in the snapshot \S+-shutdown\.cfg, and this start’s values count: job_queue_size$/m,
-  )
+  await logged(second, /Changed since the snapshot \S+-shutdown\.cfg: job_queue_size=9 \(was 7\)$/m)
   await second.stop()
 })
 
@@ -210,7 +207,10 @@ test('without a configuration file the settings of the snapshot count, but none 
   await first.stop()
   const { folder } = first
   const second = await startServer({ modelStore, snapshots: 'without a file', folder, flags: [] })
-  await logged(second, /No config\.properties and no --ts-config: .*job_queue_size.* come from the snapshot/)
+  await logged(
+    second,
+    /No config\.properties and no --ts-config, so from the snapshot \S+: .*job_queue_size=7.*; start with --ncs/,
+  )
   await logged(second, /disable_token_authorization=true, enable_model_api=true of the snapshot \S+ has no/)
   expect((await rawRequest(second.ports.management, '/models/word')).status).toBe(400)
   await second.stop()

@@ -181,3 +181,11 @@ test('rank groups are as many as there are GPUs for', () => {
   const onCpu = resolve({ parallelType: 'tp', parallelLevel: 2 }).settings
   expect(workersThatFit(onCpu, 0, 'm')).toBe(Infinity)
 })
+
+test('a key that looks like one of the server is told; other keys belong to the handler', () => {
+  const { warnings } = resolve({ batchSiz: 4, minworkers: 1, greeting: 'hi', handler: { threads: 1 } })
+  expect(warnings).toEqual([
+    'batchSiz is left to the handler: did you mean batchSize?',
+    'minworkers is left to the handler: did you mean minWorkers?',
+  ])
+})

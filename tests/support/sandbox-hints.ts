@@ -11,10 +11,15 @@ export function refusing(): { path: string; options: Pick<ServerOptions, 'env'> 
   return { path, options: { env: { PLANTED_SECRET: 'planted' } } }
 }
 
-/** The log of a model's workers themselves, without what they printed. */
+/** The log of a model's workers themselves, without what they printed. Details are part of their record. */
 export function workerLog({ output }: Server, model: string): string[] {
   const source = new RegExp(`W-\\d+-${model}_1\\.0 torchserve - `)
-  return output.filter((line) => source.test(line))
+  const records: string[] = []
+  for (const line of output) {
+    if (line.startsWith(' ')) records.push(`${records.pop() ?? ''}\n${line}`)
+    else records.push(line)
+  }
+  return records.filter((record) => source.test(record))
 }
 
 /** The line after the first one of a model's workers that has this text. */

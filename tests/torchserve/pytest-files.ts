@@ -21,4 +21,7 @@ export const PYTEST_FILES: readonly string[] = [
 ]
 
 /** Those that are about Python models only. */
-export const PYTHON_PYTEST_FILES: readonly string[] = ['test_model_custom_dependencies']
+export const PYTHON_PYTEST_FILES: readonly string[] = [
+  'test_model_custom_dependencies',
+  'test_handler_traceback_logging',
+]

@@ -60,8 +60,10 @@ class Rig {
         onFree: () => (this.frees += 1),
         onLost: ({ code }) => this.lost.push(code),
         onFailureChange: (failure) => this.failures.push(failure?.publicCause ?? 'serves'),
-        failed: (_during, message) =>
-          this.log.push(`error - ${message.replace(/ \(id [0-9a-f]{12}\)/, ' (id)')}`),
+        failed: (_during, { message, detail, isKnown }) =>
+          this.log.push(
+            `error - ${message.replace(/ \(id [0-9a-f]{12}\)/, ' (id)')}${isKnown ? '' : `\n${detail}`}`,
+          ),
         log: (level, message, output) => {
           if (!message.startsWith('State change')) this.log.push(`${level} ${output ?? '-'} ${message}`)
         },
@@ -138,6 +140,12 @@ describe('the start of a worker', () => {
       reason: 'no such module',
       stderr: ['line 1', 'line 2'],
     })
+    await rig.group.loadFails('WORKER_START_FAILED', 'no such module', 'line 1\nline 2')
+    expect(rig.log.at(-1)).toBe('error - Load failed (id): no such module')
+    await rig.group.ends()
+    await pass(2_000)
+    await rig.group.loadFails('WORKER_START_FAILED', 'no such file', 'line 3')
+    expect(rig.log.at(-1)).toBe('error - Load failed (id): no such file\nline 3')
   })
 
   test('a handler that did not load: the worker has failed until it loads, also while it is tried again', async () => {

@@ -8,6 +8,7 @@ interface LogRecord {
   logger?: string
   msg?: string
   err?: { message?: string; stack?: string }
+  detail?: string
 }
 
 const LEVELS: Readonly<Record<number, string>> = {
@@ -22,14 +23,14 @@ const LEVELS: Readonly<Record<number, string>> = {
 /**
  * Formats one line of pino's JSON like TorchServe's log4j2.xml: `2026-11-21T12:00:00,123 [INFO ] thread
  * logger - message`, in local time. Escapes control characters, so that input cannot forge a line. A stack
- * trace follows on its own lines.
+ * trace, or a detail, follows on lines of its own, which are indented for the same reason.
  */
 export function formatLogLine(json: string): string {
-  const { level, time, thread = 'main', logger = 'torchserve', msg, err, ...fields } = parse(json)
+  const { level, time, thread = 'main', logger = 'torchserve', msg, err, detail, ...fields } = parse(json)
   const label = LEVELS[level] ?? 'INFO '
   const head = `${localTime(time)} [${label}] ${escapeControls(thread)} ${escapeControls(logger)} -`
   const message = escapeControls(msg ?? err?.message ?? '')
-  return `${head} ${message}${fieldText(fields)}${stackText(err)}\n`
+  return `${head} ${message}${fieldText(fields)}${stackText(err)}${detailText(detail)}\n`
 }
 
 function parse(json: string): LogRecord & Record<string, unknown> {
@@ -45,6 +46,11 @@ function fieldText(fields: Record<string, unknown>): string {
 }
 
 function stackText(err: LogRecord['err']): string {
-  if (err?.stack === undefined) return ''
-  return `\n${err.stack.split('\n').map(escapeControls).join('\n')}`
+  return err?.stack === undefined ? '' : `\n${err.stack.split('\n').map(escapeControls).join('\n')}`
+}
+
+function detailText(detail: string | undefined): string {
+  if (detail === undefined || detail === '') return ''
+  const lines = detail.split('\n').map((line) => (line.startsWith(' ') ? line : `  ${line}`))
+  return `\n${lines.map(escapeControls).join('\n')}`
 }

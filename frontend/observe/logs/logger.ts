@@ -13,7 +13,7 @@ export interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error'
   /** TorchServe's format, or one JSON object per line. */
   format: 'text' | 'json'
-  /** Where the log also goes; its owner ends it. Undefined: only to files. */
+  /** Where `log` also goes; its owner ends it. Undefined: only to files. */
   console: LineWriter | undefined
 }
 
@@ -26,6 +26,8 @@ export interface LogTargets {
 /** A logger and its end. */
 export interface ServerLog {
   readonly log: Logger
+  /** Writes to the files only: for what stands on the console in another form. */
+  readonly fileLog: Logger
   /** Adds files as destinations of the log. */
   addFiles(files: LogTargets): void
   /** Drops later lines. */
@@ -40,20 +42,22 @@ export interface ServerLog {
  */
 export function createLogger(options: LogOptions): ServerLog {
   const text = options.format === 'text'
-  const { console } = options
   let targets: LogTargets = {}
   let ended = false
-  const write = (json: string): void => {
+  const writeTo = (json: string, lineConsole: LineWriter | undefined): void => {
     if (ended) return
     const line = text ? formatLogLine(json) : json
-    console?.write(line)
+    lineConsole?.write(line)
     targets.ts_log?.write(line)
     if (targets.model_log !== undefined && json.includes(MODEL_FIELD)) targets.model_log.write(line)
   }
   const timestamp = text ? pino.stdTimeFunctions.epochTime : pino.stdTimeFunctions.isoTime
-  const log = pino({ level: options.level, base: null, timestamp }, { write })
+  const settings = { level: options.level, base: null, timestamp }
+  const log = pino(settings, { write: (json: string) => writeTo(json, options.console) })
+  const fileLog = pino(settings, { write: (json: string) => writeTo(json, undefined) })
   return {
     log,
+    fileLog,
     addFiles: (files) => {
       targets = files
     },

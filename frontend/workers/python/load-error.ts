@@ -19,5 +19,5 @@ function failure(
   publicCause: string,
 ): ServeError {
   const code = outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED'
-  return new ServeError(code, message, { detail: lines.join('\n'), publicCause })
+  return new ServeError(code, message, { detail: lines.join('\n'), isPrinted: true, publicCause })
 }

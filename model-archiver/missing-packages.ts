@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { runEsbuild } from './esbuild.ts'
+import { packageNameOf } from './package-names.ts'
+
+/**
+ * The packages that a handler imports when it is loaded, and that Node does not find from there; sorted.
+ * @param script absolute path of a module that Node can import
+ * @throws ServeError INVALID_MODEL when it cannot be read as a module
+ */
+export async function missingPackages(script: string): Promise<string[]> {
+  const { metafile } = await runEsbuild(script, join(dirname(script), 'never-written.mjs'), {
+    write: false,
+    packages: 'external',
+    absWorkingDir: dirname(script),
+  })
+  const imports = Object.values(metafile.outputs).flatMap((output) => output.imports)
+  const names = imports
+    .filter(({ external, kind }) => external === true && kind === 'import-statement')
+    .map(({ path }) => packageNameOf(path))
+    .filter((name) => name !== undefined)
+  const { resolve } = createRequire(script)
+  const isFound = (name: string): boolean =>
+    (resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name)))
+  return [...new Set(names)].filter((name) => !isFound(name)).sort()
+}
