@@ -21,8 +21,8 @@ export default {
     '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
   },
   reporters: ['default', '<rootDir>/tests/support/retries-reporter.mjs'],
-  // Only what hangs needs it: on a machine with ten times too much to do, tests of a second take half a minute.
-  testTimeout: 120_000,
+  // Only what hangs needs it: on a machine with ten times too much to do, tests of two starts take two minutes.
+  testTimeout: 240_000,
   maxWorkers: 2,
   // A worker that has closed everything still needs most of a second to give back its memory on a busy machine; the default is 500.
   workerGracefulExitTimeout: 10_000,

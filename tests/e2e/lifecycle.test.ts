@@ -71,7 +71,7 @@ describe('start and stop', () => {
         await portIsFree(server.ports.inference)
       }
     },
-    STARTS * 12_000,
+    STARTS * 60_000,
   )
 
   test('SIGTERM lets a running stream finish', async () => {
