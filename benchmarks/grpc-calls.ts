@@ -30,7 +30,8 @@ function call(method: keyof Methods, model: string, data: string): GrpcCall {
   }
 }
 
-function prefixed(message: Buffer): Buffer {
+/** A message with its five-byte prefix. */
+export function prefixed(message: Buffer): Buffer {
   const prefix = Buffer.alloc(5)
   prefix.writeUInt32BE(message.length, 1)
   return Buffer.concat([prefix, message])

@@ -1,5 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createWriteStream, readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setTimeout as wait } from 'node:timers/promises'
 import { execa, type ResultPromise } from 'execa'
 
 const running = new Set<Service>()
@@ -47,10 +49,53 @@ export class Service {
     return [service, await service.#ready(ready, options.timeout ?? 30_000)]
   }
 
-  /** Sends TERM, then KILL after eight seconds; resolves when the process has ended. */
+  /**
+   * Starts a program whose output goes to a file; resolves when `isReady` says so.
+   * @throws Error when it ends before, or is not ready in time
+   */
+  static async startUntil(
+    [command, ...args]: readonly [string, ...string[]],
+    isReady: () => Promise<boolean>,
+    log: string,
+    options: StartOptions = {},
+  ): Promise<Service> {
+    const output = createWriteStream(log)
+    await once(output, 'open')
+    const child = execa(command, args, {
+      env: options.env ?? {},
+      cwd: options.cwd ?? process.cwd(),
+      stdin: 'ignore',
+      stdout: output,
+      stderr: output,
+      reject: false,
+      forceKillAfterDelay: 8000,
+    })
+    output.close()
+    if (child.pid === undefined) throw new Error(`Cannot start ${command}`)
+    const service = new Service(child)
+    running.add(service)
+    const end = Date.now() + (options.timeout ?? 90_000)
+    while (!(await isReady())) {
+      const isOver = child.exitCode !== null || child.signalCode !== null
+      if (!isOver && Date.now() < end) {
+        await wait(100)
+        continue
+      }
+      await service.stop()
+      const wrote = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-20).join('\n')
+      throw new Error(`${command} ${isOver ? 'ended' : 'was not ready in time'}. It wrote:\n${wrote}`)
+    }
+    return service
+  }
+
+  /**
+   * Sends TERM, then KILL after eight seconds; KILL to descendants that are left. Resolves when it has ended.
+   */
   async stop(): Promise<void> {
+    const [, ...descendants] = processTree(this.pid)
     this.#child.kill('SIGTERM')
     await this.#child
+    for (const pid of descendants) end(pid)
     running.delete(this)
   }
 
@@ -80,6 +125,20 @@ export class Service {
   #failure(what: string): Error {
     return new Error(`${this.#child.spawnfile} ${what}. It wrote:\n${this.#lastLines.join('\n')}`)
   }
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+/** CPU time of this process's children that have ended, in milliseconds (ticks of 10). */
+export function childCpuMilliseconds(): number {
+  const fields = statFields(process.pid)!
+  return (Number(fields[13]) + Number(fields[14])) * 10
 }
 
 /** A process and all its descendants. Needs /proc. */
@@ -113,8 +172,8 @@ function sum(pids: readonly number[], of: (pid: number) => number): number {
 }
 
 /**
- * /proc/<pid>/stat from the third field (state): [1] parent, [11] user and [12] system ticks, [21] resident
- * pages.
+ * /proc/<pid>/stat from the third field (state): [1] parent, [11] user and [12] system ticks, [13] and
+ * [14] those of ended children, [21] resident pages.
  */
 function statFields(pid: number): string[] | undefined {
   try {

@@ -4,18 +4,21 @@ import { fileURLToPath } from 'node:url'
 import type { Figure } from './measures/figure.ts'
 import type { ThroughputRow } from './measures/throughput.ts'
 
+/** Where a run was. */
+export interface Environment {
+  node: string
+  platform: string
+  cpu: string
+  cores: number
+  /** Load average of the last minute before the run. */
+  loadBefore: number
+  restGenerator: string
+  grpcGenerator: string
+}
+
 export interface Report {
   startedAt: string
-  environment: {
-    node: string
-    platform: string
-    cpu: string
-    cores: number
-    /** Load average of the last minute before the run. */
-    loadBefore: number
-    restGenerator: string
-    grpcGenerator: string
-  }
+  environment: Environment
   options: object
   throughput: ThroughputRow[]
   figures: Figure[]
@@ -24,22 +27,26 @@ export interface Report {
 export function newReport(options: object, restGenerator: string, grpcGenerator: string): Report {
   return {
     startedAt: new Date().toISOString(),
-    environment: {
-      node: process.version,
-      platform: `${process.platform}-${process.arch}`,
-      cpu: cpus()[0]?.model ?? 'unknown',
-      cores: availableParallelism(),
-      loadBefore: loadavg()[0]!,
-      restGenerator,
-      grpcGenerator,
-    },
+    environment: environment(restGenerator, grpcGenerator),
     options,
     throughput: [],
     figures: [],
   }
 }
 
-export function headLines(report: Report): string {
+export function environment(restGenerator: string, grpcGenerator: string): Environment {
+  return {
+    node: process.version,
+    platform: `${process.platform}-${process.arch}`,
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: availableParallelism(),
+    loadBefore: loadavg()[0]!,
+    restGenerator,
+    grpcGenerator,
+  }
+}
+
+export function headLines(report: { environment: Environment }): string {
   const { node, platform, cores, cpu, loadBefore, restGenerator, grpcGenerator } = report.environment
   return `Node ${node}, ${platform}, ${cores} cores (${cpu}), load before ${loadBefore.toFixed(2)}
 REST by ${restGenerator}, gRPC by ${grpcGenerator}. Ratios are medians of paired rounds (least to greatest).`

@@ -12,32 +12,36 @@ export interface Answer {
   body: string
   /** Number of HTTP chunks or gRPC messages; 1 for an answer with a length. */
   pieces: number
+  /** Of the whole answer, as the load generator counts them: HTTP with its head, gRPC's messages alone. */
+  bytes: number
 }
 
+type Headers = Readonly<Record<string, string>>
+
 /** Opens a connection and posts. The caller reads. */
-export function post(
-  url: string,
-  body: string,
-  headers: Readonly<Record<string, string>> = {},
-  close = false,
-): Socket {
-  const { protocol, hostname, port, pathname } = new URL(url)
+export function post(url: string, body: string | Buffer, headers: Headers = {}): Socket {
+  const { protocol, hostname, port } = new URL(url)
   const place = { port: Number(port), host: hostname }
   const socket = protocol === 'https:' ? connectTls({ ...place, rejectUnauthorized: false }) : connect(place)
-  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(
-    `POST ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\ncontent-type: ${CONTENT_TYPE}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n${more.join('')}${close ? 'connection: close\r\n' : ''}\r\n${body}`,
-  )
+  socket.write(requestBytes(url, body, headers))
   return socket
+}
+
+/** A whole POST request, of bytes unless its headers say another content type. */
+export function requestBytes(url: string, body: string | Buffer, headers: Headers = {}): Buffer {
+  const { hostname, pathname } = new URL(url)
+  const bytes = Buffer.from(body)
+  const sent = { host: hostname, 'content-type': CONTENT_TYPE, ...headers, 'content-length': bytes.length }
+  const head = Object.entries(sent).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.concat([Buffer.from(`POST ${pathname} HTTP/1.1\r\n${head.join('')}\r\n`), bytes])
 }
 
 export async function postAndRead(
   url: string,
-  body: string,
-  headers: Readonly<Record<string, string>> = {},
+  body: string | Buffer,
+  headers: Headers = {},
 ): Promise<Answer> {
-  const socket = post(url, body, headers, true)
+  const socket = post(url, body, { ...headers, connection: 'close' })
   let text = ''
   for await (const part of socket) {
     text += (part as Buffer).toString('latin1')
@@ -48,11 +52,12 @@ export async function postAndRead(
   const rest = text.slice(end + 4)
   const status = Number(head.split(' ')[1])
   return /^transfer-encoding: chunked$/im.test(head)
-    ? { status, ...chunked(rest) }
-    : { status, body: rest, pieces: 1 }
+    ? { status, ...chunked(rest), bytes: text.length }
+    : { status, body: rest, pieces: 1, bytes: text.length }
 }
 
-function isWhole(text: string): boolean {
+/** Whether an answer is complete, by its length or its last chunk. */
+export function isWhole(text: string): boolean {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return false
   const head = text.slice(0, end)
@@ -74,12 +79,9 @@ function chunked(text: string): { body: string; pieces: number } {
   }
 }
 
-export async function callAndRead(
-  origin: string,
-  call: GrpcCall,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Answer> {
+export async function callAndRead(origin: string, call: GrpcCall, headers: Headers = {}): Promise<Answer> {
   const session = connectHttp2(origin, { rejectUnauthorized: false })
+  session.on('error', () => undefined) // the stream fails with it
   try {
     const stream = session.request({
       ':method': 'POST',
@@ -97,7 +99,8 @@ export async function callAndRead(
     stream.end(call.message)
     const parts: Buffer[] = []
     for await (const part of stream) parts.push(part as Buffer)
-    return { status, ...messages(Buffer.concat(parts)) }
+    const bytes = Buffer.concat(parts)
+    return { status, ...messages(bytes), bytes: bytes.length }
   } finally {
     session.close()
   }

@@ -12,6 +12,7 @@ interface Printed {
   timeouts: number
   start: string
   finish: string
+  throughput: { total: number }
   latency: { p50: number; p99: number }
 }
 
@@ -37,6 +38,7 @@ async function run(load: Load): Promise<LoadResult> {
     requests: printed['2xx'],
     errors: printed.non2xx + printed.errors + printed.timeouts,
     seconds: (Date.parse(printed.finish) - Date.parse(printed.start)) / 1000,
+    bytes: printed.throughput.total,
     p50: printed.latency.p50,
     p99: printed.latency.p99,
   }

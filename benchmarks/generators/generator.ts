@@ -4,6 +4,7 @@ export interface Load {
   body: Buffer
   /** Full URL. */
   url: string
+  /** REST: headers besides the content type, which is bytes unless they say another. */
   headers: Readonly<Record<string, string>>
   /** Number of connections, each with one open request. */
   clients: number
@@ -17,6 +18,8 @@ export interface LoadResult {
   /** Unsuccessful answers and broken connections. */
   errors: number
   seconds: number
+  /** Bytes of all answers, also of those that were not complete at the end; gRPC: of messages. */
+  bytes?: number
   /** Milliseconds, if the generator reports it. */
   p50?: number
   p99?: number

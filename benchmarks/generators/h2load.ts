@@ -22,7 +22,7 @@ async function run(load: Load): Promise<LoadResult> {
       timeout: (load.seconds + 20) * 1000,
     },
   )
-  return { ...counts(stdout), seconds: load.seconds, ...latencies(log) }
+  return { ...counts(stdout), bytes: dataBytes(stdout), seconds: load.seconds, ...latencies(log) }
 }
 
 function counts(stdout: string): { requests: number; errors: number } {
@@ -30,6 +30,11 @@ function counts(stdout: string): { requests: number; errors: number } {
   if (line === null) throw new Error(`h2load said: ${stdout}`)
   const [succeeded, failed, errored, timeout] = line.slice(1).map(Number) as [number, number, number, number]
   return { requests: succeeded, errors: failed + errored + timeout }
+}
+
+function dataBytes(stdout: string): number | undefined {
+  const bytes = /\((\d+)\) data$/m.exec(stdout)?.[1]
+  return bytes === undefined ? undefined : Number(bytes)
 }
 
 /** Fields of a log line: start (microseconds since the epoch), HTTP status, duration (microseconds). */

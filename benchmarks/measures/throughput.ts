@@ -1,6 +1,7 @@
 import type { Generator, LoadResult } from '../generators/generator.ts'
-import { cpuMilliseconds } from '../processes.ts'
+import { childCpuMilliseconds, cpuMilliseconds } from '../processes.ts'
 import type { Requirement } from '../requirements.ts'
+import { pause } from './figure.ts'
 import { median } from '../statistics.ts'
 import type { Target } from '../targets/target.ts'
 import { verify, type Case } from './cases.ts'
@@ -57,7 +58,11 @@ export interface ThroughputRow {
   ok?: boolean
 }
 
-type Burst = LoadResult & { cpuMs: number; frontendMs: number }
+/** What a burst of load cost, in milliseconds of CPU time: the target, its first process, the generator. */
+export type Burst = LoadResult & { cpuMs: number; frontendMs: number; generatorCpuMs: number }
+
+const QUIET_MS = 100
+const QUIET_LIMIT_MS = 8000
 
 /** Measures one case for all contenders in turns, round after round, so that noise affects them equally. */
 export async function measureThroughput(
@@ -67,19 +72,34 @@ export async function measureThroughput(
   generator: Generator,
   pace: Pace,
 ): Promise<ThroughputRow[]> {
-  const bursts: Burst[][] = contenders.map(() => [])
-  for (const { target } of contenders) {
-    await verify(target, kase, clients)
-    await burst(target, kase, clients, generator, pace.warmUp)
-  }
-  for (let round = 0; round < pace.rounds; round++) {
-    const order = [...contenders.keys()]
-    if (round % 2 === 1) order.reverse()
-    for (const i of order) {
-      bursts[i]!.push(await burst(contenders[i]!.target, kase, clients, generator, pace.seconds))
-    }
-  }
+  const targets = contenders.map(({ target }) => target)
+  for (const target of targets) await verify(target, kase, clients)
+  const bursts = await measureBursts(kase, targets, clients, generator, pace)
+  for (const [i, target] of targets.entries()) for (const each of bursts[i]!) check(each, target, kase)
   return contenders.map((contender, i) => row(kase, clients, contenders, contender, bursts, i))
+}
+
+/** Loads the targets in turns, each once to warm up. @returns the bursts of each target, by round */
+export async function measureBursts(
+  kase: Case,
+  targets: readonly Target[],
+  clients: number,
+  generator: Generator,
+  { rounds, seconds, warmUp }: Pace,
+): Promise<Burst[][]> {
+  const bursts: Burst[][] = targets.map(() => [])
+  for (const target of targets) await burst(target, kase, clients, generator, warmUp)
+  for (let round = 0; round < rounds; round++) {
+    const order = [...targets.keys()]
+    if (round % 2 === 1) order.reverse()
+    for (const i of order) bursts[i]!.push(await burst(targets[i]!, kase, clients, generator, seconds))
+  }
+  return bursts
+}
+
+function check({ errors, requests }: Burst, target: Target, kase: Case): void {
+  if (errors > 0) throw new Error(`${target.name}, ${kase.name}: ${errors} errors`)
+  if (requests === 0) throw new Error(`${target.name} answered no ${kase.name}`)
 }
 
 async function burst(
@@ -92,17 +112,26 @@ async function burst(
   const pids = target.pids()
   const before = cpuMilliseconds(pids)
   const frontendBefore = cpuMilliseconds(pids.slice(0, 1))
-  const result = await generator.run({
-    ...kase.load(target),
-    headers: target.headers ?? {},
-    clients,
-    seconds,
-  })
-  if (result.errors > 0) {
-    throw new Error(`${target.name}, ${kase.name}, ${clients} clients: ${result.errors} errors`)
-  }
+  const generatorBefore = childCpuMilliseconds()
+  const load = kase.load(target)
+  const headers = { ...target.headers, ...load.headers }
+  const result = await generator.run({ ...load, headers, clients, seconds })
+  const cpuMs = cpuMilliseconds(pids) - before
   const frontendMs = cpuMilliseconds(pids.slice(0, 1)) - frontendBefore
-  return { ...result, cpuMs: cpuMilliseconds(pids) - before, frontendMs }
+  const generatorCpuMs = childCpuMilliseconds() - generatorBefore
+  await quiet(pids)
+  return { ...result, cpuMs, frontendMs, generatorCpuMs }
+}
+
+/** Waits until a target has done with what the generator left: it would cost the next target. */
+async function quiet(pids: readonly number[]): Promise<void> {
+  const end = Date.now() + QUIET_LIMIT_MS
+  for (let before = cpuMilliseconds(pids); Date.now() < end;) {
+    await pause(QUIET_MS)
+    const now = cpuMilliseconds(pids)
+    if (now - before < QUIET_MS / 5) return
+    before = now
+  }
 }
 
 function row(

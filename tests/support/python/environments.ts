@@ -21,7 +21,8 @@ export const TORCHSERVE_PACKAGES = [
   'pyyaml==6.0.3',
   'psutil==7.2.2',
 ]
-const STAND_IN = join(import.meta.dirname, 'stand-in')
+/** What replaces PyTorch: a folder of Python packages. */
+export const STAND_IN = join(import.meta.dirname, 'stand-in')
 
 /**
  * The Python environment for the tests. By default PyTorch is a stand-in with only what the worker imports.

@@ -1,0 +1,45 @@
+import type { GrpcCall } from '../grpc-calls.ts'
+import type { Target } from '../targets/target.ts'
+
+/**
+ * What every peer serves: an echo; a stream of a hundred items; a stream that says how long the handler ran;
+ * and the same, set so that many requests wait side by side in one worker.
+ */
+export type Model = 'echo' | 'hundred' | 'timed' | 'idle'
+
+/** One REST request, in the form that the peer wants. */
+export interface RestCall {
+  path: string
+  headers: Readonly<Record<string, string>>
+  body: Buffer
+}
+
+/** A server to compare with: what it is, how it is installed, started and asked. */
+export interface Peer {
+  /** On the command line. */
+  name: string
+  title: string
+  /** Packages with their versions. */
+  packages: readonly string[]
+  /** Every setting, each with the page that recommends it. */
+  settings: readonly string[]
+  /** Path that answers 200 when the server is ready; after it, every model must answer. */
+  health: string
+  /** Number of workers that it takes or recommends on this machine. */
+  recommendedWorkers: number
+  /** @returns all that is installed, one package a line. @throws Error with the reason why it cannot be */
+  install(): Promise<readonly string[]>
+  start(models: readonly Model[], workers: number): Promise<Target>
+  /** @param text the echo's body, or JSON of a {@link TimedRequest} */
+  rest(model: Model, text: string): RestCall
+  /** Absent: it has no gRPC. */
+  grpc?(model: Model, text: string): GrpcCall
+}
+
+/** `n` items, `gap` milliseconds apart. */
+export interface TimedRequest {
+  n: number
+  gap: number
+}
+
+export const timedText = (request: TimedRequest): string => JSON.stringify(request)

@@ -1,0 +1,72 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { availableParallelism } from 'node:os'
+import { execa } from 'execa'
+import { streamCall, unaryCall } from '../../grpc-calls.ts'
+import { scratch } from '../../scratch.ts'
+import type { Model, Peer } from '../../peers/peer.ts'
+import type { Target } from '../target.ts'
+import { oursCommand, startWith } from '../ours.ts'
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const HANDLERS: Record<Model, string> = {
+  echo: 'model-store/echo/handler.ts',
+  hundred: 'benchmarks/handlers/hundred/handler.ts',
+  timed: 'benchmarks/handlers/timed/handler.ts',
+  idle: 'benchmarks/handlers/timed/handler.ts',
+}
+/** For handlers that wait for something else than the processor. */
+const SIDE_BY_SIDE = ['asyncCommunication: true', 'maxConcurrency: 2000']
+let stores = 0
+
+/** torchserve-ts as a user gets it: packed handlers without a model-config.yaml. */
+export const ours: Peer = {
+  name: 'torchserve-ts',
+  title: 'torchserve-ts',
+  packages: ['this checkout, built'],
+  settings: [
+    'handlers packed with torch-model-archiver-ts, no model-config.yaml',
+    'default_workers_per_model=1 (with the default, 0, one per processor)',
+    '--disable-token-auth, addresses on loopback; everything else by default',
+    `idle streams: ${SIDE_BY_SIDE.join(', ')} in model-config.yaml (docs/batching.md)`,
+  ],
+  health: '/ping',
+  recommendedWorkers: availableParallelism(),
+  install: () => Promise.resolve([]),
+  start,
+  rest: (model, text) => ({
+    path: `/predictions/${model}`,
+    headers: {},
+    body: Buffer.from(text),
+  }),
+  grpc: (model, text) => (model === 'echo' ? unaryCall() : streamCall(model, text)),
+}
+
+async function start(models: readonly Model[], workers: number): Promise<Target> {
+  const store = scratch(`ours-store-${stores++}`)
+  for (const model of models) await pack(model, store)
+  const command = await oursCommand({
+    models: [],
+    config: `default_workers_per_model=${workers}\n`,
+    modelStore: store,
+  })
+  command.args.splice(command.args.indexOf('--models') + 1, 0, 'all')
+  const target = await startWith(command, models)
+  return { ...target, name: ours.title }
+}
+
+async function pack(model: Model, store: string): Promise<void> {
+  const config = scratch('side-by-side.yaml')
+  writeFileSync(config, SIDE_BY_SIDE.join('\n'))
+  await execa(
+    process.execPath,
+    [
+      join(ROOT, 'dist/model-archiver/cli.js'),
+      ...['--model-name', model, '--version', '1.0', '--handler', join(ROOT, HANDLERS[model])],
+      ...['--export-path', store],
+      ...(model === 'idle' ? ['--config-file', config] : []),
+    ],
+    { stdin: 'ignore' },
+  )
+}
