@@ -5,7 +5,9 @@ import { REPOSITORY } from '../support/server.ts'
 
 const PAGES = [
   ...readdirSync(REPOSITORY).filter((name) => name.endsWith('.md')),
-  ...readdirSync(join(REPOSITORY, 'docs')).map((name) => join('docs', name)),
+  ...readdirSync(join(REPOSITORY, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
   ...readdirSync(join(REPOSITORY, 'model-store'), { recursive: true })
     .map((name) => join('model-store', String(name)))
     .filter((name) => name.endsWith('README.md')),
