@@ -4,17 +4,12 @@ import Koa from 'koa'
 import type { Router } from '@koa/router'
 import { REST_DIALECTS } from '../../frontend/dialects/index.ts'
 import type { OpenApi } from '../../frontend/dialects/openapi.ts'
-import {
-  createInferenceApp,
-  createManagementApp,
-  createMetricsApp,
-  createSharedApp,
-} from '../../frontend/dialects/rest-apps.ts'
 import type { RestPath } from '../../frontend/dialects/rest-dialect.ts'
 import { listenerDescription } from '../../frontend/dialects/torchserve/api-description/documents.ts'
 import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
+import { createSite } from '../../frontend/dialects/torchserve/rest-site.ts'
 import { torchserve } from '../../frontend/dialects/torchserve/rest.ts'
-import type { ListenerKind, RestDeps } from '../../frontend/edge/http/rest-state.ts'
+import type { ListenerKind, RestState } from '../../frontend/edge/http/rest-state.ts'
 import { REPOSITORY } from '../support/server.ts'
 
 export type Need = 'inference' | 'management' | 'API' | 'nothing'
@@ -39,13 +34,6 @@ const BEYOND_THE_TABLE = [
   '/wfpredict/none',
   '/wfpredict/none/more',
 ]
-
-const APPS = {
-  inference: createInferenceApp,
-  management: createManagementApp,
-  shared: createSharedApp,
-  metrics: createMetricsApp,
-}
 
 /** Every route of a REST listener but the one that makes new keys. */
 export function restRoutes(kind: ListenerKind): RestRoute[] {
@@ -130,19 +118,9 @@ function routed(kind: ListenerKind, needs: Need): RestRoute[] {
     .map((route) => ({ ...route, needs }))
 }
 
-const ADDRESS = { kind: 'unix', path: '' } as const
-
-/** What an app reads when it is built. */
-const SETTINGS = {
-  allowedHosts: [],
-  inferenceAddress: ADDRESS,
-  managementAddress: ADDRESS,
-  metricsAddress: ADDRESS,
-}
-
 type Method = Pick<RestRoute, 'method' | 'path'>
 
-/** The routes of every router that the app of a listener uses, whoever adds it. */
+/** The routes of every router that the site of a listener uses. */
 function routersOf(kind: ListenerKind): Method[] {
   const routers: Router[] = []
   const use = Koa.prototype.use
@@ -152,10 +130,11 @@ function routersOf(kind: ListenerKind): Method[] {
   } as typeof use
   try {
     // What the routers are built from is not needed to read their tables.
-    APPS[kind]({ settings: SETTINGS } as unknown as RestDeps)
+    createSite({ listener: kind, settings: {} } as unknown as RestState, REST_DIALECTS)
   } finally {
     Koa.prototype.use = use
   }
+  if (kind !== 'inference' && routers.length === 0) throw new Error(`No router of ${kind} was seen`)
   return routers.flatMap((router) =>
     router.stack.flatMap(({ path, methods }) =>
       // Node's client does not speak CONNECT and TRACE to a server.
