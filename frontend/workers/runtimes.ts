@@ -10,6 +10,9 @@ import { createWorkerFolder, removeWorkerFolder } from './sandbox/worker-folder.
 import type { RankOptions } from './rank-process.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
+/** Bytes that the streams of one Python worker may have together beyond their windows. */
+const MAX_UNSENT_TOGETHER = 32 * 1024 * 1024
+
 /** The processes of one start of a worker. */
 export type StartGroup = (start: Start, events: WorkerGroupEvents) => WorkerGroup
 
@@ -68,6 +71,7 @@ function pythonGroup(
 ): WorkerGroup {
   const { settings, prepared } = model
   const { maxResponseSize, limitMaxImagePixels } = context.settings
+  const maxUnsentBytes = Math.max(maxResponseSize, 4 * settings.streamWindowSize)
   const folder = createWorkerFolder(context.socketDir)
   return new PythonGroup(
     {
@@ -89,7 +93,8 @@ function pythonGroup(
       startupTimeoutMs: settings.startupTimeout * 1000,
       continuousBatching: settings.continuousBatching,
       maxResponseBytes: maxResponseSize,
-      maxUnsentBytes: Math.max(maxResponseSize, 4 * settings.streamWindowSize),
+      maxUnsentBytes,
+      maxUnsentBytesTogether: Math.max(maxUnsentBytes, MAX_UNSENT_TOGETHER),
     },
     events,
   )

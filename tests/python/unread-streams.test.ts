@@ -15,6 +15,8 @@ const MAX_RESPONSE = 1_000_000
 await describePython('Streams of Python handlers that nobody reads', ({ python }) => {
   let server: Server
   let grpc: GrpcPredictor
+  /** With the default max_response_size, 6.5 MB. */
+  let large: Server
 
   beforeAll(async () => {
     server = await startServer({
@@ -28,6 +30,11 @@ await describePython('Streams of Python handlers that nobody reads', ({ python }
     await allReady(server, ['alone', 'other', 'shared'])
     grpc = new GrpcPredictor(server)
     await asLongAsAFlood()
+    large = await startServer({
+      models: [pythonFolder('shared', 'coroutine', { asyncCommunication: true })],
+      config: { python },
+    })
+    await allReady(large, ['shared'])
   }, PYTHON_MS)
 
   afterAll(() => grpc.close())
@@ -39,11 +46,11 @@ await describePython('Streams of Python handlers that nobody reads', ({ python }
   }
 
   /** The frontend's peak while this lasts, over what it has now. */
-  async function growth(work: () => Promise<void>): Promise<number> {
-    peakBytes(server.pid)
-    const before = peakBytes(server.pid)
+  async function growth(work: () => Promise<void>, { pid } = server): Promise<number> {
+    peakBytes(pid)
+    const before = peakBytes(pid)
     await work()
-    return peakBytes(server.pid) - before
+    return peakBytes(pid) - before
   }
 
   test('REST: the handler waits, the frontend stays small, and every item comes when they are read', async () => {
@@ -105,5 +112,24 @@ await describePython('Streams of Python handlers that nobody reads', ({ python }
     for (const each of stalled) each.socket.resume()
     for (const each of stalled) expect((await each.done).complete).toBe(false)
     expect((await server.worker('shared')).pid).toBe(pid)
+  })
+
+  test('many beside a stream that is read: they have a limit together, too', async () => {
+    const read = begin(large, 'shared', { name: 'read', n: 100_000, ms: 20 })
+    await read.gotChunks(1)
+    const stalled: RawRequest[] = []
+    const grown = await growth(async () => {
+      for (let k = 0; k < 60; k += 1)
+        stalled.push(begin(large, 'shared', { name: `s${k}`, n: 400, size: ITEM }))
+      for (const each of stalled) each.socket.pause()
+      await large.until(
+        () => Promise.resolve(large.output.filter((line) => line.includes('reads too slowly')).length),
+        (count) => count >= stalled.length - 10,
+      )
+    }, large)
+    // Without the limit 60 times 6.5 MB. Buffers that wait for V8's collection count, too.
+    expect(grown).toBeLessThan(240 * MB)
+    await read.gotChunks(read.chunks.length + 10)
+    for (const each of [read, ...stalled]) each.destroy()
   })
 })

@@ -16,7 +16,13 @@ class Rig {
   readonly #decoder: ReplyDecoder
 
   constructor(options: Partial<PythonSessionOptions> = {}) {
-    const all = { continuousBatching: false, maxResponseBytes: 10_000, maxUnsentBytes: 5000, ...options }
+    const all = {
+      continuousBatching: false,
+      maxResponseBytes: 10_000,
+      maxUnsentBytes: 5000,
+      maxUnsentBytesTogether: 12_000,
+      ...options,
+    }
     this.session = new PythonSession(
       all,
       { write: (frame) => this.written.push(frame), listen: (on) => (this.listening = on) },
@@ -152,6 +158,18 @@ describe('readers that are too slow', () => {
     rig.predict(request(1), request(2))
     for (let i = 0; i < 7; i += 1) rig.answer('true', { r1: item, r2: '' })
     expect([rig.listening, rig.broken]).toEqual([true, [[1, 'SEND_OVERFLOW']]])
+  })
+
+  test('several of many: the one with most fails when too much has piled up of all together', () => {
+    const rig = new Rig()
+    rig.predict(request(1), request(2), request(3), request(4), request(5))
+    for (let i = 0; i < 4; i += 1) rig.answer('true', { r1: item, r2: item, r3: item, r5: '' })
+    rig.answer('true', { r3: item, r4: item, r5: '' })
+    for (let i = 0; rig.broken.length === 0; i += 1) rig.answer('true', { r4: item, r5: '' })
+    expect([rig.listening, rig.broken]).toEqual([true, [[3, 'SEND_OVERFLOW']]])
+    rig.cancel(3)
+    rig.answer('true', { r4: item, r5: '' })
+    expect(rig.broken).toHaveLength(1)
   })
 
   test('a new request lets a worker go on that was made to wait', () => {

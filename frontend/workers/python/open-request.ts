@@ -36,9 +36,9 @@ export class OpenRequest implements OtfRequest {
     return method === this.method && method !== 'describe'
   }
 
-  /** Bytes beyond its window that the client has not read. */
+  /** Bytes beyond its window that the client has not read; 0 if there are none. */
   get overdraft(): number {
-    return this.#unpaid - this.#window
+    return Math.max(0, this.#unpaid - this.#window)
   }
 
   /** An item arrived. */

@@ -7,6 +7,7 @@ import type { FirstRankMessage, RankMessage, WorkerGroupEvents } from '../worker
 import { answerError } from './answer-error.ts'
 import { BatchDelivery, type Delivery, type DeliveryLink } from './delivery.ts'
 import { OpenRequest } from './open-request.ts'
+import { Overdrafts } from './overdrafts.ts'
 import { StepDelivery } from './steps.ts'
 
 export interface PythonSessionOptions {
@@ -15,6 +16,8 @@ export interface PythonSessionOptions {
   maxResponseBytes: number
   /** Bytes beyond its window that a stream may have in flight while other requests of the worker continue. */
   maxUnsentBytes: number
+  /** The same for all streams of the worker together. */
+  maxUnsentBytesTogether: number
 }
 
 export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'itemsOf' | 'onBroken'>
@@ -25,8 +28,8 @@ export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'itemsOf
  *
  * OTF has neither cancel nor credit. With continuous batching a cancelled request is absent from the next
  * step; otherwise its responses continue and are dropped (requests.ts). If all readers are too slow, the
- * worker has to wait. If only some are, their requests fail once too much has piled up, so that the others
- * need not wait.
+ * worker has to wait. If only some are, their requests fail once too much has piled up, of one stream or of
+ * all together, so that the others need not wait.
  */
 export class PythonSession implements OtfReplyEvents {
   readonly #options: PythonSessionOptions
@@ -36,7 +39,7 @@ export class PythonSession implements OtfReplyEvents {
   readonly #byId = new Map<number, OpenRequest>()
   /** The number of requests that are not cancelled, and of those the ones beyond their window. */
   #wanted = 0
-  readonly #overdrawn = new Set<OpenRequest>()
+  readonly #overdrafts = new Overdrafts()
   #held = false
   #onUnwanted: (() => void) | undefined
   #takeItem: TakeItem | undefined
@@ -138,20 +141,21 @@ export class PythonSession implements OtfReplyEvents {
 
   #credit(id: number, bytes: number): void {
     const request = this.#byId.get(id)
-    if (request === undefined) return
-    request.paid(bytes)
-    if (request.overdraft <= 0 && this.#overdrawn.delete(request)) this.#hold()
+    if (request !== undefined && this.#overdrafts.paid(request, bytes)) this.#hold()
   }
 
   #took(request: OpenRequest, bytes: number): void {
-    if (request.cancelled) return
-    request.took(bytes)
-    if (request.overdraft <= 0) return
-    this.#overdrawn.add(request)
+    if (request.cancelled || !this.#overdrafts.took(request, bytes)) return
     this.#hold()
-    if (this.#held || request.overdraft <= this.#options.maxUnsentBytes) return
+    if (this.#held) return
+    if (request.overdraft > this.#options.maxUnsentBytes) this.#cut(request)
+    else if (this.#overdrafts.bytes > this.#options.maxUnsentBytesTogether)
+      this.#cut(this.#overdrafts.largest()!)
+  }
+
+  #cut({ id }: OpenRequest): void {
     const message = 'The client reads too slowly for a worker that it shares with other requests'
-    this.#events.onBroken(request.id, new ServeError('SEND_OVERFLOW', message))
+    this.#events.onBroken(id, new ServeError('SEND_OVERFLOW', message))
   }
 
   #fail(request: OpenRequest, error: ServeError): void {
@@ -168,13 +172,13 @@ export class PythonSession implements OtfReplyEvents {
 
   #unwanted(request: OpenRequest): void {
     this.#wanted -= 1
-    this.#overdrawn.delete(request)
+    this.#overdrafts.forget(request)
     this.#hold()
     if (this.#wanted === 0) this.#onUnwanted?.()
   }
 
   #hold(): void {
-    const held = this.#wanted > 0 && this.#overdrawn.size === this.#wanted
+    const held = this.#wanted > 0 && this.#overdrafts.size === this.#wanted
     if (held === this.#held) return
     this.#held = held
     this.#delivery.hold(held)
