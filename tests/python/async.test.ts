@@ -57,6 +57,19 @@ await describePython('asyncCommunication', ({ python }) => {
     expect(c.items.slice(0, -1)).toEqual(expected('c'))
   })
 
+  test('large items of many streams, and responses between them, stay whole', async () => {
+    const { pid } = await server.worker('side')
+    const size = 100_000
+    const bodies = Array.from({ length: 80 }, (_, i) => ({ name: `s${i}`, n: 1 + (i % 8), size }))
+    const responses = await Promise.all(bodies.map((body) => predict(server, 'side', body)))
+    for (const [i, { name, n }] of bodies.entries()) {
+      const { complete, chunks } = responses[i]!
+      const items = chunks.slice(0, -1).map((item) => String(item).replace(/x+$/, (all) => `${all.length}`))
+      expect([complete, items]).toEqual([true, Array.from({ length: n }, (_, k) => `${name}${k} ${size}`)])
+    }
+    expect((await server.worker('side')).pid).toBe(pid)
+  })
+
   test('an error goes to the request that it belongs to, and to no other', async () => {
     const running = begin(server, 'side', { name: 'running', n: 4, ms: 50 })
     await running.gotChunks(1)

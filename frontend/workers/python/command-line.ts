@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { packageRoot } from '../../../model-archiver/package-root.ts'
 import type { Settings } from '../../config/settings.ts'
 import { ConfigReader } from '../../models/config-reader.ts'
 import type { Model } from '../../models/model.ts'
@@ -13,6 +14,8 @@ import { handlerPlaces, pythonVariables } from './environment-variables.ts'
 
 /** Path of TorchServe's worker within its package. */
 const WORKER = join('ts', 'model_service_worker.py')
+/** Runs it so that threads of an async worker do not mix their frames. */
+const ASYNC_WORKER = join(packageRoot(), 'libexec', 'async-worker.py')
 
 /** The command that starts one worker of TorchServe, and the addresses on which its ranks listen. */
 export interface PythonLaunch {
@@ -70,6 +73,7 @@ export function pythonLaunch(
         command: python.python,
         args: [
           ...logs.flatMap((folder) => torchrun(model, start.workerId, folder)),
+          ...(model.settings.asyncCommunication ? [ASYNC_WORKER] : []),
           join(python.torchserve, WORKER),
           ...['--sock-type', 'unix', '--sock-name', socketPaths[0]!],
           ...['--metrics-config', settings.metricsConfig ?? defaultMetricsConfig],
