@@ -13,6 +13,9 @@ const MAX_BLOCKS = 2 ** 18
 /** Enough for a directory and the headers that it points to, read in turns. */
 const KEPT_BLOCKS = 8
 
+// Read twice: nothing may be unpacked before hash and signature are known, and the file can change between.
+// So the second reading compares each block with its digest from the first.
+
 /**
  * A file that was opened once and hashed as a whole. Later reads return the hashed bytes or fail, so that
  * nobody can change the file between its check and its use.
