@@ -39,11 +39,11 @@ export function messageOf(thrown: unknown): string {
   return message.slice(0, MAX_MESSAGE_CHARACTERS)
 }
 
+/** Of the sources, or of what is built: there the worker is in `backend-worker` and in shared `chunks`. */
+const HOME = import.meta.url.replace(/(backend-worker|chunks)\/[^/]*$/, '')
+
 /** A line of a stack in the worker's own code, which tells the author of a handler nothing. */
-const OWN_FRAME = new RegExp(
-  `\\n +at .*${escaped(import.meta.url.slice(0, import.meta.url.lastIndexOf('/') + 1))}.*`,
-  'g',
-)
+const OWN_FRAME = new RegExp(`\\n +at .*${escaped(HOME)}(backend-worker|chunks|common|protocol)/.*`, 'g')
 
 /** Stack, causes and properties of any thrown value, for the log. */
 export function describeThrown(thrown: unknown): string {

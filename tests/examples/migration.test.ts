@@ -58,8 +58,11 @@ await describePython('the migration guide', (python) => {
 
   async function run(command: string, [inference, management]: readonly number[]): Promise<string> {
     const here = command.replaceAll(':8080/', `:${inference}/`).replaceAll(':8081/', `:${management}/`)
-    const { stdout } = await execa('bash', ['-e', '-c', here], { cwd: folder, env, stdin: 'ignore' })
-    return stdout
+    // A file, because the server that a command starts keeps its stdout and stderr.
+    const said = join(folder, 'said.log')
+    const script = `exec > "$0" 2>&1\n${here}`
+    await execa('bash', ['-e', '-c', script, said], { cwd: folder, env, stdio: 'ignore' })
+    return readFileSync(said, 'utf8')
   }
 })
 
