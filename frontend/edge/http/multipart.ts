@@ -28,9 +28,11 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
   const parts: InputPart[] = []
   let parser: BusboyInstance | undefined
   let ended = false
+  let endless: NodeJS.Timeout | undefined
   const end = (error: ServeError | undefined): void => {
     if (ended) return
     ended = true
+    clearTimeout(endless)
     parser?.destroy()
     done(error, error === undefined ? parts : [])
   }
@@ -84,6 +86,8 @@ export function parseMultipart(body: Buffer, contentType: string, done: Done): v
   } catch (cause) {
     refuse(cause)
   }
+  // The body is whole, so only a parser that waits for more of it takes until a timer runs.
+  if (!ended) endless = setTimeout(() => refuse(new Error('The parser has no end')), ENDLESS_MS)
 }
 
 /** How many parts the delimiters of a body begin (RFC 2046, 5.1.1). */
@@ -115,6 +119,9 @@ function caught<Args extends unknown[]>(
     }
   }
 }
+
+/** Milliseconds after which a parser that has the whole body will not end any more. */
+const ENDLESS_MS = 500
 
 const NO_BYTES = Buffer.alloc(0)
 
