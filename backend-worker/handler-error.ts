@@ -21,7 +21,7 @@ export function handlerError(thrown: unknown): ServeError {
     return new ServeError('HANDLER_REJECTED', messageOf(thrown), { status, detail, ...more })
   }
   if (looksOutOfMemory(thrown)) return new ServeError('OUT_OF_MEMORY', 'Out of resources', { detail })
-  return new ServeError('HANDLER_FAILED', 'Prediction failed', { detail })
+  return new ServeError('HANDLER_FAILED', 'Prediction failed', { detail, said: messageOf(thrown) })
 }
 
 function textOrNothing(value: unknown): string | undefined {

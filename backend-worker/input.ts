@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
+import { isObject } from '../common/json.ts'
 import { setOwn } from '../common/own-keys.ts'
 import { parseClientJson } from './bounded-json.ts'
 import type { HandlerRequest } from './handler.ts'
@@ -33,12 +34,19 @@ function decodePart(part: InputPart, warn: (message: string) => void): unknown {
 
 function parseJson(name: string, data: Buffer, warn: (message: string) => void): unknown {
   try {
-    return parseClientJson(data)
+    return legible(parseClientJson(data))
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message.slice(0, 200) : ''
     warn(`Part "${name}" cannot be read as JSON; the handler gets its bytes: ${why}`)
     return data
   }
+}
+
+/** `String(body)` of a JSON object is its JSON: a handler of texts must not answer with `[object Object]`. */
+function legible(value: unknown): unknown {
+  if (!isObject(value) || Object.hasOwn(value, 'toString')) return value
+  const toString = (): string => JSON.stringify(value)
+  return Object.defineProperty(value, 'toString', { value: toString, configurable: true, writable: true })
 }
 
 function asBuffer(data: Uint8Array): Buffer {

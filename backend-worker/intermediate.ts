@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { isObject } from '../common/json.ts'
 import { pushItem } from './batch.ts'
 import type { Context, HandlerResponse, RequestIds } from './handler.ts'
 import { markOwn } from './own-errors.ts'
@@ -11,6 +12,8 @@ export const SEND = Symbol.for('torchserve-ts.send')
 type Send = (ret: readonly HandlerResponse[], ids: RequestIds, message: string, code: number) => Promise<void>
 
 const DONE = Promise.resolve()
+
+const ARGUMENTS = "; call it as sendIntermediatePredictResponse([item], context.requestIds, '', 200, context)"
 
 /**
  * Sends one intermediate response at once to each addressed request of the batch. The client gets it as one
@@ -48,8 +51,9 @@ export function sendIntermediatePredictResponse(
   code: number,
   context: Context,
 ): Promise<void> {
-  const send = (context as Context & { [SEND]?: Send })[SEND]
-  if (send === undefined) return refuse('context must be the context of the current call of handle')
+  const send = (context as (Context & { [SEND]?: Send }) | undefined)?.[SEND]
+  if (send === undefined)
+    return refuse(`context must be the context of the current call of handle${ARGUMENTS}`)
   return send.call(context, ret, requestIds, message, code)
 }
 
@@ -62,7 +66,10 @@ export function sendToBatch(
   code: number,
 ): Promise<void> {
   if (batch.rank !== 0) return next(batch)
-  if (!Array.isArray(ret)) return refuse('ret must be a list with one item per request')
+  if (!Array.isArray(ret)) return refuse(`ret must be a list with one item per request${ARGUMENTS}`)
+  // Callers in JavaScript may pass anything.
+  if (!isObject(requestIds) && !Array.isArray(requestIds))
+    return refuse(`requestIds must be context.requestIds${ARGUMENTS}`)
   let full = false
   for (let i = 0; i < ret.length; i++) {
     const item: unknown = ret[i]

@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { isObject } from '../common/json.ts'
 import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'
@@ -24,7 +25,7 @@ export interface RunningModel {
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<RunningModel> {
   limitJson(load.maxJsonElements)
   try {
-    const loaded = await loadHandler(load.handlerPath, load.handlerEntry)
+    const loaded = await loadHandler(load.handlerPath, load.handlerEntry, sourceOf(load))
     // Tensor requests have no envelope, even if the server sets one for all models.
     const isPlain = load.envelope === undefined || loaded.native.has('predict')
     const handler = isPlain ? loaded : inEnvelope(loaded, load.envelope!)
@@ -53,6 +54,12 @@ function loadError(thrown: unknown): ServeError {
     detail: describeThrown(thrown),
     cause: thrown,
   })
+}
+
+/** The file that the model names, as its author knows it. */
+function sourceOf({ manifest, handlerPath }: LoadMessage): string {
+  const { handler } = isObject(manifest['model']) ? manifest['model'] : {}
+  return typeof handler === 'string' ? handler.replace(/:[^:/\\]*$/, '') : handlerPath
 }
 
 /** For an import or a require of a package that is not installed: what to do. */

@@ -12,12 +12,13 @@ type Exports = Readonly<Record<string, unknown>>
 /**
  * Imports a handler module (ES module or CommonJS) and creates its handler: the export `entry` if given, else
  * the default export, else the function `handle`, else the only class with a `handle`.
+ * @param file its name in messages: what is imported may be compiled, and hidden
  * @throws ServeError INVALID_MODEL when there is no such handler; any error of the module or the constructor
  */
-export async function loadHandler(path: string, entry?: string): Promise<LoadedHandler> {
+export async function loadHandler(path: string, entry?: string, file = path): Promise<LoadedHandler> {
   if (!existsSync(path)) throw invalid(`Handler not found: ${path}`)
   const exports = exportsOf(await importModule(path))
-  return entry === undefined ? onlyHandler(path, exports) : namedHandler(path, exports, entry)
+  return entry === undefined ? onlyHandler(file, exports) : namedHandler(file, exports, entry)
 }
 
 /**
@@ -55,13 +56,18 @@ function exportsOf(namespace: Exports): Exports {
   return { ...namespace, default: undefined, ...inner }
 }
 
-function namedHandler(path: string, exports: Exports, entry: string): LoadedHandler {
-  const handler = asHandler(ownValue(exports, entry), exports)
+/** The export of that name, or the default export if the code calls it so: `export default class Words`. */
+function namedHandler(file: string, exports: Exports, entry: string): LoadedHandler {
+  const main = exports['default']
+  const isMain = typeof main === 'function' && main.name === entry
+  const handler = asHandler(ownValue(exports, entry) ?? (isMain ? main : undefined), exports)
   if (handler !== undefined) return handler
-  throw invalid(`The handler ${path} must export a class with handle, or a function, called "${entry}"`)
+  throw invalid(
+    `The handler ${file} must export a class with handle, or a function, called "${entry}"; ${exported(exports)}`,
+  )
 }
 
-function onlyHandler(path: string, exports: Exports): LoadedHandler {
+function onlyHandler(file: string, exports: Exports): LoadedHandler {
   const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
   if (handler !== undefined) return handler
   const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
@@ -70,9 +76,22 @@ function onlyHandler(path: string, exports: Exports): LoadedHandler {
   if (classes.length === 0 && isHandler(hooks)) return loadedHandler(hooks)
   throw invalid(
     classes.length === 0
-      ? `The handler ${path} must export a class with handle, or a function called handle`
-      : `The handler ${path} exports ${classes.length} classes with handle; make one the default export`,
+      ? `The handler ${file} must export a class with handle, or a function called handle; ${exported(exports)}`
+      : `The handler ${file} exports ${classes.length} classes with handle; make one the default export`,
   )
+}
+
+/** What there is instead. */
+function exported(exports: Exports): string {
+  const names = Object.entries(exports).flatMap(([name, value]) =>
+    value === undefined ? [] : [exportName(name, value)],
+  )
+  return names.length === 0 ? 'it exports nothing' : `it exports ${names.slice(0, 10).join(', ')}`
+}
+
+function exportName(name: string, value: unknown): string {
+  if (name !== 'default') return name
+  return typeof value === 'function' && value.name !== '' ? `default (${value.name})` : name
 }
 
 const HOOKS = ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS] as const

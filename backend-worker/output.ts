@@ -53,6 +53,7 @@ function exampleOf(value: unknown): string {
 }
 
 function toJson(item: unknown): string {
+  if (isPromise(item)) throw unsupported(AWAIT)
   let json: string | undefined
   let cause: unknown
   try {
@@ -61,6 +62,18 @@ function toJson(item: unknown): string {
     cause = thrown
   }
   if (json !== undefined) return json
-  const detail = cause instanceof Error ? cause.message : `A ${typeof item} cannot be encoded as JSON`
-  throw new ServeError('INVALID_OUTPUT', 'Unsupported model output data type.', { detail, cause })
+  const why = cause instanceof Error ? cause.message : `a ${typeof item} has no form in JSON`
+  throw unsupported(`An item must be a string, bytes, or a value that JSON can hold: ${why}`, cause)
+}
+
+const AWAIT =
+  'An item is a Promise, so an await is missing: return await Promise.all(items), or await it before you yield it'
+
+function isPromise(item: unknown): boolean {
+  return typeof item === 'object' && item !== null && 'then' in item && typeof item.then === 'function'
+}
+
+/** Clients get TorchServe's message; the detail is for the handler's author. */
+function unsupported(detail: string, cause?: unknown): ServeError {
+  return new ServeError('INVALID_OUTPUT', 'Unsupported model output data type.', { detail, cause })
 }

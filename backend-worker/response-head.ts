@@ -1,3 +1,4 @@
+import { isObject } from '../common/json.ts'
 import { setOwn } from '../common/own-keys.ts'
 
 /** Status and headers that a handler set for one response; sent with its first item. */
@@ -46,7 +47,8 @@ export function setContentType(head: ResponseHead, contentType: string): void {
 
 /** Handlers may be plain JavaScript: numbers and other values are converted to strings. */
 function checkedValue(what: string, value: unknown): string {
-  const text = String(value)
+  const isPlain = isObject(value) && value['toString'] === Object.prototype.toString
+  const text = isPlain ? JSON.stringify(value) : String(value)
   if (text.length > MAX_VALUE_CHARACTERS)
     throw new RangeError(`The ${what} must not be longer than ${MAX_VALUE_CHARACTERS} characters`)
   if (!FIELD_VALUE.test(text))

@@ -12,6 +12,7 @@
  */
 import type { HandlerMethod } from '../common/handler-methods.ts'
 import { joinHeaders } from '../common/header-lines.ts'
+import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import { inEnvelope } from './envelope.ts'
@@ -79,11 +80,12 @@ export async function runHandler(
   requests: readonly TestRequest[],
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const own = asHandler(handler)
+  // What a CommonJS module imports from an ES module can be an object with the default export in it.
+  const own = asHandler(handler) ?? asHandler((handler as { default?: unknown }).default)
   if (own === undefined)
     throw new ServeError(
       'INVALID_MODEL',
-      'handler must be a class, an object or a function with handle or a native method',
+      `handler must be a class, an object or a function with handle or a native method, found ${inspect(handler, { depth: 0 })}`,
     )
   const made = options.envelope === undefined ? own : inEnvelope(own, options.envelope)
   const run = new TestRun(requests.length, options.onItem)

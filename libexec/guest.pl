@@ -1,4 +1,5 @@
-# Starts a program that cannot leave its place: sets limits, gives rights up for good, and becomes the program.
+# Starts a program that cannot leave its place: a child of this one sets limits, gives rights up for good, and becomes
+# the program. This one stays: nothing that the program started outlives it (see `keep`).
 #
 #   perl guest.pl probe                     says what the system offers, as "name value" lines
 #   perl guest.pl [RULE...] -- PROGRAM ...  rules: see %RULES. What cannot be done ends it with status 126.
@@ -44,7 +45,7 @@ my %SAME = (landlock_create_ruleset => 444, landlock_add_rule => 445, landlock_r
 my @FS_BY_ABI = (0, 0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF);
 use constant { EXECUTE => 1, WRITE_FILE => 2, READ_FILE => 4, READ_DIR => 8, TRUNCATE => 0x4000, IOCTL => 0x8000 };
 use constant ON_FILES => EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL;
-use constant NO_NEW_PRIVS => 38;
+use constant { NO_NEW_PRIVS => 38, CHILD_SUBREAPER => 36, SIGNAL_OF_PARENTS_DEATH => 1 };
 use constant ALLOWED => [0x06, 0, 0, 0x7FFF0000];
 use constant REFUSED => [0x06, 0, 0, 0x50001]; # EPERM
 use constant UNSUPPORTED => [0x06, 0, 0, 0x5005F]; # EOPNOTSUPP
@@ -55,7 +56,7 @@ my $call = $BY_MACHINE{ machine() } or fail("the machine's kind, ${\ machine()},
 my $abi = landlock_abi();
 
 # How rules are written, and what they do. The order of %DO is the order in which it happens.
-my (@read, @write, @limits, $offline, $quiet, $counted, $files);
+my (@read, @write, @limits, $offline, $quiet, $counted, $files, $free);
 my %RULES = (
     'files'   => sub { $files = 1 },                    # only the paths of the following rules
     'read'    => sub { push @read, shift @ARGV },       # PATH: read and execute
@@ -63,6 +64,7 @@ my %RULES = (
     'limit'   => sub { push @limits, shift @ARGV },     # NUMBER=VALUE: a resource of setrlimit
     'offline' => sub { $offline = 1 },                  # no socket but Unix ones
     'quiet'   => sub { $quiet = 1 },                    # fewer system calls; with `offline` no connection at all
+    'free'    => sub { $free = 1 },                     # nothing given up: for no other rule
     'counted' => sub { $counted = 1 },                  # its processes count for itself, not for its user
 );
 
@@ -76,15 +78,68 @@ while (@ARGV) {
     ($RULES{$rule} or fail("unknown rule $rule"))->();
 }
 @ARGV or fail('no program');
-count_alone() if $counted;
-set_limits();
-drop_capabilities();
-sys('prctl', NO_NEW_PRIVS, 1, 0, 0, 0) == 0 or fail('no_new_privs');
-confine_files() if $files;
-filter_calls() if $offline or $quiet or $files;
+my $keeper = keep();
+confine() if !$free;
 close_others();
+sys('prctl', SIGNAL_OF_PARENTS_DEATH, 9, 0, 0, 0);
+getppid == $keeper or exit 126;
 { exec { $ARGV[0] } @ARGV }
 fail("cannot start $ARGV[0]: $!");
+
+sub confine {
+    count_alone() if $counted;
+    set_limits();
+    drop_capabilities();
+    sys('prctl', NO_NEW_PRIVS, 1, 0, 0, 0) == 0 or fail('no_new_privs');
+    confine_files() if $files;
+    filter_calls() if $offline or $quiet or $files;
+}
+
+# Returns its pid in a child, which must end when this one does. The parent adopts whatever the child started and left, in sessions of its own or not. It kills
+# all of that when the child has ended, and ends as the child did. Without the server it ends the child, too.
+# Signals: TERM is for the child, USR1 kills it.
+sub keep {
+    my ($server, $keeper) = (getppid, $$);
+    sys('prctl', CHILD_SUBREAPER, 1, 0, 0, 0) == 0 or fail("subreaper: $!");
+    my $child = fork() // fail("fork: $!");
+    return $keeper if $child == 0;
+    @SIG{qw(INT HUP QUIT)} = ('IGNORE') x 3;
+    @SIG{qw(TERM USR1 ALRM)} = (sub { kill 'TERM', $child }, (sub { kill 'KILL', $child }) x 2);
+    $SIG{USR2} = sub { alarm 1 }; # in which most workers end by themselves
+    sys('prctl', SIGNAL_OF_PARENTS_DEATH, 12, 0, 0, 0);
+    getppid == $server or alarm 1;
+    open STDIN, '<', '/dev/null';
+    open $_, '>', '/dev/null' for *STDOUT, *STDERR;
+    1 until wait == $child;
+    my $status = $?;
+    kill_adopted();
+    end_as($status);
+}
+
+# A round kills children; theirs are children in the next one. What has another user's rights by now is left.
+sub kill_adopted {
+    for my $round (1 .. 1000) {
+        my @left = children() or return;
+        kill('KILL', @left) or return;
+        select undef, undef, undef, 0.005 if $round > 100;
+        1 while waitpid(-1, 1) > 0; # WNOHANG
+    }
+}
+
+sub children {
+    open my $file, '<', "/proc/$$/task/$$/children" or return ();
+    return split ' ', <$file> // '';
+}
+
+sub end_as {
+    my $status = shift;
+    my $signal = $status & 127 or exit $status >> 8;
+    my $none = pack 'QQ', 0, 0;
+    sys('prlimit64', 0, 4, $none, 0); # no core of its own
+    @SIG{qw(TERM USR1 USR2 ALRM INT HUP QUIT)} = ('DEFAULT') x 7;
+    kill $signal, $$;
+    exit 128 + $signal;
+}
 
 sub machine {
     open my $file, '<:raw', '/proc/self/exe' or return 'unknown';

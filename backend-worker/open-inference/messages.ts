@@ -19,6 +19,8 @@ export interface RawResponse extends Omit<InferenceResponse, 'outputs'> {
   outputs: RawTensor[]
 }
 
+const NOT_VALID = 'The inference response of the handler is not valid'
+
 /**
  * Validates the handler's response and removes outputs that the client did not request.
  * @throws ServeError INVALID_OUTPUT when it is not a response, INVALID_TENSOR when a requested output does
@@ -26,10 +28,11 @@ export interface RawResponse extends Omit<InferenceResponse, 'outputs'> {
  */
 export function fromHandler(response: unknown, request: InferRequest): RawResponse {
   if (!isObject(response) || !Array.isArray(response['outputs'])) {
-    throw new ServeError(
-      'INVALID_OUTPUT',
-      'The inference response of the handler is not valid: it must have outputs',
-    )
+    throw new ServeError('INVALID_OUTPUT', `${NOT_VALID}: it must have outputs`, {
+      detail:
+        `${NOT_VALID}: predict must return { outputs: [...] }, as predict and predictStream are for tensors. For a ` +
+        'list with one item per request, call the method handle.',
+    })
   }
   const answered = response as unknown as InferenceResponse
   return { ...answered, outputs: selectOutputs(answered.outputs.map(rawOutput), request.outputs) }
@@ -45,6 +48,6 @@ function rawOutput(output: unknown): RawTensor {
     return rawOf(checkHead(output), (output as { data?: unknown }).data)
   } catch (thrown) {
     const { message } = ServeError.from(thrown)
-    throw new ServeError('INVALID_OUTPUT', `The inference response of the handler is not valid: ${message}`)
+    throw new ServeError('INVALID_OUTPUT', `${NOT_VALID}: ${message}`)
   }
 }

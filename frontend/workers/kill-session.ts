@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 /**
  * Kills the rest of the process group that a process leads or led. @param pid ignored unless it is above 1
  */
@@ -17,5 +19,15 @@ function kill(target: number): void {
     process.kill(target, 'SIGKILL')
   } catch {
     // It has already ended.
+  }
+}
+
+/** The first child of a process of one thread, on Linux. @returns undefined if it has none */
+export function firstChild(pid: number): number | undefined {
+  try {
+    const [first] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
+    return Number(first) || undefined
+  } catch {
+    return undefined
   }
 }

@@ -4,7 +4,7 @@ import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import { inheritedEnv } from '../config/inherited-env.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
-import { REQUEST_OVERHEAD_BYTES } from '../jobs/request-limits.ts'
+import { batchFrameBytes } from '../jobs/request-limits.ts'
 import type { RankOptions } from './rank-process.ts'
 import { confined, scratchEnv } from './sandbox/confine.ts'
 import type { SandboxSupport } from './sandbox/support.ts'
@@ -50,8 +50,7 @@ export function rankOptions(
   const { settings } = context
   const { sandbox } = model.settings
   const size = Math.max(1, model.settings.parallelLevel)
-  const requestBytes = settings.maxRequestSize + REQUEST_OVERHEAD_BYTES
-  const toWorker = requestBytes * model.settings.batchSize + FRAME_OVERHEAD_BYTES
+  const toWorker = batchFrameBytes(settings.maxRequestSize, model.settings.batchSize) + FRAME_OVERHEAD_BYTES
   const env = {
     ...inheritedEnv(settings.blacklistEnvVars, sandbox.env),
     ...deviceEnv(start.devices, context.gpus),

@@ -3,7 +3,7 @@ import type { RequestsOptions } from './requests.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
 /** What a worker does for its requests. */
-interface RequestsOwner extends Pick<RequestsOptions, 'onFree' | 'onFailure' | 'onDiscarded'> {
+interface RequestsOwner extends Pick<RequestsOptions, 'onFree' | 'onFailure' | 'onTimeout' | 'onDiscarded'> {
   /** Its processes cannot go on. */
   kill(why: string): void
 }
@@ -12,7 +12,7 @@ interface RequestsOwner extends Pick<RequestsOptions, 'onFree' | 'onFailure' | '
 export function requestsOptions(
   settings: ModelSettings,
   group: WorkerGroup,
-  { onFree, onFailure, onDiscarded, kill }: RequestsOwner,
+  { onFree, onFailure, onTimeout, onDiscarded, kill }: RequestsOwner,
 ): RequestsOptions {
   const { hearsCancels } = group
   const responseMs = settings.responseTimeout * 1000
@@ -33,6 +33,7 @@ export function requestsOptions(
     },
     onFree,
     onFailure,
+    onTimeout,
     rankLagMs: responseMs,
     onDeaf: kill,
     onBreach: kill,

@@ -37,6 +37,8 @@ export interface RequestsOptions {
   onFree(): void
   /** The handler failed a request that was not cancelled. */
   onFailure(job: Job, error: ServeError): void
+  /** A time limit ended a job that the handler has. */
+  onTimeout(job: Job): void
   /** Cancelled work does not end. */
   onDeaf(why: string): void
   /** The worker violated the protocol; nothing more of it can be trusted. */
@@ -186,6 +188,7 @@ export class Requests implements InFlightLink {
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
     this.#options.send({ type: 'cancel', ids: [entry.id], reason })
+    if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#options.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
     if (entry.run.wanted || entry.run.owner !== undefined) return
     const { cancelGraceMs, silenceMs } = this.#options

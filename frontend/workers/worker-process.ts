@@ -3,7 +3,7 @@ import type { ServeError } from '../../common/errors.ts'
 import { isMetricLine } from '../observe/metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
 import { readLines } from './read-lines.ts'
-import { killGroup, killSession } from './kill-session.ts'
+import { firstChild, killGroup, killSession } from './kill-session.ts'
 import { orphanGuard } from './orphan-guard.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
@@ -15,11 +15,10 @@ export interface CommandLine {
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
   /**
-   * Starts the process in a session of its own: Ctrl-C in a terminal does not reach it, its children end with
-   * it, and it does not survive the server. For processes that do not take care of this themselves. Default
-   * false.
+   * The command is a keeper (libexec/guest.pl): it starts the program as its child, and kills what that
+   * leaves behind. Default false: the command is the program.
    */
-  readonly ownSession?: boolean
+  readonly kept?: boolean
 }
 
 export interface ProcessEvents {
@@ -33,12 +32,18 @@ const KEPT_LINES = 20
 /** Milliseconds that the output and the exit of a process may lag behind its socket. */
 const EXIT_LAG_MS = 1000
 
-/** One process of a worker: its output in lines, and how it ended. */
+/**
+ * One process of a worker: its output in lines, and how it ended. It has a session of its own, so that Ctrl-C
+ * in a terminal does not reach it. Its children end with it: without a keeper those of its process group. It
+ * does not survive the server.
+ */
 export class WorkerProcess {
   readonly #process: ResultPromise<ProcessOptions>
+  /** Whether its descendants end with it, wherever they are. */
+  readonly kept: boolean
   readonly #kept: string[] = []
   readonly #events: ProcessEvents
-  readonly #ownSession: boolean
+  #program: number | undefined
   #killed = false
   #ended = false
   /** Why the server is about to end it. */
@@ -48,14 +53,14 @@ export class WorkerProcess {
 
   /** @param explains the outputs that can explain why a process died */
   constructor(
-    { command, args, env, cwd, ownSession = false }: CommandLine,
+    { command, args, env, cwd, kept = false }: CommandLine,
     events: ProcessEvents,
     explains: readonly WorkerOutput[] = ['stderr'],
   ) {
     this.#events = events
-    this.#ownSession = ownSession
-    this.#process = execa(command, args, processOptions(env, cwd, ownSession))
-    if (ownSession) orphanGuard.add(this.pid)
+    this.kept = kept
+    this.#process = execa(command, args, processOptions(env, cwd))
+    if (!kept) orphanGuard.add(this.#leader)
     for (const stream of ['stdout', 'stderr'] as const) {
       const keep = explains.includes(stream)
       readLines(this.#process[stream], (line) => {
@@ -66,20 +71,28 @@ export class WorkerProcess {
     this.exited = this.#watch()
     this.#process.once('exit', () => {
       this.#ended = true
-      if (ownSession) this.#endSession()
+      this.#endGroup()
       this.#letPipesGo()
     })
   }
 
-  /** -1: it could not be started. */
+  /** The program's, of a keeper until that has started it. -1: it could not be started. */
   get pid(): number {
-    return this.#process.pid ?? -1
+    if (this.kept) this.#program ??= firstChild(this.#leader)
+    return this.#program ?? this.#leader
   }
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {
     this.#killed ||= signal === 'SIGKILL'
-    this.#process.kill(signal)
-    if (signal === 'SIGKILL' && this.#ownSession && !this.#ended) killSession(this.pid)
+    if (this.kept) this.#process.kill(signal === 'SIGKILL' ? 'SIGUSR1' : signal)
+    else {
+      this.#process.kill(signal)
+      if (signal === 'SIGKILL' && !this.#ended) killSession(this.#leader)
+    }
+  }
+
+  get #leader(): number {
+    return this.#process.pid ?? -1
   }
 
   /**
@@ -109,9 +122,9 @@ export class WorkerProcess {
   }
 
   /** The worker is gone, so its children are killed. Its own pid may already belong to another process. */
-  #endSession(): void {
-    killGroup(this.pid)
-    orphanGuard.remove(this.pid)
+  #endGroup(): void {
+    killGroup(this.#leader)
+    if (!this.kept) orphanGuard.remove(this.#leader)
   }
 
   async #watch(): Promise<ExitCause> {
@@ -139,15 +152,11 @@ interface ProcessOptions {
   buffer: false
   reject: false
   forceKillAfterDelay: false
-  detached: boolean
+  detached: true
 }
 
 /** stdin stays open: a Node.js worker exits when stdin ends, so none survives its frontend. */
-function processOptions(
-  env: Readonly<Record<string, string>>,
-  cwd: string,
-  detached: boolean,
-): ProcessOptions {
+function processOptions(env: Readonly<Record<string, string>>, cwd: string): ProcessOptions {
   return {
     env,
     extendEnv: false,
@@ -158,6 +167,6 @@ function processOptions(
     buffer: false,
     reject: false,
     forceKillAfterDelay: false,
-    detached,
+    detached: true,
   }
 }

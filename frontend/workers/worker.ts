@@ -39,6 +39,7 @@ export class Worker implements JobRunner {
   #failure: ModelFailure | undefined
   /** What the log has of the last failed load. */
   #loadDetail: string | undefined
+  #loadFailure: ModelFailure | undefined
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
@@ -192,6 +193,14 @@ export class Worker implements JobRunner {
           const message = `${job.request.requestId} ${error.code}: ${told}`
           this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
         },
+        onTimeout: ({ request, firstResponseAt, startedAt = 0 }) => {
+          const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+          const what = firstResponseAt === undefined ? 'has not answered' : 'has not ended'
+          this.#events.log(
+            'warn',
+            `${request.requestId} timed out: the handler ${what} after ${seconds} s. Look for a loop without an end, or an await of what never comes.`,
+          )
+        },
         kill: (why) => {
           this.#kill(`Killed: ${why}`)
         },
@@ -249,10 +258,12 @@ export class Worker implements JobRunner {
   #loadFailed(group: WorkerGroup, error: ServeError): void {
     this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
-    const failure = newFailure(error)
     const { message, detail = '', isPrinted } = error
     const isAsBefore = detail === this.#loadDetail
     this.#loadDetail = detail
+    // The id of a retry leads to the line that has the stack.
+    const before = isAsBefore && this.#loadFailure?.reason === message ? this.#loadFailure : undefined
+    const failure = (this.#loadFailure = { ...newFailure(error), ...(before && { id: before.id }) })
     this.#events.failed('load', {
       message: `Load failed (id ${failure.id}): ${message}`,
       detail,

@@ -102,13 +102,15 @@ describe('order guard', () => {
     return items[0]!
   }
 
+  const form = "; call it as sendIntermediatePredictResponse([item], context.requestIds, '', 200, context)"
+  const context = 'sendIntermediatePredictResponse: context must be the context of the current call of handle'
+
   test.each([
-    ['send("text")', 'sendIntermediatePredictResponse: ret must be a list with one item per request'],
+    ['send("text")', `sendIntermediatePredictResponse: ret must be a list with one item per request${form}`],
     ['send(["x"], ["other"])', 'sendIntermediatePredictResponse: the batch has no request "other"'],
-    [
-      'api.sendIntermediatePredictResponse(["x"], context.requestIds, "", 200, {})',
-      'sendIntermediatePredictResponse: context must be the context of the current call of handle',
-    ],
+    ['api.sendIntermediatePredictResponse(["x"], context.requestIds, "", 200, {})', `${context}${form}`],
+    ['api.sendIntermediatePredictResponse(["x"])', `${context}${form}`],
+    ['send(["x"], "id")', `sendIntermediatePredictResponse: requestIds must be context.requestIds${form}`],
     ['send([])', 'sent'],
     ['send([undefined])', 'sent'],
     ['send(["x"], {})', 'sent'],

@@ -104,7 +104,13 @@ test('describe, ranks and what is no handler', async () => {
   expect(JSON.parse(described.responses[0]!.body.toString())).toEqual({ a: 1 })
   const silent = await runHandler(Countdown, [null], { rank: 1, worldSize: 2 })
   expect(silent.responses[0]).toMatchObject({ status: undefined, items: [], error: undefined })
-  await expect(runHandler({} as never, [])).rejects.toMatchObject({ code: 'INVALID_MODEL' })
+  await expect(runHandler({} as never, [])).rejects.toMatchObject({
+    code: 'INVALID_MODEL',
+    message: expect.stringMatching(/^handler must be a class, .*, found \{\}$/),
+  })
+  // What a CommonJS module gets when it imports a handler that is an ES module.
+  const { responses } = await runHandler({ default: handler } as never, [null])
+  expect(responses[0]!.items).toEqual(['x'])
 })
 
 test('a handler that only speaks the OpenAI API says what it takes to who asks for something else', async () => {

@@ -1,3 +1,5 @@
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { peakBytes } from '../support/memory.ts'
 import { allReady, begin, GrpcPredictor, predict, PYTHON_MS } from '../support/python/client.ts'
@@ -5,6 +7,7 @@ import { pythonFolder } from '../support/python/python-folder.ts'
 import { describePython } from '../support/python/test-python.ts'
 import type { RawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
 
 const MB = 1024 * 1024
 const ITEM = 64 * 1024
@@ -132,4 +135,41 @@ await describePython('Streams of Python handlers that nobody reads', ({ python }
     await read.gotChunks(read.chunks.length + 10)
     for (const each of [read, ...stalled]) each.destroy()
   })
+
+  test(
+    'a hundred with small items: what each took beyond its window is gone when it is cut',
+    async () => {
+      const path = join(tempDir(), 'socket')
+      const local = await startServer({
+        models: [pythonFolder('shared', 'coroutine', { asyncCommunication: true })],
+        config: { python, inference_address: `unix:${path}` },
+      })
+      await allReady(local, ['shared'])
+      // The kernel keeps little of a Unix socket, so what is not read is in the frontend.
+      const read = openStream(path, { name: 'read', n: 100_000, ms: 20 }).resume()
+      const sockets: Socket[] = [read]
+      const grown = await growth(async () => {
+        for (let k = 0; k < 100; k += 1)
+          sockets.push(openStream(path, { name: `s${k}`, n: 5_000, size: 1000 }))
+        await local.until(
+          () => Promise.resolve(local.output.filter((line) => line.includes('reads too slowly')).length),
+          (count) => count >= 85,
+          PYTHON_MS,
+        )
+      }, local)
+      // 25 MB of windows, 32 MB beyond them, connections, and what V8 has not collected yet.
+      expect(grown).toBeLessThan(180 * MB)
+      for (const socket of sockets) socket.destroy()
+    },
+    PYTHON_MS,
+  )
 })
+
+/** A request whose answer nobody reads. */
+function openStream(path: string, input: unknown): Socket {
+  const body = JSON.stringify(input)
+  const head = `POST /predictions/shared HTTP/1.1\r\nHost: x\r\ncontent-type: application/json\r\n`
+  const socket = connect(path).pause()
+  socket.write(`${head}content-length: ${body.length}\r\n\r\n${body}`)
+  return socket
+}

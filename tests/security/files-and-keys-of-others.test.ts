@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { once } from 'node:events'
 import { expect, test } from '@jest/globals'
-import { claimPidFile, findRunning, pidFilePath } from '../../frontend/cli/pid-file.ts'
+import { claimPidFile, removePidFile, findRunning, pidFilePath } from '../../frontend/cli/pid-file.ts'
 import { LogFile } from '../../frontend/observe/logs/log-file.ts'
 import { startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -26,11 +26,11 @@ test('the pid file writes through no planted link, and reads none', () => {
   const path = pidFilePath(folder)
   symlinkSync(victim, path)
   symlinkSync(victim, `${path}.${process.pid}`)
-  const remove = claimPidFile(path, 1000)
+  expect(claimPidFile(path, { pid: process.pid, stopMs: 1000, folder: '' })).toBe(true)
   expect(readFileSync(victim, 'utf8')).toBe('mine')
-  expect(readFileSync(path, 'utf8')).toBe(`${process.pid}\n1000\n`)
+  expect(readFileSync(path, 'utf8')).toMatch(`${process.pid}\n1000\n`)
   expect(mode(path)).toBe(0o600)
-  remove()
+  removePidFile(path, process.pid)
   expect(readdirSync(folder)).toEqual([`.model_server.pid.${process.pid}`])
 })
 

@@ -31,13 +31,16 @@ async function everywhere(options: { tokens?: boolean }, ...lines: string[]): Pr
   return statuses
 }
 
-describe('a header that proxies read in different ways is 400 on every path of every listener', () => {
-  test.each([
-    ['two Host headers', ['Host: localhost', 'Host: evil.example.com']],
-    ['two Host headers that are equal', ['Host: localhost', 'HOST: localhost']],
-    ['no Host', ['Accept: */*']],
-    ['a Host that is none', ['Host: evil#.localhost']],
-    ['two tokens', ['Host: localhost', 'Authorization: Bearer a', 'authorization: Bearer b']],
+/** Open Inference answers what Node.js lets through with 422, as every request that is not valid. */
+const OURS = [400, 422]
+
+describe('a header that proxies read in different ways is refused on every path of every listener', () => {
+  test.each<[name: string, lines: string[], statuses?: number[]]>([
+    ['two Host headers', ['Host: localhost', 'Host: evil.example.com'], OURS],
+    ['two Host headers that are equal', ['Host: localhost', 'HOST: localhost'], OURS],
+    ['no Host', ['Accept: */*'], OURS],
+    ['a Host that is none', ['Host: evil#.localhost'], OURS],
+    ['two tokens', ['Host: localhost', 'Authorization: Bearer a', 'authorization: Bearer b'], OURS],
     ['two lengths', ['Host: localhost', 'Content-Length: 1', 'Content-Length: 2']],
     ['a list of lengths', ['Host: localhost', 'Content-Length: 1, 1']],
     ['a length and chunks', ['Host: localhost', 'Content-Length: 5', 'Transfer-Encoding: chunked']],
@@ -45,9 +48,9 @@ describe('a header that proxies read in different ways is 400 on every path of e
     ['an encoding after chunks', ['Host: localhost', 'Transfer-Encoding: chunked, identity']],
     ['a blank before the colon', ['Host: localhost', 'Content-Length : 5']],
     ['a line that goes on', ['Host: localhost', 'X-A: b', ' Content-Length: 5']],
-  ])('%s', async (_name, lines) => {
-    expect(await everywhere({}, ...lines)).toEqual(new Set([400]))
-    expect(await everywhere({ tokens: true }, ...lines)).toEqual(new Set([400]))
+  ])('%s', async (_name, lines, statuses = [400]) => {
+    expect(await everywhere({}, ...lines)).toEqual(new Set(statuses))
+    expect(await everywhere({ tokens: true }, ...lines)).toEqual(new Set(statuses))
   })
 
   test('also behind more headers than Node keeps by default', async () => {

@@ -158,7 +158,9 @@ describe('a server that loads only signed archives', () => {
   test('refuses a model folder, and a handler that the archive does not name', async () => {
     mkdirSync(join(store, 'folder'), { recursive: true })
     copyFileSync(join(REPOSITORY, 'model-store/echo/handler.ts'), join(store, 'folder/handler.ts'))
-    expect((await register('url=folder')).message).toMatch(/folder must be an archive, not a folder/)
+    expect((await register('url=folder')).message).toMatch(
+      /folder must be an archive, because require_signed_archives is set/,
+    )
     put(store, 'y.mar')
     const { status, message } = await register('url=y.mar&handler=/tmp/evil.py:run')
     expect([status, message]).toEqual([400, expect.stringMatching(/Parameter handler is not supported/)])

@@ -37,6 +37,7 @@ class Rig {
       sendToFirst: (message) => this.sent.push(message),
       onFree: () => (this.frees += 1),
       onFailure: ({ request }, error) => this.failures.push(`${request.requestId} ${error.code}`),
+      onTimeout: ({ request }) => this.failures.push(`${request.requestId} timed out`),
       onDeaf: (why) => this.deaf.push(why),
       onBreach: (why) => this.breaches.push(why),
       onDiscarded: () => (this.discarded += 1),

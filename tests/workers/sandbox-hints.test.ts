@@ -32,6 +32,15 @@ describe('a hint that the sandbox may be the cause', () => {
     expect(rig({ mode: 'off' }).hints.forLoad(text)).toBeUndefined()
   })
 
+  test.each([
+    "EACCES: permission denied, open '/data/model.gguf'",
+    "PermissionError: [Errno 13] Permission denied: '/data/model.gguf'",
+  ])('names the key with the path: %s', (text) => {
+    expect(rig().hints.forLoad(text)).toContain(
+      'sandbox_read=/data/model.gguf (to write: sandbox_write=/data/model.gguf)',
+    )
+  })
+
   test.each(['TypeError: x is not a function', 'MY_KEYS', 'lower', 'PERMISSION', 'getaddrinfo EAI_AGAIN h'])(
     'does not follow: %s',
     (text) => {

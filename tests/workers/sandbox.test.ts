@@ -76,6 +76,12 @@ describe('a worker that the system cannot confine', () => {
     expect(() => start(key, NONE)).toThrow('is not supported here: this system lacks Landlock')
   })
 
+  test('gives up its capabilities without Landlock, too, but not with sandbox=off', () => {
+    const support = { ...NONE, perl: '/usr/bin/perl' }
+    expect(start('', support).args.slice(1)).toEqual(['--', 'node', 'main.js'])
+    expect(start('sandbox=off', support).args.slice(1)).toEqual(['free', '--', 'node', 'main.js'])
+  })
+
   test('keeps its limits where only Landlock is missing', () => {
     const support = { ...NONE, perl: '/usr/bin/perl', seccomp: true }
     expect(start('worker_network=false\nworker_open_files=64', support).args.slice(1)).toEqual([

@@ -172,6 +172,32 @@ describe('readers that are too slow', () => {
     expect(rig.broken).toHaveLength(1)
   })
 
+  test('what is beyond the window waits for credit, in order, and does not reach the reply before', () => {
+    const rig = new Rig()
+    rig.predict(request(1), request(2))
+    for (const name of ['a', 'b', 'c', 'd']) rig.answer('true', { r1: name + item, r2: '' })
+    const got = () => rig.items.filter((each) => each.startsWith('1')).map((each) => each[2])
+    expect(got()).toEqual(['a', 'b'])
+    rig.session.send({ type: 'credit', id: 1, bytes: 965 })
+    expect(got()).toEqual(['a', 'b', 'c'])
+    rig.answer('true', { r1: `e${item}` })
+    rig.session.send({ type: 'credit', id: 1, bytes: 2 * 965 })
+    expect(got()).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
+  test('an end lets all of it go, a cut or a client that leaves drops it', () => {
+    const rig = new Rig()
+    rig.predict(request(1), request(2), request(3))
+    for (let k = 0; k < 4; k += 1) rig.answer('true', { r1: `${k}${item}`, r2: item, r3: '' })
+    rig.cancel(2)
+    rig.answer('false', { r1: 'end', r2: 'end' })
+    expect(rig.items.map((each) => each.slice(0, 3)).filter((each) => each.startsWith('1'))).toEqual([
+      ...['1 0', '1 1', '1 2', '1 3'],
+    ])
+    expect(rig.items.filter((each) => each.startsWith('2'))).toHaveLength(2)
+    expect(rig.messages.at(-2)).toMatchObject({ type: 'response', id: 1 })
+  })
+
   test('a new request lets a worker go on that was made to wait', () => {
     const rig = new Rig()
     rig.predict(request(1))

@@ -128,6 +128,7 @@ describe('the start of a worker', () => {
     await rig.group.loadFails('WORKER_START_FAILED', 'no such module', 'line 1\nline 2')
     await expect(waiting).rejects.toMatchObject({ message: 'no such module' })
     expect(rig.log).toEqual(['error - Load failed (id): no such module\nline 1\nline 2'])
+    const first = rig.worker.failure!.id
     expect([rig.group.kills, rig.groups.length]).toEqual([1, 1])
     await rig.group.ends()
     expect(rig.worker.state).toBe('waiting')
@@ -142,6 +143,8 @@ describe('the start of a worker', () => {
     })
     await rig.group.loadFails('WORKER_START_FAILED', 'no such module', 'line 1\nline 2')
     expect(rig.log.at(-1)).toBe('error - Load failed (id): no such module')
+    // It leads to the line that has the stack.
+    expect(rig.worker.failure!.id).toBe(first)
     await rig.group.ends()
     await pass(2_000)
     await rig.group.loadFails('WORKER_START_FAILED', 'no such file', 'line 3')

@@ -81,7 +81,6 @@ export function pythonLaunch(
         ],
         env,
         cwd: model.prepared.modelDir,
-        ownSession: true,
       },
       guest,
       context.sandbox,

@@ -1,6 +1,7 @@
 import type { HandlerMethod } from '../../../common/handler-methods.ts'
 import { itemCost, type PredictRequest } from '../../../protocol/messages.ts'
 import type { OtfRequest } from './otf/encode.ts'
+import { Backlog } from './backlog.ts'
 import { truthfulHeaders } from './truthful-headers.ts'
 
 const NO_PARTS: OtfRequest['parts'] = []
@@ -16,6 +17,10 @@ export class OpenRequest implements OtfRequest {
   parts: OtfRequest['parts']
   /** The request was cancelled. */
   cancelled = false
+  /** What arrived and waits for room. */
+  readonly backlog = new Backlog()
+  /** The backlog is being given away. */
+  releasing = false
   readonly #window: number
   #unpaid = 0
 
@@ -34,6 +39,11 @@ export class OpenRequest implements OtfRequest {
    */
   sharesWith({ method }: OpenRequest): boolean {
     return method === this.method && method !== 'describe'
+  }
+
+  /** Whether its reply has a window's bytes that the client has not read. */
+  get full(): boolean {
+    return this.#unpaid - this.backlog.cost >= this.#window
   }
 
   /** Bytes beyond its window that the client has not read; 0 if there are none. */

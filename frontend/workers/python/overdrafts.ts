@@ -35,7 +35,7 @@ export class Overdrafts {
     return request.overdraft === 0 && this.#requests.delete(request)
   }
 
-  /** The request has ended or was cancelled: its bytes are gone with its reply. */
+  /** The request has ended or was cancelled, and its backlog is gone. */
   forget(request: OpenRequest): void {
     if (this.#requests.delete(request)) this.#bytes -= request.overdraft
   }

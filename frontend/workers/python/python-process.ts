@@ -23,7 +23,7 @@ export class PythonProcess {
   readonly #process: WorkerProcess
   readonly #ranks: number
   readonly #pids: number[] = []
-  /** Ranks of torchrun that nobody has ended. */
+  /** Ranks of torchrun that nobody has ended and no keeper will end. */
   readonly #living = new Set<number>()
   #startedRanks = 0
   #resolveStarted!: () => void
@@ -87,9 +87,9 @@ export class PythonProcess {
     this.#process.kill('SIGTERM')
   }
 
-  /** torchrun's ranks have sessions of their own and would survive it. */
+  /** Without a keeper torchrun's ranks, which have sessions of their own, would survive it. */
   kill(): void {
-    if (this.#ranks > 0 && this.#pids.length < this.#ranks) this.#terminateThenKill()
+    if (!this.#process.kept && this.#ranks > 0 && this.#pids.length < this.#ranks) this.#terminateThenKill()
     else {
       this.#endRanks()
       this.#process.kill('SIGKILL')
@@ -125,7 +125,7 @@ export class PythonProcess {
 
   #found(pid: number): void {
     this.#pids.push(pid)
-    if (this.#ranks === 0) return
+    if (this.#ranks === 0 || this.#process.kept) return
     this.#living.add(pid)
     orphanGuard.add(pid)
   }

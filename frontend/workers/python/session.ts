@@ -29,7 +29,8 @@ export type PythonSessionEvents = Pick<WorkerGroupEvents, 'onMessage' | 'itemsOf
  * OTF has neither cancel nor credit. With continuous batching a cancelled request is absent from the next
  * step; otherwise its responses continue and are dropped (requests.ts). If all readers are too slow, the
  * worker has to wait. If only some are, their requests fail once too much has piled up, of one stream or of
- * all together, so that the others need not wait.
+ * all together, so that the others need not wait. What is beyond a window waits here, not in the reply: when
+ * the request fails, it is gone at once.
  */
 export class PythonSession implements OtfReplyEvents {
   readonly #options: PythonSessionOptions
@@ -87,8 +88,8 @@ export class PythonSession implements OtfReplyEvents {
   onItem(requestId: string, chunk: Buffer, from: number, to: number): void {
     const request = this.#byName.get(requestId)
     if (request === undefined) return
-    this.#takeItem ??= this.#events.itemsOf(0)
-    this.#takeItem(request.id, chunk, from, to)
+    if (waits(request)) request.backlog.addItem(chunk, from, to)
+    else this.#deliver(request.id, chunk, from, to)
     this.#took(request, to - from)
   }
 
@@ -97,7 +98,10 @@ export class PythonSession implements OtfReplyEvents {
     if (request === undefined) return
     const more = answer.streamNext === 'true'
     if (!more) this.#end(request)
-    this.#events.onMessage(0, responseMessage(request.id, answer, chunk.subarray(from, to)))
+    const body = chunk.subarray(from, to)
+    if (more && waits(request))
+      request.backlog.addMessage(responseMessage(request.id, answer, Buffer.from(body)))
+    else this.#events.onMessage(0, responseMessage(request.id, answer, body))
     if (more) this.#took(request, to - from)
   }
 
@@ -141,7 +145,30 @@ export class PythonSession implements OtfReplyEvents {
 
   #credit(id: number, bytes: number): void {
     const request = this.#byId.get(id)
-    if (request !== undefined && this.#overdrafts.paid(request, bytes)) this.#hold()
+    if (request === undefined) return
+    if (this.#overdrafts.paid(request, bytes)) this.#hold()
+    this.#release(request, () => request.full)
+  }
+
+  #deliver(id: number, chunk: Buffer, from: number, to: number): void {
+    this.#takeItem ??= this.#events.itemsOf(0)
+    this.#takeItem(id, chunk, from, to)
+  }
+
+  /** What is given away can bring credit, and so call this again. */
+  #release(request: OpenRequest, isEnough: () => boolean): void {
+    if (request.releasing) return
+    request.releasing = true
+    while (request.backlog.cost > 0 && !isEnough())
+      request.backlog.take({
+        item: (chunk, from, to) => {
+          this.#deliver(request.id, chunk, from, to)
+        },
+        message: (message) => {
+          this.#events.onMessage(0, message)
+        },
+      })
+    request.releasing = false
   }
 
   #took(request: OpenRequest, bytes: number): void {
@@ -164,6 +191,7 @@ export class PythonSession implements OtfReplyEvents {
   }
 
   #end(request: OpenRequest): void {
+    this.#release(request, () => false)
     this.#byName.delete(request.requestId)
     this.#byId.delete(request.id)
     if (!request.cancelled) this.#unwanted(request)
@@ -173,6 +201,7 @@ export class PythonSession implements OtfReplyEvents {
   #unwanted(request: OpenRequest): void {
     this.#wanted -= 1
     this.#overdrafts.forget(request)
+    request.backlog.clear()
     this.#hold()
     if (this.#wanted === 0) this.#onUnwanted?.()
   }
@@ -183,6 +212,11 @@ export class PythonSession implements OtfReplyEvents {
     this.#held = held
     this.#delivery.hold(held)
   }
+}
+
+/** Whether a response has to wait for those before it, or for room. */
+function waits({ cancelled, full, backlog }: OpenRequest): boolean {
+  return !cancelled && (full || backlog.cost > 0)
 }
 
 function responseMessage(id: number, answer: OtfAnswer, body: Buffer): ResponseMessage {

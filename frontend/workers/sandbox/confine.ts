@@ -9,22 +9,22 @@ import { GUEST, type SandboxSupport } from './support.ts'
 const RLIMIT = { memory: 2, processes: 6, openFiles: 7 }
 
 /**
- * The command line that confines a worker and then becomes it, with the same pid.
+ * The command line that confines a worker, keeps what it starts from outliving it, and runs it as a child.
  * @throws ServeError WORKER_START_FAILED when the system cannot keep what the sandbox promises
  */
 export function confined(commandLine: CommandLine, guest: Guest, support: SandboxSupport): CommandLine {
   const { sandbox } = guest
-  if (sandbox.mode === 'off' && !isLimited(sandbox)) return commandLine
   refuse(sandbox, support)
   if (support.perl === undefined) return commandLine
   const rules = [
+    ...(sandbox.mode === 'off' && !isLimited(sandbox) ? ['free'] : []),
     ...(sandbox.mode !== 'off' && support.landlock > 0 ? fileRules(guest) : []),
     ...limitRules(sandbox, commandLine.command === process.execPath ? reservedBytes() : 0),
     ...(sandbox.network ? [] : ['offline']),
     ...(sandbox.mode === 'strict' ? ['quiet'] : []),
   ]
   const args = [GUEST, ...rules, '--', commandLine.command, ...commandLine.args]
-  return { ...commandLine, command: support.perl, args }
+  return { ...commandLine, command: support.perl, args, kept: true }
 }
 
 /** The folder for temporary files that the worker is told of. */

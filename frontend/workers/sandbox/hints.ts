@@ -14,12 +14,12 @@ const PAUSE_MS = 60_000
 /** Milliseconds between the failure of a request and the output that explains it, in either order. */
 const PAIR_MS = 5000
 
-const KEYS = [
-  'sandbox_read and sandbox_write (files)',
+const FILES = 'sandbox_read and sandbox_write (files)'
+const OTHER_KEYS = [
   'worker_network (network)',
   'worker_env and model_env (environment variables, of which it gets only the usual ones)',
   'sandbox_by_model (what model-config.yaml asks for)',
-].join(', ')
+]
 
 /** Tells the operator when the sandbox of a worker may be why its handler failed. One for each worker. */
 export class SandboxHints {
@@ -90,9 +90,20 @@ export class SandboxHints {
     if (!denied && variable === undefined) return undefined
     const without = network ? '' : ' without network'
     const lacks = variable === undefined ? '' : `: it does not get the server’s variable ${variable}`
-    return `Hint: this worker runs in sandbox=${mode}${without}, which may be the cause${lacks}. These keys let it through: ${KEYS}. See docs/security.md#my-handler-gets-eacces`
+    const path = denied ? deniedPath(text) : undefined
+    const files = path === undefined ? FILES : `sandbox_read=${path} (to write: sandbox_write=${path})`
+    const keys = [files, ...OTHER_KEYS].join(', ')
+    return `Hint: this worker runs in sandbox=${mode}${without}, which may be the cause${lacks}. These keys let it through: ${keys}. See docs/security.md#my-handler-gets-eacces`
   }
 }
+
+/** The path in a message of Node.js (`open '/data/x'`) or Python (`Permission denied: '/data/x'`). */
+function deniedPath(text: string): string | undefined {
+  return DENIED_PATH.exec(text)?.[1]
+}
+
+const DENIED_PATH =
+  /(?:EACCES|EPERM|Permission denied|Operation not permitted)[^'\n]{0,100}'(\/[^'\n]{1,1000})'/
 
 /** The hints for a worker of this server. */
 export function sandboxHints(

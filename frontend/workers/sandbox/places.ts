@@ -105,12 +105,13 @@ export interface Guest {
  */
 export function placesOf({ settings, sandbox, prepared, folder, runtime, env }: Guest): Places {
   const strict = sandbox.mode === 'strict'
-  const { modelDir, workDir } = prepared
+  const { modelDir, workDir, linked } = prepared
   const real = realpathSync(modelDir)
   const isCopy = real.startsWith(realOr(workDir))
   const own = [
     modelDir,
     workDir,
+    ...linked,
     ...modulesAbove(real),
     ...packageFiles(real),
     ...(isCopy ? [] : linkedFrom(real)),
@@ -150,6 +151,8 @@ function serverParts(): string[] {
   const parts = ['dist', 'libexec', 'configs', 'proto', 'package.json', 'node_modules'].map((name) =>
     join(root, name),
   )
+  // Handlers that ship find their packages above the package too.
+  parts.push(...modulesAbove(realOr(root)))
   const modules = serverModules(root)
   return modules === undefined ? parts : [...parts, modules]
 }

@@ -1,0 +1,45 @@
+import { PassThrough } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
+import { readLines } from '../../frontend/workers/read-lines.ts'
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] })
+})
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+test('what has no newline is a line after a second without output, or at the end', async () => {
+  const stream = new PassThrough()
+  const lines: string[] = []
+  readLines(stream, (line) => lines.push(line))
+  const write = async (text: string): Promise<void> => {
+    stream.write(text)
+    await turn()
+  }
+  await write('a\nb')
+  jest.advanceTimersByTime(999)
+  await write('c')
+  jest.advanceTimersByTime(999)
+  expect(lines).toEqual(['a'])
+  jest.advanceTimersByTime(1)
+  expect(lines).toEqual(['a', 'bc'])
+  await write('\nd')
+  expect(lines).toEqual(['a', 'bc'])
+  stream.end()
+  await turn()
+  expect(lines).toEqual(['a', 'bc', 'd'])
+})
+
+test('a line that does not end is cut, and never kept in full', async () => {
+  const stream = new PassThrough()
+  const lines: string[] = []
+  readLines(stream, (line) => lines.push(line))
+  stream.write('x'.repeat(20_000))
+  await turn()
+  expect(lines.map(({ length }) => length)).toEqual([8192, 8192])
+  stream.end('\n')
+  await turn()
+  expect(lines.map(({ length }) => length)).toEqual([8192, 8192, 20_000 - 2 * 8192])
+})

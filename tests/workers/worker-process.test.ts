@@ -1,0 +1,62 @@
+import { afterEach, expect, test } from '@jest/globals'
+import { WorkerProcess, type CommandLine } from '../../frontend/workers/worker-process.ts'
+import { heldBack } from '../support/held.ts'
+import { isRunning } from '../support/processes.ts'
+
+const started: number[] = []
+
+afterEach(() => {
+  for (const pid of started.splice(0)) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+})
+
+/** A shell script as a worker without a keeper. `line` is the first line that it writes. */
+function start(script: string): { worker: WorkerProcess; line: Promise<string> } {
+  const line = heldBack<string>()
+  const command: CommandLine = {
+    command: '/bin/sh',
+    args: ['-c', script],
+    env: { PATH: process.env['PATH'] ?? '' },
+    cwd: '/',
+  }
+  const worker = new WorkerProcess(command, {
+    onLine: (_stream, text) => line.open(text),
+    onExit: () => undefined,
+  })
+  return { worker, line: line.opened }
+}
+
+async function gone(pid: number): Promise<void> {
+  while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+/** The pid of a child that the script has started in the background. */
+async function childOf(line: Promise<string>): Promise<number> {
+  const pid = Number(await line)
+  started.push(pid)
+  expect(isRunning(pid)).toBe(true)
+  return pid
+}
+
+test('children of a worker without a keeper end with it when somebody else ends it', async () => {
+  const { worker, line } = start('sleep 600 & echo $!; wait')
+  const child = await childOf(line)
+  process.kill(worker.pid, 'SIGTERM')
+  await worker.exited
+  await gone(child)
+})
+
+test('children of a worker without a keeper end with it when the server kills it', async () => {
+  const { worker, line } = start('sleep 600 & echo $!; wait')
+  const child = await childOf(line)
+  worker.kill('SIGKILL')
+  await worker.exited
+  await gone(child)
+})
+
+test('its end does not wait for a child in a session of its own that holds its output', async () => {
+  const { worker, line } = start("setsid sh -c 'echo $$; exec sleep 600' & wait")
+  const child = await childOf(line)
+  process.kill(worker.pid, 'SIGTERM')
+  await worker.exited
+  expect(isRunning(child)).toBe(true)
+})
