@@ -1,6 +1,6 @@
 import type { Message } from 'esbuild'
 import { readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
@@ -67,10 +67,11 @@ async function bundleOnce(options: BundleOptions, external: readonly string[]): 
 /**
  * Compiles a handler that stays in its folder: TypeScript becomes JavaScript and its own files one module;
  * every package stays an import. `import.meta.url` and `__dirname` still refer to the handler's folder.
+ * @returns the absolute paths of the files that it was compiled from
  * @throws ServeError INVALID_MODEL when it cannot be compiled
  */
-export async function compileHandler(entry: string, outFile: string): Promise<void> {
-  await runEsbuild(entry, outFile, {
+export async function compileHandler(entry: string, outFile: string): Promise<string[]> {
+  const { metafile } = await runEsbuild(entry, outFile, {
     packages: 'external',
     external: withSubpaths([SELF]),
     sourcemap: 'inline',
@@ -84,6 +85,7 @@ export async function compileHandler(entry: string, outFile: string): Promise<vo
     banner: await bannerFor(entry),
     absWorkingDir: dirname(entry),
   })
+  return Object.keys(metafile.inputs).map((path) => resolve(dirname(entry), path))
 }
 
 /** Empty for a handler that was already bundled, as in an unpacked archive: it has the banner. */

@@ -9,7 +9,7 @@ import { isName, NAME_RULE } from '../common/names.ts'
 import { redactUrl } from '../common/redact.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { DownloadTime } from './download-time.ts'
-import { type GetOptions, httpGet } from './http-get.ts'
+import { type GetOptions, httpGet, PrivateAddressError } from './http-get.ts'
 import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
@@ -241,11 +241,14 @@ export function notAllowed(url: string): ServeError {
   return new ServeError('MODEL_NOT_FOUND', `Given URL ${redactUrl(url)} does not match any allowed URL(s)`)
 }
 
+/** Without the address: the client may not know it. */
+const PRIVATE =
+  ': its address is loopback or private; the operator allows such addresses with allowed_urls or allow_private_urls=true'
+
 function failed(url: string, detail: string, cause?: unknown): ServeError {
-  return new ServeError('DOWNLOAD_FAILED', `Failed to download archive from: ${redactUrl(url)}`, {
-    detail,
-    cause,
-  })
+  const message = `Failed to download archive from: ${redactUrl(url)}`
+  const why = cause instanceof PrivateAddressError ? PRIVATE : ''
+  return new ServeError('DOWNLOAD_FAILED', `${message}${why}`, { detail, cause })
 }
 
 function tooLarge(url: string, maxBytes: number): ServeError {

@@ -1,4 +1,4 @@
-import type { BuildFailure, BuildOptions, BuildResult, Message } from 'esbuild'
+import type { BuildFailure, BuildOptions, BuildResult, formatMessages, Message } from 'esbuild'
 import { basename } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 
@@ -6,9 +6,13 @@ type Result = BuildResult<{ metafile: true }>
 
 let running = 0
 
+/** Errors of a build that are shown in full. */
+const MAX_SHOWN = 10
+
 /**
  * Runs esbuild, loaded on demand, and stops its process when nobody uses it.
- * @throws ServeError INVALID_MODEL with the first error in one line; its cause is the BuildFailure
+ * @throws ServeError INVALID_MODEL with the first error in one line; its detail has all of them with their
+ *   lines of code, its cause is the BuildFailure
  */
 export async function runEsbuild(entry: string, outFile: string, options: BuildOptions): Promise<Result> {
   running += 1
@@ -16,7 +20,7 @@ export async function runEsbuild(entry: string, outFile: string, options: BuildO
   try {
     return await esbuild.build({ ...common(entry, outFile), ...options, metafile: true })
   } catch (error) {
-    throw bundleError(entry, error)
+    throw bundleError(entry, error, await describeBuild(esbuild.formatMessages, error))
   } finally {
     running -= 1
     if (running === 0) await esbuild.stop()
@@ -47,11 +51,20 @@ export function formatMessage(message: Message): string {
   return location === null ? text : `${location.file}:${location.line}: ${text}`
 }
 
-function bundleError(entry: string, error: unknown): ServeError {
+/** As esbuild prints them. Undefined for errors of other kinds. */
+async function describeBuild(format: typeof formatMessages, error: unknown): Promise<string | undefined> {
+  const messages = [...buildMessages(error)]
+  if (messages.length === 0) return undefined
+  const shown = await format(messages.slice(0, MAX_SHOWN), { kind: 'error' })
+  return shown.map((text) => text.trimEnd()).join('\n\n')
+}
+
+function bundleError(entry: string, error: unknown, detail: string | undefined): ServeError {
   const [first] = buildMessages(error)
   const text = first === undefined ? (error as Error).message : formatMessage(first)
   const [line] = text.split('\n')
   return new ServeError('INVALID_MODEL', `Handler ${basename(entry)} cannot be bundled: ${line}`, {
     cause: error,
+    detail,
   })
 }

@@ -33,9 +33,18 @@ export function httpGet(
   return new Promise((resolve, reject) => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     // Literal addresses skip the DNS lookup, where other addresses are checked.
-    if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw refused(host)
-    const request = (url.protocol === 'https:' ? getHttps : getHttp)(url, options, resolve)
-    request.on('timeout', () => request.destroy(new Error(`no data arrived for ${idleMs / 1000} s`)))
+    if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw new PrivateAddressError(host)
+    let response: IncomingMessage | undefined
+    const request = (url.protocol === 'https:' ? getHttps : getHttp)(url, options, (answer) => {
+      response = answer
+      resolve(answer)
+    })
+    request.on('timeout', () => {
+      const error = new Error(`no data arrived for ${idleMs / 1000} s`)
+      // Its reader would only hear that the connection was aborted.
+      response?.destroy(error)
+      request.destroy(error)
+    })
     request.on('error', reject)
   })
 }
@@ -44,14 +53,20 @@ const publicLookup: LookupFunction = (host, options, done) => {
   dnsLookup(host, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
     const hidden = addresses?.find(({ address }) => !isPublicAddress(address))
     if (error !== null) done(error, [])
-    else if (hidden !== undefined) done(refused(hidden.address), [])
+    else if (hidden !== undefined) done(new PrivateAddressError(hidden.address), [])
     else if (options.all === true) done(null, addresses)
     else done(null, addresses[0]!.address, addresses[0]!.family)
   })
 }
 
-function refused(address: string): Error {
-  return new Error(
-    `${address} is a loopback or private address; set allowed_urls or allow_private_urls=true to allow it`,
-  )
+/** The address of a URL is not public, and must be. */
+export class PrivateAddressError extends Error {
+  readonly address: string
+
+  constructor(address: string) {
+    super(
+      `${address} is a loopback or private address; set allowed_urls or allow_private_urls=true to allow it`,
+    )
+    this.address = address
+  }
 }

@@ -4,6 +4,10 @@ import { join, relative } from 'node:path'
 import { GGUF_HANDLER } from './builtin-handlers.ts'
 import { findScript } from './handler-entry.ts'
 
+/** What a folder lacks that is no model. */
+export const NO_HANDLER =
+  'it has no handler.ts (or .js, .mjs, .cjs, .py), .gguf file, model-settings.json or MAR-INF/MANIFEST.json'
+
 /** The folder, or its only subfolder if it contains nothing else, as in SageMaker's model archives. */
 export async function modelFolder(folder: string): Promise<string> {
   const [only, ...others] = await readdir(folder, { withFileTypes: true })

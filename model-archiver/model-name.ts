@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { weightsStem } from './weights-file.ts'
 
 /** Model names that torch-model-archiver accepts. */
 export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_\-.]*$/
@@ -11,5 +12,5 @@ export const ARCHIVE_SUFFIX = /\.(mar|model|tgz|tar\.gz)$/i
  * every character other than letters, digits and `_`, and for a leading `_`.
  */
 export function defaultModelName(location: string): string {
-  return basename(location).replace(ARCHIVE_SUFFIX, '').replace(/\W/g, '_')
+  return weightsStem(basename(location)).replace(ARCHIVE_SUFFIX, '').replace(/\W/g, '_')
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 /** Folder of the running torchserve-ts package: the nearest parent with a package.json. */
 export function packageRoot(): string {
@@ -12,6 +12,15 @@ export function packageRoot(): string {
 /** A module of the build that is an entry of its own (tools/build.ts), by its path below dist. */
 export function builtModule(path: string): string {
   return join(packageRoot(), 'dist', path)
+}
+
+/**
+ * The module of a thread, by its path below the root without its ending. From TypeScript sources (tests, tsx)
+ * a thread needs a loader: the module beside it registers one.
+ */
+export function threadModule(path: string): URL {
+  const isSource = import.meta.url.endsWith('.ts')
+  return pathToFileURL(isSource ? join(packageRoot(), `${path}-from-source.mjs`) : builtModule(`${path}.js`))
 }
 
 /**

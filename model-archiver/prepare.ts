@@ -9,7 +9,7 @@ import { compileHandler } from './bundle.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
 import { readManifest } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
-import { conventionalHandler, modelFolder } from './model-folder.ts'
+import { conventionalHandler, modelFolder, NO_HANDLER } from './model-folder.ts'
 import { readModelConfig } from './model-config.ts'
 import {
   implementationHandler,
@@ -21,6 +21,7 @@ import { defaultModelName } from './model-name.ts'
 import { packageRoot } from './package-root.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
+import { GGUF, linkWeights } from './weights-file.ts'
 import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
 
 /** Options for preparing a model, which include those for unpacking. */
@@ -50,8 +51,12 @@ export interface PreparedModel {
   readonly archive: ArchiveIdentity | undefined
   /** Absolute path of the model's files: unpacked, or the user's own folder. */
   readonly modelDir: string
+  /** Absolute paths of files elsewhere that `modelDir` has links to: those of a lone .gguf file. */
+  readonly linked: readonly string[]
   /** Absolute path of a JavaScript module ready to import; undefined for other runtimes than node. */
   readonly handlerPath: string | undefined
+  /** Absolute paths of the files that `handlerPath` was compiled from; empty: it was not compiled. */
+  readonly sources: readonly string[]
   /**
    * Why a node model has no handlerPath. Its workers cannot start, but it may be registered, as in
    * TorchServe.
@@ -70,7 +75,7 @@ export interface PreparedModel {
 /**
  * Prepares an archive or a folder for loading: unpacks it, reads manifest and config, finds the handler and
  * compiles it if Node cannot import it directly.
- * @param location absolute path of an archive file or of a folder
+ * @param location absolute path of an archive, of a folder, or of a .gguf file
  * @throws ServeError MODEL_NOT_FOUND, UNTRUSTED_ARCHIVE, INVALID_ARCHIVE, INVALID_MODEL, CONFIG,
  *   SHUTTING_DOWN; cleans up first
  */
@@ -88,7 +93,7 @@ export async function prepareModel(location: string, options: PrepareOptions): P
   }
 }
 
-/** @param folder the user's own folder; undefined: `location` is an archive */
+/** @param folder the user's own folder; undefined: `location` is an archive or a .gguf file */
 async function prepareIn(
   workspace: Workspace,
   location: string,
@@ -96,19 +101,25 @@ async function prepareIn(
   options: PrepareOptions,
 ): Promise<PreparedModel> {
   const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
-  if (folder !== undefined) refusePinned(location, options)
-  const archive = folder === undefined ? await unpackArchive(location, unpacked, options) : undefined
+  const isWeights = folder === undefined && GGUF.test(location)
+  const isArchive = folder === undefined && !isWeights
+  if (!isArchive) refusePinned(location, options)
+  const archive = isArchive ? await unpackArchive(location, unpacked, options) : undefined
+  const linked = isWeights ? await linkWeights(location, unpacked) : []
   const modelDir = folder ?? unpacked
   const settings = await readModelSettings(modelDir, process.env, location)
-  const manifest = fillManifest(await readManifest(modelDir), settings, modelDir, location, options)
+  const found = await readManifest(modelDir)
+  const manifest = fillManifest(found, settings, modelDir, location, options)
   const { modelName, modelVersion, handler, configFile } = manifest.model
+  if (folder !== undefined && found === undefined && settings === undefined && handler === undefined)
+    throw new ServeError('INVALID_MODEL', `The folder ${basename(location)} is not a model: ${NO_HANDLER}`)
   if (modelName !== options.defaultName) checkName('Model name', modelName)
   checkName('Model version', modelVersion)
   const node = manifest.runtime === 'node'
   const script = node ? handlerScript(manifest, modelDir) : undefined
   // Loads the YAML parser while esbuild, a separate process, compiles.
-  const [handlerPath, modelConfig] = await bothEnded(
-    script === undefined ? Promise.resolve(undefined) : importable(script, modelDir, unpacked),
+  const [importable, modelConfig] = await bothEnded(
+    script === undefined ? Promise.resolve(undefined) : compiled(script, modelDir, unpacked),
     readModelConfig(modelDir, configFile),
   )
   const config = { ...builtinConfig(handler), ...settings?.config, ...modelConfig }
@@ -119,7 +130,9 @@ async function prepareIn(
     runtime: manifest.runtime,
     archive,
     modelDir,
-    handlerPath,
+    linked,
+    handlerPath: importable?.path,
+    sources: importable?.sources ?? [],
     handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,
     handlerEntry: handler === undefined ? undefined : parseHandlerEntry(handler).export,
     modelConfig: config,
@@ -128,13 +141,11 @@ async function prepareIn(
   }
 }
 
-/** A folder has no hash and no signature. @throws ServeError UNTRUSTED_ARCHIVE */
+/** A folder and a lone .gguf file have no hash and no signature. @throws ServeError UNTRUSTED_ARCHIVE */
 function refusePinned(location: string, { rules = {} }: PrepareOptions): void {
   if (rules.sha256 === undefined && rules.signatures?.required !== true) return
   const why = rules.sha256 === undefined ? 'require_signed_archives is set' : 'it has a pin'
-  throw untrusted(
-    `${basename(location)} must be an archive, not a folder, because ${why}. Pack it with the archiver.`,
-  )
+  throw untrusted(`${basename(location)} must be an archive, because ${why}. Pack it with the archiver.`)
 }
 
 /** A folder's name, or what a settings file says, may be anything. @throws ServeError INVALID_MODEL */
@@ -187,13 +198,16 @@ function missingHandler({ model }: Manifest): ServeError {
 }
 
 /** @param buildDir folder for a compiled handler, from which Node finds the model's packages */
-async function importable(script: string, modelDir: string, buildDir: string): Promise<string> {
-  if (relative(modelDir, script).startsWith('..')) return script // built-in
+async function compiled(
+  script: string,
+  modelDir: string,
+  buildDir: string,
+): Promise<{ path: string; sources: readonly string[] }> {
+  if (relative(modelDir, script).startsWith('..')) return { path: script, sources: [] } // built-in
   // Node imports these two extensions directly, whatever a package.json nearby says.
-  if (buildDir === modelDir && /\.[mc]js$/.test(script)) return script
+  if (buildDir === modelDir && /\.[mc]js$/.test(script)) return { path: script, sources: [] }
   const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)
-  await compileHandler(script, outFile)
-  return outFile
+  return { path: outFile, sources: await compileHandler(script, outFile) }
 }
 
 /**

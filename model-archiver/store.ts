@@ -4,7 +4,7 @@ import { join, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { environmentFolder } from './environment-model.ts'
 import { MANIFEST_PATH } from './manifest.ts'
-import { conventionalHandler, modelFolder } from './model-folder.ts'
+import { conventionalHandler, modelFolder, NO_HANDLER } from './model-folder.ts'
 import { ARCHIVE_SUFFIX } from './model-name.ts'
 import { MODEL_SETTINGS } from './model-settings.ts'
 
@@ -48,7 +48,12 @@ export async function listStore(
   const isOne = withSettings.includes(modelStore)
   for (const location of (await names(modelStore)).sort(byFormat)) {
     const path = join(modelStore, location)
-    if (isOne || !(await isModel(path))) continue
+    if (isOne) continue
+    if (!(await isModel(path))) {
+      if (await isOther(path, withSettings))
+        skipped.push({ location, reason: `${location} is skipped: ${NO_HANDLER}.` })
+      continue
+    }
     const stem = location.replace(ARCHIVE_SUFFIX, '')
     const first = models.get(stem)
     if (first === undefined) models.set(stem, { location, path })
@@ -98,6 +103,8 @@ async function names(modelStore: string): Promise<string[]> {
   try {
     return (await readdir(modelStore)).filter((name) => !name.startsWith('.'))
   } catch (error) {
+    // A start has checked it; Seldon Core's agent may make its folder later.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw new ServeError('CONFIG', `Model store ${modelStore} cannot be read: ${(error as Error).message}`, {
       cause: error,
     })
@@ -115,6 +122,12 @@ async function isModel(path: string): Promise<boolean> {
       existsSync(join(folder, MODEL_SETTINGS)) ||
       conventionalHandler(folder) !== undefined)
   )
+}
+
+/** A folder that is no model, and contains none. */
+async function isOther(path: string, withSettings: readonly string[]): Promise<boolean> {
+  const stats = await stat(path).catch(() => undefined)
+  return stats?.isDirectory() === true && !withSettings.some((each) => each.startsWith(`${path}${sep}`))
 }
 
 const FORMATS = ['.mar', '.model', '.tgz', '.tar.gz', '']

@@ -1,8 +1,7 @@
-import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../common/errors.ts'
 import type { ArchiveIdentity } from './archive-identity.ts'
-import { builtModule } from './package-root.ts'
+import { threadModule } from './package-root.ts'
 import { overLimit } from './unpack-budget.ts'
 import type { UnpackTask } from './unpack-into.ts'
 import { LIMIT_KEYS } from './unpack-limits.ts'
@@ -16,57 +15,106 @@ export type UnpackAnswer =
 /** Archives that are unpacked in parallel; others wait. */
 const THREADS = 2
 const HEAP_MB = 256
+/** Milliseconds after which an unused thread ends. A start with many archives needs it again at once. */
+const IDLE_MS = 1_000
 
-const turns = new Turns(THREADS)
+/** Threads that unpack archives, so that none can block the server. They start when they are needed. */
+export class UnpackThreads {
+  readonly #turns = new Turns(THREADS)
+  readonly #idle: UnpackThread[] = []
+  readonly #onThread: ((worker: Worker) => void) | undefined
 
-/**
- * Unpacks in a separate thread, so that no archive can block the server. When this settles, the thread has
- * ended and writes nothing more.
- * @param signal cancels it
- * @throws ServeError as unpackInto does; INVALID_ARCHIVE after `timeout` seconds (without the wait for a free
- *   thread); SHUTTING_DOWN when cancelled
- */
-export async function unpackInThread(task: UnpackTask, signal?: AbortSignal): Promise<ArchiveIdentity> {
-  await turns.take(signal)
-  try {
-    return await run(task, signal)
-  } finally {
-    turns.give()
+  /** @param onThread for tests, which see the threads */
+  constructor(onThread?: (worker: Worker) => void) {
+    this.#onThread = onThread
+  }
+
+  /**
+   * Unpacks in a thread. When this settles, the thread writes nothing more.
+   * @param signal cancels it
+   * @throws ServeError as unpackInto does; INVALID_ARCHIVE after `timeout` seconds (without the wait for a
+   *   free thread); SHUTTING_DOWN when cancelled
+   */
+  async unpack(task: UnpackTask, signal?: AbortSignal): Promise<ArchiveIdentity> {
+    await this.#turns.take(signal)
+    try {
+      return await (this.#idle.pop() ?? this.#start()).run(task, signal)
+    } finally {
+      this.#turns.give()
+    }
+  }
+
+  #start(): UnpackThread {
+    const thread = new UnpackThread(this.#idle)
+    this.#onThread?.(thread.worker)
+    return thread
   }
 }
 
-async function run(task: UnpackTask, signal: AbortSignal | undefined): Promise<ArchiveIdentity> {
-  const thread = new Worker(entry(), {
-    workerData: task,
+/** One archive at a time. A failed one ends it: nothing of it may still write. */
+class UnpackThread {
+  readonly worker = new Worker(threadModule('model-archiver/unpack-worker'), {
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   })
-  const { timeout } = task.limits
-  let stop = (): void => undefined
-  let timer: NodeJS.Timeout | undefined
-  try {
-    const answer = await new Promise<UnpackAnswer>((resolve, reject) => {
-      stop = () => reject(calledOff())
-      signal?.addEventListener('abort', stop)
-      if (signal?.aborted === true) stop()
-      timer = setTimeout(() => reject(tookTooLong(timeout)), timeout * 1000)
-      thread.once('message', resolve)
-      thread.once('error', (cause) => reject(failed(cause)))
-      thread.once('exit', () => reject(failed(new Error('its thread ended early'))))
-    })
-    if ('error' in answer) throw ServeError.fromWire(answer.error)
-    return answer.identity
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', stop)
-    await thread.terminate()
-  }
-}
+  /** Where it waits for the next archive. */
+  readonly #idle: UnpackThread[]
+  #idleTimer: NodeJS.Timeout | undefined
+  #answered: (answer: UnpackAnswer) => void = () => undefined
+  #failed: (error: ServeError) => void = () => undefined
 
-/** In TypeScript sources (tests, tsx) the thread needs a loader. */
-function entry(): URL {
-  if (import.meta.url.endsWith('.ts')) return new URL('unpack-worker-from-source.mjs', import.meta.url)
-  return pathToFileURL(builtModule('model-archiver/unpack-worker.js'))
+  constructor(idle: UnpackThread[]) {
+    this.#idle = idle
+    this.worker
+      .on('message', (answer: UnpackAnswer) => this.#answered(answer))
+      .on('error', (cause) => this.#failed(failed(cause)))
+      .on('exit', () => {
+        this.#leaveIdle()
+        this.#failed(failed(new Error('its thread ended early')))
+      })
+  }
+
+  async run(task: UnpackTask, signal: AbortSignal | undefined): Promise<ArchiveIdentity> {
+    clearTimeout(this.#idleTimer)
+    this.worker.ref()
+    const { timeout } = task.limits
+    let timer: NodeJS.Timeout | undefined
+    const stop = (): void => this.#failed(calledOff())
+    try {
+      const answer = await new Promise<UnpackAnswer>((resolve, reject) => {
+        this.#answered = resolve
+        this.#failed = reject
+        signal?.addEventListener('abort', stop)
+        if (signal?.aborted === true) stop()
+        timer = setTimeout(() => reject(tookTooLong(timeout)), timeout * 1000)
+        this.worker.postMessage(task)
+      })
+      if ('error' in answer) throw ServeError.fromWire(answer.error)
+      this.#becomeIdle()
+      return answer.identity
+    } catch (error) {
+      await this.worker.terminate()
+      throw error
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+
+  #becomeIdle(): void {
+    this.worker.unref()
+    this.#idle.push(this)
+    this.#idleTimer = setTimeout(() => {
+      this.#leaveIdle()
+      void this.worker.terminate()
+    }, IDLE_MS).unref()
+  }
+
+  #leaveIdle(): void {
+    clearTimeout(this.#idleTimer)
+    const at = this.#idle.indexOf(this)
+    if (at >= 0) this.#idle.splice(at, 1)
+  }
 }
 
 function tookTooLong(seconds: number): ServeError {

@@ -1,15 +1,16 @@
-/**
- * The thread that unpacks one archive: takes an UnpackTask, answers with one UnpackAnswer. See
- * unpack-thread.ts.
- */
-import { parentPort, workerData } from 'node:worker_threads'
+/** The thread that unpacks archives: answers each UnpackTask with one UnpackAnswer. See unpack-thread.ts. */
+import { parentPort } from 'node:worker_threads'
 import { asArchiveError, unpackInto, type UnpackTask } from './unpack-into.ts'
 import type { UnpackAnswer } from './unpack-thread.ts'
 
-let answer: UnpackAnswer
-try {
-  answer = { identity: await unpackInto(workerData as UnpackTask) }
-} catch (error) {
-  answer = { error: asArchiveError(error).toWire() }
+async function unpack(task: UnpackTask): Promise<UnpackAnswer> {
+  try {
+    return { identity: await unpackInto(task) }
+  } catch (error) {
+    return { error: asArchiveError(error).toWire() }
+  }
 }
-parentPort!.postMessage(answer)
+
+parentPort!.on('message', (task: UnpackTask) => {
+  void unpack(task).then((answer) => parentPort!.postMessage(answer))
+})

@@ -4,7 +4,9 @@ import type { ArchiveIdentity, ArchiveRules } from './archive-identity.ts'
 import { removeFolder } from './remove-folder.ts'
 import { asArchiveError, type UnpackTask } from './unpack-into.ts'
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack-limits.ts'
-import { unpackInThread } from './unpack-thread.ts'
+import { UnpackThreads } from './unpack-thread.ts'
+
+const threads = new UnpackThreads()
 
 export interface UnpackOptions {
   /** Missing limits have their defaults. */
@@ -28,7 +30,7 @@ export interface UnpackOptions {
 export async function unpackArchive(
   archive: string,
   target: string,
-  { limits, rules = {}, signal, unpack = unpackInThread }: UnpackOptions = {},
+  { limits, rules = {}, signal, unpack = inThread }: UnpackOptions = {},
 ): Promise<ArchiveIdentity> {
   const beside = `${target}.${randomBytes(8).toString('hex')}.part`
   await mkdir(beside, { mode: 0o755 })
@@ -41,4 +43,8 @@ export async function unpackArchive(
     await removeFolder(beside)
     throw asArchiveError(error)
   }
+}
+
+function inThread(task: UnpackTask, signal?: AbortSignal): Promise<ArchiveIdentity> {
+  return threads.unpack(task, signal)
 }

@@ -1,3 +1,5 @@
+import { isObject } from '../common/json.ts'
+
 /**
  * Values, keys and signs that a YAML file may have, and levels. Without limits the parser takes minutes for
  * some kilobytes of closing braces, and some of opening ones end the process.
@@ -19,7 +21,7 @@ interface YamlOptions {
  * @throws Error for text that is not YAML, has more than 10,000 tokens or is nested deeper than 64 levels
  */
 export async function parseYaml(text: string, options: YamlOptions = {}): Promise<unknown> {
-  const { Lexer, parse } = await import('../common/yaml.ts')
+  const { Lexer, parseDocument, visit } = await import('../common/yaml.ts')
   const levels = new Levels()
   let tokens = 0
   for (const token of new Lexer().lex(text)) {
@@ -29,7 +31,20 @@ export async function parseYaml(text: string, options: YamlOptions = {}): Promis
     if (levels.after(token) > MAX_LEVELS) throw new Error(`it must have at most ${MAX_LEVELS} levels`)
   }
   const prettyErrors = tokens <= MAX_TOKENS_WITH_PLACES
-  return parse(text, { ...options, prettyErrors, logLevel: 'error' })
+  // The parser compares each key of a map with all others, which takes half a second for 5,000.
+  const document = parseDocument(text, { prettyErrors, logLevel: 'error', uniqueKeys: false })
+  if (document.errors.length > 0) throw document.errors[0]!
+  visit(document, { Map: (_, { items }) => checkUnique(items) })
+  return document.toJS({ ...options })
+}
+
+function checkUnique(items: readonly { readonly key: unknown }[]): void {
+  const seen = new Set<unknown>()
+  for (const { key } of items) {
+    const value = isObject(key) && 'value' in key ? key['value'] : key
+    if (seen.has(value)) throw new Error('Map keys must be unique')
+    seen.add(value)
+  }
 }
 
 /** Counts levels by the tokens of the lexer, which are the ones that the parser sees. */

@@ -124,7 +124,9 @@ describe('a download', () => {
         response.end()
       })
       const url = `${address(new URL(origin).port)}/x.mar`
-      expect(await problem(download(url, tempFolder(), { allowPrivate: false }))).toEqual({
+      const refused = download(url, tempFolder(), { allowPrivate: false })
+      await expect(refused).rejects.toThrow('its address is loopback or private; the operator allows such')
+      expect(await problem(refused)).toEqual({
         code: 'DOWNLOAD_FAILED',
         detail: expect.stringContaining('is a loopback or private address'),
       })

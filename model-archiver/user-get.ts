@@ -1,0 +1,99 @@
+import type { IncomingMessage } from 'node:http'
+import { ServeError } from '../common/errors.ts'
+import { redactUrl } from '../common/redact.ts'
+import { httpGet, PrivateAddressError } from './http-get.ts'
+
+/** A request for a URL that the user of a command typed, or that the command derives from it. */
+export interface UserRequest {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent only to the origin of the URL. */
+  readonly bearer?: string
+  /** Milliseconds without an answer or a byte. Default one minute. */
+  readonly idleMs?: number
+  readonly signal: AbortSignal
+}
+
+/** An answer after all redirects. */
+export interface UserAnswer {
+  /** Its body is still to be read, or destroyed. Status 2xx, 304 or 416. */
+  readonly response: IncomingMessage
+  /** X-Linked-Etag of the answers, redirects included: on Hugging Face the SHA-256 of a large file. */
+  readonly linkedEtag: string | undefined
+}
+
+const MAX_REDIRECTS = 5
+const IDLE_MS = 60_000
+const PASSED: ReadonlySet<number> = new Set([200, 206, 304, 416])
+
+/**
+ * Gets a URL and follows its redirects. The user allows the host that they typed, whatever its address is; a
+ * redirect to another host must lead to a public address, and never from https to http.
+ * @throws ServeError DOWNLOAD_FAILED with what to do
+ */
+export async function userGet(url: string, options: UserRequest): Promise<UserAnswer> {
+  const first = new URL(url)
+  let at = first
+  let linkedEtag: string | undefined
+  for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
+    const response = await getOnce(url, first, at, options)
+    const { statusCode = 0, headers } = response
+    linkedEtag = headers['x-linked-etag']?.toString() ?? linkedEtag
+    if (PASSED.has(statusCode)) return { response, linkedEtag }
+    response.destroy()
+    if (statusCode < 300 || statusCode > 399 || headers.location === undefined)
+      throw refused(url, statusCode, options.bearer !== undefined)
+    at = nextOf(url, at, headers.location)
+  }
+  throw failed(url, `there are more than ${MAX_REDIRECTS} redirects`)
+}
+
+async function getOnce(url: string, first: URL, at: URL, options: UserRequest): Promise<IncomingMessage> {
+  const { headers, bearer, idleMs = IDLE_MS, signal } = options
+  const isSameHost = at.hostname === first.hostname
+  try {
+    return await httpGet(at, {
+      headers: {
+        ...headers,
+        ...(bearer !== undefined && at.origin === first.origin && { authorization: `Bearer ${bearer}` }),
+      },
+      allowPrivate: isSameHost,
+      idleMs,
+      signal,
+    })
+  } catch (error) {
+    signal.throwIfAborted()
+    const why =
+      error instanceof PrivateAddressError
+        ? `it redirects to ${at.host}, and ${error.address} is a loopback or private address; give that URL itself if you trust it`
+        : messageOf(error as Error)
+    throw failed(url, why)
+  }
+}
+
+function nextOf(url: string, at: URL, location: string): URL {
+  const next = URL.canParse(location, at.href) ? new URL(location, at) : undefined
+  if (next === undefined || !/^https?:$/.test(next.protocol))
+    throw failed(url, `it redirects to ${redactUrl(location)}, which is not supported`)
+  if (at.protocol === 'https:' && next.protocol === 'http:')
+    throw failed(url, `it redirects from https to http (${next.host}), which is not supported`)
+  return next
+}
+
+function refused(url: string, status: number, hadToken: boolean): ServeError {
+  const advice = new Map([
+    [401, hadToken ? '; the token in HF_TOKEN is not valid' : '; if it is on Hugging Face, set HF_TOKEN'],
+    [403, '; on Hugging Face, accept the conditions of the model on its page, and set HF_TOKEN'],
+    [404, '; check the name'],
+  ]).get(status)
+  return failed(url, `the answer was ${status}${advice ?? ''}`)
+}
+
+/** Node joins the failures of several addresses into an error without a message. */
+function messageOf(error: Error): string {
+  if (error instanceof AggregateError) return error.errors.map(({ message }: Error) => message).join('; ')
+  return error.message
+}
+
+function failed(url: string, why: string): ServeError {
+  return new ServeError('DOWNLOAD_FAILED', `${redactUrl(url)} could not be downloaded: ${why}`)
+}
