@@ -1,8 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
-import { checkNotRunning, pidFilePath, tempDirOf } from './pid-file.ts'
+import { tempDirOf } from './pid-file.ts'
 import { printFailure } from './reporters.ts'
+import { checkNotRunning } from './servers.ts'
 import { isStartReport, type StartReport } from './start-report.ts'
 
 /** Marks the background server's process; removed from its environment before anything else starts. */
@@ -29,7 +30,7 @@ export async function startInBackground(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   try {
-    checkNotRunning(pidFilePath(tempDirOf(env)))
+    checkNotRunning(tempDirOf(env))
     return await new BackgroundStart(argv, output, env).wait()
   } catch (error) {
     output.err(`torchserve-ts: ${describeFailure(error)}`)

@@ -24,7 +24,7 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
     const loaded = await loadSettings(flags)
     for (const line of settingLines(loaded)) output.out(line)
     for (const warning of loaded.warnings) output.err(`Warning: ${warning}`)
-    await attempt(() => checkStores(loaded.settings))
+    await attempt(() => checkStores(loaded))
     await attempt(() => checkExposure(loaded.settings))
     await attempt(() => checkSigners(loaded.settings))
     await attempt(() => checkKeys(loaded.settings, output))

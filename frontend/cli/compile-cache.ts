@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync } from 'node:fs'
 import nodeModule from 'node:module'
-import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
+import { cacheHome, ownCache } from './cache-folder.ts'
 
 /** Node.js 22.8 and newer (Node.js docs, "Module compile cache"). */
 interface CompileCache {
@@ -31,7 +31,7 @@ function privateFolder(env: NodeJS.ProcessEnv): string | undefined {
   if (uid === undefined) return undefined // these rights do not exist on Windows
   try {
     const home = cacheHome(env)
-    const own = join(home, 'torchserve-ts')
+    const own = ownCache(env)
     const folder = join(own, 'compiled')
     for (const path of [home, own, folder]) if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
     const isOwn = (path: string, forbidden: number): boolean => {
@@ -42,10 +42,4 @@ function privateFolder(env: NodeJS.ProcessEnv): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** As the XDG Base Directory Specification says: a relative path is ignored. */
-function cacheHome(env: NodeJS.ProcessEnv): string {
-  const own = env['XDG_CACHE_HOME'] ?? ''
-  return isAbsolute(own) ? own : join(homedir(), '.cache')
 }

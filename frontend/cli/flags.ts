@@ -17,12 +17,19 @@ export interface CliFlags extends ConfigFlags {
 
 const EXAMPLES = `
 Examples:
+  Serve one model in this terminal, in one command (torchserve-ts serve --help):
+    $ torchserve-ts serve model.gguf
   Serve every archive of a folder in this terminal, without tokens:
     $ torchserve-ts --start --foreground --model-store model_store --models all --disable-token-auth
   Serve one model under another name, in the background:
     $ torchserve-ts --start --model-store model_store --models chat=tiny-llama.mar
-  Stop the server in the background:
+  Make a project with a first handler (torchserve-ts init --help):
+    $ torchserve-ts init my-model --template text-stream
+  Serve a folder of handlers while you write them (torchserve-ts dev --help):
+    $ torchserve-ts dev my-model
+  Stop the server of this folder; show all that run:
     $ torchserve-ts --stop
+    $ torchserve-ts status
   Check a configuration:
     $ torchserve-ts --check-config --ts-config config.properties
   Check whether an archive of TorchServe runs here:
@@ -33,7 +40,7 @@ Examples:
     $ torchserve-ts --start --ts-config config.properties --enable-model-api
 
 Without --disable-token-auth the server writes its tokens to key_file.json in the working directory.
-All configuration keys: ${join(docsDir, 'configuration.md')}`
+All commands: ${join(docsDir, 'command-line.md')}; all configuration keys: ${join(docsDir, 'configuration.md')}`
 
 /**
  * Parses the command line.
@@ -69,7 +76,12 @@ function definition(): Command {
     .exitOverride()
     .option('-v, --version', 'print the version')
     .option('--start', 'start the server in the background; returns when the start has succeeded or failed')
-    .addOption(new Option('--stop', 'stop the server that runs in the background').conflicts('start'))
+    .addOption(
+      new Option(
+        '--stop',
+        'stop the server of this folder, or the only one that runs; with --ts-config the one of that file',
+      ).conflicts('start'),
+    )
     .option('--foreground', 'run in this terminal; Ctrl-C stops the server after running requests finish')
     .option('--wait', 'wait until all models are loaded; status 1 and the cause when one cannot be loaded')
     .addOption(

@@ -1,6 +1,8 @@
+import { closest } from '../config/edit-distance.ts'
 import { version } from '../package-info.ts'
 import type { StartServer } from '../server-api.ts'
 import { parseFlags, type CliFlags } from './flags.ts'
+import { tempDirOf } from './pid-file.ts'
 import { Terminal, type Output } from './output.ts'
 
 export interface CliOptions {
@@ -8,6 +10,23 @@ export interface CliOptions {
   loadServer: () => Promise<StartServer>
   /** Default: stdout and stderr. */
   output?: Output
+}
+
+/** @returns the exit status */
+type Command = (argv: readonly string[], output: Output, options: CliOptions) => Promise<number>
+
+/** What stands before the flags, and what runs then. Everything else is TorchServe's command. */
+const COMMANDS = new Map<string, () => Promise<Command>>([
+  ['dev', async () => (await import('./dev/command.ts')).runDev],
+  ['init', async () => (await import('./init/command.ts')).runInit],
+  ['keys', async () => (await import('./keys.ts')).runKeys],
+  ['serve', async () => (await import('./serve-model.ts')).runServe],
+  ['status', async () => (await import('./status.ts')).runStatus],
+])
+
+/** Each has a --help of its own. */
+export function commandNames(): string[] {
+  return [...COMMANDS.keys()]
 }
 
 /**
@@ -24,9 +43,12 @@ export async function runCli(argv: readonly string[], options: CliOptions): Prom
 }
 
 async function run(argv: readonly string[], options: CliOptions, output: Output): Promise<number> {
-  if (argv[0] === 'keys') {
-    const { runKeys } = await import('./keys.ts')
-    return runKeys(argv.slice(1), output)
+  const command = COMMANDS.get(argv[0] ?? '')
+  if (command !== undefined) return (await command())(argv.slice(1), output, options)
+  const unknown = unknownCommand(argv[0])
+  if (unknown !== undefined) {
+    output.err(`torchserve-ts: ${unknown}`)
+    return 1
   }
   const flags = parseFlags(argv, output)
   if (typeof flags === 'number') return flags
@@ -36,7 +58,7 @@ async function run(argv: readonly string[], options: CliOptions, output: Output)
   }
   if (flags.stop) {
     const { stopServer } = await import('./stop.ts')
-    return stopServer(output, process.env)
+    return stopServer(flags, output, process.env)
   }
   if (flags.checkConfig) {
     const { checkConfig } = await import('./check-config.ts')
@@ -49,6 +71,14 @@ async function run(argv: readonly string[], options: CliOptions, output: Output)
   return start(argv, flags, options.loadServer, output)
 }
 
+/** What is wrong with the first word; undefined for a command and for a flag. */
+function unknownCommand(word: string | undefined): string | undefined {
+  if (word === undefined || word.startsWith('-')) return undefined
+  const near = closest(word, [...COMMANDS.keys()])
+  const hint = near === undefined ? '' : ` Did you mean ${near}?`
+  return `There is no command ${word}.${hint} Commands: ${commandNames().join(', ')}; flags: --help`
+}
+
 async function start(
   argv: readonly string[],
   flags: CliFlags,
@@ -57,18 +87,14 @@ async function start(
 ): Promise<number> {
   const { startInBackground, takeBackgroundMark } = await import('./background.ts')
   const isBackground = takeBackgroundMark(process.env)
-  if (!isBackground && !flags.foreground) return startInBackground(argv, output, process.env)
-  const { serve } = await import('./serve.ts')
-  const { parentReporter, terminalReporter } = await import('./reporters.ts')
-  const { ConsoleWriter } = await import('../observe/logs/console-writer.ts')
-  const stdout = new ConsoleWriter(1)
-  const stderr = new ConsoleWriter(2)
-  const lines: Output = {
-    out: (line) => stdout.write(`${line}\n`),
-    err: (line) => stderr.write(`${line}\n`),
+  if (!isBackground) {
+    const { waitForStopping } = await import('./servers.ts')
+    await waitForStopping(tempDirOf(process.env), output)
   }
-  const reporter = isBackground ? parentReporter(lines) : terminalReporter(lines)
-  const status = await serve(flags, loadServer, reporter, stdout)
-  await Promise.all([stdout.end(), stderr.end()])
-  return status
+  if (!isBackground && !flags.foreground) return startInBackground(argv, output, process.env)
+  const [{ servingFromFlags }, { serveOnConsole }] = await Promise.all([
+    import('./serve.ts'),
+    import('./serve-on-console.ts'),
+  ])
+  return serveOnConsole(() => servingFromFlags(flags), loadServer, isBackground ? 'background' : 'terminal')
 }

@@ -7,26 +7,36 @@ import {
   mkdirSync,
   openSync,
   readSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
+import { isObject, parseJson } from '../../common/json.ts'
 import { isServerProcess } from './server-process.ts'
 
 /**
- * Content of the pid file: the pid on line 1, as in TorchServe; on line 2 the milliseconds that stopping may
- * take.
+ * Content of a pid file: the pid on line 1, as in TorchServe; on line 2 the milliseconds that stopping may
+ * take; on line 3 what is known of the server, as JSON.
  */
 export interface PidRecord {
   readonly pid: number
   readonly stopMs: number
+  /** Its working folder. Empty: not known. */
+  readonly folder: string
+  /** Absolute path of the configuration file that its user named. */
+  readonly config?: string
+  /** Path of the Unix socket that tells its status. */
+  readonly socket?: string
+  /** Whether it has been told to stop. */
+  readonly stopping?: boolean
 }
 
 const DEFAULT_STOP_MS = 60_000
 
-/** Path of the pid file; one server per temporary folder. */
+/** Path of TorchServe's pid file: that of the first server of a temporary folder. */
 export function pidFilePath(tempDir: string): string {
   return join(tempDir, '.model_server.pid')
 }
@@ -44,29 +54,47 @@ export function tempDirOf(env: NodeJS.ProcessEnv): string {
 export function findRunning(path: string): PidRecord | undefined {
   const record = readRecord(path)
   if (record !== undefined && record.pid !== process.pid && isServerProcess(record.pid)) return record
-  rmSync(path, { force: true })
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // A folder, or another user's: it is no server, and must not hide those that are.
+  }
   return undefined
 }
 
 /**
- * Writes the pid of this process, atomically, unless another server was faster.
- * @returns a function that removes the file
- * @throws ServeError CONFLICT when a server is running
+ * Writes the record of this process, atomically, unless another server was faster.
+ * @returns whether it was written; false: another server is running
  */
-export function claimPidFile(path: string, stopMs: number): () => void {
-  const beside = `${path}.${randomBytes(8).toString('hex')}`
+export function claimPidFile(path: string, record: PidRecord): boolean {
   mkdirSync(join(path, '..'), { recursive: true })
-  // The folder may be everybody's (/tmp): a name that nobody can foresee, and never through a link.
-  writeFileSync(beside, `${process.pid}\n${stopMs}\n`, { flag: 'wx', mode: 0o600 })
+  const beside = writeBeside(path, record)
   try {
-    checkNotRunning(path)
+    if (findRunning(path) !== undefined) return false
     linkSync(beside, path)
+    return true
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? alreadyRunning(path) : error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (readRecord(path) !== undefined) return false
+    throw new ServeError(
+      'CONFIG',
+      `${path} must be a file of this user. Remove it, or set TEMP to a folder of your own.`,
+    )
   } finally {
     rmSync(beside, { force: true })
   }
-  return () => removePidFile(path, process.pid)
+}
+
+/** Replaces the record of this process, atomically. Does nothing when the file is not its own any more. */
+export function rewritePidFile(path: string, record: PidRecord): void {
+  if (readRecord(path)?.pid !== record.pid) return
+  const beside = writeBeside(path, record)
+  try {
+    renameSync(beside, path)
+  } catch (error) {
+    rmSync(beside, { force: true })
+    throw error
+  }
 }
 
 /** Removes the file if it still belongs to this process. */
@@ -74,30 +102,34 @@ export function removePidFile(path: string, pid: number): void {
   if (readRecord(path)?.pid === pid) rmSync(path, { force: true })
 }
 
-/** @throws ServeError CONFLICT when a server of this pid file is running */
-export function checkNotRunning(path: string): void {
-  const running = findRunning(path)
-  if (running !== undefined) throw alreadyRunning(path, running.pid)
+/** The folder may be everybody's (/tmp): a name that nobody can foresee, and never through a link. */
+function writeBeside(path: string, { pid, stopMs, ...known }: PidRecord): string {
+  const beside = `${path}.${randomBytes(8).toString('hex')}`
+  writeFileSync(beside, `${pid}\n${stopMs}\n${JSON.stringify(known)}\n`, { flag: 'wx', mode: 0o600 })
+  return beside
 }
 
-/** @param pid undefined: another start was faster, and has not told its pid here */
-function alreadyRunning(path: string, pid = readRecord(path)?.pid): ServeError {
-  return new ServeError(
-    'CONFLICT',
-    `TorchServe-TS is already running (pid ${pid ?? 'unknown'}, pid file ${path}): ` +
-      'stop it with torchserve-ts --stop, or set TEMP to another folder for a second server',
-  )
-}
-
-function readRecord(path: string): PidRecord | undefined {
+/** Undefined: there is no such file, or it is none of a server. @throws ServeError CONFIG */
+export function readRecord(path: string): PidRecord | undefined {
   const text = readOwn(path)
   if (text === undefined) return undefined
-  const [pid, stopMs] = text.split('\n')
+  const [pid, stopMs, json = ''] = text.split('\n')
   if (!/^[1-9]\d{0,9}$/.test(pid ?? '')) return undefined
-  return { pid: Number(pid), stopMs: /^\d{1,12}$/.test(stopMs ?? '') ? Number(stopMs) : DEFAULT_STOP_MS }
+  const found = parseJson(json)
+  const known = isObject(found) ? found : {}
+  const { folder, config, socket } = known
+  return {
+    pid: Number(pid),
+    stopMs: /^\d{1,12}$/.test(stopMs ?? '') ? Number(stopMs) : DEFAULT_STOP_MS,
+    folder: typeof folder === 'string' ? folder : '',
+    stopping: known['stopping'] === true,
+    ...(typeof config === 'string' && { config }),
+    ...(typeof socket === 'string' && { socket }),
+  }
 }
 
-const MAX_BYTES = 100
+/** Enough for three paths. */
+const MAX_BYTES = 32 * 1024
 
 /**
  * The text of a plain file; undefined for a link, and for what is no file. Another user must not decide which
@@ -121,7 +153,7 @@ function readOwn(path: string): string | undefined {
         `The pid file ${path} belongs to another user; set TEMP to a folder of your own`,
       )
     const bytes = Buffer.alloc(MAX_BYTES)
-    return bytes.toString('latin1', 0, readSync(fd, bytes))
+    return bytes.toString('utf8', 0, readSync(fd, bytes))
   } finally {
     closeSync(fd)
   }

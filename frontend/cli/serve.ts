@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import { checkExposure } from '../config/exposure.ts'
-import { checkStores, loadSettings, type StartSettings } from '../config/load-settings.ts'
+import { checkStores, loadSettings, makeAgentsStore, type StartSettings } from '../config/load-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
@@ -10,8 +10,9 @@ import { endLogFiles, openLogFiles, type LogFiles } from '../observe/logs/log-fi
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
-import { claimPidFile, pidFilePath } from './pid-file.ts'
+import { ServerEntry, type Claim } from './server-entry.ts'
 import { PROCESS_TITLE } from './server-process.ts'
+import { namedConfig } from './servers.ts'
 import type { StartReporter } from './start-report.ts'
 import { aborted, watchStopSignals } from './stop-signals.ts'
 
@@ -20,24 +21,54 @@ const STOP_MARGIN_MS = 10_000
 /** Added to the models' startup timeout, for unpacking archives and opening listeners. */
 const START_MARGIN_MS = 60_000
 
+/** How this process serves. */
+export interface Serving {
+  readonly loaded: StartSettings
+  /** Whether the start fails when a model does not load. */
+  readonly waits: boolean
+  /** Whether the models are written to snapshots. */
+  readonly keepsSnapshots: boolean
+  /** What no second server may have: the working folder with its logs and keys, or nothing. */
+  readonly claims: Claim
+  /** Absolute path of the configuration file that the user named. */
+  readonly config?: string
+  /** What the terminal says of the started server. Default: TorchServe's lines. */
+  readonly announce?: (server: RunningServer) => Promise<string[]>
+}
+
+/** As the flags say it. @throws ServeError CONFIG */
+export async function servingFromFlags(flags: CliFlags): Promise<Serving> {
+  const loaded = await loadSettings(flags)
+  await checkStores(loaded)
+  await checkExposure(loaded.settings)
+  const keepsSnapshots = flags.configSnapshots !== false
+  const config = namedConfig(flags.tsConfig, process.env)
+  return {
+    loaded,
+    waits: flags.wait === true,
+    keepsSnapshots,
+    claims: 'folder',
+    ...(config !== undefined && { config }),
+  }
+}
+
 /**
  * Serves in this process until it is told to stop. Logs to files, and to `console`, which its owner ends.
  * @returns the exit status
  */
 export async function serve(
-  flags: CliFlags,
+  prepare: () => Promise<Serving>,
   loadServer: () => Promise<StartServer>,
   reporter: StartReporter,
   console: ConsoleWriter,
 ): Promise<number> {
   let debug = false
   try {
-    const loaded = await loadSettings(flags)
-    debug = loaded.settings.logLevel === 'debug'
-    await checkStores(loaded.settings)
-    await checkExposure(loaded.settings)
-    await reporter.tell({ type: 'starting', limitMs: startLimit(loaded.settings) })
-    await new ServingProcess(loaded, reporter, console, flags).run(loadServer)
+    const serving = await prepare()
+    const { settings } = serving.loaded
+    debug = settings.logLevel === 'debug'
+    await reporter.tell({ type: 'starting', limitMs: startLimit(settings) })
+    await new ServingProcess(serving, reporter, console).run(loadServer)
     return 0
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
@@ -47,61 +78,66 @@ export async function serve(
 }
 
 class ServingProcess {
-  readonly #loaded: StartSettings
+  readonly #serving: Serving
   readonly #reporter: StartReporter
   readonly #console: ConsoleWriter
-  readonly #waits: boolean
-  readonly #snapshots: SnapshotStore | undefined
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
   #server: RunningServer | undefined
-  #removePidFile = (): void => undefined
+  #entry: ServerEntry | undefined
 
-  constructor(loaded: StartSettings, reporter: StartReporter, console: ConsoleWriter, flags: CliFlags) {
-    this.#loaded = loaded
-    this.#waits = flags.wait === true
-    this.#snapshots = flags.configSnapshots === false ? undefined : new SnapshotStore(loaded)
+  constructor(serving: Serving, reporter: StartReporter, console: ConsoleWriter) {
+    this.#serving = serving
     this.#reporter = reporter
     this.#console = console
-    const { logLevel, logFormat } = loaded.settings
+    const { logLevel, logFormat } = serving.loaded.settings
     this.#log = createLogger({ level: logLevel, format: logFormat, console })
   }
 
   /** @throws errors of the start */
   async run(loadServer: () => Promise<StartServer>): Promise<void> {
-    const { settings } = this.#loaded
+    const { loaded, waits, keepsSnapshots, claims, config } = this.#serving
+    const { settings } = loaded
     process.title = PROCESS_TITLE
-    // Watched before the pid file tells others whom to signal.
+    // Watched before the entry tells others whom to signal.
     const stop = watchStopSignals((status) => {
-      this.#log.log.warn('Stopped by a second signal, without waiting for running requests')
+      const requests = this.#server?.openRequests
+      const what = requests === undefined ? 'the start' : `running requests (${requests})`
+      this.#log.log.warn(`Stopped by a second signal, without waiting for ${what}`)
       this.#endNow(status)
     })
     process.on('uncaughtException', this.#onCrash)
     try {
-      this.#removePidFile = claimPidFile(pidFilePath(settings.tempDir), stopLimit(settings))
+      const stopMs = stopLimit(settings)
+      this.#entry = new ServerEntry(settings.tempDir, {
+        stopMs,
+        claims,
+        ...(config !== undefined && { config }),
+      })
       this.#openLogFiles()
+      const made = await makeAgentsStore(loaded)
+      if (made !== undefined) this.#log.log.info(made)
       const startServer = await loadServer()
       stop.signal.throwIfAborted()
       this.#server = await startServer(settings, {
         log: this.#log.log,
         logFiles: this.#logFiles,
         signal: stop.signal,
-        waitForModels: this.#waits,
-        snapshots: this.#snapshots,
-        snapshotHint: this.#loaded.modelSource.hint,
+        waitForModels: waits,
+        snapshots: keepsSnapshots ? new SnapshotStore(loaded) : undefined,
+        snapshotHint: loaded.modelSource.hint,
       })
+      await this.#entry.tell(this.#server)
       await this.#announce(this.#server)
       await aborted(stop.signal)
-      const { drainTimeout } = settings
-      this.#log.log.info(
-        `Stopping after running requests finish, within ${drainTimeout} s (drain_timeout); a second signal stops at once`,
-      )
+      this.#entry.markStopping()
+      this.#sayStopping(this.#server.openRequests, settings.drainTimeout)
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {
       if (!stop.signal.aborted) throw error // otherwise a signal aborted the start
     } finally {
-      this.#removePidFile()
+      this.#entry?.remove()
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
       this.#log.end()
@@ -109,17 +145,31 @@ class ServingProcess {
     }
   }
 
-  /** Called after the pid file was claimed: only one server may write the log files. */
+  #sayStopping(requests: number, drainTimeout: number): void {
+    const rest = `within ${drainTimeout} s (drain_timeout); a second signal stops at once`
+    const line = `Stopping when ${requestsText(requests)}, ${rest}`
+    this.#log.log.info(line)
+    // A command with a quiet log says it itself.
+    if (this.#serving.announce !== undefined && !this.#log.log.isLevelEnabled('info'))
+      this.#console.write(requests === 0 ? 'Stopping\n' : `${line}\n`)
+  }
+
+  /** Called after the entry was made: only one server may write the log files. */
   #openLogFiles(): void {
-    this.#logFiles = openLogFiles(this.#loaded.settings, (message) => this.#log.log.warn(message))
+    this.#logFiles = openLogFiles(this.#serving.loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
     this.#console.onLoss = (why) =>
       this.#log.log.warn(`Lines for the console are dropped, because ${why}; the server goes on`)
   }
 
   async #announce(server: RunningServer): Promise<void> {
-    const { settings, modelSource } = this.#loaded
-    for (const warning of [...this.#loaded.warnings, ...server.warnings]) this.#log.log.warn(warning)
+    const { loaded, announce } = this.#serving
+    const { settings, modelSource } = loaded
+    for (const warning of [...loaded.warnings, ...server.warnings]) this.#log.log.warn(warning)
+    if (announce !== undefined) {
+      await this.#reporter.tell({ type: 'started', lines: await announce(server) })
+      return
+    }
     const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
     if (!settings.disableTokenAuthorization) {
       lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
@@ -140,7 +190,7 @@ class ServingProcess {
 
   #endNow(status: number): void {
     this.#server?.kill()
-    this.#removePidFile()
+    this.#entry?.remove()
     process.exit(status)
   }
 }
@@ -156,4 +206,9 @@ function startLimit(settings: Settings): number {
 
 function stopLimit({ drainTimeout, cancelGraceMs }: Settings): number {
   return Math.ceil(drainTimeout * 1000) + cancelGraceMs + STOP_MARGIN_MS
+}
+
+function requestsText(requests: number): string {
+  if (requests === 0) return 'no request runs'
+  return requests === 1 ? '1 running request has ended' : `${requests} running requests have ended`
 }

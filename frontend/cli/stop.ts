@@ -1,27 +1,61 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
-import { findRunning, pidFilePath, removePidFile, tempDirOf } from './pid-file.ts'
+import { removePidFile, tempDirOf } from './pid-file.ts'
 import { POLL_MS, isServerProcess } from './server-process.ts'
+import { type FoundServer, listServers, namedConfig, serverLine, workingFolder } from './servers.ts'
 
 /**
- * Stops the server of the temporary folder: SIGTERM, so that running requests finish, then SIGKILL after the
- * time that its pid file names.
+ * Stops one server: SIGTERM, so that running requests finish, then SIGKILL after the time that its pid file
+ * names.
  * @returns the exit status: 0 also when no server runs, as in TorchServe
  */
-export async function stopServer(output: Output, env: NodeJS.ProcessEnv): Promise<number> {
-  const path = pidFilePath(tempDirOf(env))
-  const running = findRunning(path)
-  if (running === undefined) {
+export async function stopServer(flags: CliFlags, output: Output, env: NodeJS.ProcessEnv): Promise<number> {
+  const servers = listServers(tempDirOf(env))
+  if (servers.length === 0) {
     output.out('TorchServe-TS is not currently running.')
     return 0
   }
+  const meant = meantServers(servers, namedConfig(flags.tsConfig, env))
+  const [running, ...others] = meant
+  if (running === undefined || others.length > 0) {
+    tellServers(running === undefined ? servers : meant, flags, output)
+    return 1
+  }
+  if (running.folder !== workingFolder()) output.out(`Stopping the server with ${serverLine(running)}`)
+  return stop(running, output)
+}
+
+/**
+ * Those with the configuration that the user named, else those of this working folder, else all. A start that
+ * named no file may be stopped by its folder's file.
+ */
+function meantServers(servers: readonly FoundServer[], config: string | undefined): readonly FoundServer[] {
+  const here = servers.filter(({ folder }) => folder === workingFolder())
+  if (config !== undefined) {
+    const named = servers.filter((server) => server.config === config)
+    return named.length > 0 ? named : here.filter((server) => server.config === undefined)
+  }
+  return here.length > 0 ? here : servers
+}
+
+function tellServers(servers: readonly FoundServer[], { tsConfig }: CliFlags, output: Output): void {
+  output.err(
+    tsConfig === undefined
+      ? 'torchserve-ts: more than one server runs. Stop one with --stop in its folder, with --stop --ts-config and its file, or with kill and its pid:'
+      : `torchserve-ts: not one server runs with ${tsConfig}. These run:`,
+  )
+  for (const server of servers) output.err(`  ${serverLine(server)}`)
+}
+
+async function stop(running: FoundServer, output: Output): Promise<number> {
   if (!signal(running.pid, 'SIGTERM')) {
     output.err(`torchserve-ts: no permission to stop process ${running.pid}`)
     return 1
   }
   const ended = await hasEnded(running.pid, running.stopMs)
   if (!ended) signal(running.pid, 'SIGKILL')
-  removePidFile(path, running.pid)
+  removePidFile(running.path, running.pid)
   if (ended) output.out('TorchServe-TS has stopped.')
   else output.err(`torchserve-ts: did not stop within ${running.stopMs / 1000} s and was killed`)
   return ended ? 0 : 1

@@ -26,7 +26,8 @@ const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
 /**
  * The winning entry of each key. From lowest to highest precedence: LOG_LOCATION, METRICS_LOCATION and TEMP;
  * the last snapshot's settings; MLServer's settings; the file; the flags; TS_<KEY> variables (only with
- * `enable_envvars_config=true`). Empty text counts as unset. Keys without effect are reported as warnings.
+ * `enable_envvars_config=true`, which MLServer's settings contain). Empty text counts as unset. Keys without
+ * effect are reported as warnings.
  * @throws ServeError CONFIG for a key that looks like a misspelling of a known one
  */
 export function collectEntries(sources: Sources, warnings: string[]): Map<string, Entry> {
@@ -40,8 +41,8 @@ export function collectEntries(sources: Sources, warnings: string[]): Map<string
   sources.mlserver?.forEach(add)
   for (const entry of sources.file) if (isKnown(entry, warnings)) add(entry)
   sources.flags.forEach(add)
-  addOverrides(sources.env, entries, add)
   for (const spec of SPECS) if (spec.envAlways) fromEnv(sources.env, spec.env, spec.name, add)
+  addOverrides(sources.env, entries, add)
   if ('models' in sources) {
     entries.delete(KEYS.modelSnapshot.name)
     if (sources.models !== undefined) add(sources.models)

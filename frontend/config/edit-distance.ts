@@ -1,5 +1,8 @@
-/** Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of adjacent letters. */
-export function editDistance(a: string, b: string): number {
+/**
+ * Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of adjacent letters.
+ * @param limit a distance that is at least this large may be answered as this
+ */
+export function editDistance(a: string, b: string, limit = Infinity): number {
   let beforePrevious: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let row = 1; row <= a.length; row++) {
@@ -16,6 +19,8 @@ export function editDistance(a: string, b: string): number {
       }
       current.push(best)
     }
+    // A swap looks two rows back, so two rows have to be beyond the limit.
+    if (Math.min(...current) >= limit && Math.min(...previous) >= limit) return limit
     beforePrevious = previous
     previous = current
   }
@@ -28,7 +33,7 @@ export function closest(text: string, candidates: Iterable<string>): string | un
   let least = Math.min(2, Math.floor(text.length / 4)) + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - text.length) >= least) continue
-    const distance = editDistance(text.toLowerCase(), candidate.toLowerCase())
+    const distance = editDistance(text.toLowerCase(), candidate.toLowerCase(), least)
     if (distance < least) {
       least = distance
       found = candidate

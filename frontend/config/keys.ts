@@ -26,7 +26,6 @@ import {
 } from './value-types.ts'
 
 const OURS: Details = { ours: true }
-const NOT_BY_ENV: Details = { env: undefined }
 const INT_MAX = 2_147_483_647
 
 /** All keys, one for each setting. Parsing, error messages and docs/configuration.md come from this table. */
@@ -44,7 +43,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'job_queue_size',
     integer(1, INT_MAX),
     '100',
-    'Requests of one model version that can wait for a worker; further requests get 503.',
+    'Requests of one model version that can wait for a worker; further requests get 503, over V2 429.',
   ),
   tsHeaderKeySequenceId: key(
     'ts_header_key_sequence_id',
@@ -228,7 +227,6 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     integer(1, MAX_TIMER_SECONDS),
     '60',
     'Seconds between two measurements of CPU, memory, disk and GPU.',
-    NOT_BY_ENV,
   ),
   logLocation: key('LOG_LOCATION', PATH, 'logs', 'Folder of the log files.', {
     env: 'LOG_LOCATION',
@@ -283,14 +281,14 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'enable_envvars_config',
     BOOLEAN,
     'false',
-    'Whether environment variables override the file and the flags.',
-    NOT_BY_ENV,
+    'Whether environment variables override the file and the flags. The variable always has an effect. True by default where MLServer’s variables configure the server.',
+    { envAlways: true },
   ),
   useEnvAllowedUrls: key(
     'use_env_allowed_urls',
     BOOLEAN,
     'false',
     'Whether TS_ALLOWED_URLS has an effect (with enable_envvars_config=true).',
-    NOT_BY_ENV,
+    { envAlways: true },
   ),
 }

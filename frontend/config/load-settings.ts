@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises'
+import { mkdir, readFile, stat } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { collectEntries } from './collect-entries.ts'
@@ -12,10 +12,9 @@ import {
   type LastSnapshot,
 } from './last-snapshot.ts'
 import { readLogConfig } from './log-config.ts'
-import { readMlserverSettings } from './mlserver-settings.ts'
+import { isAgentsStore, readMlserverSettings } from './mlserver-settings.ts'
 import { chooseModels, type ModelSource } from './model-source.ts'
 import { parseProperties, type Entry, type Environment } from './properties.ts'
-import type { Settings } from './settings.ts'
 import { snapshotFolder } from './snapshot-store.ts'
 
 /** Command-line flags that set keys. */
@@ -32,6 +31,8 @@ export interface ConfigFlags {
   /** False: snapshots are neither read nor written (--ncs). Default true. */
   configSnapshots?: boolean
   enableModelApi?: boolean
+  /** Keys that a command sets by itself; they override the file. */
+  entries?: readonly Entry[]
 }
 
 /** What a start is made of. */
@@ -70,18 +71,49 @@ export async function loadSettings(
 }
 
 /**
- * Checks that the model store, and the workflow store if one is set, are folders.
+ * Checks that the model store, and the workflow store if one is set, are folders. The store of Seldon Core's
+ * agent may still be missing: a fresh volume.
  * @throws ServeError CONFIG when the model store is missing or either is not a folder
  */
-export async function checkStores({ modelStore, workflowStore }: Settings): Promise<void> {
+export async function checkStores({
+  settings: { modelStore, workflowStore },
+  entries,
+}: Pick<LoadedSettings, 'settings' | 'entries'>): Promise<void> {
   if (modelStore === undefined) {
     throw new ServeError(
       'CONFIG',
       'Missing mandatory parameter --model-store (or model_store in the config file)',
     )
   }
-  await checkFolder('--model-store', modelStore)
+  if (!isAgentsStore(entries.get(KEYS.modelStore.name)) || (await exists(modelStore)))
+    await checkFolder('--model-store', modelStore)
   if (workflowStore !== undefined) await checkFolder('--workflow-store', workflowStore)
+}
+
+/**
+ * Makes the model store of Seldon Core's agent if the server starts first.
+ * @returns what was done, in one line; undefined: nothing
+ */
+export async function makeAgentsStore({
+  settings: { modelStore },
+  entries,
+}: Pick<LoadedSettings, 'settings' | 'entries'>): Promise<string | undefined> {
+  if (modelStore === undefined || !isAgentsStore(entries.get(KEYS.modelStore.name))) return undefined
+  if (await exists(modelStore)) return undefined
+  try {
+    await mkdir(modelStore, { recursive: true })
+    return `The model store ${modelStore} did not exist, and was made`
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return `The model store ${modelStore} does not exist yet, and cannot be made here (${code}): it is read when a model is loaded`
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
 }
 
 async function checkFolder(flag: string, path: string): Promise<void> {
@@ -127,7 +159,9 @@ async function readEntries(
   try {
     text = await readFile(path, 'utf8')
   } catch (cause) {
-    if (named === undefined && (cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    // For a file of an optional ConfigMap that does not exist Kubernetes makes a folder.
+    if (named === undefined && ['ENOENT', 'EISDIR'].includes((cause as NodeJS.ErrnoException).code!))
+      return undefined
     const who = named === undefined ? '' : ` (from ${named})`
     const why = (cause as Error).message
     throw new ServeError('CONFIG', `The config file ${path}${who} cannot be read: ${why}`, { cause })
@@ -145,5 +179,6 @@ function flagEntries(flags: ConfigFlags): Entry[] {
     ['disable_token_authorization', flags.disableTokenAuth ? 'true' : undefined, '--disable-token-auth'],
     ['enable_model_api', flags.enableModelApi ? 'true' : undefined, '--enable-model-api'],
   ]
-  return given.flatMap(([name, text, origin]) => (text === undefined ? [] : [{ name, text, origin }]))
+  const own = given.flatMap(([name, text, origin]) => (text === undefined ? [] : [{ name, text, origin }]))
+  return [...own, ...(flags.entries ?? [])]
 }

@@ -11,6 +11,12 @@ const MAX_BYTES = 1024 * 1024
 
 /** Seldon Core's agent names the folder of models in this variable. */
 const MODELS_DIR = 'MLSERVER_MODELS_DIR'
+const FROM_MODELS_DIR = `environment variable ${MODELS_DIR}`
+
+/** Whether the folder of models is the agent's, which fills it, and may make it, while the server runs. */
+export function isAgentsStore(store: Entry | undefined): boolean {
+  return store?.origin === FROM_MODELS_DIR
+}
 
 type Settings = Readonly<Record<string, unknown>>
 
@@ -56,7 +62,7 @@ export async function readMlserverSettings(
   const folder = modelStore ?? fromEnv
   const file = folder === undefined ? undefined : await readSettings(join(folder, FILE))
   if (folder === undefined || (file === undefined && fromEnv === undefined)) return NONE
-  const origin = file === undefined ? `environment variable ${MODELS_DIR}` : join(folder, FILE)
+  const origin = file === undefined ? FROM_MODELS_DIR : join(folder, FILE)
   const given = { ...fromEnvironment(env), ...file }
   const settings = { ...DEFAULTS, ...given }
   const entries = [...keys(settings, folder)].map(([name, text]): Entry => ({ name, text, origin }))
@@ -134,11 +140,19 @@ function* keys(settings: Settings, folder: string): Generator<[name: string, tex
   if (metrics_endpoint === null) yield ['enable_metrics_api', 'false']
   yield ['default_workers_per_model', String(Math.max(1, Number(settings['parallel_workers']) || 1))]
   yield ['open_inference_gzip', String(settings['gzip_enabled'] !== false)]
+  // MLServer's infer path is the protocol's, and who has no file sets keys by variables.
+  yield ['ts_open_inference_protocol', 'true']
+  yield ['enable_envvars_config', 'true']
+  yield ['job_queue_size', QUEUE]
   if (settings['debug'] === true) yield ['debug', 'true']
-  if (typeof max === 'number') yield ['max_request_size', String(max < 0 ? UNLIMITED : max)]
+  if (typeof max === 'number')
+    for (const key of ['max_request_size', 'max_response_size'])
+      yield [key, String(max < 0 ? UNLIMITED : max)]
   yield* corsKeys(settings['cors_settings'])
 }
 
+/** MLServer queues without a limit, and its clients count on that in a burst. */
+const QUEUE = '1000'
 const UNLIMITED = 2_147_483_647
 
 function* corsKeys(cors: unknown): Generator<[name: string, text: string]> {

@@ -1,11 +1,10 @@
 import { key, optional, type Details } from './key-spec.ts'
 import { MODEL_SNAPSHOT } from './model-snapshot.ts'
 import { MODELS_TO_LOAD } from './models-to-load.ts'
-import { BOOLEAN, ORIGIN_LIST, PATH, SECONDS, integer, patternList } from './value-types.ts'
+import { BOOLEAN, ORIGIN_LIST, PATH, SECONDS, SECONDS_OR_OFF, integer, patternList } from './value-types.ts'
 import { MODELS_JSON } from './version-settings.ts'
 
 const OURS: Details = { ours: true }
-const NOT_BY_ENV: Details = { env: undefined }
 
 /** Keys for models: which to load, from where, with which defaults. */
 export const MODEL_KEYS = {
@@ -26,7 +25,6 @@ export const MODEL_KEYS = {
     MODELS_JSON,
     '{}',
     'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive.',
-    NOT_BY_ENV,
   ),
   defaultWorkersPerModel: key(
     'default_workers_per_model',
@@ -39,6 +37,13 @@ export const MODEL_KEYS = {
     integer(1, 10_000),
     '256',
     'Most worker processes of a model version; each rank of a rank group counts. Calls, model configurations, snapshots and workflows that ask for more are refused.',
+    OURS,
+  ),
+  modelDrainTimeout: key(
+    'model_drain_timeout',
+    SECONDS_OR_OFF,
+    '600',
+    'Limit on the time in which the open requests of a version can finish after /v2/repository has replaced or unloaded it; 0: none. The answer does not wait for them.',
     OURS,
   ),
   numberOfGpu: optional(
@@ -62,7 +67,6 @@ export const MODEL_KEYS = {
     'model_snapshot',
     MODEL_SNAPSHOT,
     'The models of a snapshot (docs/snapshots.md). If set, load_models is ignored, but not --models.',
-    NOT_BY_ENV,
   ),
   maxSnapshots: key(
     'max_snapshots',

@@ -1,7 +1,6 @@
 import { key, optional, type Details } from './key-spec.ts'
 import { BOOLEAN, COMMAND, integer, PATH } from './value-types.ts'
 
-const NOT_BY_ENV: Details = { env: undefined }
 const OURS: Details = { ours: true }
 
 /** Keys for Python models. */
@@ -11,7 +10,6 @@ export const PYTHON_KEYS = {
     COMMAND,
     'python',
     'Python that runs Python models: a command or a path. Unset: python, or python3 if there is no python.',
-    NOT_BY_ENV,
   ),
   modelServerHome: optional(
     'model_server_home',

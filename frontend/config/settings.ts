@@ -177,6 +177,11 @@ export interface Settings {
   readonly defaultStartupTimeout: number
   /** Seconds until the workers of an unregistered model have ended. Default 120. */
   readonly unregisterModelTimeout: number
+  /**
+   * Ours: seconds in which the open requests of a version can finish after /v2/repository has replaced or
+   * unloaded it; 0: none. Key model_drain_timeout, default 600.
+   */
+  readonly modelDrainTimeout: number
   /** Ours: seconds a request may wait in the queue; 0: no limit. Key default_queue_timeout, default 120. */
   readonly defaultQueueTimeout: number
   /** Ours: seconds; undefined: the response timeout. Key default_first_response_timeout. */

@@ -22,8 +22,8 @@ test('a start returns when the server listens; a second one is refused; a stop e
   const second = await cli.start()
   expect(second.status).toBe(1)
   expect(second.err).toBe(
-    `torchserve-ts: TorchServe-TS is already running (pid ${pid}, pid file ${cli.pidFile}): ` +
-      'stop it with torchserve-ts --stop, or set TEMP to another folder for a second server\n',
+    `torchserve-ts: TorchServe-TS is already running in this folder (pid ${pid}, pid file ${cli.claim}): ` +
+      'stop it with torchserve-ts --stop, or start the second server in another folder\n',
   )
   expect(cli.pid).toBe(pid)
 
@@ -105,16 +105,20 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends a foreground server
 
 test('a second signal ends a server that takes its time', async () => {
   const cli = new Cli()
-  const child = cli.spawn(['--start', '--foreground', '--model-store', 'store'], { TRY: 'never close' })
+  const child = cli.spawn(['--start', '--foreground', '--model-store', 'store'], {
+    TRY: 'never close',
+    OPEN_REQUESTS: '2',
+  })
   const end = finished(child)
   await wrote(child, 'Model server started.')
   child.kill('SIGINT')
-  await wrote(child, 'Stopping after running requests finish')
+  await wrote(child, 'Stopping when 2 running requests have ended')
   child.kill('SIGINT')
   const { status, out } = await end
   expect(status).toBe(130)
-  expect(out).toMatch(/finish, within \d+ s \(drain_timeout\); a second signal stops at once$/m)
-  expect(out).toMatch(/Stopped by a second signal, without waiting for running requests$/m)
+  expect(out).toMatch(/ended, within \d+ s \(drain_timeout\); a second signal stops at once$/m)
+  expect(out).toMatch(/Stopped by a second signal, without waiting for running requests \(2\)$/m)
+  expect(cli.log).toMatch(/second signal, without waiting for running requests \(2\)$/m)
   expect(out).toContain('killed')
   expect(existsSync(cli.pidFile)).toBe(false)
 })
@@ -125,10 +129,10 @@ test('a stop kills a server that takes longer than it said', async () => {
   writeFileSync(join(cli.folder, 'config.properties'), config)
   await cli.start({ TRY: 'never close' })
   const pid = cli.pid!
-  writeFileSync(cli.pidFile, `${pid}\n200\n`) // otherwise the test takes as long as the margin
+  writeFileSync(cli.claim, `${pid}\n200\n`) // otherwise the test takes as long as the margin
   const { status, err } = await cli.run(['--stop'])
   expect([status, err]).toEqual([1, 'torchserve-ts: did not stop within 0.2 s and was killed\n'])
-  expect(existsSync(cli.pidFile)).toBe(false)
+  expect(existsSync(cli.claim)).toBe(false)
 })
 
 test('a defect ends the server with status 1 and a stack in the log', async () => {

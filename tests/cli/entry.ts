@@ -28,6 +28,12 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
   return {
     listening: [{ name: 'Test', address: 'nowhere' }],
     warnings: ['something odd'],
+    openRequests: Number(process.env['OPEN_REQUESTS'] ?? 0),
+    status: () => Promise.resolve({ openRequests: 0, models: [] }),
+    models: {
+      replace: () => Promise.reject(new Error('It has no models')),
+      retire: () => Promise.resolve(),
+    },
     close,
     kill: () => console.log('killed'),
   }

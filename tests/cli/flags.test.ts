@@ -48,7 +48,6 @@ describe('flags', () => {
     ['--start --stop', "'--stop' cannot be used with option '--start'"],
     ['--start --modelstore s', "unknown option '--modelstore' (Did you mean --model-store?)"],
     ['--start --ts-config', "'--ts-config <file>' argument missing"],
-    ['start', 'too many arguments'],
   ])('%s is one line and status 1', (line, message) => {
     const { out, err, output } = recorder()
     expect(parseFlags(line.split(' '), output)).toBe(1)
@@ -64,6 +63,15 @@ describe('the command', () => {
     const { out, output } = recorder()
     expect(await runCli(['-v'], { loadServer: mustNotLoad, output })).toBe(0)
     expect(out).toEqual([`TorchServe-TS Version is ${version}`])
+  })
+
+  test.each([
+    ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status;'],
+    ['words.mar', 'There is no command words.mar. Commands: dev'],
+  ])('%s is no command, which is one line and status 1', async (word, message) => {
+    const { err, output } = recorder()
+    expect(await runCli([word, 'x'], { loadServer: mustNotLoad, output })).toBe(1)
+    expect(err).toEqual([expect.stringContaining(message)])
   })
 
   test.each([[['--help']], [[]]])('%j prints the help with examples', async (argv) => {

@@ -1,23 +1,39 @@
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import {
   claimPidFile,
   findRunning,
   pidFilePath,
+  readRecord,
   removePidFile,
+  rewritePidFile,
   tempDirOf,
 } from '../../frontend/cli/pid-file.ts'
 import { settingsOf } from '../config/support.ts'
 import { tempDir } from '../support/temp.ts'
 
 const path = (): string => pidFilePath(tempDir())
+const record = { pid: process.pid, stopMs: 5000, folder: '/project', config: '/project/ts.properties' }
 
 test('the file holds this process on its first line, and goes with it', () => {
   const file = join(tempDir(), 'new', '.model_server.pid')
-  const release = claimPidFile(file, 5000)
-  expect(readFileSync(file, 'utf8').split('\n')).toEqual([String(process.pid), '5000', ''])
-  release()
+  expect(claimPidFile(file, record)).toBe(true)
+  expect(readFileSync(file, 'utf8').split('\n').slice(0, 2)).toEqual([String(process.pid), '5000'])
+  expect(readRecord(file)).toEqual({ ...record, stopping: false })
+  rewritePidFile(file, { ...record, stopping: true })
+  expect(readRecord(file)).toEqual({ ...record, stopping: true })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  removePidFile(file, process.pid)
   expect(readdirSync(join(file, '..'))).toEqual([])
 })
 
@@ -26,9 +42,8 @@ test.each(['1', '999999999', '0', '-1', 'x', '', String(process.pid)])(
   (content) => {
     const file = path()
     writeFileSync(file, content)
-    const release = claimPidFile(file, 1)
+    expect(claimPidFile(file, record)).toBe(true)
     expect(readFileSync(file, 'utf8')).toMatch(new RegExp(`^${process.pid}\n`))
-    release()
   },
 )
 
@@ -43,7 +58,26 @@ test('the file of another process is left alone', () => {
   const file = path()
   writeFileSync(file, '1')
   removePidFile(file, process.pid)
-  expect(existsSync(file)).toBe(true)
+  rewritePidFile(file, record)
+  expect(readFileSync(file, 'utf8')).toBe('1')
+})
+
+test('a link in its place counts as no file, and is replaced', () => {
+  const [file, elsewhere] = [path(), path()]
+  claimPidFile(elsewhere, record)
+  symlinkSync(elsewhere, file)
+  expect(readRecord(file)).toBeUndefined()
+  expect(claimPidFile(file, record)).toBe(true)
+  expect(lstatSync(file).isFile()).toBe(true)
+  expect(readRecord(elsewhere)).toMatchObject(record)
+})
+
+test('a folder in its place is no server, stays, and is told to whoever wants to start', () => {
+  const file = path()
+  mkdirSync(file)
+  expect(findRunning(file)).toBeUndefined()
+  expect(() => claimPidFile(file, record)).toThrow(`${file} must be a file of this user. Remove it`)
+  expect(readdirSync(join(file, '..'))).toEqual(['.model_server.pid'])
 })
 
 test('the folder is the one that the settings say', () => {

@@ -1,10 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach } from '@jest/globals'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { claimPath } from '../../frontend/cli/servers.ts'
 import { Command } from '../support/run-command.ts'
 import { tempDir } from '../support/temp.ts'
 import { spawn } from '../support/tools.ts'
@@ -34,6 +35,11 @@ export class Cli {
 
   get pidFile(): string {
     return join(this.folder, 'tmp', '.model_server.pid')
+  }
+
+  /** The pid file of the server of this folder. */
+  get claim(): string {
+    return claimPath(join(this.folder, 'tmp'), realpathSync(this.folder))
   }
 
   /** The pid of the running server. */

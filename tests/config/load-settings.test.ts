@@ -128,7 +128,7 @@ test.each([
 
 test('the model store must be named and be a folder', async () => {
   mkdirSync('is-folder')
-  const check = async (modelStore?: string) => checkStores((await loadSettings({ modelStore }, {})).settings)
+  const check = async (modelStore?: string) => checkStores(await loadSettings({ modelStore }, {}))
   await expect(check()).rejects.toMatchObject({
     code: 'CONFIG',
     message: expect.stringContaining('Missing mandatory parameter --model-store'),
@@ -138,4 +138,12 @@ test('the model store must be named and be a folder', async () => {
   })
   await expect(check(byVariable)).rejects.toMatchObject({ code: 'CONFIG' })
   await expect(check('is-folder')).resolves.toBeUndefined()
+})
+
+test('a folder called config.properties is no file: of a ConfigMap that does not exist', async () => {
+  rmSync('config.properties', { force: true })
+  mkdirSync('config.properties')
+  const loading = loadSettings({ configSnapshots: false }, {})
+  await expect(loading.finally(() => rmSync('config.properties', { recursive: true }))).resolves.toBeDefined()
+  await expect(loadSettings({ tsConfig: '.' }, {})).rejects.toMatchObject({ code: 'CONFIG' })
 })

@@ -125,16 +125,16 @@ const UNSAFE =
   'disable_token_authorization=TRUE, enable_model_api=true, allow_insecure_exposure=true, allow_private_urls=true, check_inference_origin=false, sandbox=off, sandbox_by_model=true'
 
 test('without a file, the settings of the snapshot count, but no switch that opens the server', async () => {
-  const last = `${UNSAFE.split(', ').join('\n')}\nmetrics_require_token=true\njob_queue_size=7\n`
+  const last = `${UNSAFE.split(', ').join('\n')}\nmetrics_require_token=true\nmax_request_elements=700\n`
   const { settings, warnings } = await load({ last, env: { MLSERVER_MODELS_DIR: 'store' } })
   expect(settings).toMatchObject({
-    ...{ jobQueueSize: 7, metricsRequireToken: true },
+    ...{ maxRequestElements: 700, metricsRequireToken: true },
     ...{ disableTokenAuthorization: false, enableModelApi: false, allowInsecureExposure: false },
     ...{ allowPrivateUrls: false, checkInferenceOrigin: true, sandbox: 'default', sandboxByModel: false },
   })
   expect(warnings).toEqual([
     `${UNSAFE} of the snapshot ${PATH} has no effect: a start must set it itself, by a flag or in a configuration file`,
-    `No config.properties and no --ts-config, so from the snapshot ${PATH}: metrics_require_token=true, job_queue_size=7; start with --ncs to ignore it`,
+    `No config.properties and no --ts-config, so from the snapshot ${PATH}: metrics_require_token=true, max_request_elements=700; start with --ncs to ignore it`,
   ])
 })
 

@@ -73,10 +73,10 @@ describe('precedence', () => {
     expect(sources(`${on}use_env_allowed_urls=true`)).toEqual(['/^(?:s3:\\/\\/.*)$/i'])
   })
 
-  test('the models key and the switch itself cannot come from variables', () => {
-    const env = { TS_ENABLE_ENVVARS_CONFIG: 'true', TS_JOB_QUEUE_SIZE: '9', TS_MODELS: 'x' }
+  test('the switch is a variable too, and no file is needed', () => {
+    const env = { TS_JOB_QUEUE_SIZE: '9' }
     expect(settingsOf({ env }).settings.jobQueueSize).toBe(100)
-    expect(settingsOf({ file: 'enable_envvars_config=true', env }).settings.models).toEqual({})
+    expect(settingsOf({ env: { ...env, TS_ENABLE_ENVVARS_CONFIG: 'true' } }).settings.jobQueueSize).toBe(9)
   })
 
   test('LOG_LOCATION and TEMP always count', () => {

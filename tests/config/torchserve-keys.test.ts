@@ -14,7 +14,7 @@ type Row = [key: string, fallback?: string, env?: string | null]
 
 /**
  * Every key of TorchServe's config.properties (ConfigManager.java) with its default and its environment
- * variable, if that is not TS_<KEY>; null: none.
+ * variable, if that is not TS_<KEY>; null: none. Six that TorchServe reads from the file only have one here.
  */
 const ROWS: Row[] = [
   ['inference_address', 'http://127.0.0.1:8080'],
@@ -32,8 +32,8 @@ const ROWS: Row[] = [
   ['load_models', ''],
   ['model_store'],
   ['workflow_store'],
-  ['models', '{}', null],
-  ['model_snapshot', undefined, null],
+  ['models', '{}'],
+  ['model_snapshot'],
   ['default_workers_per_model', '0'],
   ['default_response_timeout', '120'],
   ['default_startup_timeout', '120'],
@@ -55,7 +55,7 @@ const ROWS: Row[] = [
   ['model_metrics_auto_detect', 'false'],
   ['disable_system_metrics', 'false'],
   ['system_metrics_cmd', undefined, null],
-  ['metric_time_interval', '60', null],
+  ['metric_time_interval', '60'],
   ['enable_model_api', 'false'],
   ['disable_token_authorization', 'false'],
   ['token_expiration_min', '60', 'TS_TOKEN_EXPIRATION_TIME_MIN'],
@@ -88,9 +88,9 @@ const ROWS: Row[] = [
   ['plugins_path', undefined, null],
   ['use_native_io', 'true', null],
   ['io_ratio', '50', null],
-  ['enable_envvars_config', 'false', null],
-  ['use_env_allowed_urls', 'false', null],
-  ['python', 'python', null],
+  ['enable_envvars_config', 'false'],
+  ['use_env_allowed_urls', 'false'],
+  ['python', 'python'],
 ]
 
 const SPECS: KeySpec<unknown>[] = Object.values(KEYS)

@@ -1,0 +1,78 @@
+import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
+
+/** A command line that asks a model something. */
+export interface CurlLine {
+  readonly api: 'TorchServe' | 'Open Inference' | 'OpenAI'
+  readonly line: string
+}
+
+interface DeclaredTensor {
+  readonly name: string
+  readonly datatype: string
+  readonly shape: readonly number[]
+}
+
+const TEXT = 'Once upon a time'
+
+/**
+ * One command line for each API that the model speaks, as far as its handler's methods tell. The last one
+ * fits it best.
+ * @param methods of the handler besides `handle`
+ * @param base address of the REST APIs
+ */
+export async function curlLines(
+  model: string,
+  methods: readonly NativeMethod[] = [],
+  base: string,
+): Promise<CurlLine[]> {
+  const path = encodeURIComponent(model)
+  if (hasTensorMethod(methods)) {
+    const inputs = (await declaredInputs(`${base}/v2/models/${path}`)).map(sample)
+    return [{ api: 'Open Inference', line: post(`${base}/v2/models/${path}/infer`, { inputs }) }]
+  }
+  const openai = openAiLine(model, methods, base)
+  const isText = methods.includes('chatCompletions') || methods.includes('completions')
+  if (openai !== undefined && !isText) return [openai]
+  const plain: CurlLine = {
+    api: 'TorchServe',
+    line: `curl -N -H 'content-type: text/plain' -d '${TEXT}' ${base}/predictions/${path}`,
+  }
+  if (openai === undefined) return [plain]
+  const generate = post(`${base}/v2/models/${path}/generate`, { text_input: TEXT })
+  return [plain, { api: 'Open Inference', line: generate }, openai]
+}
+
+function openAiLine(model: string, methods: readonly NativeMethod[], base: string): CurlLine | undefined {
+  const line = (path: string, body: object): CurlLine => ({
+    api: 'OpenAI',
+    line: post(`${base}/v1/${path}`, { model, ...body }),
+  })
+  if (methods.includes('chatCompletions'))
+    return line('chat/completions', {
+      stream: true,
+      messages: [{ role: 'user', content: 'Tell me a story' }],
+    })
+  if (methods.includes('completions')) return line('completions', { stream: true, prompt: TEXT })
+  return methods.includes('embeddings') ? line('embeddings', { input: TEXT }) : undefined
+}
+
+function post(url: string, body: object): string {
+  const json = JSON.stringify(body).replaceAll("'", String.raw`'\''`)
+  return `curl -N -H 'content-type: application/json' -d '${json}' ${url}`
+}
+
+/** What the model's metadata says, which may be nothing. */
+async function declaredInputs(url: string): Promise<DeclaredTensor[]> {
+  const response = await fetch(url).catch(() => undefined)
+  const metadata = response?.ok === true ? ((await response.json()) as { inputs?: DeclaredTensor[] }) : {}
+  const inputs = metadata.inputs ?? []
+  return inputs.length > 0 ? inputs : [{ name: 'input', datatype: 'BYTES', shape: [1] }]
+}
+
+/** The smallest tensor of the declared kind. */
+function sample({ name, datatype, shape }: DeclaredTensor): object {
+  const sizes = shape.map((size) => (size > 0 ? size : 1))
+  const count = sizes.reduce((product, size) => product * size, 1)
+  const value = datatype === 'BYTES' ? 'Hello' : datatype === 'BOOL' ? true : 1
+  return { name, datatype, shape: sizes, data: Array.from({ length: count }, () => value) }
+}

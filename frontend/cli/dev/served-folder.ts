@@ -1,0 +1,137 @@
+import { basename, dirname, relative } from 'node:path'
+import { isScript } from '../../../model-archiver/handler-entry.ts'
+import { defaultModelName } from '../../../model-archiver/model-name.ts'
+import { ServeError } from '../../../common/errors.ts'
+import type { Model } from '../../models/model.ts'
+import type { ReplaceableModels } from '../../models/repository.ts'
+import type { Output } from '../output.ts'
+import { indented } from './dev-log.ts'
+import { addStamp, changedFiles, readFolder, type FileStamps } from './file-stamps.ts'
+
+/** What a folder needs of its session. */
+export interface FolderHost {
+  readonly models: ReplaceableModels
+  readonly output: Output
+  /** Loaded for the first time. */
+  firstLoaded(model: Model): Promise<void>
+  /** Other folders may have to be watched. */
+  sourcesChanged(): void
+}
+
+/** The model of one folder: compares its files, loads it again when they have changed. */
+export class ServedFolder {
+  readonly #folder: string
+  readonly #host: FolderHost
+  #stamps: FileStamps | undefined
+  #model: Model | undefined
+  /** Files of the handler that are not in the folder. */
+  #outside: readonly string[] = []
+  /** Scripts that the loaded handler consists of; undefined: it did not load, so any may be one. */
+  #sources: ReadonlySet<string> | undefined
+  #calledOff = new AbortController()
+  #last: Promise<void> = Promise.resolve()
+
+  constructor(folder: string, host: FolderHost) {
+    this.#folder = folder
+    this.#host = host
+  }
+
+  /** Resolves when nothing is being loaded. */
+  get idle(): Promise<void> {
+    return this.#last
+  }
+
+  /**
+   * Reads the folder; the first time, and when a file has changed, loads the model. What is still loading is
+   * out of date then, and called off.
+   * @param watch is told which folders count; true: some are new, so the files are read again
+   */
+  async look(watch: (folders: readonly string[]) => boolean): Promise<void> {
+    let read
+    do {
+      read = await readFolder(this.#folder)
+    } while (watch([...read.folders, ...this.#outside.map((path) => dirname(path))]))
+    const stamps = new Map(read.stamps)
+    for (const path of this.#outside) await addStamp(stamps, path)
+    const before = this.#stamps
+    const changed = changedFiles(before ?? new Map(), stamps).filter((path) => this.#counts(path))
+    this.#stamps = stamps
+    if (before !== undefined && changed.length === 0) return
+    if (before !== undefined) this.#say(`${this.#told(changed)} changed`)
+    this.#calledOff.abort()
+    this.#calledOff = new AbortController()
+    const { signal } = this.#calledOff
+    this.#last = this.#last.then(() => (signal.aborted ? undefined : this.#load(signal)))
+  }
+
+  /** The folder is gone. */
+  async remove(): Promise<void> {
+    this.#calledOff.abort()
+    await this.#last
+    if (this.#model === undefined) return
+    await this.#host.models.retire(this.#model)
+    this.#say('its handler or its folder is gone, and the model with it')
+  }
+
+  /** Ends what is being loaded. */
+  callOff(): void {
+    this.#calledOff.abort()
+  }
+
+  async #load(signal: AbortSignal): Promise<void> {
+    const start = performance.now()
+    const old = this.#model
+    try {
+      const request = { url: this.#folder, synchronous: true }
+      const model = await this.#host.models.replace(request, true, signal)
+      this.#model = model
+      await this.#useSources(model)
+      const ms = Math.round(performance.now() - start)
+      if (old === undefined) await this.#host.firstLoaded(model)
+      else this.#say(`the new code serves, after ${ms} ms`)
+    } catch (thrown) {
+      if (signal.aborted) return
+      this.#sources = undefined
+      this.#tellFailure(ServeError.from(thrown))
+    }
+  }
+
+  #tellFailure({ code, message, detail }: ServeError): void {
+    // What a worker has said of it is told already.
+    const isTold = code === 'WORKER_START_FAILED' || code === 'OUT_OF_MEMORY'
+    if (!isTold) {
+      this.#host.output.err(`${this.#name}: ${message}`)
+      for (const line of indented(detail)) this.#host.output.err(line)
+    }
+    const then = this.#model === undefined ? 'save it again' : 'the old code goes on serving'
+    this.#host.output.err(`${this.#name}: it does not load; ${then}`)
+  }
+
+  async #useSources({ prepared: { sources } }: Model): Promise<void> {
+    this.#sources = sources.length === 0 ? undefined : new Set(sources)
+    const outside = sources.filter((path) => relative(this.#folder, path).startsWith('..'))
+    const stamps = new Map(this.#stamps)
+    for (const path of outside) if (!stamps.has(path)) await addStamp(stamps, path)
+    this.#stamps = stamps
+    this.#outside = outside
+    this.#host.sourcesChanged()
+  }
+
+  /** A test beside the handler is none of its files. */
+  #counts(path: string): boolean {
+    return this.#sources === undefined || !isScript(path) || this.#sources.has(path)
+  }
+
+  get #name(): string {
+    return this.#model?.name ?? defaultModelName(this.#folder)
+  }
+
+  #told([first = '', ...others]: readonly string[]): string {
+    const name = relative(this.#folder, first) || basename(first)
+    return others.length === 0 ? name : `${name} and ${others.length} more`
+  }
+
+  #say(what: string): void {
+    this.#host.output.out(`${this.#name}: ${what}`)
+  }
+}

@@ -1,0 +1,78 @@
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { Command, CommanderError, Option } from 'commander'
+import { ServeError } from '../../../common/errors.ts'
+import { describeFailure } from '../describe-failure.ts'
+import type { Output } from '../output.ts'
+import { TEMPLATE_NAMES, TEMPLATES } from './templates.ts'
+import { writeProject } from './write-project.ts'
+
+const EXAMPLES = `
+Templates:
+${[...TEMPLATES].map(([name, { about }]) => `  ${name.padEnd(12)} ${about}`).join('\n')}
+
+Examples:
+  Make a project, and serve it:
+    $ torchserve-ts init my-model --template text-stream
+    $ cd my-model && npm install && npm run dev
+  The same with npm, which asks for the template:
+    $ npm create torchserve-ts my-model`
+
+/**
+ * The command `torchserve-ts init`: writes a project with a handler, its test, and the commands to run it.
+ * @returns the exit status
+ */
+export async function runInit(argv: readonly string[], output: Output): Promise<number> {
+  const program = definition(output)
+  try {
+    program.parse(argv, { from: 'user' })
+    const [folder = '.'] = program.args
+    const template = program.opts<{ template?: string }>().template ?? (await askTemplate())
+    const files = await writeProject(resolve(folder), TEMPLATES.get(template)!)
+    output.out(`Wrote ${files.join(', ')}`)
+    const go = folder === '.' ? '' : `cd ${folder} && `
+    output.out(`Next: ${go}npm install && npm run dev`)
+    return 0
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode
+    output.err(`torchserve-ts: ${describeFailure(error)}`)
+    return 1
+  }
+}
+
+function definition(output: Output): Command {
+  return new Command('torchserve-ts init')
+    .description('Writes a project: a handler, its test, and the commands to run both. Overwrites nothing')
+    .argument('[folder]', 'its folder, whose name becomes the name of the model (default: this one)')
+    .addOption(
+      new Option('--template <name>', 'kind of project; asked for when it is missing').choices(
+        TEMPLATE_NAMES,
+      ),
+    )
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => output.out(text.trimEnd()),
+      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
+    })
+    .addHelpText('after', EXAMPLES)
+}
+
+/** @throws ServeError CONFIG when nobody can be asked, or the input ends */
+async function askTemplate(): Promise<string> {
+  const missing = new ServeError('CONFIG', `--template must be one of ${TEMPLATE_NAMES.join(', ')}`)
+  if (!process.stdin.isTTY) throw missing
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const ended = new Promise<never>((_, reject) => terminal.once('close', () => reject(missing)))
+  ended.catch(() => undefined)
+  try {
+    const list = [...TEMPLATES].map(([name, { about }], index) => `  ${index + 1}  ${name}: ${about}\n`)
+    process.stdout.write(list.join(''))
+    for (;;) {
+      const answer = (await Promise.race([terminal.question('Template (number or name): '), ended])).trim()
+      const name = TEMPLATE_NAMES[Number(answer) - 1] ?? answer
+      if (TEMPLATES.has(name)) return name
+    }
+  } finally {
+    terminal.close()
+  }
+}

@@ -1,0 +1,57 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { ServeError } from '../../../common/errors.ts'
+import { defaultModelName } from '../../../model-archiver/model-name.ts'
+import { templatesDir, version } from '../../package-info.ts'
+import type { Template } from './templates.ts'
+
+/** npm leaves files of this name out of packages, so the template has it without the dot. */
+const GITIGNORE = { inTemplate: 'gitignore', inProject: '.gitignore' }
+
+/**
+ * Writes a project.
+ * @param folder absolute; is made if needed
+ * @returns the names of its files
+ * @throws ServeError CONFLICT when a file of the project exists; nothing is written then
+ */
+export async function writeProject(folder: string, { folders }: Template): Promise<string[]> {
+  const files = new Map<string, Buffer>()
+  for (const name of folders) {
+    const template = join(templatesDir, name)
+    for (const file of await readdir(template)) {
+      const path = file === GITIGNORE.inTemplate ? GITIGNORE.inProject : file
+      files.set(path, filled(await readFile(join(template, file)), folder))
+    }
+  }
+  const existing = [...files.keys()].filter((file) => existsSync(join(folder, file)))
+  if (existing.length > 0)
+    throw new ServeError(
+      'CONFLICT',
+      `${folder} must not have ${existing.sort().join(', ')}: name another folder, or move them away`,
+    )
+  await mkdir(folder, { recursive: true })
+  for (const [file, content] of files) await writeFile(join(folder, file), content, { flag: 'wx' })
+  return [...files.keys()].sort()
+}
+
+/** Puts the project's names in. Bytes without a place for them stay as they are. */
+function filled(content: Buffer, folder: string): Buffer {
+  const values = new Map([
+    ['package', packageName(folder)],
+    ['model', defaultModelName(folder)],
+    ['version', version],
+  ])
+  if (!content.includes('{{')) return content
+  const text = content.toString().replace(/\{\{(\w+)\}\}/g, (all, name: string) => values.get(name) ?? all)
+  return Buffer.from(text)
+}
+
+/** A name that npm accepts. */
+function packageName(folder: string): string {
+  const name = basename(folder)
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[._-]+/, '')
+  return name === '' ? 'my-model' : name
+}

@@ -1,0 +1,234 @@
+import { basename, resolve } from 'node:path'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { ServeError } from '../../common/errors.ts'
+import { isName, nameProblem } from '../../common/names.ts'
+import { builtinHandler, GGUF_HANDLER } from '../../model-archiver/builtin-handlers.ts'
+import { hubEndpoint } from '../../model-archiver/hub.ts'
+import { missingPackages } from '../../model-archiver/missing-packages.ts'
+import { ARCHIVE_SUFFIX, defaultModelName } from '../../model-archiver/model-name.ts'
+import { GGUF, weightsStem } from '../../model-archiver/weights-file.ts'
+import { buildSettings } from '../config/build-settings.ts'
+import { checkExposure } from '../config/exposure.ts'
+import type { StartSettings } from '../config/load-settings.ts'
+import type { RunningServer } from '../server-api.ts'
+import { ownCache } from './cache-folder.ts'
+import { describeFailure } from './describe-failure.ts'
+import { fetchModel, type FetchedModel } from './fetch-model.ts'
+import { installCommand } from './install-hint.ts'
+import type { CliOptions } from './main.ts'
+import { curlLines } from './curl-lines.ts'
+import { modelPlace, type ModelPlace } from './model-place.ts'
+import type { Output } from './output.ts'
+import { tempDirOf } from './pid-file.ts'
+import { serveOnConsole } from './serve-on-console.ts'
+import { watchStopSignals } from './stop-signals.ts'
+
+const EXAMPLES = `
+The model is one of:
+  a file              model.gguf, or an archive of TorchServe (.mar, .tar.gz)
+  a folder            with a handler, a manifest, or a .gguf file
+  a URL               of a .gguf file or an archive
+  on Hugging Face     org/name, org/name:TAG (such as Q4_K_M), or the address of its page
+
+Examples:
+    $ torchserve-ts serve ./model.gguf
+    $ torchserve-ts serve ggml-org/gemma-3-270m-it-GGUF --port 9000
+    $ torchserve-ts serve bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M --name llama
+    $ torchserve-ts serve https://models.example/words.mar --sha256 DIGITS
+
+Serves to this machine only, without tokens and without a configuration file or snapshot. HF_TOKEN and
+HF_ENDPOINT have the meaning that they have for Hugging Face's own client. More: docs/command-line.md`
+
+interface Flags {
+  name?: string
+  port: number
+  file?: string
+  revision?: string
+  sha256?: string
+  cache?: string
+  verbose?: boolean
+}
+
+/**
+ * The command `torchserve-ts serve`: from a name to a served model, in this terminal.
+ * @returns the exit status
+ */
+export async function runServe(
+  argv: readonly string[],
+  output: Output,
+  { loadServer }: CliOptions,
+): Promise<number> {
+  let status = 0
+  const program = definition(output).action(async (text: string, flags: Flags) => {
+    const model = await prepare(text, flags, output)
+    const loaded = settingsFor(model, flags)
+    output.err(`Loading ${basename(model.path)} ...`)
+    status = await serveOnConsole(
+      async () => {
+        await checkExposure(loaded.settings)
+        return { loaded, waits: true, keepsSnapshots: false, claims: 'process', announce: readyLines }
+      },
+      async () => {
+        const startServer = await loadServer()
+        // A worker may not list the server's working folder, but it may be that of the model.
+        process.chdir(loaded.settings.tempDir)
+        return startServer
+      },
+      'terminal',
+    )
+  })
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+    return status
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode
+    output.err(`torchserve-ts: ${describeFailure(error)}`)
+    return 1
+  }
+}
+
+function definition(output: Output): Command {
+  return new Command('torchserve-ts serve')
+    .description('Serve one model in this terminal: a file, a folder, a URL, or a model of Hugging Face')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => output.out(text.trimEnd()),
+      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
+    })
+    .argument('<model>', 'what to serve, see below')
+    .option('--name <name>', 'name of the model in URLs (default: that of the file)', nameOf)
+    .option('-p, --port <number>', 'port of the REST APIs; 0: any free one', portOf, 8080)
+    .option('--file <path>', 'which file of a repository of Hugging Face')
+    .option('--revision <revision>', 'branch, tag or commit of the repository (default: main)')
+    .option('--sha256 <digits>', 'SHA-256 that the file must have', sha256Of)
+    .option(
+      '--cache <folder>',
+      'where downloaded models are kept (default: torchserve-ts in $XDG_CACHE_HOME or ~/.cache)',
+    )
+    .option('--verbose', 'print the whole log, not only warnings')
+    .addHelpText('after', EXAMPLES)
+}
+
+interface Model {
+  readonly path: string
+  /** Undefined: the one in its archive, or of its folder. */
+  readonly name: string | undefined
+}
+
+/** Ctrl-C ends it; what has arrived stays. */
+async function prepare(text: string, flags: Flags, output: Output): Promise<Model> {
+  const stop = watchStopSignals((status) => process.exit(status))
+  try {
+    const place = placeOf(text, flags)
+    await checkPackages(place)
+    const found = await fetchModel(place, {
+      cache: resolve(flags.cache ?? ownCache(process.env)),
+      env: process.env,
+      output,
+      signal: stop.signal,
+      ...(flags.sha256 !== undefined && { sha256: flags.sha256 }),
+    })
+    return { path: found.path, name: flags.name ?? nameFor(found) }
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+    throw new ServeError('CANCELLED', 'Interrupted; the next call goes on with what has arrived', {
+      cause: error,
+    })
+  } finally {
+    stop.unwatch()
+  }
+}
+
+/** @throws ServeError CONFIG for a flag that does not fit the place */
+function placeOf(text: string, { file, revision }: Flags): ModelPlace {
+  const place = modelPlace(text, hubEndpoint(process.env))
+  if (place.kind === 'hub')
+    return { ...place, ...(file !== undefined && { file }), ...(revision !== undefined && { revision }) }
+  const flag = file === undefined ? '--revision' : '--file'
+  if (file !== undefined || revision !== undefined)
+    throw new ServeError('CONFIG', `${flag} is only for a model of Hugging Face: org/name`)
+  return place
+}
+
+/** Before gigabytes arrive that nothing here can load. @throws ServeError CONFIG */
+async function checkPackages(place: ModelPlace): Promise<void> {
+  const name = place.kind === 'hub' ? (place.file ?? '') : place.kind === 'url' ? place.url : place.path
+  const isWeights = place.kind === 'hub' ? !ARCHIVE_SUFFIX.test(name) : GGUF.test(name.replace(/[?#].*/, ''))
+  if (!isWeights) return
+  const missing = await missingPackages(builtinHandler(GGUF_HANDLER)!)
+  if (missing.length > 0)
+    throw new ServeError(
+      'CONFIG',
+      `GGUF models need ${missing.join(' and ')}, not installed here. Install with: ${installCommand(missing)}`,
+    )
+}
+
+/** A manifest's own name wins when there is no --name. */
+function nameFor({ path, name }: FetchedModel): string | undefined {
+  if (!GGUF.test(path)) return undefined
+  const wanted = name ?? weightsStem(basename(path))
+  return isName(wanted) ? wanted : defaultModelName(path)
+}
+
+function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSettings {
+  const address = `http://127.0.0.1:${port}`
+  // Nothing is written there; the places are hidden from workers.
+  const logs = tempDirOf(process.env)
+  const keys: [name: string, text: string][] = [
+    ['inference_address', address],
+    ['management_address', address],
+    ['enable_metrics_api', 'false'],
+    ['grpc_inference_port', '0'],
+    ['grpc_management_port', '0'],
+    ['disable_token_authorization', 'true'],
+    ['default_workers_per_model', '1'],
+    // Large weights on a slow disk; the user sees that it loads, and can end it.
+    ['default_startup_timeout', '600'],
+    ['log_files', 'none'],
+    ['log_level', verbose === true ? 'info' : 'warn'],
+  ]
+  const file = keys.map(([key, text]) => ({ name: key, text, origin: 'torchserve-ts serve' }))
+  const loaded = buildSettings({ file, flags: [], env: process.env })
+  const model = { location: path, ...(name !== undefined && { name }) }
+  return {
+    ...loaded,
+    settings: { ...loaded.settings, loadModels: [model], logLocation: logs, metricsLocation: logs },
+    modelSource: { snapshot: undefined, line: `The model is ${path}`, hint: '' },
+  }
+}
+
+/** Width of an API's name. */
+const API_COLUMNS = 16
+
+/** What the terminal says once the model is loaded. */
+async function readyLines({ listening, status }: RunningServer): Promise<string[]> {
+  const base = listening[0]!.address
+  const { models } = await status()
+  const told = await Promise.all(
+    models.map(async ({ modelName, modelVersion, modelUrl, methods }) => {
+      const what = `${modelName} (version ${modelVersion}, ${basename(modelUrl)})`
+      const lines = await curlLines(modelName, methods, base)
+      const commands = lines.map(({ api, line }) => `${api}:`.padEnd(API_COLUMNS) + line)
+      return ['', `${what} is ready on ${base}. Ctrl-C stops it.`, '', ...commands, '']
+    }),
+  )
+  return told.flat()
+}
+
+function nameOf(text: string): string {
+  const problem = nameProblem('It', text)
+  if (problem !== undefined) throw new InvalidArgumentError(problem)
+  return text
+}
+
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN
+  if (!(port <= 65_535)) throw new InvalidArgumentError('It must be a port from 0 to 65535.')
+  return port
+}
+
+function sha256Of(text: string): string {
+  const digits = text.toLowerCase().replace(/^sha256:/, '')
+  if (!/^[0-9a-f]{64}$/.test(digits)) throw new InvalidArgumentError('It must be 64 hexadecimal digits.')
+  return digits
+}

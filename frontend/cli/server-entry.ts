@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import { claimFolder } from '../../model-archiver/owner-file.ts'
+import type { RunningServer } from '../server-api.ts'
+import { createSocketDir } from '../workers/socket-dir.ts'
+import { claimPidFile, pidFilePath, type PidRecord, removePidFile, rewritePidFile } from './pid-file.ts'
+import { alreadyRunning, claimPath, workingFolder } from './servers.ts'
+import { StatusSocket } from './status-socket.ts'
+
+/** What no second server may have: the working folder with logs and keys; or nothing but itself. */
+export type Claim = 'folder' | 'process'
+
+interface EntryOptions {
+  /** Milliseconds that stopping may take. */
+  readonly stopMs: number
+  readonly claims: Claim
+  /** Configuration file that the user named. */
+  readonly config?: string
+}
+
+/** How other commands find this server: its pid files, and the socket that tells its status. */
+export class ServerEntry {
+  readonly #paths: string[] = []
+  readonly #sockets: ReturnType<typeof createSocketDir>
+  readonly #status: StatusSocket
+  #record: PidRecord
+
+  /** @throws ServeError CONFLICT when another server has what this one claims */
+  constructor(tempDir: string, { stopMs, claims, config }: EntryOptions) {
+    const folder = workingFolder()
+    const path = claimPath(tempDir, claims === 'folder' ? folder : `${folder}\n${process.pid}`)
+    this.#sockets = createSocketDir(tempDir)
+    const socket = join(this.#sockets.path, 'status.sock')
+    this.#record = { pid: process.pid, stopMs, folder, socket, ...(config !== undefined && { config }) }
+    this.#status = new StatusSocket(socket)
+    try {
+      claimFolder(this.#sockets.path)
+      if (!claimPidFile(path, this.#record)) throw alreadyRunning(path)
+      this.#paths.push(path)
+      this.#claimFirst(tempDir)
+    } catch (error) {
+      this.remove()
+      throw error
+    }
+  }
+
+  /** From now on the status is that of this server. */
+  tell(server: RunningServer): Promise<void> {
+    return this.#status.open(server)
+  }
+
+  /** Says to other commands that this server will end. */
+  markStopping(): void {
+    this.#record = { ...this.#record, stopping: true }
+    for (const path of this.#paths) rewritePidFile(path, this.#record)
+  }
+
+  remove(): void {
+    for (const path of this.#paths) removePidFile(path, process.pid)
+    this.#status.close()
+    this.#sockets.remove()
+  }
+
+  /** TorchServe's pid file is that of the first server; it belongs to another user's server at worst. */
+  #claimFirst(tempDir: string): void {
+    const path = pidFilePath(tempDir)
+    try {
+      if (claimPidFile(path, this.#record)) this.#paths.push(path)
+    } catch {
+      // The server has a pid file of its own.
+    }
+  }
+}

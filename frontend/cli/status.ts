@@ -1,0 +1,101 @@
+import { Command, CommanderError } from 'commander'
+import type { ServedModel } from '../server-api.ts'
+import { describeFailure } from './describe-failure.ts'
+import type { Output } from './output.ts'
+import { tempDirOf } from './pid-file.ts'
+import { type FoundServer, listServers } from './servers.ts'
+import { askStatus, type ToldStatus } from './status-socket.ts'
+
+const EXAMPLES = `
+Examples:
+    $ torchserve-ts status
+    $ torchserve-ts status --json | jq '.[].models[].workers[].pid'
+
+Shows the servers of this user, those of the working folder first. Status 0: at least one runs; 1: none.`
+
+/** A server as --json shows it. */
+interface ShownServer extends Partial<ToldStatus> {
+  readonly pid: number
+  readonly folder: string
+  readonly config?: string
+  /** `silent`: it starts, or its process does not answer. */
+  readonly state: 'running' | 'stopping' | 'silent'
+}
+
+/**
+ * The command `torchserve-ts status`.
+ * @returns the exit status
+ */
+export async function runStatus(argv: readonly string[], output: Output): Promise<number> {
+  let status = 0
+  const program = new Command('torchserve-ts status')
+    .description('Show the running servers with their models, workers and queues')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => output.out(text.trimEnd()),
+      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
+    })
+    .option('--json', 'print one JSON array')
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ json }: { json?: boolean }) => {
+      const servers = await Promise.all(listServers(tempDirOf(process.env)).map(shown))
+      if (json === true) output.out(JSON.stringify(servers, undefined, 2))
+      else if (servers.length === 0) output.out('TorchServe-TS is not currently running.')
+      else for (const line of servers.flatMap(linesOf)) output.out(line)
+      status = servers.length === 0 ? 1 : 0
+    })
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+    return status
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode
+    output.err(`torchserve-ts: ${describeFailure(error)}`)
+    return 1
+  }
+}
+
+async function shown({ pid, folder, config, socket, stopping }: FoundServer): Promise<ShownServer> {
+  const told = socket === undefined ? undefined : await askStatus(socket)
+  const state = stopping === true ? 'stopping' : told === undefined ? 'silent' : 'running'
+  return { pid, folder, ...(config !== undefined && { config }), state, ...told }
+}
+
+function linesOf({
+  pid,
+  folder,
+  config,
+  state,
+  started,
+  listening,
+  openRequests,
+  models,
+}: ShownServer): string[] {
+  const since = started === undefined ? '' : ` since ${started}`
+  const word = state === 'silent' ? 'does not answer: it is starting, or busy' : `${state}${since}`
+  const lines = [`Server ${pid} in ${folder}: ${word}`]
+  if (config !== undefined) lines.push(`  Configuration: ${config}`)
+  for (const { name, address } of listening ?? []) lines.push(`  ${name}: ${address}`)
+  if (openRequests !== undefined) lines.push(`  Running requests: ${openRequests}`)
+  if (models?.length === 0) lines.push('  No models')
+  return [...lines, ...(models ?? []).flatMap(modelLines)]
+}
+
+function modelLines({ modelName, modelVersion, jobQueueStatus, workers, failure }: ServedModel): string[] {
+  const { pendingRequests, remainingCapacity } = jobQueueStatus
+  const lines = [
+    `  Model ${modelName}, version ${modelVersion}: ${count(workers.length, 'worker')}, ` +
+      `${pendingRequests} waiting in the queue (room for ${remainingCapacity} more)`,
+  ]
+  if (failure !== undefined)
+    lines.push(`    cannot serve since ${failure.at} (id ${failure.id}): ${failure.reason}`)
+  for (const { id, pid, state, inFlight, restarts, lastExit } of workers) {
+    const restarted = restarts === 0 ? '' : `, ${count(restarts, 'restart')}`
+    lines.push(`    Worker ${id}: ${state}, pid ${pid}, ${count(inFlight, 'request')}${restarted}`)
+    if (lastExit !== undefined) lines.push(`      last exit at ${lastExit.at}: ${lastExit.reason}`)
+  }
+  return lines
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`
+}

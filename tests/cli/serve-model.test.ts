@@ -1,0 +1,247 @@
+import type { ChildProcess } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, test } from '@jest/globals'
+import { Hub, sha256 } from '../support/hub.ts'
+import { CLI, REPOSITORY } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+import { CERT, CERT_FILE, KEY } from '../support/tls/files.ts'
+import { execa, spawn } from '../support/tools.ts'
+
+const WEIGHTS = readFileSync(join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf'))
+
+const children: ChildProcess[] = []
+
+afterEach(() => {
+  for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL')
+})
+
+/** `torchserve-ts serve` in a folder of its own. */
+class Serve {
+  readonly folder: string
+  readonly process: ChildProcess
+  output = ''
+  readonly #env: Record<string, string>
+  readonly status: Promise<number | null>
+
+  constructor(
+    args: string[],
+    {
+      folder = tempDir(),
+      env = {},
+      cli = CLI,
+    }: { folder?: string; env?: Record<string, string>; cli?: string } = {},
+  ) {
+    this.folder = folder
+    mkdirSync(join(folder, 'tmp'), { recursive: true })
+    this.#env = { NODE_OPTIONS: '', TEMP: join(folder, 'tmp'), XDG_CACHE_HOME: join(folder, 'cache'), ...env }
+    const command = [cli, 'serve', ...args, '--port', '0']
+    // The threads of the GGUF runtime wait for each other actively: on a busy machine one is faster than two.
+    const [core] = readFileSync('/proc/self/status', 'utf8').match(/(?<=^Cpus_allowed_list:\s*)\d+/m)!
+    this.process = spawn('taskset', ['--cpu-list', core, process.execPath, ...command], {
+      cwd: folder,
+      env: { ...process.env, ...this.#env },
+    })
+    children.push(this.process)
+    const collect = (chunk: Buffer): string => (this.output += chunk.toString())
+    this.process.stdout!.on('data', collect)
+    this.process.stderr!.on('data', collect)
+    this.status = new Promise((resolve) => this.process.once('close', resolve))
+  }
+
+  /** Resolves when it has written the text. @throws Error with its output when it ends before */
+  wrote(text: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => (this.output.includes(text) ? resolve() : undefined)
+      this.process.stdout!.on('data', look)
+      this.process.stderr!.on('data', look)
+      void this.status.then(() => reject(new Error(`It ended without "${text}":\n${this.output}`)))
+      look()
+    })
+  }
+
+  /** Runs the command lines that it has printed. @returns the answers by API */
+  async curls(): Promise<Map<string, string>> {
+    const lines = [...this.output.matchAll(/^([\w ]+): +(curl .*)$/gm)]
+    const answers = lines.map(async ([, api, line]) => {
+      const { stdout } = await execa('sh', ['-c', `${line} --silent --show-error --fail-with-body`])
+      return [api!, stdout] as const
+    })
+    return new Map(await Promise.all(answers))
+  }
+
+  async stop(): Promise<number | null> {
+    this.process.kill('SIGINT')
+    return this.status
+  }
+
+  /** What a command prints beside it. */
+  async run(...args: string[]): Promise<string> {
+    const env = { ...process.env, ...this.#env }
+    const { stdout } = await execa(process.execPath, [CLI, ...args], { cwd: this.folder, env })
+    return stdout
+  }
+}
+
+test('a model of the hub is one command away, and the lines that it prints work on every API', async () => {
+  const hub = await Hub.start()
+  hub.token = 'hf_token'
+  hub.add('org/tiny-GGUF', { 'README.md': 'x', 'tiny-Q8_0.gguf': WEIGHTS, 'tiny-F16.gguf': 'other' })
+  const env = { HF_ENDPOINT: hub.endpoint, HF_TOKEN: 'hf_token' }
+  const served = new Serve(['org/tiny-GGUF:Q8_0'], { env })
+  await served.wrote('OpenAI:')
+  expect(served.output).toContain('Downloading tiny-Q8_0.gguf (')
+  expect(served.output).toContain('; its SHA-256 is right\n')
+  expect(served.output).toMatch(
+    /^tiny-Q8_0 \(version 1\.0, tiny-Q8_0\.gguf\) is ready on http:\/\/127\.0\.0\.1:\d+\./m,
+  )
+  const answers = await served.curls()
+  expect([...answers.keys()]).toEqual(['TorchServe', 'Open Inference', 'OpenAI'])
+  expect(answers.get('TorchServe')!.length).toBeGreaterThan(0)
+  expect(JSON.parse(answers.get('Open Inference')!)).toMatchObject({ model_name: 'tiny-Q8_0' })
+  expect(answers.get('OpenAI')).toMatch(/^data: .*chat\.completion\.chunk[\s\S]*data: \[DONE\]/)
+
+  const [server] = JSON.parse(await served.run('status', '--json')) as [{ models: { workers: unknown[] }[] }]
+  expect(server.models.map(({ workers }) => workers.length)).toEqual([1])
+  expect(await served.stop()).toBe(0)
+  expect(served.output).toMatch(/\nStopping\n$/)
+  expect(readdirSync(served.folder).sort()).toEqual(['cache', 'tmp'])
+  expect(readdirSync(join(served.folder, 'tmp'))).toEqual(['models'])
+
+  // Again: nothing is downloaded; and without the hub it serves what is there.
+  const before = hub.asked.length
+  const again = new Serve(['org/tiny-GGUF', '--file', 'tiny-Q8_0.gguf', '--name', 'mine'], {
+    env,
+    folder: served.folder,
+  })
+  await again.wrote('mine (version 1.0')
+  expect(hub.asked.slice(before).map(({ path }) => path)).toEqual([
+    '/api/models/org/tiny-GGUF/revision/main?blobs=true',
+  ])
+  expect(await again.stop()).toBe(0)
+  await hub.stop()
+  const offline = new Serve(['org/tiny-GGUF'], { env, folder: served.folder })
+  await offline.wrote('is ready on')
+  expect(offline.output).toContain('Using what was downloaded before to ')
+  expect(await offline.stop()).toBe(0)
+})
+
+test('Ctrl-C ends a download, and the next call goes on with it', async () => {
+  const hub = await Hub.start()
+  hub.add('org/tiny', { 'model.gguf': WEIGHTS })
+  hub.cuts.push(1_000_000)
+  hub.onCut = () => undefined
+  const env = { HF_ENDPOINT: hub.endpoint, HF_TOKEN: '' }
+  const first = new Serve(['org/tiny'], { env })
+  await first.wrote('Downloading model.gguf')
+  expect(await first.stop()).toBe(1)
+  expect(first.output).toMatch(/\ntorchserve-ts: Interrupted; the next call goes on with what has arrived\n$/)
+
+  const second = new Serve(['org/tiny'], { env, folder: first.folder })
+  await second.wrote('is ready on')
+  expect(second.output).toMatch(/^tiny \(version 1\.0, model\.gguf\) is ready/m) // "model" names nothing
+  expect(existsSync(join(first.folder, 'cache', 'torchserve-ts', 'hub', 'org', 'tiny', 'model.gguf'))).toBe(
+    true,
+  )
+  expect(await second.stop()).toBe(0)
+})
+
+test('several files: it says which there are, with status 1', async () => {
+  const hub = await Hub.start()
+  hub.add('org/m', { 'm-Q4_0.gguf': 'x', 'm-Q8_0.gguf': 'x' })
+  const served = new Serve(['org/m'], { env: { HF_ENDPOINT: hub.endpoint } })
+  expect(await served.status).toBe(1)
+  expect(served.output).toBe(
+    'torchserve-ts: org/m has 2 .gguf files: Q4_0, Q8_0. Name one as org/m:TAG or with --file\n',
+  )
+})
+
+test('a URL is downloaded and checked; one with another SHA-256 is not served', async () => {
+  const hub = await Hub.start()
+  hub.add('org/m', { 'm.gguf': WEIGHTS })
+  const url = `${hub.endpoint}/org/m/resolve/main/m.gguf`
+  const env = { HF_ENDPOINT: 'http://127.0.0.1:9' } // the URL is none of the hub then
+  const wrong = new Serve([url, '--sha256', 'a'.repeat(64)], { env })
+  expect(await wrong.status).toBe(1)
+  expect(wrong.output).toContain(`its SHA-256 is ${sha256(WEIGHTS)}, and must be ${'a'.repeat(64)}`)
+  const right = new Serve([url, '--sha256', sha256(WEIGHTS)], { env, folder: wrong.folder })
+  await right.wrote('is ready on')
+  expect(await right.stop()).toBe(0)
+})
+
+test('a redirect from https to http is not followed', async () => {
+  const answer = (_request: unknown, response: ServerResponse) =>
+    response.writeHead(302, { location: 'http://localhost:9/m.gguf' }).end()
+  const server = createServer({ cert: CERT, key: KEY }, answer).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/m.gguf`
+  const served = new Serve([url], { env: { NODE_EXTRA_CA_CERTS: CERT_FILE } })
+  expect(await served.status).toBe(1)
+  server.close()
+  expect(served.output).toMatch(/it redirects from https to http \(localhost:9\), which is not supported\n$/)
+})
+
+test('a file, its folder, and a handler beside it are served from where they are', async () => {
+  const folder = tempDir()
+  mkdirSync(join(folder, 'chat'))
+  writeFileSync(join(folder, 'chat', 'my model.gguf'), WEIGHTS)
+  mkdirSync(join(folder, 'words'))
+  writeFileSync(
+    join(folder, 'words', 'handler.ts'),
+    'export const handle = (requests: { body?: unknown }[]) => requests.map(({ body }) => `${String(body)}!`)\n',
+  )
+  // In its own folder: that is the server's working folder, which workers may not read.
+  const env = { TEMP: tempDir() }
+  const file = new Serve(['my model.gguf'], { folder: join(folder, 'chat'), env })
+  await file.wrote('OpenAI:')
+  expect(file.output).toMatch(/^my_model \(/m)
+  const inFolder = new Serve(['.', '--name', 'here'], { folder: join(folder, 'chat'), env })
+  await inFolder.wrote('OpenAI:')
+  const [shown] = JSON.parse(await inFolder.run('status', '--json')) as [{ folder: string }]
+  expect(shown.folder).toBe(realpathSync(join(folder, 'chat')))
+  const words = new Serve(['words', '--name', 'shout'], { folder })
+  await words.wrote('TorchServe:')
+  expect((await words.curls()).get('TorchServe')).toBe('Once upon a time!')
+  for (const each of [file, inFolder, words]) expect(await each.stop()).toBe(0)
+})
+
+test('a handler that cannot load ends the command with the cause', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'handler.ts'), "throw new Error('no luck')\n")
+  const served = new Serve(['.'], { folder })
+  expect(await served.status).toBe(1)
+  expect(served.output).toMatch(/^torchserve-ts: .*did not load: .*no luck/m)
+})
+
+test('a package that GGUF needs is named before anything is downloaded', async () => {
+  // An installation that has everything but the packages that GGUF needs.
+  const modules = join(tempDir(), 'lib', 'node_modules')
+  const installed = join(modules, 'torchserve-ts')
+  mkdirSync(installed, { recursive: true })
+  for (const part of ['dist', 'configs', 'proto', 'libexec', 'package.json'])
+    cpSync(join(REPOSITORY, part), join(installed, part), { recursive: true })
+  const optional = ['node-llama-cpp', '@huggingface', '@node-llama-cpp']
+  for (const name of readdirSync(join(REPOSITORY, 'node_modules')).filter((each) => !optional.includes(each)))
+    symlinkSync(join(REPOSITORY, 'node_modules', name), join(modules, name))
+  const hub = await Hub.start()
+  const cli = join(installed, 'dist', 'frontend', 'cli.js')
+  const served = new Serve(['org/m'], { cli, env: { HF_ENDPOINT: hub.endpoint } })
+  expect(await served.status).toBe(1)
+  expect(served.output).toMatch(
+    /^torchserve-ts: GGUF models need @huggingface\/jinja and node-llama-cpp, not installed here\. Install with: npm install --global '@huggingface\/jinja@\^[\d.]+' 'node-llama-cpp@\^[\d.]+'\n$/,
+  )
+  expect(hub.asked).toEqual([])
+})

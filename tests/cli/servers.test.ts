@@ -1,0 +1,141 @@
+import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { rawRequest } from '../support/raw-http.ts'
+import { startServer, CLI } from '../support/server.ts'
+import { execa } from '../support/tools.ts'
+import { Cli, finished, START, wrote } from './support.ts'
+
+/** Command lines in folders of their own, which share a temporary folder. */
+function neighbours(count: number): { clis: Cli[]; temp: string; env: Record<string, string> } {
+  const clis = Array.from({ length: count }, () => new Cli())
+  const temp = join(clis[0]!.folder, 'tmp')
+  return { clis, temp, env: { TEMP: temp } }
+}
+
+interface Shown {
+  pid: number
+  folder: string
+  config?: string
+  state: string
+}
+
+async function status(cli: Cli, env: Record<string, string>): Promise<Shown[]> {
+  return JSON.parse((await cli.run(['status', '--json'], env)).out) as Shown[]
+}
+
+test('servers of two folders run beside each other; a stop in a folder ends its own', async () => {
+  const { clis, temp, env } = neighbours(3)
+  const [one, two, elsewhere] = clis as [Cli, Cli, Cli]
+  expect((await one.start(env)).status).toBe(0)
+  expect((await two.start(env, '--ts-config', '/dev/null')).status).toBe(0)
+  const [first, second] = await status(one, env)
+  expect(first).toMatchObject({ folder: realpathSync(one.folder), state: 'running' })
+  expect(second).toMatchObject({ folder: realpathSync(two.folder), config: '/dev/null' })
+
+  // From elsewhere it is not clear which is meant, and nothing is stopped.
+  const unclear = await elsewhere.run(['--stop'], env)
+  expect(unclear.status).toBe(1)
+  expect(unclear.err).toContain(
+    'torchserve-ts: more than one server runs. Stop one with --stop in its folder',
+  )
+  expect(unclear.err).toContain(`  pid ${first!.pid} in ${first!.folder}\n`)
+  expect(unclear.err).toContain(`  pid ${second!.pid} in ${second!.folder} with /dev/null\n`)
+  const unknown = await elsewhere.run(['--stop', '--ts-config', 'other'], env)
+  expect([unknown.status, unknown.err.split('\n')[0]]).toEqual([
+    1,
+    'torchserve-ts: not one server runs with other. These run:',
+  ])
+  expect([first!.pid, second!.pid].map(isServerProcess)).toEqual([true, true])
+
+  const stopped = { status: 0, out: 'TorchServe-TS has stopped.\n', err: '' }
+  expect(await two.run(['--stop'], env)).toEqual(stopped)
+  expect([first!.pid, second!.pid].map(isServerProcess)).toEqual([true, false])
+  // The only one: as in TorchServe, its folder does not matter.
+  const only = await elsewhere.run(['--stop'], env)
+  expect(only.out).toBe(
+    `Stopping the server with pid ${first!.pid} in ${first!.folder}\nTorchServe-TS has stopped.\n`,
+  )
+  expect(readdirSync(temp)).toEqual([])
+  expect((await one.run(['status'], env)).status).toBe(1)
+})
+
+test('a stop with a configuration file ends the server that was started with it, from anywhere', async () => {
+  const { clis, env } = neighbours(3)
+  const [one, two, elsewhere] = clis as [Cli, Cli, Cli]
+  await one.start(env)
+  await two.start(env, '--ts-config', '/dev/null')
+  const [first, second] = await status(one, env)
+  const { out } = await elsewhere.run(['--stop', '--ts-config', '/dev/null'], env)
+  expect(out).toMatch(
+    /^Stopping the server with pid \d+ in .* with \/dev\/null\nTorchServe-TS has stopped\.\n$/,
+  )
+  expect([first!.pid, second!.pid].map(isServerProcess)).toEqual([true, false])
+  await one.run(['--stop'], env)
+})
+
+test('a start during a stop says so, and waits for it', async () => {
+  const cli = new Cli()
+  const server = cli.spawn(['--start', '--foreground', '--model-store', 'store'], { TRY: 'never close' })
+  const end = finished(server)
+  await wrote(server, 'Model server started.')
+  const { pid } = cli
+  server.kill('SIGINT')
+  await wrote(server, 'Stopping when no request runs')
+  expect((await status(cli, {}))[0]).toMatchObject({ pid, state: 'stopping' })
+  const start = cli.spawn(START)
+  const started = finished(start)
+  await wrote(start, `torchserve-ts: waiting for the server of this folder to stop (pid ${pid})`)
+  server.kill('SIGINT')
+  expect((await end).status).toBe(130)
+  await wrote(start, 'Model server started.')
+  start.stdout!.destroy()
+  start.stderr!.destroy()
+  expect((await started).status).toBe(0)
+  expect(cli.pid).not.toBe(pid)
+  await cli.run(['--stop'])
+  expect(existsSync(cli.claim)).toBe(false)
+})
+
+test('the status shows models, workers, their last exits and ports', async () => {
+  const server = await startServer({
+    models: ['echo'],
+    modelStore: join(CLI, '..', '..', '..', 'model-store'),
+  })
+  await server.ready('echo')
+  const env = { ...process.env, NODE_OPTIONS: '', TEMP: join(server.folder, 'tmp') }
+  mkdirSync(join(server.folder, 'below'))
+  const run = async (...flags: string[]): Promise<string> =>
+    (await execa(process.execPath, [CLI, 'status', ...flags], { cwd: join(server.folder, 'below'), env }))
+      .stdout
+  const { pid } = await server.worker('echo')
+  process.kill(pid, 'SIGKILL')
+  await server.until(
+    () => server.worker('echo'),
+    (worker) => worker.status === 'READY' && worker.pid !== pid,
+  )
+  const lines = (await run()).split('\n')
+  expect(lines[0]).toMatch(
+    new RegExp(`^Server ${server.pid} in ${realpathSync(server.folder)}: running since `),
+  )
+  expect(lines).toContain(`  Configuration: ${join(server.folder, 'config.properties')}`)
+  expect(lines).toContain(`  Inference REST API: http://127.0.0.1:${server.ports.inference}`)
+  expect(lines).toContain('  Running requests: 0')
+  expect(lines.find((line) => line.includes('Model echo'))).toBe(
+    '  Model echo, version 1.0: 1 worker, 0 waiting in the queue (room for 100 more)',
+  )
+  const worker = await server.worker('echo')
+  expect(lines).toContain(`    Worker ${worker.id}: ready, pid ${worker.pid}, 0 requests, 1 restart`)
+  expect(lines.at(-1)).toMatch(/^ {6}last exit at .*SIGKILL/)
+
+  const [shown] = JSON.parse(await run('--json')) as [Record<string, unknown>]
+  const { body } = await rawRequest(server.ports.management, '/models/echo', { method: 'GET' })
+  const [described] = JSON.parse(body) as [object]
+  expect(shown).toMatchObject({
+    pid: server.pid,
+    state: 'running',
+    openRequests: 0,
+    models: [{ ...described, workers: [{ pid: worker.pid, restarts: 1 }] }],
+  })
+})
