@@ -9,6 +9,7 @@ export const ERROR_CODES = [
   'INVALID_ARGUMENT', // a parameter, body or header is missing or malformed
   'MALFORMED_BODY', // multipart or JSON that cannot be parsed
   'INVALID_TENSOR', // an Open Inference Protocol request whose tensors are not valid
+  'TENSOR_MISMATCH', // its tensors are valid, but not those that the model declares
   'UNSUPPORTED_ENCODING', // the Content-Encoding of the body is not supported
   'PAYLOAD_TOO_LARGE', // the request is larger than max_request_size
   'ROUTE_NOT_FOUND',
@@ -76,6 +77,8 @@ export interface WireError {
   param?: string
   /** Stack or stderr text for the log; never sent to clients. */
   detail?: string
+  /** What a handler's own exception says (HANDLER_FAILED only), for dialects whose clients expect it. */
+  said?: string
 }
 
 export interface ServeErrorOptions {
@@ -83,12 +86,15 @@ export interface ServeErrorOptions {
   reason?: string
   param?: string
   detail?: string
+  said?: string
   /** Whether the detail is what a process printed, so that the log has it. Not sent over the socket. */
   isPrinted?: boolean
   /** Milliseconds after which the same request may succeed. Not sent over the worker socket. */
   retryAfterMs?: number
   /** What strangers may read of it: no names, no paths. Not sent over the worker socket. */
   publicCause?: string
+  /** See the property. Not sent over the worker socket. */
+  begun?: boolean
   cause?: unknown
 }
 
@@ -99,20 +105,38 @@ export class ServeError extends Error {
   readonly reason: string | undefined
   readonly param: string | undefined
   readonly detail: string | undefined
+  readonly said: string | undefined
   readonly isPrinted: boolean
   readonly retryAfterMs: number | undefined
   readonly publicCause: string | undefined
+  /**
+   * Whether the handler may have begun the request, so that nobody should repeat it unasked. False too where
+   * the model says that repeating does no harm (`idempotent`).
+   */
+  readonly begun: boolean
+  readonly #options: ServeErrorOptions
 
   constructor(code: ErrorCode, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.#options = options
     this.code = code
     this.status = options.status
     this.reason = options.reason
     this.param = options.param
     this.detail = options.detail
+    this.said = options.said
     this.isPrinted = options.isPrinted ?? false
     this.retryAfterMs = options.retryAfterMs
     this.publicCause = options.publicCause
+    this.begun = options.begun ?? false
+  }
+
+  /** The same error for a request that the handler may have begun. */
+  asBegun(): ServeError {
+    if (this.begun) return this
+    const copy = new ServeError(this.code, this.message, { ...this.#options, begun: true })
+    if (this.stack !== undefined) copy.stack = this.stack
+    return copy
   }
 
   /** The value of a Retry-After header: whole seconds, at least one. Undefined: nothing is known. */
@@ -122,8 +146,8 @@ export class ServeError extends Error {
   }
 
   toWire(): WireError {
-    const { code, message, status, reason, param, detail } = this
-    return { code, message, status, reason, param, detail }
+    const { code, message, status, reason, param, detail, said } = this
+    return { code, message, status, reason, param, detail, said }
   }
 
   /** Rebuilds an error from the other process. An unknown code becomes INTERNAL. */
@@ -134,6 +158,7 @@ export class ServeError extends Error {
       reason: wire.reason,
       param: wire.param,
       detail: wire.detail,
+      said: wire.said,
       publicCause,
     })
   }

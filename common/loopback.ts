@@ -1,4 +1,4 @@
-import { BlockList, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv6 } from 'node:net'
 
 const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
@@ -13,4 +13,10 @@ export function isLoopback(address: string): boolean {
 /** Whether a host name stands for loopback wherever it is asked (RFC 6761). */
 export function isLocalhost(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
+}
+
+/** Whether the host of a URL stands for loopback: an address, also in brackets, or a name. */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '')
+  return isIP(name) > 0 ? isLoopback(name) : isLocalhost(name)
 }

@@ -1,3 +1,6 @@
+/** The bytes that Node.js reads from a socket at once. A larger chunk was joined, for a large message. */
+export const SOCKET_READ_BYTES = 65_536
+
 /**
  * Keeps the beginning of something that has not arrived completely. A chunk that arrives when nothing is kept
  * is read in place, without a copy.

@@ -1,3 +1,4 @@
+import { SOCKET_READ_BYTES } from '../common/unread-bytes.ts'
 import { LENGTH_BYTES } from './frame.ts'
 
 /**
@@ -16,9 +17,6 @@ const AFTER_ID_AT = ID_AT + 4
 const SIZE_AT = AFTER_ID_AT + AFTER_ID.length
 /** Bytes of the map before the body. */
 const HEAD_BYTES = SIZE_AT + 4
-
-/** The bytes that a socket reads at once. */
-const LARGE_CHUNK_BYTES = 65_536
 
 /** Where the body begins in the map. */
 export const ITEM_BODY_AT = HEAD_BYTES
@@ -87,7 +85,7 @@ let lastView: DataView
 function viewOf(chunk: Buffer): DataView {
   if (chunk === viewed) return lastView
   const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-  if (chunk.byteLength > LARGE_CHUNK_BYTES) return view
+  if (chunk.byteLength > SOCKET_READ_BYTES) return view
   viewed = chunk
   lastView = view
   return view

@@ -50,6 +50,7 @@ const wireError = shape({
   reason: optional(text),
   param: optional(text),
   detail: optional(text),
+  said: optional(text),
 })
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../../common/errors.ts'
+import { queueFull } from '../jobs/queue-full.ts'
 
 /** A body of more bytes is converted in a thread: it may take 200 ns a byte, and others would wait. */
 export const INLINE_BYTES = 131_072
@@ -74,7 +75,7 @@ export class ConversionThreads<Table extends Conversions> {
   ): Promise<ValueOf<Table, Name>> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length >= MAX_WAITING) {
-        reject(new ServeError('QUEUE_FULL', 'Too many large requests are waiting to be converted'))
+        reject(queueFull(`${MAX_WAITING} large requests wait to be converted, and no more may. Retry later.`))
         return
       }
       // A copy, because the bytes may lie in a buffer that others share.

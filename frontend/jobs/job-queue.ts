@@ -1,6 +1,8 @@
-import { ServeError } from '../../common/errors.ts'
+import type { ServeError } from '../../common/errors.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobList } from './job-list.ts'
+import { queueFull } from './queue-full.ts'
+import { BatchBytes } from './request-limits.ts'
 import { type BatchOwner, freest, goesAlone, type JobRunner, roomiest, type Scheduler } from './scheduler.ts'
 
 export interface JobQueueOptions {
@@ -11,8 +13,8 @@ export interface JobQueueOptions {
   /** Milliseconds that the oldest job may wait for its batch to fill. */
   maxBatchDelay: number
   timeouts: JobTimeouts
-  /** The message for a client whose job is rejected. */
-  refusal(job: Job): string
+  /** The message for a client whose job finds no room. */
+  full: string
 }
 
 /** A job with more input waits in the frontend only: at a worker, the input would be kept twice. Bytes. */
@@ -47,7 +49,7 @@ export class JobQueue implements Scheduler, BatchOwner {
   }
 
   add(job: Job): void {
-    if (this.remainingCapacity <= 0) throw new ServeError('QUEUE_FULL', this.#options.refusal(job))
+    if (this.remainingCapacity <= 0) throw queueFull(this.#options.full)
     job.queued(this, this.#limits)
     if (this.#options.batchSize === 1 && this.#jobs.size === 0 && this.#runAtOnce(job)) return
     this.#jobs.add(job)
@@ -122,8 +124,9 @@ export class JobQueue implements Scheduler, BatchOwner {
     if (oldest === undefined || !this.#ready(oldest)) return []
     if (this.#options.batchSize === 1 || goesAlone(oldest)) return this.#remove([oldest])
     const batch: Job[] = []
+    const bytes = new BatchBytes()
     for (const job of this.#jobs) {
-      if (goesAlone(job) || batch.push(job) === this.#options.batchSize) break
+      if (goesAlone(job) || !bytes.take(job.request) || batch.push(job) === this.#options.batchSize) break
     }
     return this.#remove(batch)
   }

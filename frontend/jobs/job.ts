@@ -115,6 +115,8 @@ export class Job implements Limited, Listed, Indexed {
   outcome: JobOutcome | undefined
   /** Whether the response is a stream. */
   streaming = false
+  /** Whether its model says that a request may be repeated after it has begun. */
+  idempotent = false
   /** Records the gaps between items, in seconds. */
   gaps: Distribution | undefined
   /** Called once, when the job ends. */
@@ -256,7 +258,7 @@ export class Job implements Limited, Listed, Indexed {
   #broke(thrown: unknown): true {
     const error = ServeError.from(thrown)
     if (this.outcome === undefined) this.abort(error, 'failed')
-    else this.#sink.fail(error)
+    else this.#refuse(error)
     return true
   }
 
@@ -264,7 +266,12 @@ export class Job implements Limited, Listed, Indexed {
   fail(error: ServeError): void {
     if (this.outcome !== undefined) return
     this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
-    this.#sink.fail(error)
+    this.#refuse(error)
+  }
+
+  /** Tells the client whether the handler may have begun: dialects choose their codes by it. */
+  #refuse(error: ServeError): void {
+    this.#sink.fail(this.startedAt === undefined || this.idempotent ? error : error.asBegun())
   }
 
   /** The client disconnected or its deadline passed: there is no response, and the work is stopped. */
@@ -307,7 +314,7 @@ export class Job implements Limited, Listed, Indexed {
     if (this.outcome !== undefined) return
     this.#end('timed_out')
     this.#holder.abandon(this, 'timeout')
-    this.#sink.fail(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
+    this.#refuse(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
   }
 
   #end(outcome: JobOutcome): void {

@@ -1,4 +1,5 @@
 import type { Job } from './job.ts'
+import { BatchBytes } from './request-limits.ts'
 import { goesAlone, type JobRunner } from './scheduler.ts'
 import type { Sequence } from './sequence.ts'
 
@@ -33,9 +34,10 @@ export class Lane {
   take(): Job[] {
     const batch: Job[] = []
     if (!this.#isDue()) return batch
+    const bytes = new BatchBytes()
     for (const sequence of this.ready) {
       const alone = goesAlone(sequence.next!)
-      if (alone && batch.length > 0) break
+      if ((alone && batch.length > 0) || !bytes.take(sequence.next!.request)) break
       batch.push(sequence.begin())
       this.ready.delete(sequence)
       if (alone || batch.length === this.#rule.batchSize) break

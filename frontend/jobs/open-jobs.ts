@@ -13,7 +13,8 @@ export class OpenJobs {
   readonly #ended: (job: Job) => void
   readonly #jobs: () => Iterable<Job>
   #count = 0
-  #onEmpty: (() => void) | undefined
+  /** Those who wait: a model that ends may be in a server that ends. */
+  readonly #whenEmpty = new Set<() => void>()
 
   /** `ended` is called once per added job, at its end. `jobs` returns those that have not ended. */
   constructor(index: JobIndex, ended: (job: Job) => void, jobs: () => Iterable<Job>) {
@@ -53,11 +54,13 @@ export class OpenJobs {
   async drain(graceMs: number, reason = SHUTTING_DOWN): Promise<void> {
     if (this.#count > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, graceMs)
-        this.#onEmpty = () => {
+        const done = (): void => {
           clearTimeout(timer)
+          this.#whenEmpty.delete(done)
           resolve()
         }
+        const timer = setTimeout(done, graceMs)
+        this.#whenEmpty.add(done)
       })
     }
     for (const job of [...this.#jobs()]) job.abort(reason, 'shutdown')
@@ -66,7 +69,7 @@ export class OpenJobs {
   readonly #end = (job: Job): void => {
     this.#leave(job)
     this.#ended(job)
-    if (this.#count === 0) this.#onEmpty?.()
+    if (this.#count === 0) for (const done of this.#whenEmpty) done()
   }
 
   #leave(job: Job): void {

@@ -3,6 +3,7 @@ import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import type { BatchRule } from './lane.ts'
 import { Lanes } from './lanes.ts'
+import { queueFull } from './queue-full.ts'
 import type { ReplyHead } from './reply-sink.ts'
 import { freest, isDescribe, type JobRunner, type RunWatcher, type Scheduler } from './scheduler.ts'
 import { Sequence } from './sequence.ts'
@@ -31,8 +32,8 @@ export interface SequenceQueueOptions extends BatchRule {
   overlap: boolean
   headers: SequenceHeaders
   timeouts: JobTimeouts
-  /** The message for a client whose job is rejected. */
-  refusal(job: Job): string
+  /** For messages. */
+  modelName: string
 }
 
 /**
@@ -51,7 +52,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   #workers: readonly JobRunner[] = []
 
   constructor(options: SequenceQueueOptions) {
-    const { timeouts, refusal, maxWaiting } = options
+    const { timeouts, modelName, maxWaiting } = options
     this.#options = options
     this.#limits = jobLimits(timeouts)
     this.#lanes = new Lanes(options, this)
@@ -60,7 +61,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
       batchSize: 1,
       maxBatchDelay: 0,
       timeouts,
-      refusal,
+      full: `Too many describe requests of model "${modelName}" wait: at most ${maxWaiting} may (maxSequenceJobQueueSize)`,
     })
   }
 
@@ -85,7 +86,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
       return
     }
     const asked = readSequence(job.request.headers, this.#options.headers)
-    if (!this.#hasRoom(asked.id)) throw new ServeError('QUEUE_FULL', this.#options.refusal(job))
+    if (!this.#hasRoom(asked.id)) throw queueFull(this.#refusal(asked.id))
     const sequence = this.#sequence(asked.id ?? newSequenceId())
     writeSequence(job.request, asked, sequence.id, this.#options.headers)
     clearTimeout(sequence.idleTimer)
@@ -187,6 +188,23 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const sequence = id === undefined ? undefined : this.#sequences.get(id)
     if (sequence === undefined) return this.#sequences.size < this.#options.maxSequences
     return !sequence.closing && sequence.waiting.size < this.#options.maxWaiting
+  }
+
+  /** Why there is no room. */
+  #refusal(id: string | undefined): string {
+    const { modelName, maxSequences, maxWaiting } = this.#options
+    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    if (sequence === undefined)
+      return (
+        `Model "${modelName}" has ${maxSequences} open sequences, and no more may open. End one, retry later, ` +
+        'or raise maxNumSequence in its model-config.yaml.'
+      )
+    if (sequence.closing)
+      return `Sequence "${sequence.id}" of model "${modelName}" is closed or expired. Start a new one.`
+    return (
+      `The queue of sequence "${sequence.id}" of model "${modelName}" is full: ${maxWaiting} requests wait. Retry ` +
+      'later, or raise maxSequenceJobQueueSize in its model-config.yaml.'
+    )
   }
 
   #sequence(id: string): Sequence {

@@ -58,7 +58,7 @@ export function buildModel(
   origin: Origin,
   options: ManagerOptions,
 ): Model {
-  const { prepared, name, pin } = located
+  const { prepared, name, pin, source } = located
   return new Model(
     {
       name,
@@ -67,6 +67,7 @@ export function buildModel(
       handlerOverride: request.handler,
       prepared,
       pin,
+      source,
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
       jobs: options.jobs,

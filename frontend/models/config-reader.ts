@@ -2,6 +2,9 @@ import { isObject } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import { closest } from '../config/edit-distance.ts'
 
+/** Keys that may be misspelt: an archive's file may have thousands, and comparing takes time. */
+const MAX_LOOKED_AT = 200
+
 /**
  * Reads single keys of a model-config.yaml. As in TorchServe (its Java class ModelConfig), a value of the
  * wrong type causes a warning and the default stays. Unknown keys belong to the handler.
@@ -93,9 +96,14 @@ export class ConfigReader {
     return undefined
   }
 
+  /** A value whose form is nobody's matter here. */
+  any(key: string): unknown {
+    return this.#value(key)
+  }
+
   /** Warns about keys that nobody has asked for, and that look like one of the others. */
   misspelt(): void {
-    for (const key of Object.keys(this.#config)) {
+    for (const key of Object.keys(this.#config).slice(0, MAX_LOOKED_AT)) {
       const meant = this.#asked.has(key) ? undefined : closest(key, this.#asked)
       if (meant !== undefined) this.warnings.push(`${key} is left to the handler: did you mean ${meant}?`)
     }

@@ -1,4 +1,3 @@
-import type { Job } from '../jobs/job.ts'
 import { JobQueue } from '../jobs/job-queue.ts'
 import type { ModelSettings } from './model-settings.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
@@ -10,14 +9,18 @@ import { SequenceQueue } from '../jobs/sequence-queue.ts'
  * batches, and with job tickets nothing waits; in both cases jobs leave one by one.
  */
 export function createScheduler(
+  modelName: string,
   settings: ModelSettings,
   headers: SequenceHeaders,
-  refusal: (job: Job) => string,
 ): Scheduler {
   const { continuousBatching, useJobTicket, maxBatchDelay, timeouts } = settings
   const batchSize = continuousBatching || useJobTicket ? 1 : settings.batchSize
   if (!settings.sequenceBatching) {
-    return new JobQueue({ capacity: settings.jobQueueSize, batchSize, maxBatchDelay, timeouts, refusal })
+    const capacity = settings.jobQueueSize
+    const full =
+      `The queue of model "${modelName}" is full: ${capacity} requests wait for a worker. Retry later, or raise ` +
+      'jobQueueSize in its model-config.yaml (job_queue_size in config.properties) or its number of workers.'
+    return new JobQueue({ capacity, batchSize, maxBatchDelay, timeouts, full })
   }
   return new SequenceQueue({
     batchSize,
@@ -29,6 +32,6 @@ export function createScheduler(
     overlap: continuousBatching,
     headers,
     timeouts,
-    refusal,
+    modelName,
   })
 }

@@ -9,6 +9,13 @@ import { startFailure } from './operation-rules.ts'
 import type { RegisterRequest } from './operations.ts'
 import type { Registry } from './registry.ts'
 
+/**
+ * Retired versions of one name that end at the same time. Each has workers: whoever may load models and keep
+ * streams open could otherwise pile them up.
+ */
+const MAX_ENDING = 4
+const SUPERSEDED = new ServeError('NO_WORKER', 'The model was loaded again several times meanwhile')
+
 /** Life cycle of versions: build, start, replace, close; and the shutdown of all. */
 export class Lifecycle {
   readonly #options: ManagerOptions
@@ -17,6 +24,8 @@ export class Lifecycle {
   readonly #downloads = new Map<Model, string>()
   /** Replacements whose workers still start; the registry holds the old model until they have. */
   readonly #replacing = new Set<Model>()
+  /** Replaced or unloaded models that still have requests; the registry holds them no more. */
+  readonly #ending = new Set<Model>()
   readonly #stopping = new AbortController()
   #draining = false
 
@@ -40,7 +49,13 @@ export class Lifecycle {
     const { settings } = this.#options
     const signal = this.#stopping.signal
     const checked = origin.workflowNode === 'functions'
-    const located = await locateAndPrepare(request, { settings, trusted: origin.trusted, checked, signal })
+    const options = { settings, trusted: origin.trusted, checked, signal }
+    const located = await locateAndPrepare(request, options).catch((thrown: unknown) => {
+      const { code, message, detail } = ServeError.from(thrown)
+      // The client does not get the cause.
+      if (code === 'DOWNLOAD_FAILED' && detail !== undefined) this.#options.warn(`${message}: ${detail}`)
+      throw thrown
+    })
     const { prepared, name, downloaded } = located
     try {
       this.checkOpen()
@@ -78,20 +93,51 @@ export class Lifecycle {
   }
 
   /**
-   * Builds a version and, once its workers have loaded it, swaps it for the one of the same name and number.
+   * Builds a version and, once its workers have loaded it, swaps it for the one of the same name and number,
+   * which it retires.
+   * @param trusted whether the operator named the url; then it counts as loaded at start, also the next time
+   * @param signal calls it off while the workers load
+   * @throws ServeError like a register request, with the old one in its place
    */
-  async replace(request: RegisterRequest, trusted: boolean, graceMs: number): Promise<Model> {
-    const model = await this.create(request, { trusted, atStartup: false }, true)
+  async replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model> {
+    const model = await this.create(request, { trusted, atStartup: trusted }, true)
     const workers = Math.max(1, model.minWorkers)
+    const callOff = (): void => void model.workers.stop(0).catch(() => undefined)
     this.#replacing.add(model)
+    signal?.addEventListener('abort', callOff)
     try {
-      await this.started(model, model.scale(workers, Math.max(workers, model.maxWorkers)))
+      const started = model.scale(workers, Math.max(workers, model.maxWorkers))
+      if (signal?.aborted === true) callOff()
+      await this.started(model, started)
     } finally {
+      signal?.removeEventListener('abort', callOff)
       this.#replacing.delete(model)
     }
     const old = this.#registry.put(model)
-    if (old !== undefined) await this.dispose(old, graceMs)
+    if (old !== undefined) void this.retire(old, 'loaded again')
     return model
+  }
+
+  /**
+   * Ends a version that was replaced or unloaded: its requests, those in its queue too, have
+   * model_drain_timeout, and less when MAX_ENDING others of the same name have come since. Never rejects:
+   * nobody waits.
+   */
+  async retire(model: Model, what: 'loaded again' | 'unloaded'): Promise<void> {
+    const { settings, warn } = this.#options
+    this.#ending.add(model)
+    const others = [...this.#ending].filter(({ name }) => name === model.name)
+    for (const oldest of others.slice(0, -MAX_ENDING)) void oldest.drain(0, SUPERSEDED)
+    const reason = new ServeError('NO_WORKER', `Model "${model.name}" was ${what}`)
+    try {
+      await model.drain(settings.modelDrainTimeout * 1000, reason)
+      if (this.#draining) return // close() ends it with the others
+      await this.dispose(model, settings.cancelGraceMs)
+    } catch (error) {
+      warn(`Model ${model.name}, version ${model.version}, did not end: ${ServeError.from(error).message}`)
+    } finally {
+      this.#ending.delete(model)
+    }
   }
 
   /**
@@ -130,9 +176,9 @@ export class Lifecycle {
     for (const model of this.#all()) model.kill()
   }
 
-  /** Includes replacements that are not registered yet. */
+  /** Includes replacements that are not registered yet, and what was replaced and has not ended. */
   #all(): Model[] {
-    return [...new Set([...this.#registry.all(), ...this.#replacing])]
+    return [...new Set([...this.#registry.all(), ...this.#replacing, ...this.#ending])]
   }
 }
 

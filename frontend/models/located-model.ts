@@ -1,12 +1,15 @@
+import { isAbsolute, sep } from 'node:path'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { locateModel } from '../../model-archiver/locate.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import type { UnpackLimits } from '../../model-archiver/unpack-limits.ts'
 import { ServeError } from '../../common/errors.ts'
+import { isObject } from '../../common/json.ts'
 import type { Settings } from '../config/settings.ts'
 import { archiveRules, checkConfiguredPin } from './archive-rules.ts'
 import type { RegisterRequest } from './operations.ts'
+import { SourceFiles } from './source-files.ts'
 
 /** A model whose files are ready, with its final name. */
 export interface LocatedModel {
@@ -16,6 +19,8 @@ export interface LocatedModel {
   readonly pin?: string
   /** The file downloaded into the store; removed with the model. */
   readonly downloaded?: string
+  /** The files on this machine that it comes from, for a later load; absent: a load takes it anew. */
+  readonly source?: SourceFiles
 }
 
 /** Who asks for a model, and for how long. */
@@ -72,6 +77,7 @@ export async function locateAndPrepare(
     signatures: rules.signatures,
   })
   try {
+    const source = downloaded ? undefined : await sourceOf(path, settings)
     const prepared = await prepareModel(path, {
       tempDir: settings.tempDir,
       defaultName: request.modelName,
@@ -82,15 +88,38 @@ export async function locateAndPrepare(
       rules,
       signal,
     })
-    return await withPin(
-      { prepared, name: request.modelName ?? prepared.name, downloaded: downloaded ? path : undefined },
-      request,
-      settings,
-    )
+    const weights = weightsOf(prepared)
+    if (weights !== undefined && !isBelow(weights, path, prepared.workDir)) await source?.add(weights)
+    const name = request.modelName ?? prepared.name
+    const located = { prepared, name, downloaded: downloaded ? path : undefined, source }
+    return await withPin(located, request, settings)
   } catch (error) {
     if (downloaded) await removeDownload(path)
     throw error
   }
+}
+
+/** Taken before they are read: a change while they are counts as one afterwards. */
+async function sourceOf(
+  path: string,
+  { enableModelApi, maxArchiveFiles }: Settings,
+): Promise<SourceFiles | undefined> {
+  if (!enableModelApi) return undefined
+  const source = new SourceFiles(maxArchiveFiles)
+  await source.add(path)
+  return source
+}
+
+/** `parameters.uri` of a model-settings.json, which may be outside of its folder. */
+function weightsOf({ modelConfig }: PreparedModel): string | undefined {
+  const { modelSettings } = modelConfig
+  const parameters = isObject(modelSettings) ? modelSettings['parameters'] : undefined
+  const uri = isObject(parameters) ? parameters['uri'] : undefined
+  return typeof uri === 'string' && isAbsolute(uri) ? uri : undefined
+}
+
+function isBelow(path: string, ...folders: string[]): boolean {
+  return folders.some((folder) => path === folder || path.startsWith(folder + sep))
 }
 
 /** Compares it with the key `models`, which needs the name and version that the archive has. */

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelSnapshot, ModelToLoad } from '../config/settings.ts'
 import type { ManagerOptions, Origin } from './build-model.ts'
 import { describeModels } from './describe.ts'
@@ -78,16 +79,25 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     await this.#lifecycle.dispose(model, graceMs)
   }
 
-  async replace(request: RegisterRequest, trusted: boolean): Promise<Model> {
-    const model = await this.#lifecycle.replace(request, trusted, this.#unregisterMs)
+  async replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model> {
+    const model = await this.#lifecycle.replace(request, trusted, signal)
     await this.#changed()
     return model
   }
 
-  async remove(model: Model): Promise<void> {
+  async whenLoaded(model: Model): Promise<void> {
+    if (model.workers.ready > 0) return
+    try {
+      await model.scale(model.minWorkers, model.maxWorkers)
+    } catch (error) {
+      throw startFailure(model, error)
+    }
+  }
+
+  async retire(model: Model): Promise<void> {
     this.#registry.discard(model)
+    void this.#lifecycle.retire(model, 'unloaded')
     await this.#changed()
-    await this.#lifecycle.dispose(model, this.#unregisterMs)
   }
 
   registered(): Model[] {
@@ -197,7 +207,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
     const model = this.#registry.remove(modelName, modelVersion)
-    await this.remove(model)
+    await this.#changed()
+    await this.#lifecycle.dispose(model, this.#unregisterMs)
     return done(`Model "${modelName}" unregistered`)
   }
 
@@ -215,6 +226,13 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
         ? this.#registry.versions(modelName)
         : [this.#registry.get(modelName, modelVersion)]
     return describeModels(models, customized, this.#options.gpuUsage)
+  }
+
+  /** Every version, and the methods of its handler. */
+  async describeAll(): Promise<(ModelDescription & { methods?: readonly NativeMethod[] })[]> {
+    const models = this.registered()
+    const described = await describeModels(models, false, this.#options.gpuUsage)
+    return described.map((each, at) => ({ ...each, methods: models[at]!.methods }))
   }
 
   health(): 'Healthy' | 'Unhealthy' {

@@ -54,6 +54,11 @@ export interface ModelSettings {
   useVenv: boolean
   timeouts: JobTimeouts
   /**
+   * Ours: whether a request that its handler had begun may be repeated, by whoever sees it fail. Key
+   * idempotent, default false.
+   */
+  idempotent: boolean
+  /**
    * Ours: milliseconds that a cancelled handler may continue; undefined: as long as it responds. Key
    * cancelGraceMs.
    */

@@ -4,6 +4,7 @@ import { ServeError } from '../../common/errors.ts'
 import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
+import { queueFull } from '../jobs/queue-full.ts'
 import { createScheduler } from './create-scheduler.ts'
 import { type ModelFailure, modelFailed } from './model-failure.ts'
 import type { ModelSettings } from './model-settings.ts'
@@ -12,6 +13,7 @@ import { OpenJobs } from '../jobs/open-jobs.ts'
 import { checkSize } from '../jobs/request-limits.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
 import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
+import type { SourceFiles } from './source-files.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
 /** Makes the workers of a model. Starts none before `scale`. */
@@ -28,6 +30,8 @@ export interface ModelOptions {
   prepared: PreparedModel
   /** The SHA-256 that its archive had to have; default: any. */
   pin?: string
+  /** What it was loaded from, as it was then; absent: nobody can load it again. */
+  source?: SourceFiles
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
@@ -51,6 +55,7 @@ export class Model {
   readonly prepared: PreparedModel
   /** Undefined: any archive would do. */
   readonly pin: string | undefined
+  readonly source: SourceFiles | undefined
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
@@ -77,6 +82,7 @@ export class Model {
     this.handlerOverride = options.handlerOverride
     this.prepared = options.prepared
     this.pin = options.pin
+    this.source = options.source
     this.settings = options.settings
     this.#slots = options.settings.maxConcurrency
     this.metrics = options.metrics
@@ -87,7 +93,7 @@ export class Model {
     this.minWorkers = options.settings.minWorkers
     this.maxWorkers = options.settings.maxWorkers
     this.sequenceHeaders = options.sequenceHeaders
-    this.queue = createScheduler(options.settings, options.sequenceHeaders, (job) => this.#noWorker(job))
+    this.queue = createScheduler(options.name, options.settings, options.sequenceHeaders)
     this.workers = createPool(this)
     this.#open = new OpenJobs(
       options.jobs,
@@ -129,8 +135,12 @@ export class Model {
     const { failure } = this.workers
     if (failure !== undefined) throw modelFailed(this.name, failure)
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
-      throw new ServeError('QUEUE_FULL', this.#noWorker(job))
+      throw queueFull(
+        `No worker of model "${this.name}" is free, and with useJobTicket requests do not wait. Retry later, or ` +
+          'add workers.',
+      )
     this.#open.add(job)
+    job.idempotent = this.settings.idempotent
     try {
       this.queue.add(job)
     } catch (refusal) {
@@ -144,9 +154,12 @@ export class Model {
     this.queue.failAll(modelFailed(this.name, failure))
   }
 
-  /** Waits up to `graceMs` milliseconds until no job is open, then ends the rest. */
-  drain(graceMs: number): Promise<void> {
-    return this.#open.drain(graceMs)
+  /**
+   * Waits up to `graceMs` milliseconds until no job is open, then ends the rest with `reason`. Default: the
+   * server is shutting down.
+   */
+  drain(graceMs: number, reason?: ServeError): Promise<void> {
+    return this.#open.drain(graceMs, reason)
   }
 
   /**

@@ -2,25 +2,36 @@ import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
 import type { Settings } from '../config/settings.ts'
+import { LoadTurns } from './load-turns.ts'
 import type { Model } from './model.ts'
 import { storedModelNotFound } from './not-found.ts'
 import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
 
-/** What the repository needs of the models. */
-export interface RepositoryHost {
-  registered(): Model[]
+/** Models that come in the place of others, and go, while their requests end beside. */
+export interface ReplaceableModels {
   /**
-   * Registers a version, waits until it can answer, then replaces an older one of the same name and number.
+   * Registers a version, waits until it can answer, then retires an older one of the same name and number.
    * @param trusted whether the operator named the url, so that it may lead out of the model store
+   * @param signal calls it off while the workers load
+   * @throws ServeError like a register request; the older one is still in its place then
    */
-  replace(request: RegisterRequest, trusted: boolean): Promise<Model>
-  remove(model: Model): Promise<void>
+  replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model>
+  /** Unregisters a version. Its open requests finish beside what follows. */
+  retire(model: Model): Promise<void>
+}
+
+/** What the repository needs of the models. */
+export interface RepositoryHost extends ReplaceableModels {
+  registered(): Model[]
+  /** Waits until a worker of a registered version can answer. @throws ServeError WORKER_START_FAILED */
+  whenLoaded(model: Model): Promise<void>
 }
 
 export class Repository implements RepositoryOperations {
   readonly #host: RepositoryHost
   readonly #modelStore: string | undefined
   readonly #maxArchiveFiles: number
+  readonly #turns = new LoadTurns()
 
   constructor(
     host: RepositoryHost,
@@ -46,33 +57,45 @@ export class Repository implements RepositoryOperations {
     return onlyReady ? all.filter(({ state }) => state === 'READY') : all
   }
 
-  async load(modelName: string): Promise<void> {
+  load(modelName: string): Promise<void> {
+    return this.#turns.load(modelName, () => this.#load(modelName))
+  }
+
+  unload(modelName: string): Promise<void> {
+    return this.#turns.unload(modelName, () => this.#unload(modelName))
+  }
+
+  async #load(modelName: string): Promise<void> {
     const known = this.#versions(modelName)
     const stored = (await this.#stored()).filter(({ name }) => name === modelName)
     const urls = stored.length > 0 ? stored.map(({ location }) => location) : known.map(({ url }) => url)
     if (urls.length === 0) throw storedModelNotFound(modelName)
     const loaded: Model[] = []
-    for (const url of urls) {
-      const before = known.find((model) => model.url === url)
-      const request = {
-        url,
-        modelName,
-        handler: before?.handlerOverride,
-        sha256: before?.pin,
-        synchronous: true,
-      }
-      loaded.push(await this.#host.replace(request, before !== undefined && isOperators(before)))
-    }
+    for (const url of urls) loaded.push(await this.#loadFrom(url, modelName, known))
     const versions = new Set(loaded.map(({ version }) => version))
     for (const model of known) {
-      if (!versions.has(model.version) && this.#isGone(model)) await this.#host.remove(model)
+      if (!versions.has(model.version) && this.#isGone(model)) await this.#host.retire(model)
     }
   }
 
-  async unload(modelName: string): Promise<void> {
+  /** A version that serves, or will, from files that have not changed stays as it is. */
+  async #loadFrom(url: string, modelName: string, known: readonly Model[]): Promise<Model> {
+    const before = known.filter((model) => model.url === url)
+    for (const model of before) {
+      if (!canServe(model) || (await model.source?.areUnchanged()) !== true) continue
+      await this.#host.whenLoaded(model)
+      return model
+    }
+    const [first] = before
+    const { handlerOverride: handler, pin: sha256 } = first ?? {}
+    const request = { url, modelName, handler, sha256, synchronous: true }
+    return this.#host.replace(request, first !== undefined && isOperators(first))
+  }
+
+  async #unload(modelName: string): Promise<void> {
     const models = this.#versions(modelName)
     if (models.length === 0) throw storedModelNotFound(modelName)
-    for (const model of models) await this.#host.remove(model)
+    for (const model of models) await this.#host.retire(model)
   }
 
   /** All models but the nodes of workflows. */
@@ -101,6 +124,10 @@ export class Repository implements RepositoryOperations {
  */
 function isOperators({ loadedAtStartup, url }: Model): boolean {
   return loadedAtStartup && !/^https?:/i.test(url)
+}
+
+function canServe({ workers }: Model): boolean {
+  return workers.wanted > 0 && workers.failure === undefined
 }
 
 function entryOf({ name, version, workers }: Model): IndexEntry {

@@ -2,6 +2,7 @@ import type { Settings, VersionSettings } from '../config/settings.ts'
 import type { JobTimeouts } from '../jobs/job.ts'
 import type { Runtime } from '../../model-archiver/runtime.ts'
 import { ConfigReader } from './config-reader.ts'
+import { warnOfTensors } from './declared-tensors.ts'
 import { deviceSettings, parallelism } from './device-settings.ts'
 import { schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
@@ -53,11 +54,13 @@ export function resolveModelSettings(
     ...schedulingSettings(reader, batchSize, node ? parallel : undefined, request.maxConcurrency),
     useVenv: !node && (reader.boolean('useVenv') ?? false),
     timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
+    idempotent: reader.boolean('idempotent') ?? false,
     cancelGraceMs:
       reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
     sandbox: sandboxSettings(reader, settings),
   }
+  warnOfTensors(reader)
   if (node) reader.inert('useVenv', 'its handler is not Python')
   reader.misspelt()
   return { settings: resolved, warnings: reader.warnings }

@@ -80,7 +80,7 @@ describe('the index of open jobs', () => {
   test('has the job of each node of a workflow, every try under an id of its own', () => {
     const index = new JobIndex()
     const timeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
-    const rule = { capacity: 9, batchSize: 1, maxBatchDelay: 0, timeouts, refusal: () => 'full' }
+    const rule = { capacity: 9, batchSize: 1, maxBatchDelay: 0, timeouts, full: 'full' }
     const queue = new JobQueue(rule)
     const open = new OpenJobs(
       index,

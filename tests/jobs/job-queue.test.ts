@@ -10,7 +10,7 @@ const OPTIONS: JobQueueOptions = {
   batchSize: 1,
   maxBatchDelay: 100,
   timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
-  refusal: () => 'full',
+  full: 'full',
 }
 
 const failures: string[] = []
@@ -95,6 +95,20 @@ describe('a queue with batches', () => {
     jest.advanceTimersByTime(2)
     expect(taken).toEqual([[first, second]])
     queue.close()
+  })
+
+  test('a batch takes no further request beyond 512 MiB, and the first whatever its size', () => {
+    const queue = new JobQueue({ ...OPTIONS, batchSize: 3 })
+    const data = Buffer.alloc(200 * 2 ** 20)
+    const jobs = [4, 2, 1, 1].map((times) => {
+      const job = newJob()
+      job.request.parts = Array.from({ length: times }, (_, index) => ({ name: `p${index}`, data }))
+      return add(queue, job)
+    })
+    const batches = [queue.take()]
+    jest.advanceTimersByTime(200)
+    batches.push(queue.take(), queue.take())
+    expect(batches).toEqual([[jobs[0]], [jobs[1]], [jobs[2], jobs[3]]])
   })
 
   test('a describe shares no batch', () => {

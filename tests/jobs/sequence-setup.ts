@@ -16,7 +16,7 @@ const OPTIONS: SequenceQueueOptions = {
   overlap: false,
   headers: HEADERS,
   timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
-  refusal: () => 'full',
+  modelName: 'm',
 }
 const CRASH = new ServeError('WORKER_LOST', 'Worker died.')
 /** Codes of the jobs that failed. */
@@ -79,7 +79,7 @@ export class Setup {
   }
 
   refused(id?: string): void {
-    expect(() => this.add(id)).toThrow(expect.objectContaining({ code: 'QUEUE_FULL', message: 'full' }))
+    expect(() => this.add(id)).toThrow(expect.objectContaining({ code: 'QUEUE_FULL', retryAfterMs: 1000 }))
   }
 
   workerOf(job: Job): FakeWorker | undefined {

@@ -15,6 +15,9 @@ import { tempDir } from '../support/temp.ts'
 import { FakePool } from './fake-pool.ts'
 
 const UNREGISTER_S = 77
+const DRAIN_S = 88
+/** The default of cancel_grace_ms. */
+const CANCEL_GRACE_MS = 10_000
 
 /** A manager of models whose workers are played by this test, with models a and b in its store. */
 class Rig {
@@ -31,7 +34,7 @@ class Rig {
       mkdirSync(join(store, name), { recursive: true })
       writeFileSync(join(store, name, 'handler.mjs'), 'export const handle = (data) => data')
     }
-    const file = `model_store=${store}\nunregister_model_timeout=${UNREGISTER_S}\n`
+    const file = `model_store=${store}\nunregister_model_timeout=${UNREGISTER_S}\nmodel_drain_timeout=${DRAIN_S}\n`
     const { settings } = settingsOf({ file, env: { TEMP: join(this.folder, 'tmp') } })
     this.manager = new ModelManager({
       settings: { ...settings, tempDir: join(this.folder, 'tmp') },
@@ -60,8 +63,8 @@ class Rig {
   }
 
   /** A request that waits, for no worker takes it. */
-  submit(modelName: string) {
-    const asked = testJob('r', { modelName })
+  submit(modelName: string, id = 'r') {
+    const asked = testJob(id, { modelName })
     this.manager.submit(asked.job)
     return asked
   }
@@ -284,7 +287,7 @@ describe('registering', () => {
 })
 
 describe('loading a model again', () => {
-  test('the old one answers until the new one is loaded, and has unregister_model_timeout to end', async () => {
+  test('the old one answers until the new one is loaded, and then what it has, what waits too', async () => {
     const rig = await Rig.with('a')
     const [old] = rig.pools
     const loading = heldBack()
@@ -297,13 +300,104 @@ describe('loading a model again', () => {
     }
     const loaded = rig.manager.repository.load('a')
     await started.opened
-    rig.submit('a')
+    const { job, sink } = rig.submit('a')
     expect([old!.model.queue.pending, old!.graces]).toEqual([1, []])
     loading.open()
     await loaded
-    expect(old!.graces).toEqual([UNREGISTER_S * 1000])
-    rig.submit('a')
-    expect(rig.pools[1]!.model.queue.pending).toBe(1)
+    rig.submit('a', 'next')
+    expect([old!.graces, sink.calls, rig.pools[1]!.model.queue.pending]).toEqual([[], [], 1])
+    const ended = heldBack()
+    old!.onStop = () => Promise.resolve(ended.open())
+    job.respond({ body: Buffer.from('late'), status: 200, headers: {} })
+    await ended.opened
+    expect([old!.graces, sink.calls]).toEqual([[CANCEL_GRACE_MS], ['whole 200 late']])
+  })
+
+  test('the old one has model_drain_timeout to end', async () => {
+    const rig = await Rig.with('a')
+    const { sink } = rig.submit('a')
+    const { queue } = rig.pools[0]!.model
+    const loaded = heldBack()
+    rig.shape = (pool) => {
+      pool.onScale = () => {
+        stopTheClock()
+        loaded.open()
+        return Promise.resolve()
+      }
+    }
+    const load = rig.manager.repository.load('a')
+    await loaded.opened
+    await load
+    await pass(DRAIN_S * 1000 - 1)
+    expect([queue.pending, sink.calls]).toEqual([1, []])
+    await pass(1)
+    expect([queue.pending, sink.calls]).toEqual([0, ['fail NO_WORKER Model "a" was loaded again']])
+  })
+
+  test('of more than four old ones with requests the oldest ends', async () => {
+    const rig = await Rig.with('a')
+    const sinks = []
+    for (let load = 1; load <= 5; load += 1) {
+      expect(sinks.flatMap(({ calls }) => calls)).toEqual([])
+      sinks.push(rig.submit('a', `r${load}`).sink)
+      await rig.manager.repository.load('a')
+    }
+    expect(sinks.map(({ calls }) => calls)).toEqual([
+      ['fail NO_WORKER The model was loaded again several times meanwhile'],
+      ...[[], [], [], []],
+    ])
+  })
+
+  test('the operator hears of an old one that did not end', async () => {
+    const warned = heldBack<string>()
+    const rig = await Rig.with('a', { warn: (message) => warned.open(message) })
+    rig.pools[0]!.onStop = () => Promise.reject(new ServeError('CLEANUP_TIMEOUT', 'It had to be killed'))
+    await rig.manager.repository.load('a')
+    expect(await warned.opened).toBe('Model a, version 1.0, did not end: It had to be killed')
+  })
+
+  test('a server that ends waits for what an old one still has', async () => {
+    const rig = await Rig.with('a')
+    const { sink } = rig.submit('a')
+    await rig.manager.repository.load('a')
+    await rig.manager.close(0, 250)
+    expect(sink.calls).toEqual(['fail SHUTTING_DOWN The server is shutting down'])
+    expect(rig.pools.map(({ graces }) => graces)).toEqual([[250], [250]])
+  })
+
+  test('a path of the operator outside the store can be loaded again and again', async () => {
+    const rig = new Rig()
+    const location = join(tempDir(), 'outside')
+    mkdirSync(location)
+    writeFileSync(join(location, 'handler.mjs'), 'export const handle = (data) => data')
+    await rig.manager.loadAtStartup({ location })
+    for (const load of [1, 2]) {
+      await rig.manager.repository.load('outside')
+      expect(rig.pools).toHaveLength(load + 1)
+    }
+    expect(new Set(rig.pools.map(({ model }) => model.minWorkers)).size).toBe(1)
+  })
+
+  test('one that is called off leaves the old one in its place, and nothing behind', async () => {
+    const rig = await Rig.with('a')
+    const started = heldBack()
+    const callOff = new AbortController()
+    rig.shape = (pool) => {
+      pool.onScale = () =>
+        new Promise((_, reject) => {
+          pool.onStop = () => Promise.resolve(reject(new ServeError('WORKER_START_FAILED', 'stopped')))
+          started.open()
+        })
+    }
+    const request = { url: 'a', synchronous: true }
+    const replaced = rig.manager.replace(request, true, callOff.signal)
+    await started.opened
+    callOff.abort()
+    expect(await errorOf(replaced)).toBe('WORKER_START_FAILED')
+    expect([rig.manager.registered().map(({ workers }) => workers), rig.unpacked().length]).toEqual([
+      [rig.pools[0]],
+      1,
+    ])
   })
 
   test('the old one stays when the new one does not load', async () => {

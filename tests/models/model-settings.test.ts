@@ -182,6 +182,28 @@ test('rank groups are as many as there are GPUs for', () => {
   expect(workersThatFit(onCpu, 0, 'm')).toBe(Infinity)
 })
 
+test('what is wrong in the tensors that a model declares is told', () => {
+  const { warnings } = resolve({
+    validateInputs: 'no',
+    openInference: {
+      inputs: [{ name: 'x', datatype: 'float', shape: [1] }, { name: 'y' }],
+      outputs: [{ name: 'z', datatype: 'FP32', shape: 'any' }],
+      input: [],
+      mapping: 'part',
+    },
+  })
+  expect(warnings).toEqual([
+    'validateInputs must be true or false, found "no"; the default is used',
+    'openInference: mapping must be one of parts, json, found "part"; the default is used',
+    'openInference: input is left to the handler: did you mean inputs?',
+    expect.stringMatching(
+      /^openInference: datatype of inputs\[0\] \(x\) must be one of BOOL, .*, found float/,
+    ),
+    'openInference: inputs[1] must have a name and a datatype; it is ignored',
+    'openInference: shape of outputs[0] (z) must be a list of integers, -1 for any size, found "any"; it is not checked',
+  ])
+})
+
 test('a key that looks like one of the server is told; other keys belong to the handler', () => {
   const { warnings } = resolve({ batchSiz: 4, minworkers: 1, greeting: 'hi', handler: { threads: 1 } })
   expect(warnings).toEqual([

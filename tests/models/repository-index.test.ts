@@ -16,7 +16,7 @@ async function entry({ wanted, ready = 0, healthy = 0, exits = [] }: Workers) {
   const models = [{ name: 'm', version: '1.0', workers }] as unknown as Model[]
   const host = { registered: () => models, replace: () => Promise.reject(new Error()) }
   const repository = new Repository(
-    { ...host, remove: () => Promise.resolve() },
+    { ...host, whenLoaded: () => Promise.resolve(), retire: () => Promise.resolve() },
     {
       modelStore: undefined,
       maxArchiveFiles: 1,

@@ -2,10 +2,12 @@ import { asBuffer } from '../../../common/tensors/bytes.ts'
 import type { Converted } from '../../edge/conversion-threads.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { type AnswerForm, readerOf } from './answer-form.ts'
-import type { AnswerFacts } from './answers.ts'
-import type { ModelInferRequest } from './grpc-messages.ts'
+import { type AnswerFacts, jsonAnswer } from './answers.ts'
+import { checkNesting, inputCheck } from './declared-inputs.ts'
+import type { ModelInferRequest, ModelInferResponse } from './grpc-messages.ts'
 import { inferRequestJson } from './grpc-request-json.ts'
 import { inferRequest } from './grpc-request.ts'
+import { inferResponse } from './grpc-response.ts'
 import { handlerInput, type HandlerInput, type Target } from './infer-job.ts'
 import { generateRequest, isGenerate } from './rest-generate.ts'
 import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
@@ -51,18 +53,34 @@ export interface AnswerTask {
   readonly form: WireForm
 }
 
-/** Reads a request. @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY, INVALID_TENSOR, PAYLOAD_TOO_LARGE */
+/** How a response becomes a message over gRPC. */
+export interface MessageForm {
+  /** With only facts: it must be JSON in the protocol's form, as TorchServe's own package has it. */
+  readonly answers: AnswerForm | { readonly jsonOf: AnswerFacts }
+  readonly raw: boolean
+}
+
+/** A response of a handler that becomes a message. */
+export type AnswerMessageTask = Pick<AnswerTask, 'body' | 'head'> & MessageForm
+
+/**
+ * Reads a request.
+ * @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY, INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE
+ */
 export function readRequest(task: RequestTask): RequestRead {
   const { target, stream, maxBytes, maxElements } = task
   const { infer, form } = inferOf(task)
+  // With the generate extension, the server makes the tensors from the metadata.
+  const check = form === 'generate' ? undefined : inputCheck(target.status)
   const { id, modelName, modelVersion } = task.facts
   const facts = { id: infer.id ?? id, modelName, modelVersion }
-  return { input: handlerInput(target, infer, { facts, stream, maxBytes, maxElements }), form }
+  return { input: handlerInput(target, infer, { facts, stream, maxBytes, maxElements, check }), form }
 }
 
-/** Reads a message. @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE */
+/** Reads a message. @throws ServeError INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE */
 export function readMessage({ message, target, ...options }: MessageTask): HandlerInput {
-  return handlerInput(target, inferRequest(message, options.maxBytes), options)
+  const check = inputCheck(target.status)
+  return handlerInput(target, inferRequest(message, options.maxBytes), { ...options, check })
 }
 
 /** Reads a message as TorchServe does. @throws ServeError as inferRequestJson */
@@ -83,6 +101,13 @@ export function writeAnswer({ body, head, answers, form }: AnswerTask): WireAnsw
   return wireAnswer(readerOf(answers).read(head, body), form)
 }
 
+/** Reads a response as a message. @throws ServeError as AnswerReader.read */
+export function answerMessage({ body, head, answers, raw }: AnswerMessageTask): ModelInferResponse {
+  const answer =
+    'jsonOf' in answers ? jsonAnswer(head, body, answers.jsonOf) : readerOf(answers).read(head, body)
+  return inferResponse(answer, raw)
+}
+
 /** The same in a thread. */
 export const conversions = {
   readRequest: (task: RequestTask): Converted<RequestRead> => {
@@ -101,6 +126,11 @@ export const conversions = {
     const value = writeAnswer(task)
     return { value, bytes: [value.body] }
   },
+  answerMessage: (task: AnswerMessageTask): Converted<ModelInferResponse> => {
+    const value = answerMessage(task)
+    const contents = value.outputs.flatMap(({ contents }) => contents ?? [])
+    return { value, bytes: [...contents, ...value.raw_output_contents] }
+  },
 }
 
 function inferOf(task: RequestTask): { infer: WireRequest['infer']; form: WireForm } {
@@ -108,7 +138,11 @@ function inferOf(task: RequestTask): { infer: WireRequest['infer']; form: WireFo
   const body = asBuffer(task.body)
   if (isRaw(length)) return tensorsOf(rawRequest(body, openInferenceSettings(target.status).inputs))
   const parts = splitBody(body, length, maxElements)
-  if (!task.mayGenerate || !isGenerate(parts.value)) return tensorsOf(wireRequest(parts))
+  if (!task.mayGenerate || !isGenerate(parts.value)) {
+    const read = tensorsOf(wireRequest(parts))
+    if (inputCheck(target.status) !== undefined) checkNesting(parts.value['inputs'])
+    return read
+  }
   const { inputs } = openInferenceSettings(target.status)
   return { infer: generateRequest(parts.value, inputs), form: 'generate' }
 }

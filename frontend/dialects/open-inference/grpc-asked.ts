@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
 import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import type { JobRequest } from '../../jobs/job.ts'
-import { readerOf } from './answer-form.ts'
-import type { AnswerFacts, AnswerReader } from './answers.ts'
+import type { AnswerFacts } from './answers.ts'
 import { type MessageTask, readMessage, tensorBytes } from './conversions.ts'
+import { MessageAnswers } from './grpc-answers.ts'
 import { inThread } from './in-thread.ts'
 import { type HandlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
@@ -52,18 +52,20 @@ export function asked(
 /** The neutral request, and how its answers are read. */
 export interface InferCall {
   readonly request: JobRequest
-  readonly reader: AnswerReader
+  readonly reader: MessageAnswers
 }
 
 /**
- * Reads the tensors: those of a large message in a thread, unless the handler takes them as they are.
- * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE; a promise rejects with these, and those of the thread
+ * Reads the tensors: those of a large message in a thread, unless the handler takes them as they are. `raw`:
+ * whether the answers are.
+ * @throws ServeError INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE; a promise rejects with these, and
+ * those of the thread
  */
 export function callFor(
   { target, message, facts, version, maxBytes, maxElements }: Asked,
   metadata: Parameters<typeof requestHeaders>[0],
   deadline: number | undefined,
-  stream: boolean,
+  { stream, raw: answersRaw }: { stream: boolean; raw: boolean },
 ): InferCall | Promise<InferCall> {
   const { native, status } = target
   const call = (input: HandlerInput): InferCall => {
@@ -73,7 +75,7 @@ export function callFor(
       headers: requestHeaders(metadata),
       deadline,
     }
-    return { request: jobRequest(target, own, input), reader: readerOf(input.answers) }
+    return { request: jobRequest(target, own, input), reader: new MessageAnswers(input.answers, answersRaw) }
   }
   const task: MessageTask = { message, target, stream, facts, maxBytes, maxElements }
   if (native || tensorBytes(message) <= INLINE_BYTES) return call(readMessage(task))

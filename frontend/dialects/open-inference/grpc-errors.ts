@@ -1,12 +1,17 @@
 import { status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { type CallError, fromHttpStatus, printable } from '../../edge/grpc/call-error.ts'
+import { errorText } from './error-text.ts'
+import { type CallError, fromHttpStatus, printable, withRetry } from '../../edge/grpc/call-error.ts'
 
-/** gRPC status of each code: NOT_FOUND and UNAVAILABLE are what Seldon Core's agent looks for. */
+/**
+ * gRPC status of each code, chosen by what Seldon Core's agent does with it (docs/seldon.md): it repeats
+ * UNAVAILABLE and RESOURCE_EXHAUSTED, and it loads the model after NOT_FOUND and UNAVAILABLE.
+ */
 const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   INVALID_ARGUMENT: Status.INVALID_ARGUMENT,
   MALFORMED_BODY: Status.INVALID_ARGUMENT,
   INVALID_TENSOR: Status.INVALID_ARGUMENT,
+  TENSOR_MISMATCH: Status.INVALID_ARGUMENT,
   UNSUPPORTED_ENCODING: Status.INVALID_ARGUMENT,
   PAYLOAD_TOO_LARGE: Status.RESOURCE_EXHAUSTED,
   ROUTE_NOT_FOUND: Status.UNIMPLEMENTED,
@@ -19,7 +24,8 @@ const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   MODEL_NOT_FOUND: Status.NOT_FOUND,
   VERSION_NOT_FOUND: Status.NOT_FOUND,
   MODEL_NOT_READY: Status.UNAVAILABLE,
-  MODEL_FAILED: Status.UNAVAILABLE,
+  // Loading it again would start the same workers again.
+  MODEL_FAILED: Status.FAILED_PRECONDITION,
   CONFLICT: Status.ALREADY_EXISTS,
   DEFAULT_VERSION: Status.FAILED_PRECONDITION,
   INVALID_MODEL: Status.INVALID_ARGUMENT,
@@ -32,11 +38,12 @@ const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   INVALID_DAG: Status.INVALID_ARGUMENT,
   WORKFLOW_NOT_REGISTERED: Status.INTERNAL,
   WORKFLOW_NODE_FAILED: Status.INTERNAL,
-  NO_WORKER: Status.UNAVAILABLE,
-  QUEUE_FULL: Status.UNAVAILABLE,
+  // An operator scaled it to none: a load would undo that.
+  NO_WORKER: Status.FAILED_PRECONDITION,
+  QUEUE_FULL: Status.RESOURCE_EXHAUSTED,
   NO_DEVICE: Status.INTERNAL,
   SHUTTING_DOWN: Status.UNAVAILABLE,
-  QUEUE_TIMEOUT: Status.UNAVAILABLE,
+  QUEUE_TIMEOUT: Status.DEADLINE_EXCEEDED,
   RESPONSE_TIMEOUT: Status.DEADLINE_EXCEEDED,
   REQUEST_TIMEOUT: Status.DEADLINE_EXCEEDED,
   DEADLINE_EXCEEDED: Status.DEADLINE_EXCEEDED,
@@ -45,22 +52,40 @@ const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   HANDLER_FAILED: Status.INTERNAL,
   HANDLER_REJECTED: Status.INTERNAL,
   INVALID_OUTPUT: Status.INTERNAL,
-  RESPONSE_TOO_LARGE: Status.RESOURCE_EXHAUSTED,
-  SEND_OVERFLOW: Status.RESOURCE_EXHAUSTED,
-  OUT_OF_MEMORY: Status.RESOURCE_EXHAUSTED,
-  WORKER_LOST: Status.INTERNAL,
+  RESPONSE_TOO_LARGE: Status.INTERNAL,
+  SEND_OVERFLOW: Status.INTERNAL,
+  OUT_OF_MEMORY: Status.INTERNAL,
+  WORKER_LOST: Status.UNAVAILABLE,
   WORKER_START_FAILED: Status.INTERNAL,
   PROTOCOL: Status.INTERNAL,
   CONFIG: Status.INTERNAL,
   INTERNAL: Status.INTERNAL,
 }
 
-/** A status that a handler chose as for HTTP; 422 is an invalid argument here. */
-function rejected(status = 500): Status {
-  return status === 422 ? Status.INVALID_ARGUMENT : fromHttpStatus(status)
-}
+/** Statuses after which the agent, or a client with a usual retry policy, sends the call again. */
+const REPEATED: ReadonlySet<Status> = new Set([
+  Status.UNAVAILABLE,
+  Status.RESOURCE_EXHAUSTED,
+  Status.NOT_FOUND,
+])
+
+/**
+ * Statuses that a handler chose as for HTTP, where the usual one would make the agent load the model or
+ * repeat the call in vain. After a 503 it repeats the call, as the handler says, and loads nothing.
+ */
+const CHOSEN: ReadonlyMap<number, Status> = new Map([
+  [404, Status.INVALID_ARGUMENT],
+  [413, Status.INVALID_ARGUMENT],
+  [422, Status.INVALID_ARGUMENT],
+  [503, Status.RESOURCE_EXHAUSTED],
+])
 
 export function callError(error: ServeError): CallError {
-  const code = error.code === 'HANDLER_REJECTED' ? rejected(error.status) : STATUSES[error.code]
-  return { code, details: printable(error.message) }
+  return withRetry({ code: statusOf(error), details: printable(errorText(error)) }, error)
+}
+
+function statusOf({ code, status = 500, begun }: ServeError): Status {
+  if (code === 'HANDLER_REJECTED') return CHOSEN.get(status) ?? fromHttpStatus(status)
+  const own = STATUSES[code]
+  return begun && REPEATED.has(own) ? Status.INTERNAL : own
 }

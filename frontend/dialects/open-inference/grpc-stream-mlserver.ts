@@ -3,17 +3,16 @@ import { encodeRequest } from '../../../common/tensors/message.ts'
 import { Job, type AbandonReason } from '../../jobs/job.ts'
 import { checkSize } from '../../jobs/request-limits.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import type { Answer } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
 import { callError } from './grpc-errors.ts'
+import { inputCheck } from './declared-inputs.ts'
 import { inferRequest } from './grpc-request.ts'
-import { inferResponse } from './grpc-response.ts'
 import { CallFeed } from './grpc-input-feed.ts'
-import type { ModelInferRequest } from './grpc-messages.ts'
+import type { ModelInferRequest, ModelInferResponse } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
 import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-asked.ts'
 
@@ -22,7 +21,7 @@ import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-ask
  * predictStream gets them as one request; for any other each is a request of its own, one after the other. An
  * error ends the call with its status.
  */
-export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTarget {
+export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTarget<ModelInferResponse> {
   readonly #stream: DuplexCall<ModelInferRequest>
   readonly #deps: GrpcCallDeps
   readonly #form: StreamForm
@@ -31,7 +30,6 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   #job: Job | undefined
   #halfClosed = false
   #headSent = false
-  #raw = false
   /** A message is being read, and has no job yet. */
   #reading = false
 
@@ -65,12 +63,12 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     this.#job?.cancel(reason)
   }
 
-  item(head: ReplyHead, answer: Answer): boolean {
+  item(head: ReplyHead, message: ModelInferResponse): boolean {
     if (!this.#headSent) {
       this.#headSent = true
       this.#stream.sendHead(replyMetadata({ ...head, contentType: undefined }))
     }
-    return this.#stream.send(this.#form.encode.mlserver(inferResponse(answer, this.#raw)))
+    return this.#stream.send(this.#form.encode.mlserver(message))
   }
 
   /** One request has ended: with predictStream that is all. */
@@ -95,11 +93,11 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     const named = first === undefined ? message : { ...message, ...nameOf(first) }
     const request = asked(this.#deps, named)
     this.#first ??= request
-    this.#raw = (first ?? request).raw
+    const { raw } = first ?? request
     const { metadata } = this.#stream
     this.#reading = true
     if (!request.target.takesStreams) this.#stream.reading(false)
-    const read = () => callFor(request, metadata, this.#stream.deadline, true)
+    const read = () => callFor(request, metadata, this.#stream.deadline, { stream: true, raw })
     whenRead(
       read,
       (call) => this.#submit(call, request.target.takesStreams),
@@ -119,7 +117,10 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   /** A further payload of the one request. */
   #pass(message: ModelInferRequest): void {
     const { maxRequestSize } = this.#deps.settings
-    const data = encodeRequest({ ...inferRequest(message, maxRequestSize), id: this.#first?.facts.id })
+    const payload = inferRequest(message, maxRequestSize)
+    const { target, facts } = this.#first!
+    inputCheck(target.status)?.check(payload)
+    const data = encodeRequest({ ...payload, id: facts.id })
     checkSize({ parts: [{ name: '', data }], headers: '' }, maxRequestSize)
     if (!this.#feed!.push(data)) this.#stream.reading(false)
   }

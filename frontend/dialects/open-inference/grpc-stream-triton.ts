@@ -1,14 +1,14 @@
 import { ServeError } from '../../../common/errors.ts'
 import { Job, type AbandonReason } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import type { Answer, AnswerFacts } from './answers.ts'
+import type { AnswerFacts } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
 import { inferResponse } from './grpc-response.ts'
-import type { ModelInferRequest, ParameterMap } from './grpc-messages.ts'
+import type { ModelInferRequest, ModelInferResponse, ParameterMap } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
 import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-asked.ts'
 
@@ -76,7 +76,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       this.#reading = false
       if (this.#open.has(reply)) reply.fail(error)
     }
-    whenRead(() => callFor(request, metadata, deadline, true), submit, fail)
+    whenRead(() => callFor(request, metadata, deadline, { stream: true, raw: request.raw }), submit, fail)
   }
 
   halfClosed(): void {
@@ -95,11 +95,9 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
   }
 
   /** False: the connection is full. */
-  send(answer: Answer, raw: boolean, final: boolean): boolean {
-    const parameters = { ...answer.parameters, [FINAL]: final }
-    return this.#stream.send(
-      this.#form.encode.triton({ infer_response: inferResponse({ ...answer, parameters }, raw) }),
-    )
+  send(message: ModelInferResponse, final: boolean): boolean {
+    const parameters = { ...message.parameters, [FINAL]: { bool_param: final } }
+    return this.#stream.send(this.#form.encode.triton({ infer_response: { ...message, parameters } }))
   }
 
   sendError(error: ServeError, facts: AnswerFacts): void {
@@ -133,7 +131,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
  * The replies to one message. The last of a handler that answers whole is marked as such; a stream's end is a
  * message only if the client asked for it.
  */
-class TritonReply implements StreamTarget {
+class TritonReply implements StreamTarget<ModelInferResponse> {
   job: Job | undefined
   readonly #call: TritonStream
   readonly #facts: AnswerFacts
@@ -148,13 +146,14 @@ class TritonReply implements StreamTarget {
     this.#wantsFinal = wantsFinal
   }
 
-  item(_head: ReplyHead, answer: Answer): boolean {
+  item(_head: ReplyHead, message: ModelInferResponse): boolean {
     this.#marked = this.job?.streaming !== true
-    return this.#call.send(answer, this.#raw, this.#marked)
+    return this.#call.send(message, this.#marked)
   }
 
   end(): void {
-    if (!this.#marked && this.#wantsFinal) this.#call.send({ ...this.#facts, outputs: [] }, this.#raw, true)
+    if (!this.#marked && this.#wantsFinal)
+      this.#call.send(inferResponse({ ...this.#facts, outputs: [] }, this.#raw), true)
     this.#call.done(this)
   }
 

@@ -24,7 +24,6 @@ import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps } from '../grpc-
 import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
-import type { Answer } from './answers.ts'
 import { asked, callFor, type InferCall, whenRead } from './grpc-asked.ts'
 import { callError } from './grpc-errors.ts'
 import type {
@@ -33,7 +32,7 @@ import type {
   ModelRequest,
   RepositoryRequest,
 } from './grpc-messages.ts'
-import { inferResponse, parameterMap } from './grpc-response.ts'
+import { parameterMap } from './grpc-response.ts'
 import { InferStream, type StreamForm, type StreamShape } from './grpc-stream.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
 import { UnaryInferSink, type UnaryTarget } from './replies.ts'
@@ -146,15 +145,15 @@ export function modelInfer(
   }
   try {
     const request = asked(deps, call.request)
-    const target: UnaryTarget = {
-      answer: (head: ReplyHead, answer: Answer) => {
+    const target: UnaryTarget<ModelInferResponse> = {
+      answer: (head: ReplyHead, message: ModelInferResponse) => {
         const metadata = replyMetadata({ ...head, contentType: undefined })
         if (metadata !== undefined) call.sendMetadata(metadata)
-        respond(null, inferResponse(answer, request.raw))
+        respond(null, message)
       },
       fail,
     }
-    const read = () => callFor(request, call.metadata, deadlineOf(call), false)
+    const read = () => callFor(request, call.metadata, deadlineOf(call), { stream: false, raw: request.raw })
     const submit = ({ request: infer, reader }: InferCall): void => {
       if (call.cancelled) return
       submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))
@@ -187,7 +186,8 @@ function manage(
   const operation = name === 'RepositoryModelLoad' ? 'load model' : 'unload model'
   const subject = (request: RepositoryRequest) => ({ model: repositoryModel(request) })
   const checked = async (request: RepositoryRequest, models: ModelOperations): Promise<object> => {
-    if (!settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    if (!settings.enableModelApi)
+      throw new ServeError('API_DISABLED', 'Model API disabled: set enable_model_api=true')
     return run(nameOf({ name: repositoryModel(request) }), models)
   }
   const answer = (request: RepositoryRequest, call: Call): Promise<object> => {

@@ -7,6 +7,7 @@ import type { JobRequest } from '../../jobs/job.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
 import type { AnswerForm } from './answer-form.ts'
 import type { AnswerFacts } from './answers.ts'
+import type { InputCheck } from './declared-inputs.ts'
 import { handlerParts, jsonPart } from './handler-parts.ts'
 import { llmRequest } from './llm-request.ts'
 import { openInferenceSettings } from './settings.ts'
@@ -68,6 +69,8 @@ export interface InferOptions {
   readonly maxBytes: number
   /** max_request_elements */
   readonly maxElements: number
+  /** What the model declares; undefined: nothing, or the server made the tensors. */
+  readonly check: InputCheck | undefined
 }
 
 /** Tensors as the handler gets them, and how its responses are read. Plain data. */
@@ -79,14 +82,15 @@ export interface HandlerInput extends Pick<JobRequest, 'method' | 'parts' | 'alo
  * The one place that decides how tensors reach a handler (docs/open-inference.md): unchanged if it accepts
  * tensors; as a request of the OpenAI API if it has those methods and the tensors are such a request; else as
  * parts.
- * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE
+ * @throws ServeError INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE
  */
 export function handlerInput(
   { status, native }: Pick<Target, 'status' | 'native'>,
   infer: InferRequest,
-  { facts, stream, maxBytes, maxElements }: InferOptions,
+  { facts, stream, maxBytes, maxElements, check }: InferOptions,
 ): HandlerInput {
   if (native) {
+    check?.check(infer)
     const method = stream ? 'predictStream' : 'predict'
     const parts = [{ name: 'body', data: encodeRequest(infer) }]
     return { method, parts, alone: stream, answers: { facts } }
@@ -102,6 +106,8 @@ export function handlerInput(
     const parts = [{ name: 'body', contentType: 'application/json', data: body }]
     return { method: OPERATIONS[operation].method, parts, answers }
   }
+  // Not before: the server knows the tensors of a language model better than the metadata.
+  check?.check(infer)
   if (mapping === 'json') return { method: 'handle', parts: jsonPart(status.name, infer), answers: { facts } }
   return { method: 'handle', parts: handlerParts(infer, maxBytes), answers: { facts, wanted } }
 }

@@ -1,14 +1,16 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { errorText } from './error-text.ts'
 import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 
 /**
- * The HTTP status of each code. 400 means only a malformed body, because Seldon's proxy repeats a request
- * after a 400.
+ * The HTTP status of each code, chosen by what Seldon Core's proxies do with it (docs/seldon.md): after 400
+ * and 404 its agent loads the model and repeats the request, and its Envoy repeats a request after 5xx.
  */
 const STATUSES: Readonly<Record<ErrorCode, number>> = {
-  INVALID_ARGUMENT: 400,
-  MALFORMED_BODY: 400,
+  INVALID_ARGUMENT: 422,
+  MALFORMED_BODY: 422,
   INVALID_TENSOR: 422,
+  TENSOR_MISMATCH: 400,
   UNSUPPORTED_ENCODING: 415,
   PAYLOAD_TOO_LARGE: 413,
   ROUTE_NOT_FOUND: 404,
@@ -35,7 +37,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   WORKFLOW_NOT_REGISTERED: 500,
   WORKFLOW_NODE_FAILED: 500,
   NO_WORKER: 503,
-  QUEUE_FULL: 503,
+  QUEUE_FULL: 429,
   NO_DEVICE: 500,
   SHUTTING_DOWN: 503,
   QUEUE_TIMEOUT: 503,
@@ -50,7 +52,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   RESPONSE_TOO_LARGE: 500,
   SEND_OVERFLOW: 500,
   OUT_OF_MEMORY: 507,
-  WORKER_LOST: 500,
+  WORKER_LOST: 503,
   WORKER_START_FAILED: 500,
   PROTOCOL: 500,
   CONFIG: 500,
@@ -60,15 +62,40 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
 /** Codes after which a repeated request may succeed. */
 const RETRY: ReadonlySet<ErrorCode> = new Set(['QUEUE_FULL', 'MODEL_NOT_READY', 'QUEUE_TIMEOUT'])
 
+/** 5xx that a proxy may repeat at once: nothing has begun, and another server can answer. */
+const REPEATABLE: ReadonlySet<ErrorCode> = new Set(['MODEL_NOT_READY', 'SHUTTING_DOWN', 'WORKER_LOST'])
+
+/** A handler's statuses that would make the agent load the model and repeat the request. */
+const RELOADS: ReadonlySet<number> = new Set([400, 404])
+const UNPROCESSABLE = 422
+
+/**
+ * Envoy repeats no request whose response has this header, whatever its retry policy ("x-envoy-ratelimited"
+ * in Envoy's documentation of its router filter).
+ */
+const NOT_REPEATED = ['x-envoy-ratelimited', 'true']
+
 /** Does not include the headers that every response has. */
 export function errorAnswer(error: ServeError): Refusal & { json: string } {
-  const chosen =
-    error.code === 'HANDLER_REJECTED' && error.status !== undefined && isFinalStatus(error.status)
+  const status = statusOf(error)
+  const repeats = status < 500 || isRepeatable(error)
   return {
-    status: chosen ? error.status : STATUSES[error.code],
+    status,
     json: errorJson(error),
-    headers: retryHeaders(error),
+    headers: repeats ? retryHeaders(error) : [...retryHeaders(error), ...NOT_REPEATED],
   }
+}
+
+function statusOf({ code, status, begun }: ServeError): number {
+  if (code === 'HANDLER_REJECTED' && status !== undefined && isFinalStatus(status))
+    return RELOADS.has(status) ? UNPROCESSABLE : status
+  const own = STATUSES[code]
+  return begun && (REPEATABLE.has(code) || RELOADS.has(own)) ? 500 : own
+}
+
+/** A handler that says 503 wants the request again. */
+function isRepeatable({ code, status, begun }: ServeError): boolean {
+  return code === 'HANDLER_REJECTED' ? status === 503 : !begun && REPEATABLE.has(code)
 }
 
 function retryHeaders({ code, retryAfter }: ServeError): string[] {
@@ -85,8 +112,9 @@ const SHARED: Partial<Record<ErrorCode, string>> = {
   ROUTE_NOT_FOUND: 'ResourceNotFoundException',
 }
 
-function errorJson({ code, message }: ServeError): string {
-  const type = SHARED[code]
+function errorJson(error: ServeError): string {
+  const message = errorText(error)
+  const type = SHARED[error.code]
   return JSON.stringify(
     type === undefined ? { error: message } : { code: 404, type, message, error: message },
   )

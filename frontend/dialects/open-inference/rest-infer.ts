@@ -22,7 +22,7 @@ export function infer(exchange: Exchange, route: InferRoute): void {
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   const target = targetOf(models, route.model, route.version)
   const submitRead = (read: RequestRead): void => submit(exchange, route, target, read)
-  const fail = (thrown: unknown): void => refuse(reply, ServeError.from(thrown))
+  const fail = (thrown: unknown): void => refuse(reply, forSeldon(exchange, ServeError.from(thrown)))
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
@@ -33,6 +33,12 @@ export function infer(exchange: Exchange, route: InferRoute): void {
       fail(thrown)
     }
   })
+}
+
+/** With a 400, Seldon's proxy would load the model again and repeat the request; it sends this header. */
+function forSeldon({ req }: Exchange, error: ServeError): ServeError {
+  const isSeldon = error.code === 'TENSOR_MISMATCH' && req.headers['seldon-internal-model'] !== undefined
+  return isSeldon ? new ServeError('INVALID_TENSOR', error.message) : error
 }
 
 function requestTask(

@@ -6,6 +6,7 @@ import type { StreamTarget, UnaryTarget } from './replies.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
 import { addHandlerHeaders, baseHeaders } from '../../edge/http/reply-headers.ts'
 import { EventStream } from '../../edge/http/sse.ts'
+import { errorText } from './error-text.ts'
 import { errorAnswer } from './rest-errors.ts'
 import type { WireAnswer } from './rest-response.ts'
 
@@ -79,7 +80,7 @@ export class InferEvents implements StreamTarget<string | Uint8Array> {
       return
     }
     reply.exchange.logFailure(error)
-    this.#events.event(JSON.stringify({ error: error.message, id, model_name: modelName }))
+    this.#events.event(JSON.stringify({ error: errorText(error), id, model_name: modelName }))
     this.#events.end()
   }
 

@@ -32,12 +32,32 @@ export interface OpenInferenceSettings {
   mapping: Mapping | undefined
 }
 
+/** An input of a model as requests must have it. */
+export interface DeclaredInput {
+  readonly name: string
+  readonly datatype: string
+  /** Undefined: any. */
+  readonly shape: readonly number[] | undefined
+  /** Key `optional`, as in Triton's configuration: requests may lack it. */
+  readonly optional: boolean
+}
+
+/** The inputs that section `openInference` of a model-config.yaml declares. */
+export function declaredInputs(config: ModelStatus['config']): DeclaredInput[] {
+  return tensors(sectionOf(config)['inputs']).map(({ name, datatype, shape, optional }) => ({
+    name,
+    datatype,
+    shape: sizes(shape),
+    optional: optional === true,
+  }))
+}
+
 /** Invalid metadata are ignored, because the model itself works without them. */
 export function openInferenceSettings({
   config,
   envelope,
 }: Pick<ModelStatus, 'config' | 'envelope'>): OpenInferenceSettings {
-  const section = isObject(config['openInference']) ? config['openInference'] : {}
+  const section = sectionOf(config)
   const { platform, versions, mapping } = section
   return {
     platform: typeof platform === 'string' ? platform : '',
@@ -53,11 +73,33 @@ export function openInferenceSettings({
   }
 }
 
-function tensorList(value: unknown): TensorMetadata[] {
+function sectionOf(config: ModelStatus['config']): Record<string, unknown> {
+  return isObject(config['openInference']) ? config['openInference'] : {}
+}
+
+interface RawMetadata extends Record<string, unknown> {
+  name: string
+  datatype: string
+}
+
+function tensors(value: unknown): RawMetadata[] {
   if (!Array.isArray(value)) return []
-  return value.filter(isObject).flatMap(({ name, datatype, shape, parameters }) => {
-    if (typeof name !== 'string' || typeof datatype !== 'string') return []
-    const sizes = Array.isArray(shape) && shape.every(Number.isSafeInteger) ? (shape as number[]) : [-1]
-    return [{ name, datatype, shape: sizes, ...(isObject(parameters) && { parameters }) }]
-  })
+  return value
+    .filter(isObject)
+    .filter(
+      (each): each is RawMetadata => typeof each['name'] === 'string' && typeof each['datatype'] === 'string',
+    )
+}
+
+function sizes(shape: unknown): number[] | undefined {
+  return Array.isArray(shape) && shape.every(Number.isSafeInteger) ? (shape as number[]) : undefined
+}
+
+function tensorList(value: unknown): TensorMetadata[] {
+  return tensors(value).map(({ name, datatype, shape, parameters }) => ({
+    name,
+    datatype,
+    shape: sizes(shape) ?? [-1],
+    ...(isObject(parameters) && { parameters }),
+  }))
 }

@@ -1,18 +1,17 @@
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import { jsonAnswer } from '../open-inference/answers.ts'
-import { inferResponse as messageOf } from '../open-inference/grpc-response.ts'
+import { messageFrom } from '../open-inference/grpc-answers.ts'
 import type { ModelInferRequest, ModelInferResponse } from '../open-inference/grpc-messages.ts'
 
 /**
- * The handler's JSON as a ModelInferResponse (docs/grpc.md). What it leaves out of id, model_name and
- * model_version comes from the request.
+ * The handler's JSON as a ModelInferResponse (docs/grpc.md), large ones read in a thread. What it leaves out
+ * of id, model_name and model_version comes from the request.
  * @throws ServeError INVALID_OUTPUT when it is none, HANDLER_REJECTED when the handler said an error status
- * with something else
+ * with something else; a promise rejects with these, and those of the thread
  */
 export function inferResponse(
   { id, model_name: modelName = '', model_version: modelVersion = '' }: ModelInferRequest,
   body: Uint8Array,
   head: ReplyHead,
-): ModelInferResponse {
-  return messageOf(jsonAnswer(head, body, { id, modelName, modelVersion }), false)
+): ModelInferResponse | Promise<ModelInferResponse> {
+  return messageFrom(head, body, { answers: { jsonOf: { id, modelName, modelVersion } }, raw: false })
 }

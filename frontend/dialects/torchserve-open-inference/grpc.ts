@@ -70,7 +70,7 @@ function inferAsJson(
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
 ): void {
-  const encode = (body: Uint8Array, head: ReplyHead): ModelInferResponse =>
+  const encode = (body: Uint8Array, head: ReplyHead): ReturnType<typeof inferResponse> =>
     inferResponse(call.request, body, head)
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)

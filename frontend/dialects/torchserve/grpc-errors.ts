@@ -1,6 +1,6 @@
 import { status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { fromHttpStatus, printable, type CallError } from '../../edge/grpc/call-error.ts'
+import { fromHttpStatus, printable, type CallError, withRetry } from '../../edge/grpc/call-error.ts'
 import { EXCEPTION_NAMES } from './grpc-exception-names.ts'
 import type { MessageStatus } from './grpc-response.ts'
 
@@ -11,6 +11,7 @@ const INFERENCE_STATUS: StatusTable = {
   INVALID_ARGUMENT: Status.INTERNAL,
   MALFORMED_BODY: Status.INVALID_ARGUMENT,
   INVALID_TENSOR: Status.INVALID_ARGUMENT,
+  TENSOR_MISMATCH: Status.INVALID_ARGUMENT,
   UNSUPPORTED_ENCODING: Status.INVALID_ARGUMENT,
   PAYLOAD_TOO_LARGE: Status.RESOURCE_EXHAUSTED,
   ROUTE_NOT_FOUND: Status.UNIMPLEMENTED,
@@ -85,7 +86,7 @@ const WITHOUT_CLASS: ReadonlySet<ErrorCode> = new Set([
 
 export function inferenceError(error: ServeError): CallError {
   const details = describe(error, INFERENCE_CLASSES[error.code] ?? EXCEPTION_NAMES[error.code])
-  return { code: inferenceStatus(error), details }
+  return withRetry({ code: inferenceStatus(error), details }, error)
 }
 
 function inferenceStatus(error: ServeError): Status {

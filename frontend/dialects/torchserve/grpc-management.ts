@@ -8,6 +8,7 @@ import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import { pinOf } from '../../models/archive-rules.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
+import { MODEL_API_HINT } from './rest-errors.ts'
 import { inferenceError, managementError } from './grpc-errors.ts'
 import type {
   DescribeModelRequest,
@@ -37,7 +38,8 @@ type Answer = string | Promise<string>
 /** Handlers by rpc name. */
 function managementService(deps: GrpcDeps): UntypedServiceImplementation {
   const needModelApi = (): void => {
-    if (!deps.settings.enableModelApi) throw new ServeError('API_DISABLED', 'Model API disabled')
+    if (!deps.settings.enableModelApi)
+      throw new ServeError('API_DISABLED', `Model API disabled: ${MODEL_API_HINT}`)
   }
   return {
     DescribeModel: rpc(deps, 'DescribeModel', {

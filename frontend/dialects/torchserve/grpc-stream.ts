@@ -33,8 +33,9 @@ export class PredictionStream implements ReplySink, StreamUser {
     this.#call.sendHead(replyMetadata(head))
   }
 
+  /** An empty item adds nothing, as over HTTP. */
   write(chunk: Uint8Array, from: number, to: number): boolean {
-    return this.#call.send(encodePrediction(chunk.subarray(from, to)))
+    return from === to || this.#call.send(encodePrediction(chunk.subarray(from, to)))
   }
 
   close(): void {

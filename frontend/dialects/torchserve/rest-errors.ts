@@ -25,8 +25,9 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
   MALFORMED_BODY: answer(400, 'ErrorDataDecoderException'),
   INVALID_TENSOR: answer(400, 'BadRequestException'),
+  TENSOR_MISMATCH: answer(400, 'BadRequestException'),
   UNSUPPORTED_ENCODING: answer(415, 'BadRequestException'),
-  PAYLOAD_TOO_LARGE: answer(413, ''),
+  PAYLOAD_TOO_LARGE: answer(413, 'RequestEntityTooLargeException'),
   ROUTE_NOT_FOUND: answer(404, 'ResourceNotFoundException'),
   METHOD_NOT_ALLOWED: notAllowed,
   UNAUTHORIZED: answer(400, 'InvalidKeyException'),
@@ -94,6 +95,9 @@ export function prettyJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
+/** How the operator allows what API_DISABLED refuses. */
+export const MODEL_API_HINT = 'start the server with --enable-model-api, or set enable_model_api=true'
+
 /**
  * The headers of every response, as in TorchServe (NettyUtils.sendHttpResponse): name, value, name, value.
  */
@@ -132,14 +136,11 @@ const TOO_MANY_CONNECTIONS = errorBody(503, unavailable.type, 'The server has to
 
 function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
   const { status, type } = errorAnswer(error)
-  if (error.code === 'PAYLOAD_TOO_LARGE') {
-    // No JSON and no x-request-id, as in TorchServe.
-    exchange.reply.refuse(error, { status, headers: ['connection', 'close'], json: undefined })
-    return
-  }
   const json = notFound(exchange, error, dialects) ?? errorBody(status, type, error.message)
   const headers = commonHeaders(exchange.requestId, false)
   if (error.retryAfter !== undefined) headers.push('Retry-After', error.retryAfter)
+  // TorchServe's tests compare the whole body.
+  if (error.code === 'API_DISABLED') headers.push('x-hint', MODEL_API_HINT)
   exchange.reply.refuse(error, { status, headers, json })
 }
 

@@ -7,7 +7,7 @@ import { addCors } from '../../edge/http/reply-headers.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { audited, type AuditSubject } from '../../edge/http/audited.ts'
-import { commonHeaders, errorAnswer, prettyJson } from './rest-errors.ts'
+import { commonHeaders, errorAnswer, MODEL_API_HINT, prettyJson } from './rest-errors.ts'
 
 /** Koa needs Node's request and response objects. */
 const exchanges = new WeakMap<IncomingMessage, Exchange>()
@@ -67,7 +67,12 @@ export function methodNotAllowed(): ServeError {
   return new ServeError('METHOD_NOT_ALLOWED', METHOD_NOT_ALLOWED)
 }
 
-export function apiDisabled(): ServeError {
+/** The model API is off: the log says so too, as the answer has TorchServe's words. */
+export function apiDisabled(ctx: Koa.Context): ServeError {
+  exchangeOf(ctx).state.log.warn(
+    {},
+    `${ctx.method} ${ctx.path} was refused: the model API is off; ${MODEL_API_HINT}`,
+  )
   return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
 }
 

@@ -6,7 +6,7 @@ import { modelManagementDescription } from './api-description/documents.ts'
 import { modelObject } from '../../models/model-object.ts'
 import { auditedKey, type AuditSubject } from '../../edge/http/audited.ts'
 import { answerJson, apiDisabled, exchangeOf, managing } from './rest-koa.ts'
-import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
+import { type Params, queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
 const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, accepted: 202, partial: 206 }
@@ -30,7 +30,9 @@ export function managementRouter(state: RestState): Router {
   const described = ['/models/:model', '/models/:model/:version', '/models/:model/:version/set-default']
   router.options(described, (ctx) => describeApi(ctx))
   const setDefault = (ctx: RouterContext): void => {
-    answer(ctx, exchangeOf(ctx).models.setDefault(ctx.params['model']!, ctx.params['version']!))
+    const params = queryParams(ctx)
+    params.checkNames()
+    answer(ctx, params, exchangeOf(ctx).models.setDefault(ctx.params['model']!, ctx.params['version']!))
   }
   router.put('/models/:model/:version/set-default', managing('set default version', setDefault))
   router.get('/v1/models/:model', (ctx) => readiness(ctx))
@@ -55,21 +57,21 @@ export function tokenRouter(state: RestState): Router {
 
 function list(ctx: RouterContext): void {
   const params = queryParams(ctx)
-  answerJson(
-    ctx,
-    200,
-    exchangeOf(ctx).models.list(params.integer('limit'), params.integer('next_page_token')),
-  )
+  // TorchServe's documentation has both names.
+  const token = params.integer('next_page_token') ?? params.integer('nextPageToken')
+  const limit = params.integer('limit')
+  params.checkNames()
+  answerJson(ctx, 200, warned(ctx, params, exchangeOf(ctx).models.list(limit, token)))
 }
 
 async function register(state: RestState, ctx: RouterContext, subject: AuditSubject): Promise<void> {
-  if (!state.settings.enableModelApi) throw apiDisabled()
+  if (!state.settings.enableModelApi) throw apiDisabled(ctx)
   const params = await queryOrJsonParams(ctx)
   const url = params.text('url')
   subject.url = url
   subject.model = params.text('model_name')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
-  const result = await exchangeOf(ctx).models.register({
+  const request = {
     url,
     modelName: params.text('model_name'),
     handler: params.text('handler'),
@@ -82,17 +84,17 @@ async function register(state: RestState, ctx: RouterContext, subject: AuditSubj
     synchronous: params.flag('synchronous') ?? true,
     s3SseKms: params.flag('s3_sse_kms') ?? false,
     sha256: pinOf(params.text('sha256')),
-  })
-  answer(ctx, result)
+  }
+  params.checkNames()
+  answer(ctx, params, await exchangeOf(ctx).models.register(request))
 }
 
 async function describe(ctx: RouterContext): Promise<void> {
-  const customized = queryParams(ctx).flag('customized') ?? false
-  answerJson(
-    ctx,
-    200,
-    await exchangeOf(ctx).models.describe(ctx.params['model']!, ctx.params['version'], customized),
-  )
+  const params = queryParams(ctx)
+  const customized = params.flag('customized') ?? false
+  params.checkNames()
+  const { model, version } = ctx.params as { model: string; version?: string }
+  answerJson(ctx, 200, warned(ctx, params, await exchangeOf(ctx).models.describe(model, version, customized)))
 }
 
 /** The API description of managing this model. */
@@ -105,19 +107,23 @@ async function describeApi(ctx: RouterContext): Promise<void> {
 async function scale(ctx: RouterContext, subject: AuditSubject): Promise<void> {
   const params = queryParams(ctx)
   subject.version ??= params.text('model_version')
-  const result = await exchangeOf(ctx).models.scale({
+  const request = {
     modelName: ctx.params['model']!,
     modelVersion: ctx.params['version'] ?? params.text('model_version'),
     minWorker: params.integer('min_worker'),
     maxWorker: params.integer('max_worker'),
     synchronous: params.flag('synchronous') ?? false,
-  })
-  answer(ctx, result)
+  }
+  params.checkNames('number_gpu', 'timeout')
+  answer(ctx, params, await exchangeOf(ctx).models.scale(request))
 }
 
 async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
-  if (!state.settings.enableModelApi) throw apiDisabled()
-  answer(ctx, await exchangeOf(ctx).models.unregister(ctx.params['model']!, ctx.params['version']))
+  if (!state.settings.enableModelApi) throw apiDisabled(ctx)
+  const params = queryParams(ctx)
+  params.checkNames('synchronous', 'timeout')
+  const { model, version } = ctx.params as { model: string; version?: string }
+  answer(ctx, params, await exchangeOf(ctx).models.unregister(model, version))
 }
 
 /** KServe's readiness of one model. */
@@ -125,6 +131,6 @@ function readiness(ctx: RouterContext): void {
   answerJson(ctx, 200, modelObject(exchangeOf(ctx).models.status(ctx.params['model']!)))
 }
 
-function answer(ctx: RouterContext, result: OperationResult): void {
-  answerJson(ctx, STATUS[result.state], { status: result.message })
+function answer(ctx: RouterContext, params: Params, result: OperationResult): void {
+  answerJson(ctx, STATUS[result.state], warned(ctx, params, { status: result.message }))
 }

@@ -3,7 +3,7 @@ import { ServeError } from '../../../common/errors.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
 import { pinOf } from '../../models/archive-rules.ts'
 import { answerJson, exchangeOf, managing } from './rest-koa.ts'
-import { queryOrJsonParams, queryParams } from './rest-management-params.ts'
+import { queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
 /** The management routes of workflows (TorchServe's WorkflowMgmtRequestHandler.java). */
@@ -11,11 +11,10 @@ export function workflowRouter(state: RestState): Router {
   const router = new Router()
   router.get('/workflows', (ctx) => {
     const params = queryParams(ctx)
-    answerJson(
-      ctx,
-      200,
-      exchangeOf(ctx).workflows.list(params.integer('limit'), params.integer('next_page_token')),
-    )
+    const limit = params.integer('limit')
+    const token = params.integer('next_page_token')
+    params.checkNames()
+    answerJson(ctx, 200, warned(ctx, params, exchangeOf(ctx).workflows.list(limit, token)))
   })
   router.post(
     '/workflows',
@@ -40,13 +39,15 @@ async function register(state: RestState, ctx: RouterContext, subject: AuditSubj
   subject.url = url
   subject.workflow = params.text('workflow_name')
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
-  const status = await exchangeOf(ctx).workflows.register({
+  const request = {
     url,
     workflowName: params.text('workflow_name') || undefined,
     responseTimeout: params.positive('response_timeout'),
     startupTimeout: params.positive('startup_timeout'),
     s3SseKms: params.flag('s3_sse_kms'),
     sha256: pinOf(params.text('sha256')),
-  })
-  answerJson(ctx, 200, { status })
+  }
+  params.checkNames('synchronous')
+  const status = await exchangeOf(ctx).workflows.register(request)
+  answerJson(ctx, 200, warned(ctx, params, { status }))
 }

@@ -1,4 +1,4 @@
-import { status as Status } from '@grpc/grpc-js'
+import { Metadata, status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 
 /** How a call fails, in the shape that grpc-js takes. */
@@ -7,10 +7,27 @@ export interface CallError {
   details: string
   /** Milliseconds after which the same call may succeed; undefined: nothing is known. */
   retryAfterMs?: number | undefined
+  /** For grpc-js, which sends it with the status. */
+  metadata?: Metadata
 }
 
 /** An error as one service tells it. */
 export type ToCallError = (error: ServeError) => CallError
+
+/** What gRPC's own retries obey (gRFC A6), and what those who know HTTP look for. */
+export function retryMetadata(afterMs: number): Record<string, string> {
+  return {
+    'grpc-retry-pushback-ms': String(afterMs),
+    'retry-after': String(Math.max(1, Math.ceil(afterMs / 1_000))),
+  }
+}
+
+/** A failure that also says when to repeat the call, if that is known. */
+export function withRetry(error: CallError, { retryAfterMs }: Pick<ServeError, 'retryAfterMs'>): CallError {
+  if (retryAfterMs === undefined) return error
+  const metadata = Metadata.fromHttp2Headers(retryMetadata(retryAfterMs))
+  return { ...error, retryAfterMs, metadata }
+}
 
 const COMMON_STATUS: ReadonlyMap<ErrorCode, Status> = new Map([
   ['UNAUTHORIZED', Status.UNAUTHENTICATED],

@@ -4,7 +4,7 @@ import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
-import type { CallError } from './call-error.ts'
+import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
 import { setPrincipal } from './caller.ts'
@@ -259,14 +259,6 @@ function repeatsToken(rawHeaders: readonly string[]): boolean {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i] === 'authorization') count++
   return count > 1
-}
-
-/** What gRPC's own retries obey (gRFC A6), and what those who know HTTP look for. */
-function retryMetadata(afterMs: number): Record<string, string> {
-  return {
-    'grpc-retry-pushback-ms': String(afterMs),
-    'retry-after': String(Math.max(1, Math.ceil(afterMs / 1_000))),
-  }
 }
 
 function gated(rpcs: readonly Rpc[], maxRequestSize: number): ReadonlyMap<string, GatedRpc> {

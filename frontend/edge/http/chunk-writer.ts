@@ -1,10 +1,8 @@
 import type { ServerResponse } from 'node:http'
+import { SOCKET_READ_BYTES } from '../../../common/unread-bytes.ts'
 
 /** Bytes; items up to this size are joined with others of the same turn into one string. */
 const SMALL_ITEM_BYTES = 1_024
-
-/** The bytes that a socket reads at once. Larger chunks contain a large item and few small ones. */
-const LARGE_CHUNK_BYTES = 65_536
 
 const CRLF = '\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
@@ -164,7 +162,8 @@ let lastText = ''
  */
 function textAt(chunk: Uint8Array, from: number, to: number): string {
   if (chunk === lastChunk) return lastText.slice(from, to)
-  if (chunk.byteLength > LARGE_CHUNK_BYTES) return latin1(chunk.subarray(from, to))
+  // It has a large item, and few small ones.
+  if (chunk.byteLength > SOCKET_READ_BYTES) return latin1(chunk.subarray(from, to))
   lastChunk = chunk
   lastText = latin1(chunk)
   return lastText.slice(from, to)

@@ -36,8 +36,7 @@ export interface Refusal {
   readonly status: number
   /** The dialect's own headers, flat: name, value, name, value. */
   readonly headers: readonly string[]
-  /** Undefined: only the head, which no metric counts. */
-  readonly json: string | undefined
+  readonly json: string
 }
 
 /**
@@ -137,15 +136,11 @@ export class HttpReply implements LiveReply {
     if (this.#writer !== undefined || !this.#finish()) return
     const { exchange } = this
     exchange.logFailure(error)
-    const body = json === undefined ? undefined : Buffer.from(json)
-    const head = body === undefined ? ['content-length', '0', ...headers] : [...headers]
-    if (body === undefined) {
-      exchange.logAccess(status)
-    } else {
-      exchange.answered(status)
-      head.push('content-type', 'application/json', 'content-length', String(body.byteLength))
-      addCors(head, exchange.state.cors)
-    }
+    const body = Buffer.from(json)
+    const head = [...headers]
+    exchange.answered(status)
+    head.push('content-type', 'application/json', 'content-length', String(body.byteLength))
+    addCors(head, exchange.state.cors)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
     exchange.res.writeHead(status, STATUS_CODES[status] ?? '', head)
     endAfterUpload(exchange.res, body)
@@ -210,7 +205,7 @@ export function isFinalStatus(status: number): boolean {
  * Closing a socket with unread input resets it, and many clients then never read the response. So the
  * response is sent at once, and the socket is closed when the upload has ended, or after a short time.
  */
-function endAfterUpload(res: ServerResponse, body: Buffer | undefined): void {
+function endAfterUpload(res: ServerResponse, body: Buffer): void {
   const req = res.req
   if (req.complete || req.destroyed) {
     res.end(body)

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isIP } from 'node:net'
 import { ServeError } from '../../../common/errors.ts'
-import { isLocalhost, isLoopback } from '../../../common/loopback.ts'
+import { isLocalhost, isLoopbackHost } from '../../../common/loopback.ts'
 import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts'
 import type { ListenAddress, Settings } from '../../config/settings.ts'
 import { type Host, parseHost } from './host.ts'
@@ -54,7 +53,7 @@ export class PageCheck {
     this.#isOpen = !asksForIdentity(settings, address.kind === 'tcp' && address.tls)
     this.#anyHost = allowedHosts.includes('*')
     // Proxies may pass on any name; only who listens on loopback can say that nobody calls by others.
-    const isConcerned = address.kind === 'tcp' && (managed || isLoopbackName(address.host))
+    const isConcerned = address.kind === 'tcp' && (managed || isLoopbackHost(address.host))
     this.#checksHost = this.#isOpen && !this.#off && !this.#anyHost && isConcerned
     this.#needsHost = this.#checksHost && managed
     this.#origins = new Set(corsAllowedOrigin.split(',').map((each) => each.trim().toLowerCase()))
@@ -92,7 +91,7 @@ export class PageCheck {
     const place = /^https?:\/\/(.+)$/.exec(origin)?.[1]
     const page = place === undefined ? undefined : parseHost(place)
     if (page === undefined || page.kind === 'other') return false
-    if (isLoopbackName(page.name) || this.#isConfigured(page.name)) return true
+    if (isLoopbackHost(page.name) || this.#isConfigured(page.name)) return true
     // Without tokens, a page of a rebound name has the same origin as the server.
     return place === host?.toLowerCase() && (!this.#isOpen || this.#isKnown(page))
   }
@@ -113,10 +112,6 @@ export class PageCheck {
 function addressOf(listener: ListenerKind, settings: PageSettings): ListenAddress {
   if (listener === 'management') return settings.managementAddress
   return listener === 'metrics' ? settings.metricsAddress : settings.inferenceAddress
-}
-
-function isLoopbackName(name: string): boolean {
-  return isIP(name) > 0 ? isLoopback(name) : isLocalhost(name)
 }
 
 function unknownHost(host: string): ServeError {

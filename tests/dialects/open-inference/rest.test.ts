@@ -234,14 +234,14 @@ describe('infer', () => {
   })
 
   test.each<[string, number, RequestInit, string?]>([
-    ['what is no JSON', 400, post('{')],
+    ['what is no JSON', 422, post('{')],
     [
       'a header length beyond the body',
-      400,
+      422,
       post({ inputs: [] }, { 'inference-header-content-length': '99' }),
     ],
-    ['a header length that is none', 400, post({ inputs: [] }, { 'inference-header-content-length': '-1' })],
-    ['an empty header length', 400, post({ inputs: [] }, { 'inference-header-content-length': '' })],
+    ['a header length that is none', 422, post({ inputs: [] }, { 'inference-header-content-length': '-1' })],
+    ['an empty header length', 422, post({ inputs: [] }, { 'inference-header-content-length': '' })],
     ['a name of megabytes', 422, post({ inputs: [{ ...INT32, name: 'x'.repeat(90_000), shape: [3] }] })],
     [
       'raw data of another size for such a name',
@@ -255,7 +255,7 @@ describe('infer', () => {
     ['parameters nested too deep', 422, post(`{"inputs":[],"parameters":{"p":${DEEP}}}`)],
     ['such parameters beside a text', 422, post(`{"text_input":"x","p":${DEEP}}`), '/v2/models/m/generate'],
     ['an encoding that is unknown', 415, post('x', { 'content-encoding': 'br' })],
-    ['what is not compressed as it says', 400, post('x', { 'content-encoding': 'gzip' })],
+    ['what is not compressed as it says', 422, post('x', { 'content-encoding': 'gzip' })],
     ['a shape that the data do not fill', 422, post({ inputs: [{ ...INT32, shape: [3] }] })],
     [
       'a raw request for a model without metadata',

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
 import { ERROR_CODES, ServeError, type ErrorCode } from '../../../common/errors.ts'
+import { queueFull } from '../../../frontend/jobs/queue-full.ts'
 import { readAll } from '../../support/grpc-clients.ts'
 import {
   failure,
@@ -34,6 +35,7 @@ describe('errors', () => {
     INVALID_ARGUMENT: [Status.INTERNAL, 'BadRequestException.()'],
     MALFORMED_BODY: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
     INVALID_TENSOR: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
+    TENSOR_MISMATCH: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
     UNSUPPORTED_ENCODING: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.http.BadRequestException'],
     PAYLOAD_TOO_LARGE: [Status.RESOURCE_EXHAUSTED, 'org.pytorch.serve.http.BadRequestException'],
     ROUTE_NOT_FOUND: [Status.UNIMPLEMENTED, 'org.pytorch.serve.http.ResourceNotFoundException'],
@@ -95,6 +97,12 @@ describe('errors', () => {
     const early = [await failure(predict()), (await readAll(stream())).error!]
     for (const got of [...late, ...early]) expect([got.code, got.details]).toEqual(expected)
     expect(grpc.logged).toHaveLength(code === 'INTERNAL' ? 4 : 0)
+  })
+
+  test('a full queue says when to ask again', async () => {
+    grpc.models.failure = queueFull('full')
+    for (const { metadata } of [await failure(predict()), (await readAll(stream())).error!])
+      expect(metadata.getMap()).toMatchObject({ 'retry-after': '1', 'grpc-retry-pushback-ms': '1000' })
   })
 
   test.each([

@@ -211,7 +211,10 @@ describe('with the model API off', () => {
     const closed = await startGrpc({ enableModelApi: false })
     const refused = () => failure(call(closed.management, closed.management[rpc], REQUESTS[rpc]))
     const error = await refused()
-    expect([error.code, error.details]).toEqual([Status.PERMISSION_DENIED, 'Model API disabled'])
+    expect([error.code, error.details]).toEqual([
+      Status.PERMISSION_DENIED,
+      'Model API disabled: start the server with --enable-model-api, or set enable_model_api=true',
+    ])
     closed.authorizer.enabled = true
     expect((await refused()).details).toBe('Token Authorization failed.')
     expect(closed.models.asked).toEqual([])

@@ -4,7 +4,7 @@ import {
   createMetricsApp,
   createSharedApp,
 } from '../../../frontend/dialects/rest-apps.ts'
-import { ask, bytes, startRig } from '../../support/http/rig.ts'
+import { ask, type Answer, bytes, startRig } from '../../support/http/rig.ts'
 
 const status = (message: string): string => `{\n  "status": "${message}"\n}\n`
 const NOT_ALLOWED = {
@@ -56,10 +56,17 @@ describe('registering', () => {
     ])
   })
 
-  test('leaves numbers that do not parse at their defaults', async () => {
+  test('leaves numbers that do not parse at their defaults, and tells', async () => {
     const rig = await startRig(createManagementApp)
-    await ask(rig, '/models?url=a.mar&batch_size=four&initial_workers=1e3', { method: 'POST' })
+    const answer = await ask(rig, '/models?url=a.mar&batch_size=four&initial_workers=1e3', { method: 'POST' })
     expect(rig.models.calls).toEqual([['register', { url: 'a.mar', ...defaults }]])
+    expect(answer.json()).toEqual({
+      status: 'registered',
+      warnings: [
+        'Parameter batch_size must be a whole number from 1 to 2147483647, found four; it is ignored',
+        'Parameter initial_workers must be a whole number from 0 to 2147483647, found 1e3; it is ignored',
+      ],
+    })
   })
 
   test.each([
@@ -92,14 +99,17 @@ describe('registering', () => {
     expect(rig.models.calls).toEqual([])
   })
 
-  test('refuses a body over the limit with a bare 413', async () => {
+  test('refuses a body over the limit with 413', async () => {
     const rig = await startRig(createManagementApp, { maxRequestSize: 50 })
     const answer = await ask(rig, '/models', {
       method: 'POST',
       body: `{"url": "${'a'.repeat(100)}"}`,
       headers: { 'content-type': 'application/json' },
     })
-    expect([answer.status, answer.text]).toEqual([413, ''])
+    expect([answer.status, answer.json()]).toMatchObject([
+      413,
+      { message: 'The request is larger than max_request_size' },
+    ])
   })
 
   test('and unregistering are 405 while the model API is off; scaling is not', async () => {
@@ -109,10 +119,75 @@ describe('registering', () => {
       ['DELETE', '/models/m'],
       ['DELETE', '/models/m/1'],
     ] as const) {
-      expect((await ask(rig, path, { method })).json()).toEqual(NOT_ALLOWED)
+      const answer = await ask(rig, path, { method })
+      expect(answer.json()).toEqual(NOT_ALLOWED)
+      // TorchServe's tests compare the whole body, so the answer names the key elsewhere.
+      expect(answer.headers.get('x-hint')).toBe(
+        'start the server with --enable-model-api, or set enable_model_api=true',
+      )
+      expect(JSON.stringify(rig.logged)).toContain(
+        `${method} ${path.split('?')[0]} was refused: the model API is off`,
+      )
     }
     expect(rig.models.calls).toEqual([])
     expect((await ask(rig, '/models/m', { method: 'PUT' })).status).toBe(202)
+  })
+})
+
+describe('parameters that TorchServe ignores', () => {
+  const scaled = { modelName: 'm', synchronous: false }
+
+  test.each([
+    [
+      'min_worker=abc',
+      'min_worker must be a whole number from -2147483648 to 2147483647, found abc; it is ignored',
+    ],
+    ['synchronous=yes', 'synchronous must be true or false, found yes; it counts as false'],
+    ['number_gpu=1', 'number_gpu has no effect'],
+    ['colour=red', 'colour is not known; it is ignored'],
+  ])('are ignored with a warning in answer and log: %s', async (query, warning) => {
+    const rig = await startRig(createManagementApp)
+    const answer = await ask(rig, `/models/m?${query}`, { method: 'PUT' })
+    expect([answer.status, answer.json()]).toEqual([
+      202,
+      { status: 'scaled', warnings: [`Parameter ${warning}`] },
+    ])
+    expect(rig.models.calls).toEqual([['scale', scaled]])
+    expect(rig.logged).toEqual([[{}, `PUT /models/m: Parameter ${warning}`]])
+  })
+
+  test.each([
+    ['PUT', '/models/m?min_workr=2', 'min_worker'],
+    ['POST', '/models?url=a.mar&batchsize=4', 'batch_size'],
+    ['GET', '/models?limt=1', 'limit'],
+    ['GET', '/models/m?customised=true', 'customized'],
+    ['DELETE', '/models/m?synchronus=true', 'synchronous'],
+    ['POST', '/workflows?url=a.war&workflowname=w', 'workflow_name'],
+  ])('are 400 if they look misspelt, and nothing happens: %s %s', async (method, path, meant) => {
+    const rig = await startRig(createManagementApp)
+    const answer = await ask(rig, path, { method })
+    expect(answer.json()).toMatchObject({
+      code: 400,
+      message: expect.stringContaining(`is not known: did you mean ${meant}?`),
+    })
+    expect(rig.models.calls).toEqual([])
+  })
+
+  test('are read from a JSON body too', async () => {
+    const rig = await startRig(createManagementApp)
+    const headers = { 'content-type': 'application/json' }
+    const post = (fields: object): Promise<Answer> =>
+      ask(rig, '/models', { method: 'POST', body: JSON.stringify({ url: 'a.mar', ...fields }), headers })
+    expect((await post({ handlr: 'h' })).json()).toMatchObject({ code: 400 })
+    expect((await post({ note: 'n' })).json()).toMatchObject({
+      warnings: ['Parameter note is not known; it is ignored'],
+    })
+  })
+
+  test('of which TorchServe’s documentation has two names count by both', async () => {
+    const rig = await startRig(createManagementApp)
+    await ask(rig, '/models?nextPageToken=2')
+    expect(rig.models.calls).toEqual([['list', [undefined, 2]]])
   })
 })
 

@@ -1,0 +1,114 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, test } from '@jest/globals'
+import type { Model } from '../../frontend/models/model.ts'
+import type { ModelFailure } from '../../frontend/models/model-failure.ts'
+import type { RegisterRequest } from '../../frontend/models/operations.ts'
+import { Repository } from '../../frontend/models/repository.ts'
+import { tempDir } from '../support/temp.ts'
+
+interface Shape {
+  url?: string
+  version?: string
+  pin?: string
+  handlerOverride?: string
+  loadedAtStartup?: boolean
+  wanted?: number
+  failure?: Partial<ModelFailure>
+  /** Whether its files have changed; undefined: nobody knows its files. */
+  changed?: boolean | undefined
+}
+
+let store: string
+let models: Model[]
+/** What the repository has the server do, in order. */
+let done: unknown[]
+let repository: Repository
+
+/** A registered version of the model m, which the test describes. */
+function model(shape: Shape = {}): Model {
+  const {
+    url = 'm',
+    version = '1.0',
+    pin,
+    handlerOverride,
+    loadedAtStartup = true,
+    wanted = 1,
+    failure,
+  } = shape
+  const changed = 'changed' in shape ? shape.changed : false
+  const source = changed === undefined ? undefined : { areUnchanged: () => Promise.resolve(!changed) }
+  const workers = { wanted, failure }
+  const known = { name: 'm', url, version, pin, handlerOverride, loadedAtStartup, source, workers }
+  return known as unknown as Model
+}
+
+beforeEach(() => {
+  store = tempDir()
+  models = []
+  done = []
+  mkdirSync(join(store, 'm'))
+  writeFileSync(join(store, 'm', 'handler.mjs'), '')
+  const host = {
+    registered: () => models,
+    whenLoaded: () => Promise.resolve(),
+    replace: ({ url, handler, sha256 }: RegisterRequest, trusted: boolean) => {
+      done.push(['replace', url, { handler, sha256, trusted }])
+      return Promise.resolve(model({ url }))
+    },
+    retire: ({ version }: Model) => {
+      done.push(['retire', version])
+      return Promise.resolve()
+    },
+  }
+  repository = new Repository(host, { modelStore: store, maxArchiveFiles: 100 })
+})
+
+const loaded = ['replace', 'm', { handler: undefined, sha256: undefined, trusted: true }]
+
+test.each<[string, Shape, boolean]>([
+  ['serves from files that have not changed', {}, false],
+  ['serves from files that have changed', { changed: true }, true],
+  ['serves from files that nobody knows', { changed: undefined }, true],
+  ['has no workers', { wanted: 0 }, true],
+  ['was given up', { failure: { reason: 'died' } }, true],
+])('a load of a model that %s (loads it: see the table)', async (_what, shape, loads) => {
+  models = [model(shape)]
+  await repository.load('m')
+  expect(done).toEqual(loads ? [loaded] : [])
+})
+
+test('a load keeps the handler and the hash that the model was registered with', async () => {
+  models = [model({ changed: true, handlerOverride: 'h.mjs', pin: 'a'.repeat(64) })]
+  await repository.load('m')
+  expect(done).toEqual([['replace', 'm', { handler: 'h.mjs', sha256: 'a'.repeat(64), trusted: true }]])
+})
+
+test.each<[string, Shape, boolean]>([
+  ['the operator named', {}, true],
+  ['a client registered', { loadedAtStartup: false }, false],
+])('a path that %s is trusted accordingly when it is loaded again', async (_who, shape, trusted) => {
+  models = [model({ ...shape, changed: true })]
+  await repository.load('m')
+  expect(done).toEqual([['replace', 'm', { handler: undefined, sha256: undefined, trusted }]])
+})
+
+test('an address is checked again by each load, also one that the operator named', async () => {
+  const url = 'https://models.example/m.mar'
+  rmSync(join(store, 'm'), { recursive: true })
+  models = [model({ url, changed: undefined })]
+  await repository.load('m')
+  expect(done).toEqual([['replace', url, { handler: undefined, sha256: undefined, trusted: false }]])
+})
+
+test('a load ends a version whose files are gone, and no other', async () => {
+  writeFileSync(join(store, 'elsewhere.mar'), '')
+  models = [
+    model(),
+    model({ version: '2.0', url: 'gone.mar' }),
+    model({ version: '3.0', url: 'https://models.example/m.mar' }),
+    model({ version: '4.0', url: join(store, 'elsewhere.mar') }),
+  ]
+  await repository.load('m')
+  expect(done).toEqual([['retire', '2.0']])
+})
