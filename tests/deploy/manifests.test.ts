@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { loadSettings } from '../../frontend/config/load-settings.ts'
 import { manifests, schemasOf } from './resources.ts'
 import { problems } from './schema.ts'
 
@@ -27,6 +28,14 @@ describe('the manifests for Seldon Core 2', () => {
       expect.arrayContaining(model!.spec['requirements'] as string[]),
     )
   })
+})
+
+test('the keys for the server of Seldon Core are keys, and need no other file', async () => {
+  const folder = join(import.meta.dirname, '..', '..', 'deploy', 'seldon')
+  const env = { MLSERVER_MODELS_DIR: folder, TS_CONFIG_FILE: join(folder, 'seldon.properties') }
+  const { settings, warnings } = await loadSettings({ configSnapshots: false }, env)
+  expect(settings).toMatchObject({ openInferenceProtocol: true, defaultStartupTimeout: 3300 })
+  expect(warnings).toEqual([])
 })
 
 test('a field that a schema does not know, a wrong type and a missing field are found', () => {

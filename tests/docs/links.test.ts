@@ -1,17 +1,9 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { slug } from '../../site/slug.ts'
 import { REPOSITORY } from '../support/server.ts'
-
-const PAGES = [
-  ...readdirSync(REPOSITORY).filter((name) => name.endsWith('.md')),
-  ...readdirSync(join(REPOSITORY, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join('docs', name)),
-  ...readdirSync(join(REPOSITORY, 'model-store'), { recursive: true })
-    .map((name) => join('model-store', String(name)))
-    .filter((name) => name.endsWith('README.md')),
-]
+import { PAGES } from './blocks.ts'
 
 function read(page: string): string {
   return readFileSync(join(REPOSITORY, page), 'utf8')
@@ -24,12 +16,7 @@ function prose(page: string): string {
 
 /** Anchors as GitHub makes them from headings. */
 function anchors(page: string): string[] {
-  return [...prose(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-    heading!
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-'),
-  )
+  return [...prose(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => slug(heading!))
 }
 
 /** What is wrong with a link of a page; undefined: nothing. */

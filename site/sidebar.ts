@@ -1,0 +1,82 @@
+/** The order of the pages in the sidebar. A page that no group names comes last, under "More". */
+export interface Group {
+  text: string
+  collapsed?: boolean
+  items: { text: string; link: string }[]
+}
+
+const ORDER: readonly (readonly [string, readonly string[]])[] = [
+  [
+    'Guide',
+    ['index', 'development', 'command-line', 'handlers/testing', 'batching', 'deploying', 'troubleshooting'],
+  ],
+  [
+    'Handlers',
+    [
+      'handlers/overview',
+      'handlers/function',
+      'handlers/class',
+      'handlers/stream',
+      'handlers/batch',
+      'handlers/sequence',
+      'handlers/continuous',
+      'handlers/open-inference',
+      'handlers/openai',
+      'handlers/all-apis',
+      'handlers/errors',
+      'handlers/workers-and-counters',
+      'envelopes',
+      'workflows',
+    ],
+  ],
+  ['Client APIs', ['protocols', 'open-inference', 'openai', 'grpc']],
+  [
+    'Run the server',
+    [
+      'tls',
+      'authorization',
+      'security',
+      'signed-archives',
+      'metrics-and-logs',
+      'snapshots',
+      'kubernetes',
+      'seldon',
+      'reliability',
+    ],
+  ],
+  [
+    'Reference',
+    [
+      'configuration',
+      'reference/commands',
+      'reference/api/index',
+      'reference/api/testing',
+      'reference/metrics',
+      'reference/errors',
+      'handlers/exports',
+      'glossary',
+      'changelog',
+    ],
+  ],
+  ['TorchServe', ['migrating-from-torchserve', 'python-archives', 'torchserve-compatibility', 'conformance']],
+  ['Internals', ['architecture', 'performance', 'peers', 'growth', 'contributing', 'vulnerabilities']],
+]
+
+/**
+ * @param titles of the pages that exist, by their path in the site without `.md`
+ * @returns the groups that have a page; pages that are not there are left out
+ */
+export function sidebar(titles: ReadonlyMap<string, string>): Group[] {
+  const named = new Set(ORDER.flatMap(([, pages]) => pages))
+  const more = [...titles.keys()].filter((page) => !named.has(page)).sort()
+  return [...ORDER, ['More', more] as const]
+    .map(([text, pages]) => ({
+      text,
+      collapsed: text === 'Internals' ? true : undefined,
+      items: pages.flatMap((page) => {
+        const title = titles.get(page)
+        return title === undefined ? [] : [{ text: title, link: `/${page.replace(/(^|\/)index$/, '$1')}` }]
+      }),
+    }))
+    .filter(({ items }) => items.length > 0)
+}

@@ -1,0 +1,65 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, posix, relative } from 'node:path'
+import { referencePages } from './reference.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+/** Where the pages of the site are put together: README, docs and what is generated from the code. */
+export const PAGES = join(ROOT, '.build', 'site', 'pages')
+/** What is built. */
+export const SITE = join(ROOT, '.build', 'site', 'dist')
+const ON_THE_WEB = 'https://github.com/torchserve-ts/torchserve-ts/blob/main'
+
+/** Pages of the repository by their path in it, and their path in the site. */
+export function repositoryPages(): Map<string, string> {
+  const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => path.endsWith('.md'))
+  return new Map([
+    ['README.md', 'index.md'],
+    ['CHANGELOG.md', 'changelog.md'],
+    ['CONTRIBUTING.md', 'contributing.md'],
+    ['SECURITY.md', 'vulnerabilities.md'],
+    ...docs.map((path) => [`docs/${path}`, path] as const),
+  ])
+}
+
+/** Writes all pages into {@link PAGES}, which is emptied first. */
+export async function stage(): Promise<void> {
+  rmSync(PAGES, { recursive: true, force: true })
+  const pages = repositoryPages()
+  for (const [path, page] of pages) write(page, withLinks(path, pages))
+  cpSync(join(ROOT, 'docs', 'growth'), join(PAGES, 'growth'), { recursive: true })
+  for (const [page, text] of await referencePages(join(PAGES, 'reference', 'api'))) write(page, text)
+}
+
+function write(page: string, text: string): void {
+  mkdirSync(dirname(join(PAGES, page)), { recursive: true })
+  writeFileSync(join(PAGES, page), text)
+}
+
+/** A page with its links as the site needs them; code blocks stay as they are. */
+function withLinks(path: string, pages: ReadonlyMap<string, string>): string {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  return text
+    .split(/(^```.*?^```)/ms)
+    .map((part, i) => (i % 2 === 1 ? part : part.replace(LINK, (_, link: string) => `](${moved(link)})`)))
+    .join('')
+
+  function moved(link: string): string {
+    const [target = '', anchor] = link.split('#')
+    const inRepository = posix.join(posix.dirname(path), target)
+    const suffix = anchor === undefined ? '' : `#${anchor}`
+    const page = pages.get(inRepository)
+    if (page !== undefined) {
+      const from = posix.dirname(pages.get(path)!)
+      const to = relative(from, page).replaceAll('\\', '/')
+      return `${to.startsWith('.') ? '' : './'}${to}${suffix}`
+    }
+    const isAsset = inRepository.startsWith('docs/') && !inRepository.endsWith('.md')
+    // What is not there stays as it is: VitePress fails, and names page and link.
+    return isAsset || !existsSync(join(ROOT, inRepository)) ? link : `${ON_THE_WEB}/${inRepository}${suffix}`
+  }
+}
+
+/** Links to files; not to the web, and not to a heading of the same page. */
+const LINK = /\]\((?!https?:|#)([^)\s]+)\)/g

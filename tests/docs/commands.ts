@@ -1,0 +1,56 @@
+/** Where each command and handler of the documentation runs, or why it does not. */
+
+/** Blocks that another test runs, by page: the file that does it must name the page. */
+export const RUN_BY: Readonly<Record<string, string>> = {
+  'README.md': 'tests/examples/readme.test.ts',
+  'docs/authorization.md': 'tests/docs/commands.test.ts',
+  'docs/batching.md': 'tests/examples/batching-doc.test.ts',
+  'docs/deploying.md': 'tests/docs/commands.test.ts',
+  'docs/migrating-from-torchserve.md': 'tests/examples/migration.test.ts',
+  'docs/open-inference.md': 'tests/docs/commands.test.ts',
+  'docs/signed-archives.md': 'tests/docs/commands.test.ts',
+  'docs/tls.md': 'tests/docs/commands.test.ts',
+  'docs/workflows.md': 'tests/examples/workflow.test.ts',
+}
+
+/** Blocks with these words run in no test, for this reason. They come before {@link RUN_BY}. */
+export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
+  ['npm ci && npm run demo', 'tests/examples/demo.test.ts runs the demo; its figures differ by machine'],
+  ['npm ci && npm test', '.ci/run reads this command from README.md and runs it'],
+  ['git clone https://github.com/torchserve-ts', 'clones this repository; .ci/run has the other commands'],
+  ['npm test -- tests/e2e/streaming', 'would run tests within a test'],
+  ['--cert batch.pem', 'needs certificates of its own; tests/auth and tests/e2e/tls have such clients'],
+  ['torchserve-ts --start --model-store model_store --models all', 'tests/cli/background.test.ts starts so'],
+  [
+    'torchserve-ts serve ggml-org',
+    'downloads 291 MB; tests/cli/serve-model.test.ts serves from a hub of its own',
+  ],
+  ['npx torchserve-ts init', 'installs from the registry; tests/e2e/project.test.ts makes all the projects'],
+  [
+    'torchserve-ts dev my-model',
+    'its ports differ each time; tests/e2e/dev.test.ts and project.test.ts read them',
+  ],
+  [
+    'kubectl create configmap',
+    'needs a cluster; tests/e2e/seldon.test.ts starts with the files of deploy/seldon',
+  ],
+  ['torchserve-ts status\n', 'its numbers differ each time; tests/cli/servers.test.ts reads them'],
+  ['npm run test:torchserve', 'needs a checkout of pytorch/serve; .ci/run runs a part'],
+  ['npm run test:clients', 'installs 550 MB; .ci/run runs it'],
+  ['npm run conformance', 'tests/e2e/conformance.test.ts runs the suite against this server'],
+  [
+    'pip install torchserve torch',
+    'installs 5 GB; tests/python starts such archives, with a stand-in for PyTorch',
+  ],
+  ['npm run soak', 'takes half an hour; .ci/run runs two minutes'],
+  ['npm run fuzz', 'takes half an hour; .ci/run runs a minute'],
+  ['-d delay=200 -d id=mine', 'takes minutes; tests/model-store/count.test.ts has such requests'],
+  ['apt-get install bible-kjv', 'trains a model for 40 minutes'],
+  ['npm run heldout-loss', 'needs the text of a Debian package'],
+]
+
+/** Blocks in TypeScript with these words are not checked and loaded as handlers are. */
+export const NOT_LOADED: readonly (readonly [words: string, reason: string])[] = [
+  ["import OpenAI from 'openai'", 'a client, whose package is installed only by npm run test:clients'],
+  ["from './handler.ts'\n\ntest('says the words", 'the same as tests/examples/my-first-handler.test.ts'],
+]
