@@ -130,6 +130,8 @@ export default tseslint.config(
       'node_modules',
       'coverage',
       'tools/empty-package',
+      // Projects of their own, with packages that are not installed here.
+      'templates',
       '**/*.mjs',
       '**/*.js',
       '**/*.cjs',

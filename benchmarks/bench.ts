@@ -14,6 +14,7 @@ import {
   headLines,
   newReport,
   shortfalls,
+  summary,
   throughputHead,
   throughputLine,
   writeReport,
@@ -53,9 +54,8 @@ async function bench(options: Options): Promise<number> {
   await measure('items', () => withOurs(measureItems))
   await measure('stalled', () => withOurs(measureStalled))
   await measure('start', () => measureStart(options))
-  const missed = shortfalls(report)
-  print(`\n${writeReport(report)}\n${verdict(missed)}`)
-  return missed
+  print(`\n${writeReport(report)}\n${summary(report)}`)
+  return shortfalls(report)
 }
 
 async function throughput(
@@ -146,10 +146,6 @@ async function withOurs<R>(measure: (ours: Target) => Promise<R>): Promise<R> {
   } finally {
     await ours.stop()
   }
-}
-
-function verdict(missed: number): string {
-  return missed === 0 ? 'Every requirement is met.' : `${missed} requirements are not met.`
 }
 
 const options = readOptions(process.argv)

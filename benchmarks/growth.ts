@@ -10,7 +10,7 @@ import type { Result } from './growth/result.ts'
 import { growStreams } from './growth/streams.ts'
 import { growWorkers } from './growth/workers.ts'
 import { runToEnd } from './run-to-end.ts'
-import { figureLine, newReport, shortfalls, writeReport } from './report.ts'
+import { figureLine, newReport, shortfalls, summary, writeReport } from './report.ts'
 
 /** `npm run bench:growth`: measures every figure of docs/growth.md and draws its plots. */
 
@@ -41,10 +41,8 @@ async function bench(options: GrowthOptions): Promise<number> {
     print(figures.map(figureLine).join('\n'))
     if (options.draw) for (const { file, title, panels } of plots) draw(file, drawPlot(title, panels))
   }
-  const missed = shortfalls(report)
-  const verdict = missed === 0 ? 'Every requirement is met.' : `${missed} requirements are not met.`
-  print(`\n${writeReport(report)}\n${verdict}`)
-  return missed
+  print(`\n${writeReport(report)}\n${summary(report)}`)
+  return shortfalls(report)
 }
 
 /** One line for each size. */

@@ -22,10 +22,9 @@ import {
 import { verdicts } from './peers/requirements.ts'
 import { measurePeers, type PeerRow } from './peers/throughput.ts'
 import { measureTimes } from './peers/times.ts'
-import { stopAll } from './processes.ts'
 import { buildPrograms } from './programs.ts'
 import { headLines } from './report.ts'
-import { removeScratch } from './scratch.ts'
+import { runToEnd } from './run-to-end.ts'
 import { ours, PEERS } from './targets/peers/index.ts'
 
 /** `npm run bench:peers`: torchserve-ts beside other model servers (docs/peers.md). */
@@ -150,30 +149,12 @@ class PeerBench {
   }
 }
 
-let finishing = false
-
-/** Runs only once: stopping the servers fails the running measurement, which calls it again. */
-async function finish(code: number): Promise<void> {
-  if (finishing) return
-  finishing = true
-  await stopAll()
-  removeScratch()
-  process.exit(code)
-}
-
 const options = readPeerOptions(process.argv)
-if (options.tables !== undefined) {
-  print(markdown(JSON.parse(readFileSync(options.tables, 'utf8')) as PeerReport))
-  process.exit(0)
-}
-// `on`, not `once`: execa's own listener exits the process when it is the only one.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void finish(130))
-try {
+await runToEnd(async () => {
+  if (options.tables !== undefined) {
+    print(markdown(JSON.parse(readFileSync(options.tables, 'utf8')) as PeerReport))
+    return 0
+  }
   await buildPrograms()
-  const missed = await new PeerBench(options, await chooseGenerators()).run()
-  await finish(missed === 0 ? 0 : 1)
-} catch (error) {
-  if (!finishing)
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
-  await finish(1)
-}
+  return (await new PeerBench(options, await chooseGenerators()).run()) === 0 ? 0 : 1
+})

@@ -90,8 +90,21 @@ export function figureOk({ value, atMost, atLeast }: Figure): boolean | undefine
 
 /** Number of figures that miss their limit. */
 export function shortfalls(report: Report): number {
-  const rows = report.throughput.filter((row) => row.ok === false).length
-  return rows + report.figures.filter((figure) => figureOk(figure) === false).length
+  return required(report).filter((ok) => !ok).length
+}
+
+/** The last line of a run. */
+export function summary(report: Report): string {
+  const all = required(report).length
+  if (all === 0) return 'Nothing is required of what was measured.'
+  const missed = shortfalls(report)
+  return missed === 0 ? `Every requirement is met (${all}).` : `${missed} of ${all} requirements are not met.`
+}
+
+/** Of every requirement whether it is met. */
+function required(report: Report): boolean[] {
+  const all = [...report.throughput.map(({ ok }) => ok), ...report.figures.map(figureOk)]
+  return all.filter((ok) => ok !== undefined)
 }
 
 /** Writes benchmarks/results/<time>.json and returns its path. */

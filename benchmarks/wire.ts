@@ -106,12 +106,16 @@ export async function callAndRead(origin: string, call: GrpcCall, headers: Heade
   }
 }
 
-/** Our PredictionResponse has at most one field of bytes, shorter than 128: tag, length, bytes. */
+/**
+ * Our PredictionResponse has at most one field of bytes, shorter than 128: tag, length, bytes. An
+ * empty message, which some servers send last, is no piece.
+ */
 function messages(bytes: Buffer): { body: string; pieces: number } {
   let body = ''
   let pieces = 0
-  for (let at = 0; at < bytes.length; pieces++) {
+  for (let at = 0; at < bytes.length;) {
     const end = at + 5 + bytes.readUInt32BE(at + 1)
+    if (end > at + 7) pieces += 1
     body += bytes.toString('latin1', Math.min(at + 7, end), end)
     at = end
   }

@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '../model-archiver/package-root.ts'
 
-export { builtModule } from '../model-archiver/package-root.ts'
+export { threadModule } from '../model-archiver/package-root.ts'
 
 /** Folder with the .proto files. */
 export const protoDir = join(packageRoot(), 'proto')
 
 /** Folder of the documentation, which the installed package has too. */
 export const docsDir = join(packageRoot(), 'docs')
+
+/** Folder of the projects that `init` writes. */
+export const templatesDir = join(packageRoot(), 'templates')
 
 /** Default of metrics_config. */
 export const defaultMetricsConfig = join(packageRoot(), 'configs', 'metrics.yaml')

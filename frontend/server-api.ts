@@ -2,7 +2,10 @@ import type { Logger } from 'pino'
 import type { ModelSnapshot, Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
+import type { NativeMethod } from '../common/handler-methods.ts'
 import type { GrpcDialect } from './dialects/grpc-dialect.ts'
+import type { ModelDescription } from './models/operations.ts'
+import type { ReplaceableModels } from './models/repository.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 
 /** Starts a server; implemented by `startServer` in server.ts. */
@@ -36,8 +39,27 @@ export interface RunningServer {
   readonly listening: readonly { readonly name: string; readonly address: string }[]
   /** Warnings about this start, one line each. */
   readonly warnings: readonly string[]
+  /** Number of requests that have not ended, in models and workflows. */
+  readonly openRequests: number
+  /** What it serves at this moment. */
+  readonly status: () => Promise<ServerStatus>
+  /** The models, for a command that serves in its own process. */
+  readonly models: ReplaceableModels
   /** Refuses new requests, gives running ones the drain timeout, then ends everything. Never rejects. */
   close(): Promise<void>
   /** Kills worker processes and removes files, synchronously, before the process exits. */
   kill(): void
+}
+
+/** What a server does, for `torchserve-ts status`. */
+export interface ServerStatus {
+  readonly openRequests: number
+  /** Every version of every model. */
+  readonly models: readonly ServedModel[]
+}
+
+/** A version as describe shows it. */
+export interface ServedModel extends ModelDescription {
+  /** Methods of its handler besides `handle`; absent until a worker has loaded it. */
+  readonly methods?: readonly NativeMethod[]
 }

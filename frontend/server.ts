@@ -23,9 +23,10 @@ import type { LocatedModel } from './models/located-model.ts'
 import { JobIndex } from './jobs/job-index.ts'
 import { checkSigners } from './models/archive-rules.ts'
 import { ModelManager } from './models/manager.ts'
+import type { ReplaceableModels } from './models/repository.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
-import type { RunningServer, StartOptions } from './server-api.ts'
+import type { RunningServer, ServerStatus, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
 import { findGpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
@@ -84,6 +85,7 @@ class Server implements RunningServer {
   readonly #log: Logger
   readonly #logFiles: LogFiles
   readonly #metrics: Metrics
+  readonly #jobs = new JobIndex()
   readonly #system: SystemMetrics
   readonly #sockets: ReturnType<typeof createSocketDir>
   readonly #models: ModelManager
@@ -134,7 +136,7 @@ class Server implements RunningServer {
     const common = {
       settings,
       metrics: this.#metrics,
-      jobs: new JobIndex(),
+      jobs: this.#jobs,
       warn,
       inform: (message: string) => log.info(message),
       gpuCount: gpus.length,
@@ -155,6 +157,18 @@ class Server implements RunningServer {
 
   get listening(): readonly { name: string; address: string }[] {
     return this.#listeners?.listening ?? []
+  }
+
+  get openRequests(): number {
+    return this.#jobs.size
+  }
+
+  readonly status = async (): Promise<ServerStatus> => {
+    return { openRequests: this.openRequests, models: await this.#models.describeAll() }
+  }
+
+  get models(): ReplaceableModels {
+    return this.#models
   }
 
   async start(options: StartOptions): Promise<void> {

@@ -1,7 +1,7 @@
 /** Makes the modules of dist that run: one bundle of all entries, in pieces that they share. */
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build, type Metafile } from 'esbuild'
+import { build, type BuildOptions, type Metafile } from 'esbuild'
 import { ownValue } from '../common/own-keys.ts'
 
 /**
@@ -36,7 +36,24 @@ const LICENCES = 'dist/third-party-licences.txt'
  */
 export async function bundle(root: string): Promise<string[]> {
   rmSync(join(root, CHUNKS), { recursive: true, force: true })
-  const { metafile } = await build({
+  const { metafile } = await build(bundleOptions(root))
+  refuseBareCommonJs(metafile)
+  writeFileSync(join(root, LICENCES), licences(root, metafile))
+  return Object.keys(metafile.inputs).filter((path) => !path.startsWith('node_modules/'))
+}
+
+/** NAME@VERSION of each package whose code is in the bundle. Writes nothing. */
+export async function bundledPackages(root: string): Promise<string[]> {
+  const { metafile } = await build({ ...bundleOptions(root), write: false })
+  return packageFolders(metafile).map((folder) => {
+    const { name, version } = description(join(root, folder))
+    return `${name}@${version}`
+  })
+}
+
+/** esbuild's options for the bundle of a checkout. */
+export function bundleOptions(root: string): BuildOptions & { metafile: true } {
+  return {
     absWorkingDir: root,
     entryPoints: ENTRIES.map((entry) => `${entry}.ts`),
     outbase: '.',
@@ -58,10 +75,7 @@ export async function bundle(root: string): Promise<string[]> {
     },
     metafile: true,
     logLevel: 'warning',
-  })
-  refuseBareCommonJs(metafile)
-  writeFileSync(join(root, LICENCES), licences(root, metafile))
-  return Object.keys(metafile.inputs).filter((path) => !path.startsWith('node_modules/'))
+  }
 }
 
 /** Such an import would give the default export only. A module of ours can import it by name. */
@@ -78,23 +92,30 @@ function refuseBareCommonJs({ inputs }: Metafile): void {
   }
 }
 
-/** The licences of all packages in the bundle, which ask to be where their code is. */
-function licences(root: string, { inputs }: Metafile): string {
-  const folders = new Set(
-    Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+/** The folders of the packages whose code is in the bundle, relative to the checkout. */
+function packageFolders({ inputs }: Metafile): string[] {
+  const folders = Object.keys(inputs).flatMap(
+    (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [],
   )
-  return [...folders]
-    .sort()
+  return [...new Set(folders)].sort()
+}
+
+/** The licences of all packages in the bundle, which ask to be where their code is. */
+function licences(root: string, metafile: Metafile): string {
+  return packageFolders(metafile)
     .map((folder) => `${'-'.repeat(80)}\n${licence(join(root, folder))}`)
     .join('\n')
 }
 
 function licence(folder: string): string {
-  const text = readFileSync(join(folder, 'package.json'), 'utf8')
-  const { name, version, license } = JSON.parse(text) as Record<'name' | 'version' | 'license', string>
+  const { name, version, license } = description(folder)
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
   return [
     `${name} ${version}, ${license}\n`,
     ...files.map((file) => readFileSync(join(folder, file), 'utf8')),
   ].join('\n')
+}
+
+function description(folder: string): Record<'name' | 'version' | 'license', string> {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as ReturnType<typeof description>
 }

@@ -1,10 +1,12 @@
 /**
  * Writes a bill of materials of what a user installs, in CycloneDX: `npm run sbom [-- FILE]`. Works offline,
- * from node_modules. It is npm's own, without what package-lock.json marks as development in every place:
- * `npm sbom --omit dev` of npm 11 also leaves out packages that both need, such as esbuild and tar.
+ * from node_modules. It is npm's own, of the packages that are installed with this one and of those whose
+ * code dist contains. `npm sbom --omit dev` of npm 11 leaves out packages that both need, such as esbuild.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { execa } from 'execa'
+import { bundledPackages } from './bundle.ts'
 
 interface Bom {
   readonly metadata: { readonly component: { readonly name: string } }
@@ -12,6 +14,7 @@ interface Bom {
     readonly name: string
     readonly version: string
     readonly 'bom-ref': string
+    readonly properties?: readonly { readonly name: string }[]
   }[]
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
 }
@@ -27,10 +30,16 @@ function installed({ packages }: Lock): Set<string> {
   return new Set(entries.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
 }
 
-/** Without the packages for development, and without edges to them. */
-function forUsers(bom: Bom, lock: Lock): Bom {
-  const wanted = installed(lock)
-  const components = bom.components.filter(({ name, version }) => wanted.has(`${name}@${version}`))
+/** Without the packages for development only, and without edges to them. */
+function forUsers(bom: Bom, lock: Lock, bundled: readonly string[]): Bom {
+  const wanted = new Set([...installed(lock), ...bundled])
+  const components = bom.components
+    .filter(({ name, version }) => wanted.has(`${name}@${version}`))
+    // npm counts what only dist needs as development.
+    .map(({ properties = [], ...component }) => ({
+      ...component,
+      properties: properties.filter(({ name }) => name !== 'cdx:npm:package:development'),
+    }))
   const kept = new Set(components.map((component) => component['bom-ref']))
   const all = new Set(bom.components.map((component) => component['bom-ref']))
   const isKept = (ref: string): boolean => kept.has(ref) || !all.has(ref) // the root is no component
@@ -44,6 +53,7 @@ function forUsers(bom: Bom, lock: Lock): Bom {
 
 const [file = 'sbom.cdx.json'] = process.argv.slice(2)
 const { stdout } = await execa('npm', ['sbom', '--sbom-format', 'cyclonedx', '--offline'])
-const bom = forUsers(JSON.parse(stdout) as Bom, JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock)
+const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock
+const bom = forUsers(JSON.parse(stdout) as Bom, lock, await bundledPackages(join(import.meta.dirname, '..')))
 writeFileSync(file, `${JSON.stringify(bom, undefined, 2)}\n`)
 console.log(`Wrote ${file}: ${bom.components.length} packages`)

@@ -26,15 +26,16 @@ export function parseApiKeys(path: string, text: string): ApiKeysFile {
   const problem = (why: string, cause?: unknown): ServeError =>
     new ServeError('CONFIG', `The keys file ${path} cannot be used: ${why}`, { cause })
   if (text.length > MAX_KEYS_FILE) throw problem('it is larger than 4 MiB')
-  const load = createRequire(import.meta.url)
+  const requireOnDemand = createRequire(import.meta.url)
   let content: unknown
   try {
     // JSON is YAML.
-    content = (load('yaml') as typeof Yaml).parse(text, { prettyErrors: false, maxAliasCount: 0 }) ?? {}
+    content =
+      (requireOnDemand('yaml') as typeof Yaml).parse(text, { prettyErrors: false, maxAliasCount: 0 }) ?? {}
   } catch (cause) {
     throw problem((cause as Error).message.split('\n', 1)[0]!, cause)
   }
-  const result = makeSchema(load('zod/mini') as typeof Zod).safeParse(content)
+  const result = makeSchema(requireOnDemand('zod/mini') as typeof Zod).safeParse(content)
   if (result.success) return result.data
   throw problem(issueText(result.error.issues, 'the file'))
 }

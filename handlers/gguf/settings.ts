@@ -45,6 +45,9 @@ export interface SamplingDefaults {
 type NumberKey = 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty'
 type CountKey = 'context_size' | 'sequences' | 'threads' | 'max_tokens'
 
+/** A part of a model but the first, as llama.cpp's gguf-split names it. */
+const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/
+
 const GPUS = [false, 'auto', 'cuda', 'vulkan', 'metal'] as const
 
 /** @throws Error that names the key; the model then fails to load */
@@ -105,7 +108,8 @@ function weightsPath(
   const isFile = /\.gguf$/i.test(place)
   if (typeof named === 'string' && named !== '') return resolve(isFile ? dirname(place) : place, named)
   if (isFile) return place
-  const found = readdirSync(place).filter((name) => name.endsWith('.gguf'))
+  // The runtime finds the further parts of a model by the name of the first.
+  const found = readdirSync(place).filter((name) => name.endsWith('.gguf') && !LATER_PART.test(name))
   if (found.length === 1) return resolve(place, found[0]!)
   const what = found.length === 0 ? 'none' : `${found.length}`
   throw new Error(

@@ -124,10 +124,12 @@ describe('batching', () => {
     await waiting('narrow', 2)
     expect((await server.describe('narrow'))[0]!.jobQueueStatus.remainingCapacity).toBe(0)
     const refused = await predict('narrow')
-    expect(refused.status).toBe(503)
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
     expect(JSON.parse(refused.body)).toMatchObject({
       type: 'ServiceUnavailableException',
-      message: expect.stringContaining('Model "narrow" has no worker to serve inference request.'),
+      message:
+        'The queue of model "narrow" is full: 2 requests wait for a worker. Retry later, or raise jobQueueSize in ' +
+        'its model-config.yaml (job_queue_size in config.properties) or its number of workers.',
     })
     gate.open()
     for (const answer of [blocker, ...queued]) expect((await answer).status).toBe(200)
@@ -143,7 +145,7 @@ describe('job tickets', () => {
     const refused = await predict('tickets')
     gate.open()
     expect(refused.status).toBe(503)
-    expect(refused.body).toContain('has no worker to serve inference request')
+    expect(refused.body).toContain('No worker of model \\"tickets\\" is free')
     const told = (await Promise.all(taken)).map(({ body }) => JSON.parse(body) as Told)
     expect(told.map(({ size }) => size)).toEqual([1, 1])
     expect(new Set(told.map(({ pid }) => pid)).size).toBe(2)

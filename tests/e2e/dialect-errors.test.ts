@@ -34,7 +34,7 @@ function statusesOf({ name }: PortDialect, model: string): Statuses {
     return grpc('error_message', 'error_message')
   if (name.startsWith('TorchServe ')) return grpc('UNAVAILABLE')
   if (name === 'V2 ModelInfer (TorchServe)' && model === 'paced') return grpc('UNAVAILABLE')
-  if (name.startsWith('V2 Model')) return grpc('INTERNAL')
+  if (name.startsWith('V2 Model')) return grpc('INTERNAL', 'INTERNAL')
   return http('500')
 }
 

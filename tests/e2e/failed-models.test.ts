@@ -49,11 +49,9 @@ const predict = (server: Server, { name }: GatedModel): Promise<RawResponse> =>
 const statusOf = ({ name }: PortDialect): string => {
   if (name.endsWith('Predictions2') || (name.endsWith('(Triton)') && name.includes('Stream')))
     return 'error_message'
-  return name.startsWith('TorchServe ') && !name.startsWith('TorchServe /')
-    ? 'UNAVAILABLE'
-    : name.startsWith('V2 Model')
-      ? 'UNAVAILABLE'
-      : '503'
+  if (name.startsWith('V2 Model') && !name.endsWith('(TorchServe)')) return 'FAILED_PRECONDITION'
+  const isGrpc = name.startsWith('V2 Model') || (name.startsWith('TorchServe ') && !name.includes('/'))
+  return isGrpc ? 'UNAVAILABLE' : '503'
 }
 
 /** The id that clients read, and the line of the log with the same. */

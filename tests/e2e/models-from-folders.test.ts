@@ -73,6 +73,17 @@ test('a folder with only a .gguf file is served by the built-in handler, in one 
   expect([status, body.includes('"text"')]).toEqual([200, true])
 })
 
+test('a lone .gguf file is a model, which reads nothing else of its folder', async () => {
+  const modelStore = storeOf('other', { 'handler.ts': WORD })
+  cpSync(join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf'), join(modelStore, 'novel.gguf'))
+  const server = await startServer({ modelStore, models: ['novel.gguf'] })
+  await server.ready('novel')
+  const { status, body } = await rawRequest(server.ports.inference, '/predictions/novel', { body: 'In the' })
+  expect([status, body.length > 0]).toEqual([200, true])
+  const { modelUrl, archiveSha256 } = (await server.describe('novel'))[0]!
+  expect([modelUrl, archiveSha256]).toEqual(['novel.gguf', undefined])
+})
+
 test('a store without models is told', async () => {
   const modelStore = storeOf('nothing', { 'README.md': '' })
   const server = await startServer({ modelStore, models: ['all'] })

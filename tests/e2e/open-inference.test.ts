@@ -19,6 +19,9 @@ let server: Server
 let mlserver: ReturnType<typeof inferenceV2Client>
 let triton: ReturnType<typeof inferenceV2Client>
 const store = tempDir()
+const DECLARED = modelFolder('declared', 'tensors', {
+  openInference: { inputs: [{ name: 'text', datatype: 'BYTES', shape: [1] }] },
+})
 const HANDLER = join(REPOSITORY, 'tests', 'support', 'handlers', 'tensors', 'handler.ts')
 
 beforeAll(async () => {
@@ -29,11 +32,16 @@ beforeAll(async () => {
     max_batch_time: 0.2,
   })
   server = await startServer({
-    models: [modelFolder('tensors', 'tensors', {}), ECHO, COUNT],
+    models: [modelFolder('tensors', 'tensors', {}), DECLARED, ECHO, COUNT],
     modelStore: store,
     config: { open_inference_grpc_port: 0, triton_grpc_port: 0, default_workers_per_model: 2 },
   })
-  await Promise.all([server.ready('tensors'), server.ready('echo'), server.ready('count')])
+  await Promise.all([
+    server.ready('tensors'),
+    server.ready('declared'),
+    server.ready('echo'),
+    server.ready('count'),
+  ])
   mlserver = inferenceV2Client(server.ports.openInference, 'mlserver')
   triton = inferenceV2Client(server.ports.triton, 'triton')
 })
@@ -145,7 +153,7 @@ describe('REST', () => {
   })
 
   test.each([
-    [{ fail: 'throw' }, 500, 'Prediction failed'],
+    [{ fail: 'throw' }, 500, 'on purpose'],
     [{ status: 418 }, 418, 'of my own'],
     [
       { kind: 'wrong' },
@@ -390,6 +398,33 @@ describe('gRPC as Triton has it', () => {
     const duplex = triton.ModelStreamInfer(metadata)
     duplex.write(message('a', {}, { model_name: 'none' }))
     expect((await readAll(duplex)).error?.code).toBe(Status.NOT_FOUND)
+  })
+})
+
+describe('a message that contradicts the inputs that its model declares', () => {
+  const number = { name: 'text', shape: [1], datatype: 'INT32', contents: { int_contents: [1] } }
+  const wrong = message('', {}, { model_name: 'declared', inputs: [number] })
+  const right = message('word', {}, { model_name: 'declared' })
+  const details = 'Input "text" must be BYTES [1], but the request has INT32 [1]'
+
+  test('is INVALID_ARGUMENT and names both', async () => {
+    const refused = { code: Status.INVALID_ARGUMENT, details }
+    await expect(call(mlserver, mlserver['ModelInfer']!, wrong)).rejects.toMatchObject(refused)
+    expect(words(await call(mlserver, mlserver['ModelInfer']!, right))).toBe('word')
+  })
+
+  test('ends a stream of MLServer, as its first message and later', async () => {
+    for (const sent of [[wrong], [right, wrong]]) {
+      const { error } = await stream(mlserver, ...sent)
+      expect(error).toMatchObject({ code: Status.INVALID_ARGUMENT, details })
+    }
+  })
+
+  test('is an error message in a stream of Triton, which goes on', async () => {
+    const { messages, error } = await stream(triton, wrong, right)
+    expect(error).toBeUndefined()
+    const errors = messages.map((each) => each['error_message'])
+    expect(errors.toSorted()).toEqual(['', details])
   })
 })
 

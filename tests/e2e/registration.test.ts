@@ -148,7 +148,9 @@ test('unless allowed_urls is set, nobody can make the server ask its own machine
   expect((await server.manage('POST', `/models?url=${origin}/hello.mar`)).json).toEqual({
     code: 400,
     type: 'DownloadArchiveException',
-    message: `Failed to download archive from: ${origin}/hello.mar`,
+    message:
+      `Failed to download archive from: ${origin}/hello.mar: its address is loopback or private; ` +
+      'the operator allows such addresses with allowed_urls or allow_private_urls=true',
   })
   await server.stop()
   const own = await startServer({ models: [`${origin}/hello.mar`] })

@@ -174,15 +174,14 @@ describe('a sequence over REST', () => {
     await busyWorkers('few', 2)
     const waiting = predict('few', '1', 'a')
     await pending('few', 1)
-    for (const refused of [
-      await predict('few', '1', 'a'),
-      await predict('few', '1', 'c'),
-      await predict('few', '1'),
-    ]) {
-      expect(refused.status).toBe(503)
-      expect(refused.body).toContain(
-        'please check if it is closed, or expired; or exceeds maxSequenceJobQueueSize',
-      )
+    const many = 'Model \\"few\\" has 2 open sequences, and no more may open.'
+    for (const [id, words] of [
+      ['a', 'The queue of sequence \\"a\\" of model \\"few\\" is full: 1 requests wait.'],
+      ['c', many],
+      [undefined, many],
+    ] as const) {
+      const refused = await predict('few', '1', id)
+      expect([refused.status, refused.body]).toEqual([503, expect.stringContaining(words)])
     }
     gate.open()
     expect((await Promise.all([...busy, waiting])).map(({ body }) => body)).toEqual(['1', '1', '2'])

@@ -85,7 +85,7 @@ describe('a stream over chunked HTTP', () => {
 })
 
 describe('a stream over gRPC', () => {
-  test('each item is a message, the empty final result one more, and they arrive as they are made', async () => {
+  test('each item is a message, the empty final result none, and they arrive as they are made', async () => {
     const client = inferenceClient(server.ports.grpcInference)
     const stream = client.StreamPredictions(countInput({ id: 'grpc', n: 20, gated: true }))
     const messages: string[] = []
@@ -94,10 +94,10 @@ describe('a stream over gRPC', () => {
     for (let k = 2; k <= 20; k += 1) {
       await next(server, 'grpc')
       for (let trips = 0; trips < ROUND_TRIPS; trips += 1) await produced(server, 'grpc')
-      expect(messages).toHaveLength(k === 20 ? 21 : k)
+      expect(messages).toHaveLength(k)
     }
     expect((await all).error).toBeUndefined()
-    expect(messages).toEqual([...Array.from({ length: 20 }, (_, k) => `${k + 1}\n`), ''])
+    expect(messages).toEqual(Array.from({ length: 20 }, (_, k) => `${k + 1}\n`))
     client.close()
   })
 

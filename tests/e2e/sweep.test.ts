@@ -10,6 +10,7 @@ function unpacked(server: Server): string[] {
   return readdirSync(join(server.folder, 'tmp', 'models'))
 }
 
+/** The folder of the workers' sockets, and that of `torchserve-ts status`. */
 function sockets(server: Server): string[] {
   return readdirSync(join(server.folder, 'tmp')).filter((name) => name.startsWith('ts-'))
 }
@@ -17,13 +18,13 @@ function sockets(server: Server): string[] {
 test('what a killed server left is removed at the next start, and nothing of one that runs', async () => {
   const killed = await startServer({ models: [`echo=${ECHO}`] })
   const left = [...unpacked(killed), ...sockets(killed)]
-  expect(left).toHaveLength(2)
+  expect(left).toHaveLength(3)
   await killed.stop('SIGKILL')
   expect([...unpacked(killed), ...sockets(killed)]).toEqual(left)
 
   const running = await startServer({ models: [`echo=${ECHO}`], folder: killed.folder })
   const own = [...unpacked(running), ...sockets(running)]
-  expect(own).toHaveLength(2)
+  expect(own).toHaveLength(3)
   expect(own.filter((name) => left.includes(name))).toEqual([])
 
   // This process sweeps the same folder, as another server would.

@@ -54,7 +54,7 @@ function expectedOf({ name }: PortDialect): Expected {
   if (name === 'TorchServe StreamPredictions2') return same('error_message', 'error_message')
   if (name.startsWith('TorchServe')) return TORCHSERVE_GRPC
   if (name === 'V2 ModelStreamInfer (Triton)') return same('error_message', 'error_message')
-  if (name.startsWith('V2 Model')) return same('DEADLINE_EXCEEDED', 'UNAVAILABLE')
+  if (name.startsWith('V2 Model')) return same('DEADLINE_EXCEEDED', 'DEADLINE_EXCEEDED')
   return same('504', '503')
 }
 

@@ -311,7 +311,8 @@ dag:
     [
       '/workflows?url=http%3A%2F%2F127.0.0.1%3A1%2Fx.war',
       400,
-      'Failed to download archive from: http://127.0.0.1:1/x.war',
+      'Failed to download archive from: http://127.0.0.1:1/x.war: its address is loopback or private; ' +
+        'the operator allows such addresses with allowed_urls or allow_private_urls=true',
     ],
   ])('POST %s is %i', async (path, status, message) => {
     const answer = await server.manage('POST', path)

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { RawRequest } from '../support/raw-http.ts'
+import { DevServer } from '../support/dev-server.ts'
+import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { execFileSync } from '../support/tools.ts'
@@ -43,7 +44,7 @@ test('the README’s commands pack the handler, serve it and stream from it', as
   const at = pack.indexOf('--export-path') + 1
   execFileSync(process.execPath, pack.with(at, store), { cwd: REPOSITORY })
 
-  const serve = commandWith('dist/frontend/cli.js')
+  const serve = commandWith('dist/frontend/cli.js --start')
   const archive = serve[serve.indexOf('--models') + 1]!
   const server = await startServer({ modelStore: store, models: [archive] })
   await server.ready('words')
@@ -60,6 +61,19 @@ test('the README’s commands pack the handler, serve it and stream from it', as
   const response = await request.done
   expect(response.chunks.map(String)).toEqual(['one\n', 'two\n', 'three\n'])
   expect(response.complete).toBe(true)
+})
+
+test('the README’s command serves the handler while it is written', async () => {
+  const [, cli, , folder] = commandWith('dist/frontend/cli.js dev')
+  const server = new DevServer(folder!, REPOSITORY, cli)
+  try {
+    await server.said('each save is loaded')
+    const request = { headers: { 'content-type': 'text/plain' }, body: 'one two' }
+    const { body } = await rawRequest(server.port, '/predictions/my_first_handler', request)
+    expect(body).toBe('one\ntwo\n')
+  } finally {
+    expect(await server.stop()).toBe(0)
+  }
 })
 
 test('links of the README lead to something', () => {

@@ -16,7 +16,8 @@ const PATIENCE = 3
 /** For the tests without the mutant, where no wait is in vain. */
 const HEALTHY_LIMITS: RunLimits = { run: 600_000 }
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     only: { type: 'string', multiple: true, default: [] },
     /** Every N-th mutant, from the K-th on: for runs with little time. */
@@ -24,6 +25,9 @@ const { values } = parseArgs({
     list: { type: 'boolean', default: false },
   },
 })
+
+/** Names that follow the first one. */
+const only = [...values.only, ...positionals]
 
 /** What the tests of a mutant say of the product as it is; mutants with the same tests share it. */
 const healthy = new Map<string, Promise<JestResult>>()
@@ -74,9 +78,9 @@ function partOf(mutants: Mutant[], part = '1/1'): Mutant[] {
 
 async function main(): Promise<{ passed: number; failed: number }> {
   const all = await readList()
-  const named = all.filter(({ name }) => values.only.length === 0 || values.only.includes(name))
+  const named = all.filter(({ name }) => only.length === 0 || only.includes(name))
   const wanted = partOf(named, values.part)
-  const unknown = values.only.filter((name) => !all.some((mutant) => mutant.name === name))
+  const unknown = only.filter((name) => !all.some((mutant) => mutant.name === name))
   const errors = [
     ...unknown.map((name) => `There is no mutant "${name}"; see --list`),
     ...(await unfitting(all)),

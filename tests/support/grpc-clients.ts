@@ -4,6 +4,7 @@ import {
   loadPackageDefinition,
   type ChannelCredentials,
   type Client,
+  type Metadata,
   type ServiceClientConstructor,
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
@@ -129,6 +130,7 @@ type ServerStream<Request, Response> = (request: Request, ...options: unknown[])
 export interface GrpcError extends Error {
   code: number
   details: string
+  metadata: Metadata
 }
 
 export interface GrpcStream<Response> extends AsyncIterable<Response> {

@@ -18,3 +18,8 @@ export function isRunning(pid: number): boolean {
     return false
   }
 }
+
+/** The process that started another one, or has adopted it (Linux). */
+export function parentOf(pid: number): number {
+  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1])
+}

@@ -23,6 +23,7 @@ export interface Answer {
 export interface ServerOptions {
   /** `[name=]location` each; locations are absolute or in the model store. */
   models?: string[]
+  /** `by variable`: no flag names it, and nobody makes it. */
   modelStore?: string
   /** Lines for config.properties beyond the addresses. */
   config?: Record<string, string | number | boolean>
@@ -178,7 +179,8 @@ export async function started(server: Server): Promise<Server> {
 function spawnCli(options: PlacedOptions): ChildProcess {
   const { folder } = options
   const store = options.modelStore ?? join(folder, 'store')
-  mkdirSync(store, { recursive: true })
+  const isByVariable = store === 'by variable'
+  if (!isByVariable) mkdirSync(store, { recursive: true })
   mkdirSync(join(folder, 'tmp'), { recursive: true })
   const config = {
     inference_address: 'http://127.0.0.1:0',
@@ -206,8 +208,7 @@ function spawnCli(options: PlacedOptions): ChildProcess {
       '--start',
       '--foreground',
       ...((options.snapshots ?? false) === false ? ['--ncs', '--ts-config', file] : []),
-      '--model-store',
-      store,
+      ...(isByVariable ? [] : ['--model-store', store]),
       ...flags,
       ...models,
     ],

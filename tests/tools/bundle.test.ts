@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { build, type Metafile } from 'esbuild'
+import { bundleOptions } from '../../tools/bundle.ts'
 import { REPOSITORY } from '../support/server.ts'
 
 /** Packages whose code is read with these modules: what only `await import` names is left out. */
@@ -32,3 +36,29 @@ test('a start reads no package that only other commands, some calls or some sett
 test('a worker reads no package but the one of its protocol', async () => {
   expect(await packagesOf('backend-worker/main.ts')).toEqual(['msgpackr'])
 })
+
+test('an installation has the packages that dist does not contain, and no others', async () => {
+  const description = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as Record<
+    'dependencies' | 'optionalDependencies',
+    Record<string, string>
+  >
+  const installed = Object.keys({ ...description.dependencies, ...description.optionalDependencies })
+  expect((await outsidePackages()).sort()).toEqual(installed.sort())
+})
+
+/** What dist imports or requires, without Node.js, this package itself and optional runtimes of models. */
+async function outsidePackages(): Promise<string[]> {
+  const { metafile } = await build({ ...bundleOptions(REPOSITORY), write: false })
+  const imports = Object.values(metafile.outputs).flatMap((output) => output.imports)
+  const named = imports.filter(({ external }) => external === true).map(({ path }) => path)
+  const required = Object.keys(metafile.outputs)
+    .filter((path) => path.endsWith('.js'))
+    .flatMap((path) => [...readFileSync(join(REPOSITORY, path), 'utf8').matchAll(REQUIRED)])
+    .map((match) => match[1]!)
+  const packages = [...named, ...required].map((path) => path.replace(/^((?:@[^/]+\/)?[^/]+).*/, '$1'))
+  const peers = ['torchserve-ts', 'node-llama-cpp', '@huggingface/jinja']
+  return [...new Set(packages)].filter((name) => !isBuiltin(name) && !peers.includes(name))
+}
+
+/** Calls of what createRequire returns, which a bundler does not see. */
+const REQUIRED = /(?:\bcreateRequire\d*\(import\.meta\.url\)|\brequireOnDemand)\("([@\w][\w@/.-]*)"\)/g

@@ -32,6 +32,12 @@ test('the bill of materials has what users install, and nothing for development'
   expect(bom.bomFormat).toBe('CycloneDX')
   expect(bom.metadata.component.name).toBe('torchserve-ts')
   expect([...wanted].filter((name) => !listed.has(name))).toEqual([])
+  // What dist contains is installed without a folder of its own.
+  const bundled = readFileSync(join(REPOSITORY, 'dist', 'third-party-licences.txt'), 'utf8')
+  const inDist = [...bundled.matchAll(/^-{80}\n(\S+) ([^,\s]+),/gm)].map((match) => `${match[1]}@${match[2]}`)
+  expect(inDist.length).toBeGreaterThan(40)
+  expect(inDist.filter((name) => !listed.has(name))).toEqual([])
+  expect(JSON.stringify(bom.components)).not.toContain('package:development')
   expect([...listed].filter((name) => /^(jest|typescript|eslint|prettier)@/.test(name))).toEqual([])
   const refs = new Set(bom.components.map((component) => component['bom-ref']))
   const targets = bom.dependencies.flatMap(({ dependsOn }) => dependsOn)

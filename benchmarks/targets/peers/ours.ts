@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { availableParallelism } from 'node:os'
 import { execa } from 'execa'
-import { streamCall, unaryCall } from '../../grpc-calls.ts'
 import { scratch } from '../../scratch.ts'
 import type { Model, Peer } from '../../peers/peer.ts'
 import type { Target } from '../target.ts'
 import { oursCommand, startWith } from '../ours.ts'
+import { TORCHSERVE_API } from './torchserve.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const HANDLERS: Record<Model, string> = {
@@ -31,16 +31,10 @@ export const ours: Peer = {
     '--disable-token-auth, addresses on loopback; everything else by default',
     `idle streams: ${SIDE_BY_SIDE.join(', ')} in model-config.yaml (docs/batching.md)`,
   ],
-  health: '/ping',
+  ...TORCHSERVE_API,
   recommendedWorkers: availableParallelism(),
   install: () => Promise.resolve([]),
   start,
-  rest: (model, text) => ({
-    path: `/predictions/${model}`,
-    headers: {},
-    body: Buffer.from(text),
-  }),
-  grpc: (model, text) => (model === 'echo' ? unaryCall() : streamCall(model, text)),
 }
 
 async function start(models: readonly Model[], workers: number): Promise<Target> {

@@ -24,6 +24,13 @@ const FILES: Record<Model, string> = {
 const SIDE_BY_SIDE = 'asyncCommunication: true\n'
 let starts = 0
 
+/** How torchserve-ts is asked too. */
+export const TORCHSERVE_API: Pick<Peer, 'health' | 'rest' | 'grpc'> = {
+  health: '/ping',
+  rest: (model, text) => ({ path: `/predictions/${model}`, headers: {}, body: Buffer.from(text) }),
+  grpc: (model, text) => (model === 'echo' ? unaryCall() : streamCall(model, text)),
+}
+
 /** The handlers use nothing of PyTorch: a stand-in replaces the two names that the worker imports. */
 export const torchserve: Peer = {
   name: 'torchserve',
@@ -35,16 +42,10 @@ export const torchserve: Peer = {
     'disable_system_metrics=true, --disable-token-auth, --ncs; everything else by default: batchSize 1',
     'idle streams: asyncCommunication: true and an async handler ("LLM deployment with vLLM")',
   ],
-  health: '/ping',
+  ...TORCHSERVE_API,
   recommendedWorkers: availableParallelism(),
   install,
   start,
-  rest: (model, text) => ({
-    path: `/predictions/${model}`,
-    headers: {},
-    body: Buffer.from(text),
-  }),
-  grpc: (model, text) => (model === 'echo' ? unaryCall() : streamCall(model, text)),
 }
 
 async function install(): Promise<readonly string[]> {

@@ -166,7 +166,7 @@ const END_MUTANTS: Mutant[] = [
   {
     name: 'the drain does not notice that it is done',
     file: 'frontend/jobs/open-jobs.ts',
-    find: '    if (this.#count === 0) this.#onEmpty?.()\n',
+    find: '    if (this.#count === 0) for (const done of this.#whenEmpty) done()\n',
     replace: '',
     tests: MANAGED,
   },
@@ -180,8 +180,8 @@ const END_MUTANTS: Mutant[] = [
   {
     name: 'a model that waits to take another’s place outlives the server',
     file: LIFECYCLE,
-    find: 'return [...new Set([...this.#registry.all(), ...this.#replacing])]',
-    replace: 'return this.#registry.all()',
+    find: '...this.#registry.all(), ...this.#replacing, ',
+    replace: '...this.#registry.all(), ',
     tests: MANAGED,
   },
   {
@@ -199,10 +199,17 @@ const END_MUTANTS: Mutant[] = [
     tests: MANAGED,
   },
   {
+    name: 'a replaced model that still has requests outlives the server',
+    file: LIFECYCLE,
+    find: ', ...this.#ending])]',
+    replace: '])]',
+    tests: MANAGED,
+  },
+  {
     name: 'the old version goes before the new one is loaded',
     file: LIFECYCLE,
-    find: '    this.#replacing.add(model)\n    try {\n',
-    replace: '    this.#replacing.add(model)\n    this.#registry.put(model)\n    try {\n',
+    find: '    this.#replacing.add(model)\n',
+    replace: '    this.#replacing.add(model)\n    this.#registry.put(model)\n',
     tests: MANAGED,
   },
   {

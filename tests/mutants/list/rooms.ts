@@ -66,8 +66,8 @@ const MODEL_MUTANTS: Mutant[] = [
   {
     name: 'a batch takes a job that goes alone along',
     file: JOB_QUEUE,
-    find: 'if (goesAlone(job) || batch.push(job) === this.#options.batchSize) break',
-    replace: 'if (batch.push(job) === this.#options.batchSize) break',
+    find: 'if (goesAlone(job) || !bytes.take(job.request)',
+    replace: 'if (!bytes.take(job.request)',
     tests: QUEUED,
   },
   {
@@ -319,8 +319,8 @@ const CONFIG_MUTANTS: Mutant[] = [
   {
     name: 'a named config file may be missing',
     file: LOAD,
-    find: 'if (named === undefined && (cause as',
-    replace: 'if ((cause as',
+    find: "if (named === undefined && ['ENOENT'",
+    replace: "if (['ENOENT'",
     tests: LOADED,
   },
   {

@@ -1,0 +1,206 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { ModelDescription } from '../../frontend/models/operations.ts'
+import { DevServer } from '../support/dev-server.ts'
+import { RawRequest, rawRequest } from '../support/raw-http.ts'
+import { CLI } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+import { execa } from '../support/tools.ts'
+
+const SERVES = 'the new code serves'
+const FAILED = 'it does not load; the old code goes on serving'
+const READY = 'each save is loaded'
+
+/** Streams two items. A request `wait` gets the second when the file .open is there. */
+const HANDLER = `
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context, HandlerRequest } from 'torchserve-ts'
+import { WORD } from '../../shared/word.ts'
+
+export async function* handle(requests: HandlerRequest[], context: Context): AsyncGenerator<string[]> {
+  yield [\`\${WORD} begins \`]
+  const open = join(context.properties.modelDir, '.open')
+  while (requests[0]?.['body'] === 'wait' && !existsSync(open))
+    await sleep(10, undefined, { signal: context.signal })
+  yield [\`\${WORD} ends\`]
+}
+`
+
+let root: string
+let handler: string
+const servers: DevServer[] = []
+
+beforeEach(() => {
+  root = tempDir()
+  mkdirSync(join(root, 'shared'))
+  mkdirSync(join(root, 'handlers', 'words'), { recursive: true })
+  handler = join(root, 'handlers', 'words', 'handler.ts')
+  writeFileSync(handler, HANDLER)
+  word('old')
+})
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop()))
+})
+
+async function dev(folder = 'handlers'): Promise<DevServer> {
+  const server = new DevServer(folder, root)
+  servers.push(server)
+  await server.said(READY)
+  return server
+}
+
+/** Changes a file that the handler imports from outside of its folder. */
+function word(text: string): void {
+  writeFileSync(join(root, 'shared', 'word.ts'), `export const WORD = '${text}'\n`)
+}
+
+/** Saves as editors do that replace the file. */
+function save(text: string): void {
+  writeFileSync(`${handler}.part`, text)
+  renameSync(`${handler}.part`, handler)
+}
+
+const TEXT = { 'content-type': 'text/plain' }
+
+const ask = (server: DevServer, model = 'words'): Promise<string> =>
+  rawRequest(server.port, `/predictions/${model}`, { headers: TEXT, body: 'go' }).then(({ body }) => body)
+
+const begin = (server: DevServer): RawRequest =>
+  new RawRequest(server.port, '/predictions/words', { headers: TEXT, body: 'wait' })
+
+/** The number of requests that wait for a worker. */
+async function pending(server: DevServer): Promise<number> {
+  const { body } = await rawRequest(server.managementPort, '/models/words', { method: 'GET' })
+  const [{ jobQueueStatus }] = JSON.parse(body) as [ModelDescription]
+  return jobQueueStatus.pendingRequests
+}
+
+describe('a save', () => {
+  test('is what the next request gets; a stream and a waiting request from before end with the old code', async () => {
+    const server = await dev()
+    const stream = begin(server)
+    await stream.gotChunks(1)
+    const waiting = ask(server)
+    while ((await pending(server)) === 0);
+    word('new')
+    await server.said(SERVES)
+    expect(await ask(server)).toBe('new begins new ends')
+    writeFileSync(join(root, 'handlers', 'words', '.open'), '')
+    const { body, complete } = await stream.done
+    expect([body, complete]).toEqual(['old begins old ends', true])
+    expect(await waiting).toBe('old begins old ends')
+  })
+
+  test('that does not compile, or throws, leaves the old code and says where; the next good one serves', async () => {
+    const server = await dev()
+    save(`${HANDLER}\nconst broken = (`)
+    await server.said(FAILED)
+    expect(server.output).toMatch(/handler\.ts:16:\d+:\n +16 │ const broken = \(/)
+    expect(await ask(server)).toBe('old begins old ends')
+    save(`${HANDLER}\nfunction boom(): never {\n  throw new Error('no weights')\n}\nboom()`)
+    await server.said(FAILED, 2)
+    expect(server.output).toContain(`  Error: no weights\n      at boom (${handler}:17:9)\n`)
+    expect(await ask(server)).toBe('old begins old ends')
+    save(HANDLER.replace(' ends', ' is over'))
+    await server.said(SERVES)
+    expect(await ask(server)).toBe('old begins old is over')
+  })
+
+  test('that mends a new file, which kept the handler from loading, is loaded', async () => {
+    const server = await dev()
+    const ending = join(root, 'handlers', 'words', 'ending.ts')
+    writeFileSync(ending, 'export const ENDING = (')
+    save(
+      HANDLER.replace(
+        "'../../shared/word.ts'",
+        "'../../shared/word.ts'\nimport { ENDING } from './ending.ts'",
+      ).replace('} ends', '} ${ENDING}'),
+    )
+    await server.said(FAILED)
+    writeFileSync(ending, "export const ENDING = 'is over'")
+    await server.said(SERVES)
+    expect(await ask(server)).toBe('old begins old is over')
+  })
+
+  test('during a load calls it off, and is loaded itself', async () => {
+    const server = await dev()
+    save(
+      `${HANDLER}\nconsole.log('hangs')\nsetInterval(() => undefined, 1000)\nawait new Promise(() => undefined)`,
+    )
+    await server.said('hangs')
+    word('new')
+    save(HANDLER)
+    await server.said(SERVES)
+    expect(await ask(server)).toBe('new begins new ends')
+    expect(server.output).not.toContain(FAILED)
+  })
+
+  test('of a test beside the handler, or of notes, loads nothing', async () => {
+    const server = await dev()
+    for (const name of ['handler.test.ts', 'README.md'])
+      writeFileSync(join(root, 'handlers', 'words', name), '')
+    word('new')
+    await server.said(SERVES)
+    expect(server.lines.filter((line) => line.endsWith(' changed'))).toEqual([
+      'words: ../../shared/word.ts changed',
+    ])
+  })
+})
+
+test('a handler that cannot load at the start is served after the save that mends it', async () => {
+  save('throw new Error("not yet")')
+  const server = await dev()
+  expect(server.output).toContain('words: it does not load; save it again')
+  save(HANDLER)
+  await server.said('words: it serves')
+  expect(await ask(server)).toBe('old begins old ends')
+})
+
+test('a new folder is served, and one that is removed is not', async () => {
+  const server = await dev()
+  mkdirSync(join(root, 'handlers', 'more'))
+  writeFileSync(join(root, 'handlers', 'more', 'handler.mjs'), 'export const handle = (requests) => ["more"]')
+  await server.said('more: it serves')
+  expect(await ask(server, 'more')).toBe('more')
+  rmSync(join(root, 'handlers', 'more'), { recursive: true })
+  await server.said('more: its handler or its folder is gone')
+  expect((await rawRequest(server.port, '/predictions/more', { body: '' })).status).toBe(404)
+  expect(server.lines.filter((line) => line.endsWith(' changed'))).toEqual([])
+})
+
+test('the line that it prints works, and what handlers print is there', async () => {
+  save(`${HANDLER}\nconsole.log('loaded it')`)
+  const server = await dev(join('handlers', 'words'))
+  expect(server.lines).toContain('words | loaded it')
+  const line = server.lines.find((each) => each.includes('curl '))!
+  const { stdout } = await execa('sh', ['-c', line.replace('curl ', 'curl --silent ')])
+  expect(stdout).toBe('old begins old ends')
+})
+
+test('Ctrl-C ends it, its streams too, and nothing is left behind', async () => {
+  const server = await dev(join('handlers', 'words'))
+  const stream = begin(server)
+  await stream.gotChunks(1)
+  expect(await server.stop()).toBe(0)
+  expect((await stream.done).complete).toBe(false)
+  expect([readdirSync(server.temp, { recursive: true }), readdirSync(root)]).toEqual([
+    ['models'],
+    ['handlers', 'shared'],
+  ])
+  expect(existsSync(join(root, 'handlers', 'words', 'logs'))).toBe(false)
+})
+
+test.each([
+  ['nowhere', 'nowhere must be a folder'],
+  ['shared', 'shared must contain a handler.ts, handler.js, handler.py or a .gguf file'],
+])('a folder without a model is refused: %s', async (folder, message) => {
+  const { exitCode, stderr } = await execa(process.execPath, [CLI, 'dev', folder], {
+    cwd: root,
+    reject: false,
+  })
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining(message)])
+})

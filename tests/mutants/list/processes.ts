@@ -1,0 +1,218 @@
+import type { Mutant } from '../mutant.ts'
+
+const GUEST = 'libexec/guest.pl'
+const PROCESS = 'frontend/workers/worker-process.ts'
+const SESSION = 'frontend/workers/python/session.ts'
+const BACKLOG = 'frontend/workers/python/backlog.ts'
+const READ_LINES = 'frontend/workers/read-lines.ts'
+const LIMITS = 'frontend/jobs/request-limits.ts'
+const OPEN_JOBS = 'frontend/jobs/open-jobs.ts'
+const PID_FILE = 'frontend/cli/pid-file.ts'
+const WRITE_PROJECT = 'frontend/cli/init/write-project.ts'
+const SERVED_FOLDER = 'frontend/cli/dev/served-folder.ts'
+
+const LEFT = ['tests/security/processes-of-handlers.test.ts']
+const SENT = ['tests/workers/session.test.ts']
+const KEPT = ['tests/workers/python/backlog.test.ts']
+const DEV = ['tests/e2e/dev.test.ts']
+
+/** Processes that must end. */
+const PROCESS_MUTANTS: Mutant[] = [
+  {
+    name: 'the launcher leaves what it adopted',
+    file: GUEST,
+    find: '    kill_adopted();\n    end_as',
+    replace: '    end_as',
+    tests: LEFT,
+    title: 'sandbox=default.*handler ends its process',
+  },
+  {
+    name: 'the launcher does not hear of the server’s death',
+    file: GUEST,
+    find: "    sys('prctl', SIGNAL_OF_PARENTS_DEATH, 12, 0, 0, 0);\n",
+    replace: '',
+    tests: LEFT,
+    title: 'sandbox=default.*server is killed, though',
+  },
+  {
+    name: 'the launcher gives its child no signal to kill it',
+    file: GUEST,
+    find: "(sub { kill 'KILL', $child }) x 2);",
+    replace: '(sub { }) x 2);',
+    tests: LEFT,
+    title: 'sandbox=default.*worker that hangs',
+  },
+  {
+    name: 'a worker outlives its launcher',
+    file: GUEST,
+    find: "sys('prctl', SIGNAL_OF_PARENTS_DEATH, 9, 0, 0, 0);\n",
+    replace: '',
+    tests: LEFT,
+    title: 'sandbox=default.*server is killed, though',
+  },
+  {
+    name: 'without a launcher a worker’s children outlive it',
+    file: PROCESS,
+    find: '    killGroup(this.#leader)\n',
+    replace: '',
+    tests: ['tests/workers/worker-process.test.ts'],
+  },
+  {
+    name: 'a worker whose children hold its output is never gone',
+    file: PROCESS,
+    find: '      stdout.destroy()\n      stderr.destroy()\n',
+    replace: '',
+    tests: ['tests/workers/worker-process.test.ts'],
+  },
+]
+
+/** What is kept, and what is said. */
+const KEPT_MUTANTS: Mutant[] = [
+  {
+    name: 'items that follow a block that was taken are lost',
+    file: BACKLOG,
+    find: '    // Readers may keep views of a block.\n    this.#open = undefined\n',
+    replace: '',
+    tests: KEPT,
+  },
+  {
+    name: 'a backlog costs more and more',
+    file: BACKLOG,
+    find: '    this.#cost -= cost\n',
+    replace: '',
+    tests: SENT,
+  },
+  {
+    name: 'a request that has failed lets nothing of its backlog go',
+    file: SESSION,
+    find: '    request.backlog.clear()\n',
+    replace: '',
+    tests: SENT,
+  },
+  {
+    name: 'the end of a stream drops what waits before it',
+    file: SESSION,
+    find: '    this.#release(request, () => false)\n',
+    replace: '',
+    tests: SENT,
+  },
+  {
+    name: 'streams that share a worker have no limit together',
+    file: SESSION,
+    find: 'else if (this.#overdrafts.bytes > this.#options.maxUnsentBytesTogether)',
+    replace: 'else if (this.#overdrafts.bytes > Infinity)',
+    tests: SENT,
+  },
+  {
+    name: 'a prompt without a newline is never told',
+    file: READ_LINES,
+    find: "    if (rest !== '') timer = setTimeout(flush, QUIET_MS).unref()\n",
+    replace: '',
+    tests: ['tests/workers/read-lines.test.ts'],
+  },
+  {
+    name: 'a line may have any length',
+    file: READ_LINES,
+    find: 'while (rest.length > MAX_LINE) {',
+    replace: 'while (rest.length > MAX_LINE * 1e6) {',
+    tests: ['tests/workers/read-lines.test.ts'],
+  },
+  {
+    name: 'a batch has no limit of bytes',
+    file: LIMITS,
+    find: 'if (this.#bytes > 0 && this.#bytes + bytes > FULL_BATCH_BYTES) return false',
+    replace: 'if (this.#bytes > Infinity) return false',
+    tests: ['tests/jobs/job-queue.test.ts'],
+  },
+  {
+    name: 'a request at an old version hears that the server ends',
+    file: OPEN_JOBS,
+    find: "job.abort(reason, 'shutdown')",
+    replace: "job.abort(SHUTTING_DOWN, 'shutdown')",
+    tests: ['tests/models/manager.test.ts'],
+  },
+]
+
+/** Commands. */
+const COMMAND_MUTANTS: Mutant[] = [
+  {
+    name: 'a pid file may be a link',
+    file: PID_FILE,
+    find: 'constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK',
+    replace: 'constants.O_RDONLY | constants.O_NONBLOCK',
+    tests: ['tests/cli/pid-file.test.ts'],
+  },
+  {
+    name: 'a server that ends writes into the pid file of another',
+    file: PID_FILE,
+    find: '  if (readRecord(path)?.pid !== record.pid) return\n',
+    replace: '',
+    tests: ['tests/cli/pid-file.test.ts'],
+  },
+  {
+    name: 'init writes half a project beside a file of the same name',
+    file: WRITE_PROJECT,
+    find: 'if (existing.length > 0)',
+    replace: 'if (existing.length > 100)',
+    tests: ['tests/e2e/project.test.ts'],
+    title: 'init overwrites nothing',
+  },
+  {
+    name: 'a save waits for the load that it makes out of date',
+    file: SERVED_FOLDER,
+    find: '    this.#calledOff.abort()\n    this.#calledOff = new AbortController()\n',
+    replace: '    this.#calledOff = new AbortController()\n',
+    tests: DEV,
+    title: 'during a load',
+  },
+  {
+    name: 'a save that mends a new file is not loaded',
+    file: SERVED_FOLDER,
+    find: '      this.#sources = undefined\n      this.#tellFailure',
+    replace: '      this.#tellFailure',
+    tests: DEV,
+    title: 'mends a new file',
+  },
+  {
+    name: 'each look loads a handler that has files outside its folder',
+    file: SERVED_FOLDER,
+    find: '    for (const path of this.#outside) await addStamp(stamps, path)\n',
+    replace: '',
+    tests: DEV,
+    title: 'a new folder is served',
+  },
+  {
+    name: 'a model whose folder is gone serves on',
+    file: SERVED_FOLDER,
+    find: '    await this.#host.models.retire(this.#model)\n',
+    replace: '',
+    tests: DEV,
+    title: 'a new folder is served',
+  },
+  {
+    name: 'a stop in a folder knows no other servers',
+    file: 'frontend/cli/stop.ts',
+    find: 'return here.length > 0 ? here : servers',
+    replace: 'return servers',
+    tests: ['tests/cli/servers.test.ts'],
+    title: 'a stop in a folder ends its own',
+  },
+  {
+    name: 'a server that stops does not say so',
+    file: 'frontend/cli/server-entry.ts',
+    find: '    for (const path of this.#paths) rewritePidFile(path, this.#record)\n',
+    replace: '',
+    tests: ['tests/cli/servers.test.ts'],
+    title: 'a start during a stop',
+  },
+  {
+    name: 'a save of a test loads the model',
+    file: SERVED_FOLDER,
+    find: 'return this.#sources === undefined || !isScript(path) || this.#sources.has(path)',
+    replace: "return this.#sources === undefined || path !== ''",
+    tests: DEV,
+    title: 'of a test',
+  },
+]
+
+export const MUTANTS: readonly Mutant[] = [...PROCESS_MUTANTS, ...KEPT_MUTANTS, ...COMMAND_MUTANTS]
