@@ -29,6 +29,8 @@ export class Worker implements JobRunner {
   readonly #liveness: Liveness
   #state: WorkerState = 'starting'
   #group: WorkerGroup | undefined
+  /** Resolves when the processes of the last start have ended. */
+  #exited = Promise.resolve()
   #requests: Requests | undefined
   #starts = 0
   #startTime = new Date()
@@ -124,6 +126,8 @@ export class Worker implements JobRunner {
     const group = this.#group
     this.#setState(group === undefined ? 'stopped' : 'stopping')
     this.#requests?.withdrawAll()
+    // A group that failed before may still be ending, and what it printed is read until then.
+    if (group === undefined) await this.#exited
     const clean = (await group?.stop(graceMs)) ?? true
     this.#requests?.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
     this.#setState('stopped')
@@ -183,6 +187,7 @@ export class Worker implements JobRunner {
       },
     })
     this.#group = group
+    this.#exited = group.exited()
     this.#requests = new Requests(
       requestsOptions(this.#model.settings, group, {
         onFree: () => {

@@ -399,15 +399,33 @@ describe('the stop of a worker', () => {
     expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
   })
 
-  test('while what died has not gone yet ends it too', async () => {
-    const rig = await Rig.ready()
-    const cause = { at: new Date(0), reason: 'gone', publicCause: 'gone', stderr: [], outOfMemory: false }
-    rig.group.events.onDeath(cause)
-    await rig.worker.stop(1000)
-    await rig.group.ends()
-    await pass(60_000)
-    expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
-  })
+  test.each(['died', 'did not load'])(
+    'while what %s has not gone yet: it ends when that has, with all that it printed',
+    async (how) => {
+      const rig = new Rig()
+      if (how === 'died') {
+        await rig.group.loaded()
+        const cause = { at: new Date(0), reason: 'gone', publicCause: 'gone', stderr: [], outOfMemory: false }
+        rig.group.events.onDeath(cause)
+      } else {
+        rig.group.connected()
+        await rig.group.loadFails('HANDLER_FAILED', 'no weights')
+      }
+      let isStopped = false
+      const stopped = rig.worker.stop(1000).then(() => (isStopped = true))
+      await turns()
+      rig.group.events.onOutput('stdout', 'last words', '')
+      expect([isStopped, rig.worker.state, rig.log.at(-1)]).toEqual([
+        false,
+        'stopped',
+        'info stdout last words',
+      ])
+      await rig.group.ends()
+      await stopped
+      await pass(60_000)
+      expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
+    },
+  )
 
   test('a kill waits for nothing', async () => {
     const rig = await Rig.ready()
