@@ -302,6 +302,14 @@ const REQUEST_MUTANTS: Mutant[] = [
     title: 'operator',
   },
   {
+    name: 'the stop of a worker that failed does not wait for what is left of it',
+    file: WORKER,
+    find: 'if (group === undefined) await this.#exited\n',
+    replace: '',
+    tests: ['tests/workers/worker.test.ts'],
+    title: 'has not gone yet',
+  },
+  {
     name: 'a handler’s failure is in the log without its request id',
     file: WORKER,
     find: '`${job.request.requestId} ${error.code}: ${told}`',
