@@ -1,3 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { existsSync, readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { ServeError } from '../../../common/errors.ts'
@@ -15,15 +18,25 @@ const STREAM_INFER = '/inference.GRPCInferenceService/ModelStreamInfer'
 const MESSAGE = grpcMessage(Buffer.from('\n\u0004echo'))
 const WINDOW_UPDATE = 8
 const CALLS = 30
-/** More than the buffers of both kernels hold, so that the connection is full until its client reads. */
-const BLOCKS = 30
+/** Small enough to be converted at once, instead of in a thread. */
+const BLOCK_BYTES = 100_000
+/** More than the buffers of both ends hold, so that the connection is full until its client reads. */
+const BLOCKS = Math.ceil((1.2 * (greatestBuffer('rmem') + greatestBuffer('wmem'))) / BLOCK_BYTES)
 const FAILURE = new ServeError('HANDLER_FAILED', 'The handler failed')
 
 const models = new FakeModels()
 let servers: GrpcServers<GrpcListenerKind>
 let raw: RawHttp2
+/** The server's end of the connection. */
+let accepted: Socket | undefined
+
+/** What Node publishes of every connection that a server accepts. */
+function onConnection(message: unknown): void {
+  accepted = (message as { socket: Socket }).socket
+}
 
 beforeEach(async () => {
+  subscribe('net.server.socket', onConnection)
   const log = { debug: () => undefined, error: () => undefined }
   const settings = { ...SETTINGS, openInferenceGrpcPort: 0 }
   const workflows = new FakeWorkflows()
@@ -33,9 +46,11 @@ beforeEach(async () => {
   servers = createGrpcServers({ models, workflows, authorizer, settings, log })
   raw = new RawHttp2((await servers.listen()).get('open-inference')!.port)
   await raw.ready()
+  await raw.ping()
 })
 
 afterEach(async () => {
+  unsubscribe('net.server.socket', onConnection)
   await raw.destroy()
   await servers.drain()
 })
@@ -49,6 +64,12 @@ async function open(count: number): Promise<{ streams: number[]; works: Work[] }
   for (const stream of streams) raw.data(stream, MESSAGE)
   while (models.works.length < before + count) await new Promise((resolve) => setTimeout(resolve, 5))
   return { streams, works: models.works.slice(before) }
+}
+
+/** Bytes to which Linux lets a TCP buffer grow (tcp(7)); elsewhere more than is usual. */
+function greatestBuffer(which: 'rmem' | 'wmem'): number {
+  const file = `/proc/sys/net/ipv4/tcp_${which}`
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split(/\s+/)[2]) : 12_000_000
 }
 
 function answer(text: string): string {
@@ -66,9 +87,13 @@ async function fillConnection(): Promise<void> {
   }
   await raw.ping()
   raw.socket.pause()
-  const block = answer('a'.repeat(900_000))
+  const block = answer('a'.repeat(BLOCK_BYTES))
   for (let sent = 0; sent < BLOCKS; sent++) works[0]!.respond(block, true)
-  await turns()
+  for (let written = -1; written < accepted!.bytesWritten;) {
+    written = accepted!.bytesWritten
+    await turns()
+  }
+  expect(accepted!.bytesWritten).toBeLessThan(BLOCKS * BLOCK_BYTES)
 }
 
 /** What the server does by itself is done; what its connection has no room for still waits. */
