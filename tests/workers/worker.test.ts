@@ -25,6 +25,9 @@ const SETTINGS = {
   sandbox: { headers: new Set() },
 } as unknown as ModelSettings
 
+/** How a process ended. */
+const GONE = { at: new Date(0), reason: 'gone', publicCause: 'gone', stderr: [], outOfMemory: false }
+
 /** A worker whose processes are played by this test: one group for each start. */
 class Rig {
   readonly starts: Start[] = []
@@ -405,8 +408,7 @@ describe('the stop of a worker', () => {
       const rig = new Rig()
       if (how === 'died') {
         await rig.group.loaded()
-        const cause = { at: new Date(0), reason: 'gone', publicCause: 'gone', stderr: [], outOfMemory: false }
-        rig.group.events.onDeath(cause)
+        rig.group.events.onDeath(GONE)
       } else {
         rig.group.connected()
         await rig.group.loadFails('HANDLER_FAILED', 'no weights')
@@ -426,6 +428,15 @@ describe('the stop of a worker', () => {
       expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
     },
   )
+
+  test('a kill while what died has not gone yet: nothing is started after it', async () => {
+    const rig = await Rig.ready()
+    rig.group.events.onDeath(GONE)
+    rig.worker.kill()
+    await rig.group.ends()
+    await pass(60_000)
+    expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
+  })
 
   test('a kill waits for nothing', async () => {
     const rig = await Rig.ready()
