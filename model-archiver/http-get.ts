@@ -8,7 +8,9 @@ export interface GetOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Whether loopback and private addresses are allowed. */
   readonly allowPrivate: boolean
-  /** Milliseconds without a byte until the request fails. */
+  /** One address that is allowed even if it is private. */
+  readonly alsoAllowed?: string | undefined
+  /** Milliseconds without a byte until the request fails, and until the whole head of the answer is there. */
   readonly idleMs: number
   readonly signal: AbortSignal
 }
@@ -20,25 +22,31 @@ export interface GetOptions {
  */
 export function httpGet(
   url: URL,
-  { headers, allowPrivate, idleMs, signal }: GetOptions,
+  { headers, allowPrivate, alsoAllowed, idleMs, signal }: GetOptions,
 ): Promise<IncomingMessage> {
+  const isAllowed = (address: string): boolean => address === alsoAllowed || isPublicAddress(address)
   const options: RequestOptions = {
     // A compressed body would not be the file, and its length would be unknown.
     headers: { 'accept-encoding': 'identity', 'user-agent': 'torchserve-ts', ...headers },
     agent: false,
     timeout: idleMs,
     signal,
-    lookup: allowPrivate ? undefined : publicLookup,
+    lookup: allowPrivate ? undefined : checkedLookup(isAllowed),
   }
   return new Promise((resolve, reject) => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     // Literal addresses skip the DNS lookup, where other addresses are checked.
-    if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw new PrivateAddressError(host)
+    if (!allowPrivate && isIP(host) !== 0 && !isAllowed(host)) throw new PrivateAddressError(host)
     let response: IncomingMessage | undefined
     const request = (url.protocol === 'https:' ? getHttps : getHttp)(url, options, (answer) => {
       response = answer
+      clearTimeout(head)
       resolve(answer)
     })
+    // A byte now and then keeps a connection from being idle.
+    const head = setTimeout(() => {
+      request.destroy(new Error(`no answer arrived in full within ${idleMs / 1000} s`))
+    }, idleMs)
     request.on('timeout', () => {
       const error = new Error(`no data arrived for ${idleMs / 1000} s`)
       // Its reader would only hear that the connection was aborted.
@@ -46,17 +54,20 @@ export function httpGet(
       request.destroy(error)
     })
     request.on('error', reject)
+    request.on('close', () => clearTimeout(head))
   })
 }
 
-const publicLookup: LookupFunction = (host, options, done) => {
-  dnsLookup(host, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-    const hidden = addresses?.find(({ address }) => !isPublicAddress(address))
-    if (error !== null) done(error, [])
-    else if (hidden !== undefined) done(new PrivateAddressError(hidden.address), [])
-    else if (options.all === true) done(null, addresses)
-    else done(null, addresses[0]!.address, addresses[0]!.family)
-  })
+function checkedLookup(isAllowed: (address: string) => boolean): LookupFunction {
+  return (host, options, done) => {
+    dnsLookup(host, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+      const allowed = addresses?.filter(({ address }) => isAllowed(address))
+      if (error !== null) done(error, [])
+      else if (allowed.length === 0) done(new PrivateAddressError(addresses[0]!.address), [])
+      else if (options.all === true) done(null, allowed)
+      else done(null, allowed[0]!.address, allowed[0]!.family)
+    })
+  }
 }
 
 /** The address of a URL is not public, and must be. */

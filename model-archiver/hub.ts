@@ -30,6 +30,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 const ENDPOINT = 'https://huggingface.co'
 /** A listing of ten thousand files. */
 const MAX_LISTING_BYTES = 16 * 1024 ** 2
+const MAX_LISTING_MS = 60_000
 const REPOSITORY = /^[A-Za-z0-9][\w.-]{0,95}\/[A-Za-z0-9][\w.-]{0,95}$/
 
 /** Whether a text may be the id of a repository: `org/name`. */
@@ -117,6 +118,10 @@ async function textOf(url: string, bearer: string | undefined, signal: AbortSign
   const { response } = await userGet(url, { bearer, signal })
   const chunks: Buffer[] = []
   let bytes = 0
+  // A byte now and then keeps a connection from being idle.
+  const timer = setTimeout(() => {
+    response.destroy(new Error(`it did not arrive within ${MAX_LISTING_MS / 1000} s`))
+  }, MAX_LISTING_MS)
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       bytes += chunk.length
@@ -125,6 +130,8 @@ async function textOf(url: string, bearer: string | undefined, signal: AbortSign
     }
   } catch (error) {
     throw new ServeError('DOWNLOAD_FAILED', `${url} could not be read: ${(error as Error).message}`)
+  } finally {
+    clearTimeout(timer)
   }
   return Buffer.concat(chunks).toString('utf8')
 }

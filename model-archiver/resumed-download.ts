@@ -46,8 +46,9 @@ function noteOf(target: string): string {
 /**
  * Downloads to `target`, atomically. What has arrived stays in a file beside it when the download ends early,
  * and the next one asks only for the rest, of the same entity (RFC 9110, "Range" and "If-Range"). So does
- * this one itself when a connection breaks, until three in a row have brought nothing. Only one process may
- * download to a target at a time.
+ * this one itself when a connection breaks, until three in a row have brought nothing. If a rest does not fit
+ * what was there, the file is downloaded from its beginning, once. Only one process may download to a target
+ * at a time.
  * @throws ServeError DOWNLOAD_FAILED with the reason
  */
 export async function downloadResumed(
@@ -56,11 +57,19 @@ export async function downloadResumed(
   options: ResumedDownload,
 ): Promise<Downloaded> {
   let fruitless = 0
+  let begunAgain = false
   for (;;) {
     const before = await sizeOf(partOf(target))
     try {
       return await attemptTo(url, target, options)
     } catch (error) {
+      if (error instanceof Unfit) {
+        // What has arrived goes in any case: the next download must not fail for the same reason.
+        await forget(target)
+        if (begunAgain || !error.isRest || options.signal.aborted) throw error
+        begunAgain = true
+        continue
+      }
       fruitless = (await sizeOf(partOf(target))) > before ? 0 : fruitless + 1
       if (!(error instanceof BrokenOff) || fruitless === MAX_FRUITLESS || options.signal.aborted) throw error
     }
@@ -69,6 +78,17 @@ export async function downloadResumed(
 
 /** The connection broke in the body. */
 class BrokenOff extends ServeError {}
+
+/** What has arrived is not the file, or not the rest of it. */
+class Unfit extends ServeError {
+  /** Whether the file may be right when it is read from its beginning. */
+  readonly isRest: boolean
+
+  constructor(url: string, why: string, isRest: boolean) {
+    super('DOWNLOAD_FAILED', `${redactUrl(url)} could not be downloaded: ${why}`)
+    this.isRest = isRest
+  }
+}
 
 async function attemptTo(url: string, target: string, options: ResumedDownload): Promise<Downloaded> {
   const part = partOf(target)
@@ -82,12 +102,7 @@ async function attemptTo(url: string, target: string, options: ResumedDownload):
     headers: { ...options.headers, ...range },
   })
   try {
-    if (response.statusCode === 416 && have.bytes > 0) {
-      await forget(target)
-      response.destroy()
-      return await attemptTo(url, target, options)
-    }
-    const start = startOf(url, response, have.bytes)
+    const start = startOf(url, response, have)
     const size = sizeIn(response.headers, start)
     await checkRoom(url, target, size, start, options.maxBytes ?? MAX_BYTES)
     const wanted = options.sha256 ?? sha256In(linkedEtag)
@@ -101,8 +116,8 @@ async function attemptTo(url: string, target: string, options: ResumedDownload):
       options,
     )
     if (wanted !== undefined && sha256 !== wanted) {
-      await forget(target)
-      throw failed(url, `its SHA-256 is ${sha256}, and must be ${wanted}; what has arrived is removed`)
+      const why = `its SHA-256 is ${sha256}, and must be ${wanted}; what has arrived is removed`
+      throw new Unfit(url, why, start > 0)
     }
     await rename(part, target)
     await rm(noteOf(target), { force: true })
@@ -112,11 +127,15 @@ async function attemptTo(url: string, target: string, options: ResumedDownload):
   }
 }
 
+/** What is there of a file. */
+interface Part {
+  readonly bytes: number
+  /** The entity that the bytes are of. */
+  readonly etag: string | undefined
+}
+
 /** What an earlier download has left, if the rest can be asked for. */
-async function resumable(
-  target: string,
-  { sha256 }: ResumedDownload,
-): Promise<{ bytes: number; etag: string | undefined }> {
+async function resumable(target: string, { sha256 }: ResumedDownload): Promise<Part> {
   const bytes = await sizeOf(partOf(target))
   const note = parseJson(await readFile(noteOf(target), 'utf8').catch(() => 'null'))
   const known = isObject(note) ? note : {}
@@ -148,18 +167,24 @@ function sha256In(etag: string | undefined): string | undefined {
   return text !== undefined && SHA256.test(text) ? text : undefined
 }
 
+const RANGE = /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/
+
 /** Where the bytes of an answer begin. @throws ServeError DOWNLOAD_FAILED for other bytes than wanted */
-function startOf(url: string, { statusCode, headers }: IncomingMessage, wanted: number): number {
+function startOf(url: string, { statusCode, headers }: IncomingMessage, have: Part): number {
   if (statusCode === 200) return 0
-  const start = /^bytes (\d{1,15})-\d{1,15}\//.exec(headers['content-range'] ?? '')?.[1]
-  if (statusCode === 206 && wanted > 0 && Number(start) === wanted) return wanted
-  throw failed(
-    url,
-    statusCode === 206 ? 'the answer has other bytes than wanted' : `the answer was ${statusCode}`,
-  )
+  if (have.bytes > 0 && statusCode === 416) throw new Unfit(url, 'the answer was 416', true)
+  if (statusCode !== 206) throw failed(url, `the answer was ${statusCode}`)
+  const start = RANGE.exec(headers['content-range'] ?? '')?.[1]
+  const etag = strongEtag(headers)
+  const isOther = etag !== undefined && have.etag !== undefined && etag !== have.etag
+  if (have.bytes > 0 && Number(start) === have.bytes && !isOther) return have.bytes
+  throw new Unfit(url, 'the answer has other bytes than wanted', have.bytes > 0)
 }
 
+/** The size of the whole file. A server may answer with less than the whole rest. */
 function sizeIn(headers: IncomingHttpHeaders, start: number): number | undefined {
+  const whole = start > 0 ? RANGE.exec(headers['content-range'] ?? '')?.[2] : undefined
+  if (whole !== undefined && whole !== '*') return Number(whole)
   const length = headers['content-length']
   return length !== undefined && /^\d+$/.test(length) ? start + Number(length) : undefined
 }
@@ -192,6 +217,8 @@ async function append(
   try {
     for await (const chunk of chunksOf(url, body)) {
       if (bytes + chunk.length > maxBytes) throw failed(url, `it has more than ${maxBytes} bytes`)
+      if (size !== undefined && bytes + chunk.length > size)
+        throw new Unfit(url, `it has more than the ${size} bytes that its server announced`, start > 0)
       await file.write(chunk, 0, chunk.length, bytes)
       hash.update(chunk)
       bytes += chunk.length

@@ -27,16 +27,20 @@ const PASSED: ReadonlySet<number> = new Set([200, 206, 304, 416])
 
 /**
  * Gets a URL and follows its redirects. The user allows the host that they typed, whatever its address is; a
- * redirect to another host must lead to a public address, and never from https to http.
+ * redirect to another host must lead to a public address, and never from https to http. Another port of the
+ * same host may also have the address at which the first one was reached, and no other private one: its name
+ * could lead elsewhere by now.
  * @throws ServeError DOWNLOAD_FAILED with what to do
  */
 export async function userGet(url: string, options: UserRequest): Promise<UserAnswer> {
   const first = new URL(url)
   let at = first
   let linkedEtag: string | undefined
+  let firstAddress: string | undefined
   for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
-    const response = await getOnce(url, first, at, options)
-    const { statusCode = 0, headers } = response
+    const response = await getOnce(url, first, at, firstAddress, options)
+    const { statusCode = 0, headers, socket } = response
+    firstAddress ??= socket.remoteAddress
     linkedEtag = headers['x-linked-etag']?.toString() ?? linkedEtag
     if (PASSED.has(statusCode)) return { response, linkedEtag }
     response.destroy()
@@ -47,16 +51,22 @@ export async function userGet(url: string, options: UserRequest): Promise<UserAn
   throw failed(url, `there are more than ${MAX_REDIRECTS} redirects`)
 }
 
-async function getOnce(url: string, first: URL, at: URL, options: UserRequest): Promise<IncomingMessage> {
+async function getOnce(
+  url: string,
+  first: URL,
+  at: URL,
+  firstAddress: string | undefined,
+  options: UserRequest,
+): Promise<IncomingMessage> {
   const { headers, bearer, idleMs = IDLE_MS, signal } = options
-  const isSameHost = at.hostname === first.hostname
   try {
     return await httpGet(at, {
       headers: {
         ...headers,
         ...(bearer !== undefined && at.origin === first.origin && { authorization: `Bearer ${bearer}` }),
       },
-      allowPrivate: isSameHost,
+      allowPrivate: at.host === first.host,
+      alsoAllowed: at.hostname === first.hostname ? firstAddress : undefined,
       idleMs,
       signal,
     })

@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
+import { httpGet, PrivateAddressError } from '../../model-archiver/http-get.ts'
 import { hubToken } from '../../model-archiver/hub.ts'
 import { downloadResumed, type ResumedDownload } from '../../model-archiver/resumed-download.ts'
 import { Hub, sha256 } from '../support/hub.ts'
@@ -152,18 +153,26 @@ async function breakOff(etag: string, ...answers: ((response: ServerResponse) =>
   const target = join(tempFolder(), 'x.gguf')
   const downloaded = (more: Partial<ResumedDownload> = {}) =>
     downloadResumed(`${origin}/x.gguf`, target, { signal, onProgress, ...more })
-  return { downloaded, target, ranges }
+  return { downloaded, target, ranges, onProgress }
 }
 
 const whole = (response: ServerResponse) => response.writeHead(200, { etag: '"1"' }).end('abcdefghij')
 const rest = (response: ServerResponse) =>
   response.writeHead(206, { etag: '"1"', 'content-range': 'bytes 3-9/10' }).end('defghij')
 
-test('a resumed file with another SHA-256 is removed', async () => {
-  const { downloaded, target, ranges } = await breakOff('"1"', rest)
+test('a resumed file with another SHA-256 is read once from its beginning, and removed', async () => {
+  const { downloaded, target, ranges } = await breakOff('"1"', rest, whole)
   const { message } = await failure(downloaded({ sha256: 'a'.repeat(64) }))
   expect(message).toContain(`its SHA-256 is ${sha256(Buffer.from('abcdefghij'))}, and must be aaa`)
-  expect([ranges, readdirSync(join(target, '..'))]).toEqual([[undefined, 'bytes=3-'], []])
+  expect([ranges, readdirSync(join(target, '..'))]).toEqual([[undefined, 'bytes=3-', undefined], []])
+})
+
+test('a rest that does not fit costs the part, not the download', async () => {
+  const wrong = (response: ServerResponse) =>
+    response.writeHead(206, { etag: '"1"', 'content-range': 'bytes 3-9/10' }).end('DEFGHIJ')
+  const { downloaded, target, ranges } = await breakOff('"1"', wrong, whole)
+  await downloaded({ sha256: sha256(Buffer.from('abcdefghij')) })
+  expect([ranges, readFileSync(target, 'utf8')]).toEqual([[undefined, 'bytes=3-', undefined], 'abcdefghij'])
 })
 
 test('a part of a file with another SHA-256 is not gone on with', async () => {
@@ -181,13 +190,77 @@ test('a part of a file with another SHA-256 is not gone on with', async () => {
   expect(hub.asked.at(-1)!.range).toBeUndefined()
 })
 
-test('bytes from another place than wanted are not appended', async () => {
-  const { downloaded, target, ranges } = await breakOff('"1"', (response) =>
-    response.writeHead(206, { etag: '"1"', 'content-range': 'bytes 5-9/10' }).end('fghij'),
-  )
-  const { message } = await failure(downloaded())
+const OTHER_RESTS: [what: string, head: Record<string, string>, body: string][] = [
+  ['begins at another place', { etag: '"1"', 'content-range': 'bytes 5-9/10' }, 'fghij'],
+  ['does not say where it begins', { etag: '"1"' }, 'defghij'],
+  ['is of another entity', { etag: '"2"', 'content-range': 'bytes 3-9/10' }, 'DEFGHIJ'],
+  ['is longer than the file', { etag: '"1"', 'content-range': 'bytes 3-9/10' }, 'defghijklm'],
+]
+
+test.each(OTHER_RESTS)(
+  'a rest that %s is not appended: the file is read from its beginning',
+  async (_what, head, body) => {
+    const other = (response: ServerResponse) => response.writeHead(206, head).end(body)
+    const { downloaded, target, ranges } = await breakOff('"1"', other, whole)
+    await downloaded()
+    expect([ranges, readFileSync(target, 'utf8')]).toEqual([[undefined, 'bytes=3-', undefined], 'abcdefghij'])
+  },
+)
+
+test('a server whose rests never fit is asked for the whole file once', async () => {
+  let second: ServerResponse | undefined
+  const begin = (response: ServerResponse) => {
+    second = response.writeHead(200, { etag: '"1"', 'content-length': 10 })
+    second.write('abcd')
+  }
+  const other = (response: ServerResponse) =>
+    response.writeHead(206, { etag: '"1"', 'content-range': 'bytes 5-9/10' }).end('fghij')
+  const { downloaded, target, ranges, onProgress } = await breakOff('"1"', other, begin, other)
+  const breakAgain = (bytes: number): void => {
+    onProgress(bytes)
+    if (bytes === 4) second!.destroy()
+  }
+  const { message } = await failure(downloaded({ onProgress: breakAgain }))
   expect(message).toMatch(/the answer has other bytes than wanted$/)
-  expect([ranges, existsSync(target)]).toEqual([[undefined, 'bytes=3-'], false])
+  // Nothing is left on which the next download would fail again.
+  expect(readdirSync(join(target, '..'))).toEqual([])
+  expect(ranges).toEqual([undefined, 'bytes=3-', undefined, 'bytes=4-'])
+})
+
+test('a rest in several answers is read to its end', async () => {
+  const some = (response: ServerResponse) =>
+    response.writeHead(206, { etag: '"1"', 'content-range': 'bytes 3-5/10', 'content-length': 3 }).end('def')
+  const last = (response: ServerResponse) =>
+    response.writeHead(206, { etag: '"1"', 'content-range': 'bytes 6-9/10' }).end('ghij')
+  const { downloaded, target, ranges } = await breakOff('"1"', some, last)
+  await downloaded()
+  expect([ranges, readFileSync(target, 'utf8')]).toEqual([[undefined, 'bytes=3-', 'bytes=6-'], 'abcdefghij'])
+})
+
+test('an answer whose head does not end is given up, though it is never idle', async () => {
+  const raw = createTcpServer((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nx-slow: ')
+    const drip = setInterval(() => socket.write('x'), 20)
+    socket.on('close', () => clearInterval(drip)).on('error', () => undefined)
+  }).listen(0, '127.0.0.1')
+  await once(raw, 'listening')
+  const url = `http://127.0.0.1:${(raw.address() as AddressInfo).port}/x.gguf`
+  const { message } = await failure(
+    downloadResumed(url, join(tempFolder(), 'x.gguf'), { signal, idleMs: 300 }),
+  )
+  raw.close()
+  expect(message).toMatch(/no answer arrived in full within 0\.3 s$/)
+})
+
+test('a name that must be public may only lead to the address that is also allowed', async () => {
+  const origin = await serve((_request, response) => response.end('here'))
+  const url = new URL(`http://localhost:${new URL(origin).port}`)
+  const get = (alsoAllowed?: string) =>
+    httpGet(url, { headers: {}, allowPrivate: false, alsoAllowed, idleMs: 5_000, signal })
+  const answer = await get('127.0.0.1')
+  answer.destroy()
+  expect(answer.statusCode).toBe(200)
+  for (const other of [undefined, '127.0.0.2']) await expect(get(other)).rejects.toThrow(PrivateAddressError)
 })
 
 test('with a weak entity tag nobody knows whose the rest is: the file is read from its beginning', async () => {
