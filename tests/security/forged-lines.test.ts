@@ -1,6 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from '@jest/globals'
 import { formatProperty } from '../../frontend/config/format-properties.ts'
+import { ServeError } from '../../common/errors.ts'
+import { callError as openInferenceError } from '../../frontend/dialects/open-inference/grpc-errors.ts'
+import {
+  inferenceError,
+  managementError,
+  sequenceError,
+} from '../../frontend/dialects/torchserve/grpc-errors.ts'
+import { commonError } from '../../frontend/edge/grpc/call-error.ts'
 import { AccessLog } from '../../frontend/observe/logs/access-log.ts'
 import { formatLogLine } from '../../frontend/observe/logs/log-line.ts'
 import { MetricLines } from '../../frontend/observe/metrics/metric-lines.ts'
@@ -54,6 +62,21 @@ describe('nothing that a client or a handler says begins a line of its own', () 
   test('in the access log: an rpc', () => {
     const [line] = linesOf((writer) => new AccessLog(writer).grpc('peer', `/${FORGED}`, 0, 0))
     expectOneLine(line!)
+  })
+
+  test.each([
+    ['inference', inferenceError],
+    ['management', managementError],
+    ['Open Inference', openInferenceError],
+    ['any other service', commonError],
+  ])('in the message of a gRPC status: %s', (_service, toCallError) => {
+    const { details } = toCallError(new ServeError('MODEL_NOT_FOUND', FORGED))
+    // TorchServe puts the class of the error on a line of its own.
+    expect(details.replace(/\n[\w.]+(\(\))?$/, '')).not.toMatch(ENDS)
+  })
+
+  test('in a message of StreamPredictions2', () => {
+    expect(sequenceError(new ServeError('INVALID_ARGUMENT', FORGED)).message).not.toMatch(ENDS)
   })
 
   test('in a snapshot', () => {

@@ -1,5 +1,6 @@
 import { Metadata, status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { escapeControls } from '../../observe/logs/escape.ts'
 
 /** How a call fails, in the shape that grpc-js takes. */
 export interface CallError {
@@ -60,11 +61,14 @@ export function logFailure(log: GrpcLog, rpc: string, error: ServeError): void {
 /** gRPC clients take about 8 KB of trailers, and one character may need nine bytes there. */
 const MAX_MESSAGE_CHARACTERS = 800
 
-/** Without lone surrogates, on which grpc-js throws, and short enough for a trailer. */
+/**
+ * Without control characters, since clients print and log it; without lone surrogates, on which grpc-js
+ * throws; and short enough for a trailer.
+ */
 export function printable(message: string): string {
   const cut =
     message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS)}...` : message
-  return Buffer.from(cut).toString()
+  return escapeControls(Buffer.from(cut).toString())
 }
 
 const FROM_HTTP: ReadonlyMap<number, Status> = new Map([
