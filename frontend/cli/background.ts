@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { describeFailure } from './describe-failure.ts'
+import { tellFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
 import { printFailure } from './reporters.ts'
@@ -33,8 +33,7 @@ export async function startInBackground(
     checkNotRunning(tempDirOf(env))
     return await new BackgroundStart(argv, output, env).wait()
   } catch (error) {
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
+    return tellFailure(error, output)
   }
 }
 

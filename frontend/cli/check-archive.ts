@@ -13,7 +13,7 @@ import { unpackLimits } from '../models/located-model.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import { findGpus } from '../workers/gpus.ts'
 import { ArchiveReport } from './archive-report.ts'
-import { describeFailure } from './describe-failure.ts'
+import { describeFailure, tellFailure } from './describe-failure.ts'
 import { archiveDifferences } from './archive-differences.ts'
 import { checkFolder } from './check-folder.ts'
 import { checkPython } from './check-python.ts'
@@ -35,8 +35,7 @@ export async function checkArchive(file: string, flags: CliFlags, output: Output
     const settings = { ...loaded.settings, tempDir }
     await checkUnpacked(find(file, settings), settings, report, output)
   } catch (error) {
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
+    return tellFailure(error, output)
   } finally {
     await dispose()
   }

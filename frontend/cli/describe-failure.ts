@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import type { Output } from './output.ts'
 
 /** The user's message for a failed start: one line. Internal errors include their cause. */
 export function describeFailure(thrown: unknown): string {
@@ -9,6 +10,12 @@ export function describeFailure(thrown: unknown): string {
     ? [context, messageOf(root)].filter((part) => part !== '').join(': ')
     : messageOf(thrown)
   return text.trim().replace(/\s*\n\s*/g, ' ')
+}
+
+/** Tells what was thrown, or a message, in one line. @returns the exit status */
+export function tellFailure(thrown: unknown, output: Output): number {
+  output.err(`torchserve-ts: ${describeFailure(thrown)}`)
+  return 1
 }
 
 /** Details for developers: stack traces, and a worker's last output. */

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
-import { Command, CommanderError, Option } from 'commander'
+import { type Command, CommanderError, Option } from 'commander'
 import type { ConfigFlags } from '../config/load-settings.ts'
 import { docsDir } from '../package-info.ts'
 import type { Output } from './output.ts'
+import { newCommand } from './subcommand.ts'
 
 /** The parsed command line. */
 export interface CliFlags extends ConfigFlags {
@@ -47,10 +48,7 @@ All commands: ${join(docsDir, 'command-line.md')}; all configuration keys: ${joi
  * @returns the flags, or the exit status when help was printed or a flag is invalid
  */
 export function parseFlags(argv: readonly string[], output: Output): CliFlags | number {
-  const program = definition().configureOutput({
-    writeOut: (text) => output.out(text.trimEnd()),
-    writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
-  })
+  const program = definition(output)
   try {
     program.parse(argv, { from: 'user' })
   } catch (error) {
@@ -70,10 +68,9 @@ function startsWithout({ foreground, modelStore, tsConfig, models }: CliFlags): 
   return foreground === true || modelStore !== undefined || tsConfig !== undefined || models !== undefined
 }
 
-function definition(): Command {
-  return new Command('torchserve-ts')
+function definition(output: Output): Command {
+  return newCommand('torchserve-ts', output)
     .description('A streaming model server in TypeScript, in the shape of TorchServe')
-    .exitOverride()
     .option('-v, --version', 'print the version')
     .option('--start', 'start the server in the background; returns when the start has succeeded or failed')
     .addOption(

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { ServeError } from '../../common/errors.ts'
 import type { ApiKeyEntry } from '../auth/api-keys-file.ts'
 import { digestOf } from '../auth/identity-source.ts'
 import { SCOPES, type Scope } from '../auth/principal.ts'
 import { loadSettings } from '../config/load-settings.ts'
-import { describeFailure } from './describe-failure.ts'
 import { KeysFile } from './keys-file.ts'
 import type { Output } from './output.ts'
+import { newCommand, runCommand } from './subcommand.ts'
 
 /** 256 bits, and a mark by which scanners of source code recognize a leaked key. */
 const KEY_BYTES = 32
@@ -43,26 +43,14 @@ interface AddFlags extends FileFlags {
  * The command `torchserve-ts keys`: makes, lists, rotates and revokes API keys in the keys file.
  * @returns the exit status
  */
-export async function runKeys(argv: readonly string[], output: Output): Promise<number> {
-  try {
-    await definition(output).parseAsync(argv, { from: 'user' })
-    return 0
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
-  }
+export function runKeys(argv: readonly string[], output: Output): Promise<number> {
+  return runCommand(definition(output), argv, output)
 }
 
 function definition(output: Output): Command {
-  const program = new Command('torchserve-ts keys')
+  const program = newCommand('torchserve-ts keys', output)
   program
     .description('Named API keys (docs/authorization.md)')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => output.out(text.trimEnd()),
-      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
-    })
     .addHelpText('after', EXAMPLES)
     .action(() => program.outputHelp())
   withFile(program.command('add <name>'))

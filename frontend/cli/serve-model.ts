@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { ServeError } from '../../common/errors.ts'
 import { isName, nameProblem } from '../../common/names.ts'
 import { builtinHandler, GGUF_HANDLER } from '../../model-archiver/builtin-handlers.ts'
@@ -12,7 +12,6 @@ import { checkExposure } from '../config/exposure.ts'
 import type { StartSettings } from '../config/load-settings.ts'
 import type { RunningServer } from '../server-api.ts'
 import { ownCache } from './cache-folder.ts'
-import { describeFailure } from './describe-failure.ts'
 import { fetchModel, type FetchedModel } from './fetch-model.ts'
 import { installCommand } from './install-hint.ts'
 import type { CliOptions } from './main.ts'
@@ -22,6 +21,7 @@ import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
 import { serveOnConsole } from './serve-on-console.ts'
 import { watchStopSignals } from './stop-signals.ts'
+import { newCommand, portOf, runCommand } from './subcommand.ts'
 
 const EXAMPLES = `
 The model is one of:
@@ -53,17 +53,18 @@ interface Flags {
  * The command `torchserve-ts serve`: from a name to a served model, in this terminal.
  * @returns the exit status
  */
-export async function runServe(
+export function runServe(
   argv: readonly string[],
   output: Output,
   { loadServer }: CliOptions,
 ): Promise<number> {
-  let status = 0
-  const program = definition(output).action(async (text: string, flags: Flags) => {
-    const model = await prepare(text, flags, output)
+  const program = definition(output)
+  return runCommand(program, argv, output, async () => {
+    const flags = program.opts<Flags>()
+    const model = await prepare(program.args[0]!, flags, output)
     const loaded = settingsFor(model, flags)
     output.err(`Loading ${basename(model.path)} ...`)
-    status = await serveOnConsole(
+    return serveOnConsole(
       async () => {
         await checkExposure(loaded.settings)
         return { loaded, waits: true, keepsSnapshots: false, claims: 'process', announce: readyLines }
@@ -77,24 +78,11 @@ export async function runServe(
       'terminal',
     )
   })
-  try {
-    await program.parseAsync(argv, { from: 'user' })
-    return status
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
-  }
 }
 
 function definition(output: Output): Command {
-  return new Command('torchserve-ts serve')
+  return newCommand('torchserve-ts serve', output)
     .description('Serve one model in this terminal: a file, a folder, a URL, or a model of Hugging Face')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => output.out(text.trimEnd()),
-      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
-    })
     .argument('<model>', 'what to serve, see below')
     .option('--name <name>', 'name of the model in URLs (default: that of the file)', nameOf)
     .option('-p, --port <number>', 'port of the REST APIs; 0: any free one', portOf, 8080)
@@ -219,12 +207,6 @@ function nameOf(text: string): string {
   const problem = nameProblem('It', text)
   if (problem !== undefined) throw new InvalidArgumentError(problem)
   return text
-}
-
-function portOf(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN
-  if (!(port <= 65_535)) throw new InvalidArgumentError('It must be a port from 0 to 65535.')
-  return port
 }
 
 function sha256Of(text: string): string {

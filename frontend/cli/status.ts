@@ -1,10 +1,9 @@
-import { Command, CommanderError } from 'commander'
 import type { ServedModel } from '../server-api.ts'
-import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
 import { type FoundServer, listServers } from './servers.ts'
 import { askStatus, type ToldStatus } from './status-socket.ts'
+import { newCommand, runCommand } from './subcommand.ts'
 
 const EXAMPLES = `
 Examples:
@@ -26,32 +25,18 @@ interface ShownServer extends Partial<ToldStatus> {
  * The command `torchserve-ts status`.
  * @returns the exit status
  */
-export async function runStatus(argv: readonly string[], output: Output): Promise<number> {
-  let status = 0
-  const program = new Command('torchserve-ts status')
+export function runStatus(argv: readonly string[], output: Output): Promise<number> {
+  const program = newCommand('torchserve-ts status', output)
     .description('Show the running servers with their models, workers and queues')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => output.out(text.trimEnd()),
-      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
-    })
     .option('--json', 'print one JSON array')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ json }: { json?: boolean }) => {
-      const servers = await Promise.all(listServers(tempDirOf(process.env)).map(shown))
-      if (json === true) output.out(JSON.stringify(servers, undefined, 2))
-      else if (servers.length === 0) output.out('TorchServe-TS is not currently running.')
-      else for (const line of servers.flatMap(linesOf)) output.out(line)
-      status = servers.length === 0 ? 1 : 0
-    })
-  try {
-    await program.parseAsync(argv, { from: 'user' })
-    return status
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
-  }
+  return runCommand(program, argv, output, async () => {
+    const servers = await Promise.all(listServers(tempDirOf(process.env)).map(shown))
+    if (program.opts<{ json?: boolean }>().json === true) output.out(JSON.stringify(servers, undefined, 2))
+    else if (servers.length === 0) output.out('TorchServe-TS is not currently running.')
+    else for (const line of servers.flatMap(linesOf)) output.out(line)
+    return servers.length === 0 ? 1 : 0
+  })
 }
 
 async function shown({ pid, folder, config, socket, stopping }: FoundServer): Promise<ShownServer> {

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { ServeError } from '../../../common/errors.ts'
 import { checkExposure } from '../../config/exposure.ts'
 import { KEYS } from '../../config/keys.ts'
@@ -9,16 +9,16 @@ import type { Entry } from '../../config/properties.ts'
 import type { Settings } from '../../config/settings.ts'
 import { createLogger } from '../../observe/logs/logger.ts'
 import type { RunningServer, StartServer } from '../../server-api.ts'
-import { describeFailure } from '../describe-failure.ts'
 import type { Output } from '../output.ts'
 import { tempDirOf } from '../pid-file.ts'
+import { newCommand, portOf, runCommand } from '../subcommand.ts'
 import { watchStopSignals } from '../stop-signals.ts'
 import { DevLog } from './dev-log.ts'
 import { Session } from './session.ts'
 import { findModelFolders, isModelFolder } from './model-folders.ts'
 
 interface DevFlags {
-  port: string
+  port: number
   tsConfig?: string
 }
 
@@ -35,50 +35,30 @@ Only this machine can reach the server, and it needs no tokens. It keeps no logs
 
 /** Seconds that requests on old code have. */
 const OLD_CODE_S = 3600
-const MAX_PORT = 65_535
 
 /**
  * The command `torchserve-ts dev`: serves handlers in this terminal while they are written.
  * @returns the exit status
  */
-export async function runDev(
+export function runDev(
   argv: readonly string[],
   output: Output,
   { loadServer }: { loadServer: () => Promise<StartServer> },
 ): Promise<number> {
   const program = definition(output)
-  try {
-    program.parse(argv, { from: 'user' })
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
-    throw error
-  }
-  try {
+  return runCommand(program, argv, output, async () => {
     await serveFolder(resolve(program.args[0] ?? '.'), program.opts<DevFlags>(), output, loadServer)
     return 0
-  } catch (error) {
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
-  }
+  })
 }
 
 function definition(output: Output): Command {
-  return new Command('torchserve-ts dev')
+  return newCommand('torchserve-ts dev', output)
     .description('Serves a folder with a handler, or a folder of such folders, and loads each change')
     .argument('[folder]', 'the folder (default: this one)')
-    .option('--port <number>', 'port of the REST API, 0: any free one; gRPC takes free ports', portOf, '8080')
+    .option('--port <number>', 'port of the REST API, 0: any free one; gRPC takes free ports', portOf, 8080)
     .option('--ts-config <file>', 'configuration file (default: config.properties, if there is one)')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => output.out(text.trimEnd()),
-      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
-    })
     .addHelpText('after', EXAMPLES)
-}
-
-function portOf(text: string): string {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= MAX_PORT) return text
-  throw new InvalidArgumentError(`It must be a number from 0 to ${MAX_PORT}.`)
 }
 
 /** Resolves when a signal has ended the server. @throws errors of the start */

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { Command, CommanderError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { ServeError } from '../../../common/errors.ts'
-import { describeFailure } from '../describe-failure.ts'
 import type { Output } from '../output.ts'
+import { newCommand, runCommand } from '../subcommand.ts'
 import { TEMPLATE_NAMES, TEMPLATES } from './templates.ts'
 import { writeProject } from './write-project.ts'
 
@@ -22,10 +22,9 @@ Examples:
  * The command `torchserve-ts init`: writes a project with a handler, its test, and the commands to run it.
  * @returns the exit status
  */
-export async function runInit(argv: readonly string[], output: Output): Promise<number> {
+export function runInit(argv: readonly string[], output: Output): Promise<number> {
   const program = definition(output)
-  try {
-    program.parse(argv, { from: 'user' })
+  return runCommand(program, argv, output, async () => {
     const [folder = '.'] = program.args
     const template = program.opts<{ template?: string }>().template ?? (await askTemplate())
     const files = await writeProject(resolve(folder), TEMPLATES.get(template)!)
@@ -33,15 +32,11 @@ export async function runInit(argv: readonly string[], output: Output): Promise<
     const go = folder === '.' ? '' : `cd ${folder} && `
     output.out(`Next: ${go}npm install && npm run dev`)
     return 0
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
-    output.err(`torchserve-ts: ${describeFailure(error)}`)
-    return 1
-  }
+  })
 }
 
 function definition(output: Output): Command {
-  return new Command('torchserve-ts init')
+  return newCommand('torchserve-ts init', output)
     .description('Writes a project: a handler, its test, and the commands to run both. Overwrites nothing')
     .argument('[folder]', 'its folder, whose name becomes the name of the model (default: this one)')
     .addOption(
@@ -49,11 +44,6 @@ function definition(output: Output): Command {
         TEMPLATE_NAMES,
       ),
     )
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => output.out(text.trimEnd()),
-      writeErr: (text) => output.err(`torchserve-ts: ${text.trim().replace(/\s*\n\s*/g, ' ')}`),
-    })
     .addHelpText('after', EXAMPLES)
 }
 
