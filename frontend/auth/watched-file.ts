@@ -1,6 +1,7 @@
 import { constants, watch, type FSWatcher } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { fileStamp } from '../../common/file-stamp.ts'
 
 /** A change is noticed within this time even where the system does not tell of it. */
 const LOOK_EVERY_MS = 500
@@ -75,8 +76,7 @@ export class WatchedFile {
 }
 
 async function stateOf(path: string): Promise<string> {
-  const { mtimeNs, ctimeNs, size, ino } = await stat(path, { bigint: true })
-  return [mtimeNs, ctimeNs, size, ino].join()
+  return fileStamp(await stat(path, { bigint: true }))
 }
 
 /** Opening a pipe would wait for its writer for ever, and a device may have no end. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileStamp } from '../../common/file-stamp.ts'
 
 /** Deeper folders are not a model's; a link may lead back up. */
 const MAX_DEPTH = 32
@@ -44,8 +45,7 @@ export class SourceFiles {
     if (depth > MAX_DEPTH || lines.length > this.#maxFiles) return false
     const stats = await stat(path, { bigint: true })
     if (!stats.isDirectory()) {
-      const { ino, size, mtimeNs, ctimeNs } = stats
-      lines.push(JSON.stringify([name, ...[ino, size, mtimeNs, ctimeNs].map(String)]))
+      lines.push(JSON.stringify([name, fileStamp(stats)]))
       return true
     }
     lines.push(JSON.stringify([name]))

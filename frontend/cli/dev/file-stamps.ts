@@ -1,9 +1,10 @@
 import { readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
+import { fileStamp } from '../../../common/file-stamp.ts'
 import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-name.ts'
 import { isSkipped } from './model-folders.ts'
 
-/** Which content files had: by absolute path, what changes with every write. */
+/** Which content files had: their stamps by absolute path. */
 export type FileStamps = ReadonlyMap<string, string>
 
 export interface ReadFolder {
@@ -34,8 +35,7 @@ export async function readFolder(folder: string): Promise<ReadFolder> {
 /** A file that does not exist has no stamp. */
 export async function addStamp(stamps: Map<string, string>, path: string): Promise<void> {
   const stats = await stat(path, { bigint: true }).catch(() => undefined)
-  if (stats?.isFile() !== true) return
-  stamps.set(path, `${stats.ino}-${stats.size}-${stats.mtimeNs}-${stats.ctimeNs}`)
+  if (stats?.isFile() === true) stamps.set(path, fileStamp(stats))
 }
 
 /** The files that were written, made or removed. */
