@@ -4,6 +4,12 @@ import type { ConfigReader } from './config-reader.ts'
 
 const SECTION = 'openInference'
 
+/** An entry of the lists `inputs` and `outputs` that can be used. */
+interface DeclaredTensor extends Record<string, unknown> {
+  name: string
+  datatype: string
+}
+
 /**
  * Warns about what is wrong in section `openInference` and in `validateInputs` of a model-config.yaml, which
  * the dialect reads.
@@ -25,8 +31,7 @@ function tensorWarnings(key: string, value: unknown): string[] {
   if (!Array.isArray(value)) return [`${key} must be a list; it is ignored`]
   return value.flatMap((each: unknown, at) => {
     const what = `${key}[${at}]`
-    if (!isObject(each) || typeof each['name'] !== 'string' || typeof each['datatype'] !== 'string')
-      return [`${what} must have a name and a datatype; it is ignored`]
+    if (!isDeclaredTensor(each)) return [`${what} must have a name and a datatype; it is ignored`]
     const { name, datatype, shape } = each
     const warnings: string[] = []
     if (!isDatatype(datatype))
@@ -42,6 +47,12 @@ function tensorWarnings(key: string, value: unknown): string[] {
   })
 }
 
-function isShape(shape: unknown): boolean {
+/** Whether an entry of section `openInference` counts: it has a name and a datatype. */
+export function isDeclaredTensor(value: unknown): value is DeclaredTensor {
+  return isObject(value) && typeof value['name'] === 'string' && typeof value['datatype'] === 'string'
+}
+
+/** Whether a declared shape counts: integers, -1 for any size. */
+export function isShape(shape: unknown): shape is number[] {
   return Array.isArray(shape) && shape.every(Number.isSafeInteger)
 }

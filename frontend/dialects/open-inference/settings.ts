@@ -1,5 +1,6 @@
 import { isObject } from '../../../common/json.ts'
 import type { Parameters } from '../../../common/tensors/tensor.ts'
+import { isDeclaredTensor, isShape } from '../../models/declared-tensors.ts'
 import type { ModelStatus } from '../../models/operations.ts'
 
 /** One input or output in the metadata of a model. */
@@ -44,10 +45,10 @@ export interface DeclaredInput {
 
 /** The inputs that section `openInference` of a model-config.yaml declares. */
 export function declaredInputs(config: ModelStatus['config']): DeclaredInput[] {
-  return tensors(sectionOf(config)['inputs']).map(({ name, datatype, shape, optional }) => ({
+  return declaredIn(sectionOf(config)['inputs']).map(({ name, datatype, shape, optional }) => ({
     name,
     datatype,
-    shape: sizes(shape),
+    shape: isShape(shape) ? shape : undefined,
     optional: optional === true,
   }))
 }
@@ -77,29 +78,15 @@ function sectionOf(config: ModelStatus['config']): Record<string, unknown> {
   return isObject(config['openInference']) ? config['openInference'] : {}
 }
 
-interface RawMetadata extends Record<string, unknown> {
-  name: string
-  datatype: string
-}
-
-function tensors(value: unknown): RawMetadata[] {
-  if (!Array.isArray(value)) return []
-  return value
-    .filter(isObject)
-    .filter(
-      (each): each is RawMetadata => typeof each['name'] === 'string' && typeof each['datatype'] === 'string',
-    )
-}
-
-function sizes(shape: unknown): number[] | undefined {
-  return Array.isArray(shape) && shape.every(Number.isSafeInteger) ? (shape as number[]) : undefined
+function declaredIn(value: unknown) {
+  return Array.isArray(value) ? value.filter(isDeclaredTensor) : []
 }
 
 function tensorList(value: unknown): TensorMetadata[] {
-  return tensors(value).map(({ name, datatype, shape, parameters }) => ({
+  return declaredIn(value).map(({ name, datatype, shape, parameters }) => ({
     name,
     datatype,
-    shape: sizes(shape) ?? [-1],
+    shape: isShape(shape) ? shape : [-1],
     ...(isObject(parameters) && { parameters }),
   }))
 }
