@@ -1,8 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
-import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -11,22 +9,7 @@ import { isPublicAddress } from '../../model-archiver/public-address.ts'
 import { signS3Get } from '../../model-archiver/s3-signature.ts'
 import { ServeError } from '../../common/errors.ts'
 import { tempFolder } from './temp.ts'
-
-const servers: Server[] = []
-
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  servers.push(server)
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
-})
+import { serve } from './web-server.ts'
 
 function download(url: string, store: string, limits: DownloadLimits = {}): Promise<string> {
   return downloadArchive(url, store, { isAllowed: () => true, allowPrivate: true, ...limits })

@@ -1,29 +1,14 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { type LocateOptions, locateModel } from '../../model-archiver/locate.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { failure, readTree, tempFolder } from './temp.ts'
+import { serve } from './web-server.ts'
 
 const ANY = [/file:\/\/.*|http(s)?:\/\/.*/i]
-const servers: Server[] = []
-
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener)
-  servers.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
-})
 
 function at(modelStore: string | undefined, more: Partial<LocateOptions> = {}): LocateOptions {
   return { modelStore, allowedUrls: [], download: { allowPrivate: true }, ...more }

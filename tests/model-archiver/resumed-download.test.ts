@@ -1,15 +1,16 @@
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { httpGet, PrivateAddressError } from '../../model-archiver/http-get.ts'
 import { hubToken } from '../../model-archiver/hub.ts'
 import { downloadResumed, type ResumedDownload } from '../../model-archiver/resumed-download.ts'
 import { Hub, sha256 } from '../support/hub.ts'
 import { failure, tempFolder } from './temp.ts'
+import { serve } from './web-server.ts'
 
 const CONTENT = randomBytes(300_000)
 const FILE = 'org/model/resolve/main/model.gguf'
@@ -26,16 +27,23 @@ function download(hub: Hub, target: string, options: Partial<ResumedDownload> = 
   return downloadResumed(`${hub.endpoint}/${FILE}`, target, { signal, ...options })
 }
 
-test('a download that was cut off goes on where it ended, with the same entity', async () => {
-  const hub = await hubWithModel()
+/** A download that is called off once it has that many bytes. @returns where it was to be */
+async function cutOff(hub: Hub, at: number, options: Partial<ResumedDownload> = {}): Promise<string> {
   const target = join(tempFolder(), 'model.gguf')
   const stop = new AbortController()
-  hub.cuts.push(100_000)
+  hub.cuts.push(at)
   hub.onCut = () => undefined
   const onProgress = (bytes: number): void => {
-    if (bytes === 100_000) stop.abort()
+    if (bytes === at) stop.abort()
   }
-  await expect(download(hub, target, { signal: stop.signal, onProgress })).rejects.toThrow()
+  const stopped = download(hub, target, { ...options, signal: stop.signal, onProgress })
+  await expect(stopped).rejects.toThrow()
+  return target
+}
+
+test('a download that was cut off goes on where it ended, with the same entity', async () => {
+  const hub = await hubWithModel()
+  const target = await cutOff(hub, 100_000)
   expect(statSync(`${target}.part`).size).toBe(100_000)
 
   expect(await download(hub, target)).toMatchObject({ sha256: sha256(CONTENT), checked: true })
@@ -48,14 +56,7 @@ test('a download that was cut off goes on where it ended, with the same entity',
 
 test('a file that has changed meanwhile is downloaded from its beginning', async () => {
   const hub = await hubWithModel()
-  const target = join(tempFolder(), 'model.gguf')
-  const stop = new AbortController()
-  hub.cuts.push(1000)
-  hub.onCut = () => undefined
-  const onProgress = (bytes: number): void => {
-    if (bytes === 1000) stop.abort()
-  }
-  await expect(download(hub, target, { signal: stop.signal, onProgress })).rejects.toThrow()
+  const target = await cutOff(hub, 1000)
   const other = randomBytes(2000)
   hub.add('org/model', { 'model.gguf': other })
   await download(hub, target)
@@ -111,19 +112,6 @@ test('the token goes to the host that the user named, and to no other', async ()
   ])
 })
 
-const servers: Server[] = []
-
-async function serve(answer: RequestListener): Promise<string> {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  servers.push(server)
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close()
-})
-
 test.each([
   ['http://[::1]:1/x.gguf', /redirects to \[::1\]:1, and ::1 is a loopback or private address/],
   ['http://169.254.169.254/x.gguf', /169\.254\.169\.254 is a loopback or private address/],
@@ -177,15 +165,7 @@ test('a rest that does not fit costs the part, not the download', async () => {
 
 test('a part of a file with another SHA-256 is not gone on with', async () => {
   const hub = await hubWithModel()
-  const target = join(tempFolder(), 'model.gguf')
-  const stop = new AbortController()
-  hub.cuts.push(1000)
-  hub.onCut = () => undefined
-  const onProgress = (bytes: number): void => {
-    if (bytes === 1000) stop.abort()
-  }
-  const other = { sha256: 'a'.repeat(64), signal: stop.signal, onProgress }
-  await expect(download(hub, target, other)).rejects.toThrow()
+  const target = await cutOff(hub, 1000, { sha256: 'a'.repeat(64) })
   await download(hub, target, { sha256: sha256(CONTENT) })
   expect(hub.asked.at(-1)!.range).toBeUndefined()
 })
