@@ -16,9 +16,9 @@ import { fetchModel, type FetchedModel } from './fetch-model.ts'
 import { installCommand } from './install-hint.ts'
 import type { CliOptions } from './main.ts'
 import { curlLines } from './curl-lines.ts'
+import { loadElsewhere, localEntries } from './local-serving.ts'
 import { modelPlace, type ModelPlace } from './model-place.ts'
 import type { Output } from './output.ts'
-import { tempDirOf } from './pid-file.ts'
 import { serveOnConsole } from './serve-on-console.ts'
 import { watchStopSignals } from './stop-signals.ts'
 import { newCommand, portOf, runCommand } from './subcommand.ts'
@@ -69,12 +69,7 @@ export function runServe(
         await checkExposure(loaded.settings)
         return { loaded, waits: true, keepsSnapshots: false, claims: 'process', announce: readyLines }
       },
-      async () => {
-        const startServer = await loadServer()
-        // A worker may not list the server's working folder, but it may be that of the model.
-        process.chdir(loaded.settings.tempDir)
-        return startServer
-      },
+      () => loadElsewhere(loadServer, loaded.settings),
       'terminal',
     )
   })
@@ -159,28 +154,17 @@ function nameFor({ path, name }: FetchedModel): string | undefined {
 }
 
 function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSettings {
-  const address = `http://127.0.0.1:${port}`
-  // Nothing is written there; the places are hidden from workers.
-  const logs = tempDirOf(process.env)
-  const keys: [name: string, text: string][] = [
-    ['inference_address', address],
-    ['management_address', address],
-    ['enable_metrics_api', 'false'],
-    ['grpc_inference_port', '0'],
-    ['grpc_management_port', '0'],
-    ['disable_token_authorization', 'true'],
-    ['default_workers_per_model', '1'],
+  const flags = localEntries('torchserve-ts serve', port, {
     // Large weights on a slow disk; the user sees that it loads, and can end it.
-    ['default_startup_timeout', '600'],
-    ['log_files', 'none'],
-    ['log_level', verbose === true ? 'info' : 'warn'],
-  ]
-  const file = keys.map(([key, text]) => ({ name: key, text, origin: 'torchserve-ts serve' }))
-  const loaded = buildSettings({ file, flags: [], env: process.env })
+    default_startup_timeout: '600',
+    log_files: 'none',
+    log_level: verbose === true ? 'info' : 'warn',
+  })
+  const loaded = buildSettings({ file: [], flags, env: process.env })
   const model = { location: path, ...(name !== undefined && { name }) }
   return {
     ...loaded,
-    settings: { ...loaded.settings, loadModels: [model], logLocation: logs, metricsLocation: logs },
+    settings: { ...loaded.settings, loadModels: [model] },
     modelSource: { snapshot: undefined, line: `The model is ${path}`, hint: '' },
   }
 }

@@ -3,14 +3,12 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { ServeError } from '../../../common/errors.ts'
 import { checkExposure } from '../../config/exposure.ts'
-import { KEYS } from '../../config/keys.ts'
 import { loadSettings } from '../../config/load-settings.ts'
-import type { Entry } from '../../config/properties.ts'
 import type { Settings } from '../../config/settings.ts'
 import { createLogger } from '../../observe/logs/logger.ts'
 import type { RunningServer, StartServer } from '../../server-api.ts'
+import { loadElsewhere, localEntries } from '../local-serving.ts'
 import type { Output } from '../output.ts'
-import { tempDirOf } from '../pid-file.ts'
 import { newCommand, portOf, runCommand } from '../subcommand.ts'
 import { watchStopSignals } from '../stop-signals.ts'
 import { DevLog } from './dev-log.ts'
@@ -77,10 +75,8 @@ async function serveFolder(
   })
   const log = createLogger({ level: settings.logLevel, format: 'json', console: new DevLog(output) })
   try {
-    const startServer = await loadServer()
+    const startServer = await loadElsewhere(loadServer, settings)
     stop.signal.throwIfAborted()
-    // A worker may not list the server's working folder, but often it is that of the handler.
-    process.chdir(settings.tempDir)
     server = await startServer(settings, { log: log.log, signal: stop.signal })
     for (const warning of server.warnings) output.err(warning)
     await new Session(folder, server, output).run(stop.signal)
@@ -105,29 +101,14 @@ async function checkFolder(folder: string): Promise<void> {
 }
 
 async function devSettings(folder: string, { port, tsConfig }: DevFlags): Promise<Settings> {
-  const temp = tempDirOf(process.env)
-  const own: Record<string, string> = {
-    // Nothing is written there; the places are hidden from workers.
-    [KEYS.logLocation.name]: temp,
-    [KEYS.metricsLocation.name]: temp,
+  const entries = localEntries('dev', port, {
     model_store: isModelFolder(folder) ? '' : folder,
     load_models: '',
     model_snapshot: '',
-    // One listener: what a handler's author needs is at one address.
-    inference_address: `http://127.0.0.1:${port}`,
-    management_address: `http://127.0.0.1:${port}`,
-    enable_metrics_api: 'false',
-    grpc_inference_address: '127.0.0.1',
-    grpc_inference_port: '0',
-    grpc_management_address: '127.0.0.1',
-    grpc_management_port: '0',
-    disable_token_authorization: 'true',
     disable_system_metrics: 'true',
-    default_workers_per_model: '1',
     unregister_model_timeout: String(OLD_CODE_S),
     drain_timeout: '0',
-  }
-  const entries = Object.entries(own).map(([name, text]): Entry => ({ name, text, origin: 'dev' }))
+  })
   const { settings } = await loadSettings({ tsConfig, configSnapshots: false, entries })
   await checkExposure(settings)
   return settings

@@ -1,0 +1,45 @@
+import { KEYS } from '../config/keys.ts'
+import type { Entry } from '../config/properties.ts'
+import type { Settings } from '../config/settings.ts'
+import type { StartServer } from '../server-api.ts'
+import { tempDirOf } from './pid-file.ts'
+
+/**
+ * What a command sets that serves to this machine only, without tokens: all REST APIs on one port, and the
+ * others on free ones. Overrides the configuration file.
+ * @param origin the command, for messages
+ * @param own further keys
+ */
+export function localEntries(origin: string, port: number, own: Readonly<Record<string, string>>): Entry[] {
+  const address = `http://127.0.0.1:${port}`
+  // Nothing is written there; the places are hidden from workers.
+  const logs = tempDirOf(process.env)
+  const texts: Readonly<Record<string, string>> = {
+    [KEYS.logLocation.name]: logs,
+    [KEYS.metricsLocation.name]: logs,
+    inference_address: address,
+    management_address: address,
+    enable_metrics_api: 'false',
+    grpc_inference_address: '127.0.0.1',
+    grpc_inference_port: '0',
+    grpc_management_address: '127.0.0.1',
+    grpc_management_port: '0',
+    disable_token_authorization: 'true',
+    default_workers_per_model: '1',
+    ...own,
+  }
+  return Object.entries(texts).map(([name, text]) => ({ name, text, origin }))
+}
+
+/**
+ * Loads the server's code, and leaves the working folder: a worker may not list that of the server, but often
+ * it is that of the model.
+ */
+export async function loadElsewhere(
+  loadServer: () => Promise<StartServer>,
+  { tempDir }: Settings,
+): Promise<StartServer> {
+  const startServer = await loadServer()
+  process.chdir(tempDir)
+  return startServer
+}
