@@ -4,6 +4,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { basename, dirname, join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
+import { makeFolder } from '../../common/make-folder.ts'
 import { removeAtExit } from '../../model-archiver/exit-removal.ts'
 import { hashOf } from '../../model-archiver/hash-of.ts'
 import { claimFolder, sweepFolders } from '../../model-archiver/owner-file.ts'
@@ -52,7 +53,7 @@ export async function cachedPaths(folder: string): Promise<string[]> {
  * @throws ServeError DOWNLOAD_FAILED, CONFLICT
  */
 export async function fetchToCache(url: string, path: string, options: ResumedDownload): Promise<CachedFile> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolder(dirname(path), 0o700)
   const unlock = await lock(path)
   try {
     // Another command may have finished it meanwhile.

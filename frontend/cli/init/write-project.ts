@@ -1,7 +1,8 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ServeError } from '../../../common/errors.ts'
+import { makeFolder } from '../../../common/make-folder.ts'
 import { defaultModelName } from '../../../model-archiver/model-name.ts'
 import { templatesDir, version } from '../../package-info.ts'
 import type { Template } from './templates.ts'
@@ -13,7 +14,8 @@ const GITIGNORE = { inTemplate: 'gitignore', inProject: '.gitignore' }
  * Writes a project.
  * @param folder absolute; is made if needed
  * @returns the names of its files
- * @throws ServeError CONFLICT when a file of the project exists; nothing is written then
+ * @throws ServeError CONFLICT when a file of the project exists, CONFIG when the folder cannot be made; nothing
+ *   is written then
  */
 export async function writeProject(folder: string, { folders }: Template): Promise<string[]> {
   const files = new Map<string, Buffer>()
@@ -30,7 +32,10 @@ export async function writeProject(folder: string, { folders }: Template): Promi
       'CONFLICT',
       `${folder} must not have ${existing.sort().join(', ')}: name another folder, or move them away`,
     )
-  await mkdir(folder, { recursive: true })
+  await makeFolder(folder).catch((cause: Error) => {
+    const message = `${folder} must be a folder that can be made: name another one (${cause.message})`
+    throw new ServeError('CONFIG', message, { cause })
+  })
   for (const [file, content] of files) await writeFile(join(folder, file), content, { flag: 'wx' })
   return [...files.keys()].sort()
 }

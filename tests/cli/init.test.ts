@@ -1,0 +1,37 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { runInit } from '../../frontend/cli/init/command.ts'
+import { tempDir } from '../support/temp.ts'
+
+async function init(folder: string): Promise<{ status: number; err: string[] }> {
+  const err: string[] = []
+  const output = { out: () => undefined, err: (line: string) => void err.push(line) }
+  return { status: await runInit([folder, '--template', 'python'], output), err }
+}
+
+test('init makes the folders above its own', async () => {
+  const folder = join(tempDir(), 'a', 'b')
+  expect(await init(folder)).toEqual({ status: 0, err: [] })
+  expect(existsSync(join(folder, 'handler.py'))).toBe(true)
+})
+
+test.each(['/proc/x', '/proc/x/y'])('init of %s ends with one line', async (folder) => {
+  const { status, err } = await init(folder)
+  expect([status, err]).toEqual([
+    1,
+    [
+      expect.stringContaining(
+        `torchserve-ts: ${folder} must be a folder that can be made: name another one (`,
+      ),
+    ],
+  ])
+})
+
+test('init of a file leaves it as it is', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'file'), '')
+  const { status, err } = await init(join(folder, 'file'))
+  expect([status, err]).toEqual([1, [expect.stringContaining('EEXIST')]])
+  expect(readdirSync(folder)).toEqual(['file'])
+})
