@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { sweepDownloads } from '../model-archiver/download.ts'
+import { searchedStore } from '../model-archiver/locate.ts'
 import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { listStore } from '../model-archiver/store.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
@@ -293,7 +294,8 @@ class Server implements RunningServer {
       await this.#models.loadAtStartup(model)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}`
+      const where = searchedStore(error, model.location, this.#settings.modelStore)
+      const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}${where}`
       if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
       this.#log.error({ detail: error.detail }, message)
     }

@@ -27,6 +27,8 @@ export interface LocatedModel {
 }
 
 const MAX_URL = 8192
+/** TorchServe's words. */
+const NOT_FOUND = 'Model not found at: '
 
 /**
  * Finds the model at the `url` of a register request: downloads http(s) URLs into the store, uses file://
@@ -103,5 +105,18 @@ function matchesAny(url: string, patterns: readonly RegExp[]): boolean {
 }
 
 function notFound(url: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', `Model not found at: ${redactUrl(url)}`)
+  return new ServeError('MODEL_NOT_FOUND', `${NOT_FOUND}${redactUrl(url)}`)
+}
+
+/**
+ * The end of the message about a model that is not there, for the operator: which store was searched. Clients
+ * do not learn that. Empty for another error, and where no store was searched.
+ */
+export function searchedStore(
+  { code, message }: ServeError,
+  url: string,
+  modelStore: string | undefined,
+): string {
+  const isSearched = code === 'MODEL_NOT_FOUND' && message.startsWith(NOT_FOUND) && !/^file:/i.test(url)
+  return isSearched && modelStore !== undefined ? `, searched in the model store ${modelStore}` : ''
 }

@@ -1,3 +1,5 @@
+import { ServeError } from '../../common/errors.ts'
+import { searchedStore } from '../../model-archiver/locate.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { shownValue } from '../config/secrets.ts'
 import type { StartSettings } from '../config/load-settings.ts'
@@ -27,7 +29,10 @@ export async function checkModels(
   try {
     for (const request of await startupRequests(settings, modelSource.hint)) {
       await checkModel(request, check).catch((error: unknown) => {
-        problems.push(`${shownValue('url', request.url)}: ${describeFailure(error)}${modelSource.hint}`)
+        const where = searchedStore(ServeError.from(error), request.url, settings.modelStore)
+        problems.push(
+          `${shownValue('url', request.url)}: ${describeFailure(error)}${where}${modelSource.hint}`,
+        )
       })
     }
   } finally {

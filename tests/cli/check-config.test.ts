@@ -82,7 +82,12 @@ test.each<[string, Record<string, string>, string[], string]>([
     'Invalid Environment Variable NO_SUCH',
   ],
   ['a store that is not there', {}, ['--model-store', 'nowhere'], '--model-store directory not found'],
-  ['a model that is not there', {}, ['--models', 'gone.mar'], 'gone.mar: Model not found at: gone.mar'],
+  [
+    'a model that is not there',
+    {},
+    ['--models', 'gone.mar'],
+    'gone.mar: Model not found at: gone.mar, searched in the model store /',
+  ],
   ['a broken archive', { 'store/x.mar': 'junk' }, ['--models', 'all'], 'x.mar: The archive must be a zip'],
   [
     'a model config that cannot be read',
