@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { realpath, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { isObject } from '../common/json.ts'
 import { nameProblem } from '../common/names.ts'
 import { type ArchiveIdentity, untrusted } from './archive-identity.ts'
-import { builtinConfig, builtinHandler } from './builtin-handlers.ts'
+import { builtinConfig, builtinHandler, GGUF_HANDLER } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
 import { findScript, parseHandlerEntry } from './handler-entry.ts'
 import { readManifest } from './manifest.ts'
@@ -21,7 +22,7 @@ import { defaultModelName } from './model-name.ts'
 import { packageRoot } from './package-root.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
-import { GGUF, linkWeights } from './weights-file.ts'
+import { checkWeights, GGUF, linkWeights } from './weights-file.ts'
 import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
 
 /** Options for preparing a model, which include those for unpacking. */
@@ -122,6 +123,8 @@ async function prepareIn(
     script === undefined ? Promise.resolve(undefined) : compiled(script, modelDir, unpacked),
     readModelConfig(modelDir, configFile),
   )
+  if (handler === GGUF_HANDLER && settings === undefined)
+    await checkWeights(modelDir, namedWeights(manifest, modelConfig))
   const config = { ...builtinConfig(handler), ...settings?.config, ...modelConfig }
   return {
     manifest,
@@ -139,6 +142,12 @@ async function prepareIn(
     workDir: workspace.root,
     dispose: workspace.dispose,
   }
+}
+
+/** The file of weights that the model names, as its built-in handler reads it. */
+function namedWeights({ model }: Manifest, { handler }: Record<string, unknown>): string | undefined {
+  const named = model.serializedFile ?? (isObject(handler) ? handler['model_path'] : undefined)
+  return typeof named === 'string' && named !== '' ? named : undefined
 }
 
 /** A folder and a lone .gguf file have no hash and no signature. @throws ServeError UNTRUSTED_ARCHIVE */

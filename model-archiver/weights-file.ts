@@ -1,5 +1,6 @@
-import { symlink, mkdir, readdir, realpath } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { symlink, mkdir, readdir, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { ServeError } from '../common/errors.ts'
 
 /** The name of a file of weights in the format GGUF. */
 export const GGUF = /\.gguf$/i
@@ -29,10 +30,12 @@ export function weightsStem(name: string): string {
 /**
  * Makes a model's folder of a file of weights: links to it, and to the other parts of the same model.
  * @returns the real paths of what the links lead to
+ * @throws ServeError INVALID_MODEL when a part is missing
  */
 export async function linkWeights(file: string, folder: string): Promise<string[]> {
-  await mkdir(folder)
   const source = dirname(file)
+  await checkWeights(source, basename(file))
+  await mkdir(folder)
   const wanted = new Set(partNames(basename(file)))
   const found = (await readdir(source)).filter((name) => wanted.has(name))
   const real: string[] = []
@@ -42,4 +45,20 @@ export async function linkWeights(file: string, folder: string): Promise<string[
     real.push(target)
   }
   return real
+}
+
+/**
+ * Checks that the weights of a model's folder are there, before a worker looks for them.
+ * @param named their file; undefined: the only .gguf file. With several the handler says what is wrong
+ * @throws ServeError INVALID_MODEL that names the missing file
+ */
+export async function checkWeights(folder: string, named: string | undefined): Promise<void> {
+  const found = named === undefined ? await readdir(folder) : [named]
+  const [file, ...others] = found.filter((name) => GGUF.test(name) && !isLaterPart(name))
+  if (file === undefined || others.length > 0) return
+  for (const part of partNames(basename(file))) {
+    const path = resolve(folder, dirname(file), part)
+    if (await stat(path).catch(() => undefined)) continue
+    throw new ServeError('INVALID_MODEL', `The model needs the file ${part}, which is not there`)
+  }
 }

@@ -245,3 +245,12 @@ test('a package that GGUF needs is named before anything is downloaded', async (
   )
   expect(hub.asked).toEqual([])
 })
+
+test('a part of a GGUF model that is missing is told once', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'm-00001-of-00002.gguf'), WEIGHTS)
+  const served = new Serve(['./m-00001-of-00002.gguf'], { folder })
+  expect(await served.status).toBe(1)
+  expect(served.output.split('m-00002-of-00002.gguf, which is not there')).toHaveLength(2)
+  expect(served.output).not.toContain('ENOENT')
+})

@@ -1,4 +1,4 @@
-import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { readdirSync, readlinkSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { readSettings } from '../../handlers/gguf/settings.ts'
@@ -34,4 +34,31 @@ test.each([
     'UNTRUSTED_ARCHIVE',
     `m.gguf must be an archive, because ${why}. Pack it with the archiver.`,
   ])
+})
+
+test.each([
+  ['a part', { 'm/m-00001-of-00002.gguf': 'a' }, 'm/m-00001-of-00002.gguf', 'm-00002-of-00002.gguf'],
+  ['a part in a folder', { 'm/m-00001-of-00002.gguf': 'a' }, 'm', 'm-00002-of-00002.gguf'],
+  [
+    'the file that model-config.yaml names',
+    { 'm/a.gguf': 'a', 'm/model-config.yaml': 'handler:\n  model_path: gone.gguf\n' },
+    'm',
+    'gone.gguf',
+  ],
+])(
+  '%s of the weights that is missing ends the load before a worker starts',
+  async (_what, files, at, name) => {
+    const folder = tempFolder(files)
+    expect(await failure(prepareModel(join(folder, at), { tempDir: tempFolder() }))).toEqual({
+      code: 'INVALID_MODEL',
+      message: `The model needs the file ${name}, which is not there`,
+    })
+  },
+)
+
+test('a link to weights that leads nowhere counts as missing', async () => {
+  const folder = tempFolder()
+  symlinkSync(join(folder, 'gone'), join(folder, 'm.gguf'))
+  const { message } = await failure(prepareModel(folder, { tempDir: tempFolder() }))
+  expect(message).toBe('The model needs the file m.gguf, which is not there')
 })
