@@ -56,8 +56,8 @@ export class Backlog {
   /** Gives the oldest response away. To be called only if there is one. */
   take(reader: BacklogReader): void {
     const entry = this.#entries[0]!
-    // Readers may keep views of a block.
-    this.#open = undefined
+    // Readers may keep views of a block. While they read an older one, items still share the last one.
+    if (entry === this.#open) this.#open = undefined
     if (!('ends' in entry)) {
       this.#drop(itemCost(entry.body.byteLength), true)
       reader.message(entry)

@@ -71,8 +71,15 @@ const KEPT_MUTANTS: Mutant[] = [
   {
     name: 'items that follow a block that was taken are lost',
     file: BACKLOG,
-    find: '    // Readers may keep views of a block.\n    this.#open = undefined\n',
+    find: '    if (entry === this.#open) this.#open = undefined\n',
     replace: '',
+    tests: KEPT,
+  },
+  {
+    name: 'a backlog makes a block for each item that comes while it is read',
+    file: BACKLOG,
+    find: 'if (entry === this.#open) this.#open',
+    replace: 'this.#open',
     tests: KEPT,
   },
   {

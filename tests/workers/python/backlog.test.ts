@@ -45,6 +45,20 @@ test('what comes when all was taken is kept, too', () => {
   }
 })
 
+test('a client that reads as slowly as items come makes it keep no block for each', () => {
+  const backlog = new Backlog()
+  const blocks = new Set<Buffer>()
+  const reader = { item: (chunk: Buffer) => blocks.add(chunk), message: () => undefined }
+  const add = () => backlog.addItem(Buffer.from('abcd'), 0, 4)
+  for (let i = 0; i < 1000; i += 1) add()
+  for (let i = 0; i < 5000; i += 1) {
+    backlog.take(reader)
+    add()
+  }
+  expect(takeAll(backlog)).toHaveLength(1000)
+  expect(blocks.size).toBeLessThanOrEqual(6)
+})
+
 test.each([1, 16, 1000, 30_000])('takes little more memory than it says, with items of %d bytes', (size) => {
   const before = process.memoryUsage()
   const backlog = new Backlog()
