@@ -114,11 +114,9 @@ export class ServeError extends Error {
    * the model says that repeating does no harm (`idempotent`).
    */
   readonly begun: boolean
-  readonly #options: ServeErrorOptions
 
   constructor(code: ErrorCode, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
-    this.#options = options
     this.code = code
     this.status = options.status
     this.reason = options.reason
@@ -134,7 +132,7 @@ export class ServeError extends Error {
   /** The same error for a request that the handler may have begun. */
   asBegun(): ServeError {
     if (this.begun) return this
-    const copy = new ServeError(this.code, this.message, { ...this.#options, begun: true })
+    const copy = new ServeError(this.code, this.message, { ...this, cause: this.cause, begun: true })
     if (this.stack !== undefined) copy.stack = this.stack
     return copy
   }
