@@ -39,9 +39,8 @@ export class Worker implements JobRunner {
   #lastExit: ExitCause | undefined
   #killReason: string | undefined
   #failure: ModelFailure | undefined
-  /** What the log has of the last failed load. */
-  #loadDetail: string | undefined
-  #loadFailure: ModelFailure | undefined
+  /** The last failed load, and what the log has of it. */
+  #lastLoad: { failure: ModelFailure; detail: string } | undefined
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
@@ -264,15 +263,15 @@ export class Worker implements JobRunner {
     this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
     const { message, detail = '', isPrinted } = error
-    const isAsBefore = detail === this.#loadDetail
-    this.#loadDetail = detail
+    const before = this.#lastLoad?.detail === detail ? this.#lastLoad.failure : undefined
     // The id of a retry leads to the line that has the stack.
-    const before = isAsBefore && this.#loadFailure?.reason === message ? this.#loadFailure : undefined
-    const failure = (this.#loadFailure = { ...newFailure(error), ...(before && { id: before.id }) })
+    const id = before?.reason === message ? before.id : undefined
+    const failure = { ...newFailure(error), ...(id !== undefined && { id }) }
+    this.#lastLoad = { failure, detail }
     this.#events.failed('load', {
       message: `Load failed (id ${failure.id}): ${message}`,
       detail,
-      isKnown: isPrinted || isAsBefore,
+      isKnown: isPrinted || before !== undefined,
     })
     this.#lastExit = loadExit(error, failure.publicCause)
     this.#group = undefined
