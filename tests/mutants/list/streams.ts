@@ -37,8 +37,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an HTTP chunk leaves with the one after it',
     file: 'frontend/edge/http/chunk-writer.ts',
-    find: '    if (!this.#scheduled) {\n',
-    replace: '    if (!this.#scheduled && this.#pending.length > 8) {\n',
+    find: '      if (waitingWriters.push(this) === 1)',
+    replace:
+      '      if (this.#headFlushed && this.#pending.length < 8) this.#scheduled = false\n      else if (waitingWriters.push(this) === 1)',
     tests: ['tests/e2e/event-times.test.ts'],
     title: 'each item is read before.*TorchServe /predictions',
   },
