@@ -5,7 +5,8 @@ import { commentLength, noSectionCitations } from './tools/lint/comments.mjs'
 import { noTextKeys } from './tools/lint/no-text-keys.mjs'
 
 /**
- * Which room may import which (docs/architecture.md). A room that is not named as allowed for a target is forbidden, and so is
+ * Which room may import which (docs/architecture.md). A room that is not named as allowed for a target is
+ * forbidden, and so is
  * everything in frontend/ that belongs to no room (server.ts, listeners.ts) but package-info.ts.
  */
 const rooms = {
@@ -78,7 +79,8 @@ const rooms = {
 }
 
 /**
- * Which dialect may import which: they are adapters beside each other. TorchServe's own Open Inference package adapts that protocol
+ * Which dialect may import which: they are adapters beside each other. TorchServe's own Open Inference
+ * package adapts that protocol
  * to TorchServe's rules, so it knows both.
  */
 const dialects = {

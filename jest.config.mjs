@@ -1,4 +1,7 @@
-/** Needs NODE_OPTIONS=--experimental-vm-modules (npm test sets it): the server and its dependencies are ES modules. */
+/**
+ * Needs NODE_OPTIONS=--experimental-vm-modules (npm test sets it): the server and its dependencies are ES
+ * modules.
+ */
 export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/tests'],
@@ -21,9 +24,11 @@ export default {
     '^torchserve-ts/testing$': '<rootDir>/backend-worker/testing.ts',
   },
   reporters: ['default', '<rootDir>/tests/support/retries-reporter.mjs'],
-  // Only what hangs needs it: on a machine with ten times too much to do, tests of two starts take two minutes.
+  // Only what hangs needs it: on a machine with ten times too much to do, tests of two starts take two
+  // minutes.
   testTimeout: 240_000,
   maxWorkers: 2,
-  // A worker that has closed everything still needs most of a second to give back its memory on a busy machine; the default is 500.
+  // A worker that has closed everything still needs most of a second to give back its memory on a busy
+  // machine; the default is 500.
   workerGracefulExitTimeout: 10_000,
 }

@@ -95,9 +95,9 @@ sub confine {
     filter_calls() if $offline or $quiet or $files;
 }
 
-# Returns its pid in a child, which must end when this one does. The parent adopts whatever the child started and left, in sessions of its own or not. It kills
-# all of that when the child has ended, and ends as the child did. Without the server it ends the child, too.
-# Signals: TERM is for the child, USR1 kills it.
+# Returns its pid in a child, which must end when this one does. The parent adopts whatever the child started and
+# left, in sessions of its own or not. It kills all of that when the child has ended, and ends as the child did.
+# Without the server it ends the child, too. Signals: TERM is for the child, USR1 kills it.
 sub keep {
     my ($server, $keeper) = (getppid, $$);
     sys('prctl', CHILD_SUBREAPER, 1, 0, 0, 0) == 0 or fail("subreaper: $!");

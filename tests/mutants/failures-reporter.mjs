@@ -1,7 +1,8 @@
 import { appendFileSync } from 'node:fs'
 
 /**
- * A jest reporter that writes the full name of each test that fails into $FAILED_TESTS_FILE at once, as a line
+ * A jest reporter that writes the full name of each test that fails into $FAILED_TESTS_FILE at once, as a
+ * line
  * of JSON: a run that is ended before it is done writes no report.
  */
 export default class FailuresReporter {

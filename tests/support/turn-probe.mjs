@@ -1,5 +1,7 @@
-// Loaded into a server under test (node --import): on SIGUSR2 it reports the most processor time that the main
-// thread has spent in one turn of the event loop since the last report. Elapsed time would grow on a busy machine.
+// Loaded into a server under test (node --import): on SIGUSR2 it reports the most processor time that the
+// main
+// thread has spent in one turn of the event loop since the last report. Elapsed time would grow on a busy
+// machine.
 import { readFileSync } from 'node:fs'
 
 const usage = `/proc/self/task/${process.pid}/schedstat`

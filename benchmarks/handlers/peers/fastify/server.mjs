@@ -1,4 +1,7 @@
-/** The benchmark's handlers behind Fastify and piscina. Argument: JSON settings. Resolves packages from its folder. */
+/**
+ * The benchmark's handlers behind Fastify and piscina. Argument: JSON settings. Resolves packages from its
+ * folder.
+ */
 import { Readable } from 'node:stream'
 import { MessageChannel } from 'node:worker_threads'
 import Fastify from 'fastify'
