@@ -9,6 +9,7 @@ import {
   type Token,
 } from 'node-llama-cpp'
 import { OpenAIError, type Logger } from 'torchserve-ts'
+import { checkWeights } from './check-weights.ts'
 import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
 import { Interlude } from './interlude.ts'
@@ -44,15 +45,21 @@ export class Engine {
   }
 
   static async load(settings: LlamaSettings, logger: Logger): Promise<Engine> {
+    checkWeights(settings.modelPath)
+    let firstError: string | undefined
     const llama = await getLlama({
       gpu: settings.gpu,
       build: 'never',
       skipDownload: true,
       logger: (level, message) => {
+        if (level === LlamaLogLevel.error) firstError ??= message.trim()
         log(logger, level, message)
       },
     })
-    const model = await llama.loadModel({ modelPath: settings.modelPath })
+    const model = await llama.loadModel({ modelPath: settings.modelPath }).catch((thrown: unknown) => {
+      // The runtime's own error does not say why.
+      throw firstError === undefined ? thrown : new Error(firstError, { cause: thrown })
+    })
     const context = await model.createContext({
       contextSize: settings.contextSize ?? Math.min(model.trainContextSize, DEFAULT_CONTEXT_SIZE),
       sequences: settings.sequences,
