@@ -7,6 +7,7 @@ import { listenerDescription } from './api-description/documents.ts'
 import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { workflowRouter } from './rest-workflows.ts'
+import { wantsPage, WELCOME_HEADERS, WELCOME_PAGE } from './welcome-page.ts'
 
 /** The dependencies of the management API; all its routes require the management token. */
 export const MANAGEMENT_ROUTERS = [managementRouter, workflowRouter] as const
@@ -40,7 +41,8 @@ const wrongMethod: Koa.Middleware = (ctx) => {
 }
 
 /**
- * OPTIONS on `/`, and any method on `/api-description`; no token is required. Any other method on `/` is 405.
+ * OPTIONS on `/`, and any method on `/api-description`; no token is required. A browser that opens `/` gets a
+ * page with links; anything else on `/` is 405.
  */
 function apiDescription(document: string): Koa.Middleware {
   return (ctx, next) => {
@@ -49,6 +51,11 @@ function apiDescription(document: string): Koa.Middleware {
     const isDescription = segments.length === 1 && segments[0] === 'api-description'
     if (segments.length > 0 && !isDescription) return next()
     exchange.admit(undefined)
+    if (!isDescription && wantsPage(ctx.method, ctx.get('accept'))) {
+      for (const [name, value] of WELCOME_HEADERS) ctx.set(name, value)
+      ctx.body = WELCOME_PAGE
+      return undefined
+    }
     if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()
     ctx.status = 200
     ctx.set('content-type', 'application/json')

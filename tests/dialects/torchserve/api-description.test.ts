@@ -93,6 +93,17 @@ describe('the API description, without a token', () => {
     }
   })
 
+  test.each(KINDS)('a browser that opens / gets a page that links to it: %s', async (kind) => {
+    const rig = await start(kind)
+    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+    const page = await ask(rig, '/', { headers: { accept } })
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+    const [link] = /(?<=href=")\/[^"]*/.exec(page.text)!
+    expect(api(await ask(rig, link)).info.version).toBe(version)
+    expect((await ask(rig, '/', { method: 'POST', headers: { accept } })).status).toBe(405)
+  })
+
   test.each(KINDS)('any other method on / is not allowed: %s', async (kind) => {
     const answer = await ask(await start(kind), '/')
     expect(answer.json()).toEqual({
