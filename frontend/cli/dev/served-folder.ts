@@ -103,7 +103,10 @@ export class ServedFolder {
       this.#host.output.err(`${this.#name}: ${message}`)
       for (const line of indented(detail)) this.#host.output.err(line)
     }
-    const then = this.#model === undefined ? 'save it again' : 'the old code goes on serving'
+    const then =
+      this.#model === undefined
+        ? 'the next change of its files loads it again'
+        : 'the old code goes on serving'
     this.#host.output.err(`${this.#name}: it does not load; ${then}`)
   }
 
