@@ -5,6 +5,7 @@ import { BOOLEAN, ORIGIN_LIST, PATH, SECONDS, SECONDS_OR_OFF, integer, patternLi
 import { MODELS_JSON } from './version-settings.ts'
 
 const OURS: Details = { ours: true }
+const INT_MAX = 2_147_483_647
 
 /** Keys for models: which to load, from where, with which defaults. */
 export const MODEL_KEYS = {
@@ -37,6 +38,35 @@ export const MODEL_KEYS = {
     integer(1, 10_000),
     '256',
     'Most worker processes of a model version; each rank of a rank group counts. Calls, model configurations, snapshots and workflows that ask for more are refused.',
+    OURS,
+  ),
+  scaling: key(
+    'scaling',
+    BOOLEAN,
+    'false',
+    'Whether the workers of a model follow its load between minWorkers and maxWorkers (docs/autoscaling.md). A model-config.yaml may say otherwise.',
+    OURS,
+  ),
+  scalingTargetQueueTime: key(
+    'scaling_target_queue_time',
+    integer(1, INT_MAX),
+    '500',
+    'Milliseconds that a request may wait for a slot until a model that scales gets more workers.',
+    OURS,
+  ),
+  scaleUpInterval: key('scale_up_interval', SECONDS, '5', 'Time between two additions of workers.', OURS),
+  scaleDownAfter: key(
+    'scale_down_after',
+    SECONDS,
+    '60',
+    'Time for which fewer workers must have been enough before some of them end.',
+    OURS,
+  ),
+  scaleToZeroAfter: key(
+    'scale_to_zero_after',
+    SECONDS,
+    '300',
+    'Time without a request after which the last worker of a model that scales from minWorkers 0 ends.',
     OURS,
   ),
   modelDrainTimeout: key(

@@ -182,6 +182,16 @@ export interface Settings {
    * unloaded it; 0: none. Key model_drain_timeout, default 600.
    */
   readonly modelDrainTimeout: number
+  /** Ours: whether workers follow the load where a model does not say. Key scaling, default false. */
+  readonly scaling: boolean
+  /** Ours: milliseconds a request may wait until workers are added. Key scaling_target_queue_time, default 500. */
+  readonly scalingTargetQueueTime: number
+  /** Ours: seconds between two additions of workers. Key scale_up_interval, default 5. */
+  readonly scaleUpInterval: number
+  /** Ours: seconds for which fewer workers must have been enough. Key scale_down_after, default 60. */
+  readonly scaleDownAfter: number
+  /** Ours: seconds without a request until the last worker ends. Key scale_to_zero_after, default 300. */
+  readonly scaleToZeroAfter: number
   /** Ours: seconds a request may wait in the queue; 0: no limit. Key default_queue_timeout, default 120. */
   readonly defaultQueueTimeout: number
   /** Ours: seconds; undefined: the response timeout. Key default_first_response_timeout. */

@@ -3,7 +3,15 @@ import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobList } from './job-list.ts'
 import { queueFull } from './queue-full.ts'
 import { BatchBytes } from './request-limits.ts'
-import { type BatchOwner, freest, goesAlone, type JobRunner, roomiest, type Scheduler } from './scheduler.ts'
+import {
+  type Backlog,
+  type BatchOwner,
+  freest,
+  goesAlone,
+  type JobRunner,
+  roomiest,
+  type Scheduler,
+} from './scheduler.ts'
 
 export interface JobQueueOptions {
   /** Maximum number of waiting jobs. */
@@ -46,6 +54,15 @@ export class JobQueue implements Scheduler, BatchOwner {
 
   get remainingCapacity(): number {
     return this.#options.capacity - this.pending
+  }
+
+  /** What waits at a worker begins there soon, or comes back. */
+  backlog(): Backlog {
+    return { jobs: this.#jobs.size, since: this.#jobs.first?.createdAt }
+  }
+
+  isBound(): boolean {
+    return false
   }
 
   add(job: Job): void {

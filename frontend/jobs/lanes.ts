@@ -36,6 +36,15 @@ export class Lanes {
     return this.#bound.get(sequence)?.worker
   }
 
+  /** Sequences that have a job and no worker, longest wait first. */
+  unbound(): Sequence[] {
+    return [...this.#unbound]
+  }
+
+  isBound(worker: JobRunner): boolean {
+    return (this.#lanes.get(worker)?.sequences.size ?? 0) > 0
+  }
+
   /** The sequence has no job that is ready. */
   disarm(sequence: Sequence): void {
     this.#unbound.delete(sequence)

@@ -32,6 +32,13 @@ export interface RunWatcher {
   released(job: Job): void
 }
 
+/** Jobs that more workers would help. */
+export interface Backlog {
+  readonly jobs: number
+  /** performance.now() at which the oldest of them came; undefined: there is none. */
+  readonly since: number | undefined
+}
+
 /** Decides which worker gets which waiting job of one model version, and when. */
 export interface Scheduler extends JobHolder {
   /** Number of waiting jobs. */
@@ -39,6 +46,10 @@ export interface Scheduler extends JobHolder {
   readonly remainingCapacity: number
   /** Number of live sequences; absent for schedulers without sequences. */
   readonly openSequences?: number
+  /** The waiting jobs that any worker could take. */
+  backlog(): Backlog
+  /** Whether the worker keeps the state of a sequence. */
+  isBound(worker: JobRunner): boolean
   /** @throws ServeError QUEUE_FULL; the job is unchanged then */
   add(job: Job): void
   /** Whether a worker would get the job at once. */

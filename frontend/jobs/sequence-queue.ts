@@ -5,7 +5,14 @@ import type { BatchRule } from './lane.ts'
 import { Lanes } from './lanes.ts'
 import { queueFull } from './queue-full.ts'
 import type { ReplyHead } from './reply-sink.ts'
-import { freest, isDescribe, type JobRunner, type RunWatcher, type Scheduler } from './scheduler.ts'
+import {
+  type Backlog,
+  freest,
+  isDescribe,
+  type JobRunner,
+  type RunWatcher,
+  type Scheduler,
+} from './scheduler.ts'
 import { Sequence } from './sequence.ts'
 import {
   endedSequences,
@@ -74,6 +81,21 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   get remainingCapacity(): number {
     const { maxSequences, maxWaiting } = this.#options
     return maxSequences * maxWaiting - this.pending + this.#describes.pending
+  }
+
+  /** Jobs of a sequence that has begun wait for its worker alone. */
+  backlog(): Backlog {
+    const unbound = this.#lanes.unbound()
+    const describes = this.#describes.backlog()
+    const times = [unbound[0]?.next?.createdAt, describes.since].filter((time) => time !== undefined)
+    return {
+      jobs: unbound.length + describes.jobs,
+      since: times.length === 0 ? undefined : Math.min(...times),
+    }
+  }
+
+  isBound(worker: JobRunner): boolean {
+    return this.#lanes.isBound(worker)
   }
 
   get openSequences(): number {

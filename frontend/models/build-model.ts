@@ -111,18 +111,22 @@ export function settingsOf(
 
 /**
  * Number of workers when neither the call nor the model sets it: at start as many as GPUs, else CPUs; at
- * register none. default_workers_per_model overrides both.
+ * register none. default_workers_per_model overrides both. For a model that scales, this number is the upper
+ * bound, whenever it is registered.
  */
 function firstWorkers(
   request: RegisterRequest,
-  own: Pick<Model, 'minWorkers' | 'maxWorkers'>,
+  own: Pick<ModelSettings, 'minWorkers' | 'maxWorkers' | 'scaling'>,
   settings: Settings,
   gpuCount: number,
   atStartup: boolean,
 ): Pick<Model, 'minWorkers' | 'maxWorkers'> {
-  if (own.minWorkers > 0 || request.initialWorkers !== undefined) return own
+  const scales = own.scaling !== undefined
+  const isSaid = scales ? own.maxWorkers > 0 : own.minWorkers > 0
+  if (isSaid || request.initialWorkers !== undefined) return own
   const devices = Math.min(gpuCount > 0 ? gpuCount : availableParallelism(), settings.maxWorkersPerModel)
   const count =
-    settings.defaultWorkersPerModel > 0 ? settings.defaultWorkersPerModel : atStartup ? devices : 0
+    settings.defaultWorkersPerModel > 0 ? settings.defaultWorkersPerModel : atStartup || scales ? devices : 0
+  if (scales) return { minWorkers: own.minWorkers, maxWorkers: Math.max(own.minWorkers, count) }
   return { minWorkers: count, maxWorkers: count }
 }

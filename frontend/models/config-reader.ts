@@ -67,6 +67,11 @@ export class ConfigReader {
     return undefined
   }
 
+  /** Whether a key has a truth value, to choose between two forms. */
+  isBoolean(key: string): boolean {
+    return typeof this.#value(key) === 'boolean'
+  }
+
   /** Whether a key has a text, to choose between two forms. */
   isText(key: string): boolean {
     return typeof this.#value(key) === 'string'

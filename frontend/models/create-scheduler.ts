@@ -13,8 +13,8 @@ export function createScheduler(
   settings: ModelSettings,
   headers: SequenceHeaders,
 ): Scheduler {
-  const { continuousBatching, useJobTicket, maxBatchDelay, timeouts } = settings
-  const batchSize = continuousBatching || useJobTicket ? 1 : settings.batchSize
+  const { continuousBatching, maxBatchDelay, timeouts } = settings
+  const batchSize = jobsPerBatch(settings)
   if (!settings.sequenceBatching) {
     const capacity = settings.jobQueueSize
     const full =
@@ -34,4 +34,9 @@ export function createScheduler(
     timeouts,
     modelName,
   })
+}
+
+/** Most requests that leave the queue together. */
+export function jobsPerBatch({ continuousBatching, useJobTicket, batchSize }: ModelSettings): number {
+  return continuousBatching || useJobTicket ? 1 : batchSize
 }

@@ -57,9 +57,21 @@ function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): Mo
       pendingRequests: model.queue.pending,
     },
     openSequences: model.queue.openSequences,
+    ...scalingOf(model),
     ...archiveOf(model),
     ...failureOf(model),
   }
+}
+
+function scalingOf({ settings: { scaling }, wakes }: Model): Partial<ModelDescription> {
+  if (scaling === undefined) return {}
+  const { targetQueueTime, scaleUpInterval, scaleDownAfter, scaleToZeroAfter } = scaling
+  const times = {
+    scaleUpInterval: scaleUpInterval / 1000,
+    scaleDownAfter: scaleDownAfter / 1000,
+    scaleToZeroAfter: scaleToZeroAfter / 1000,
+  }
+  return { scaling: { targetQueueTime, ...times, wakes } }
 }
 
 function archiveOf({ prepared: { archive }, pin }: Model): Partial<ModelDescription> {

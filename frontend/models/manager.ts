@@ -48,7 +48,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   async register(request: RegisterRequest): Promise<OperationResult> {
     const model = await this.#lifecycle.create(request, { trusted: false, atStartup: false })
     const { name, version, minWorkers: count } = model
-    if (count === 0) {
+    if (count === 0 && (!model.scales || model.maxWorkers === 0)) {
       await this.#changed()
       return done(
         `Model "${name}" Version: ${version} registered with 0 initial workers. Use scale workers API to add workers for the model.`,
@@ -64,7 +64,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     }
     await this.#lifecycle.started(model, started)
     await this.#changed()
-    return done(`Model "${name}" Version: ${version} registered with ${count} initial workers`)
+    return done(`Model "${name}" Version: ${version} registered with ${Math.max(1, count)} initial workers`)
   }
 
   async addNode(request: RegisterRequest, kind: WorkflowNodeKind): Promise<Model> {
@@ -86,7 +86,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   async whenLoaded(model: Model): Promise<void> {
-    if (model.workers.ready > 0) return
+    if (model.workers.ready > 0 || model.wakes) return
     try {
       await model.scale(model.minWorkers, model.maxWorkers)
     } catch (error) {
@@ -236,7 +236,10 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   health(): 'Healthy' | 'Unhealthy' {
-    const short = this.#registry.defaults().some((model) => model.workers.healthy < model.minWorkers)
+    const short = this.#registry.defaults().some(({ workers, minWorkers }) => {
+      // A model that scales from 0 and cannot be loaded keeps the worker that failed.
+      return workers.healthy < Math.max(minWorkers, workers.failure === undefined ? 0 : 1)
+    })
     return short ? 'Unhealthy' : 'Healthy'
   }
 

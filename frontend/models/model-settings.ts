@@ -1,4 +1,5 @@
 import type { JobTimeouts } from '../jobs/job.ts'
+import type { ScalingSettings } from './scaling-rule.ts'
 import type { SandboxSettings } from './sandbox-settings.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
@@ -65,6 +66,8 @@ export interface ModelSettings {
   cancelGraceMs: number | undefined
   /** Ours: maximum bytes of one stream in flight. Key streamWindowSize. */
   streamWindowSize: number
+  /** Ours: how its workers follow the load; undefined: their number is minWorkers. Key scaling. */
+  scaling: ScalingSettings | undefined
   /** Ours: what its workers may do. Key sandbox. */
   sandbox: SandboxSettings
 }

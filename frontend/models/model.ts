@@ -5,7 +5,8 @@ import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { queueFull } from '../jobs/queue-full.ts'
-import { createScheduler } from './create-scheduler.ts'
+import { Autoscaler } from './autoscaler.ts'
+import { createScheduler, jobsPerBatch } from './create-scheduler.ts'
 import { type ModelFailure, modelFailed } from './model-failure.ts'
 import type { ModelSettings } from './model-settings.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
@@ -66,12 +67,14 @@ export class Model {
   readonly sequenceHeaders: SequenceHeaders
   readonly workers: WorkerPool
   readonly #open: OpenJobs
+  /** Undefined: the number of workers is minWorkers. */
+  readonly #autoscaler: Autoscaler | undefined
   readonly #maxRequestBytes: number
   #methods: readonly NativeMethod[] | undefined
   #slots: number
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
-  /** Requested number of workers, as scale sets it and describe shows it. */
+  /** Requested number of workers, as scale sets it and describe shows it: bounds, if the model scales. */
   minWorkers: number
   maxWorkers: number
 
@@ -102,11 +105,16 @@ export class Model {
       },
       () => [...this.queue.jobs(), ...this.workers.jobs()],
     )
+    const { scaling } = options.settings
+    this.#autoscaler = scaling && new Autoscaler(this, scaling, jobsPerBatch(options.settings))
     this.metrics.watch(() => ({
       queued: this.queue.pending,
+      queuedSince: this.queue.backlog().since,
       open: this.#open.size,
       streams: this.#open.streams,
       workerStates: this.workers.describe().map((worker) => worker.state),
+      workersWanted: this.workers.wanted,
+      ...this.workers.load(),
     }))
   }
 
@@ -120,6 +128,31 @@ export class Model {
     this.#methods = methods
     const { maxConcurrency, tensorConcurrency } = this.settings
     this.#slots = hasTensorMethod(methods) ? tensorConcurrency : maxConcurrency
+    const wakeMs = this.#autoscaler?.loaded()
+    if (wakeMs !== undefined) this.metrics.woke(wakeMs)
+  }
+
+  /** Whether its workers follow its load. */
+  get scales(): boolean {
+    return this.#autoscaler !== undefined
+  }
+
+  /**
+   * Whether it can serve without a worker, because the first request starts one. Only what a worker has
+   * loaded once: the dialects need the handler's methods before they have a request.
+   */
+  get wakes(): boolean {
+    return this.#methods !== undefined && this.#autoscaler?.wakes === true
+  }
+
+  /** Number of requests that have not ended. */
+  get open(): number {
+    return this.#open.size
+  }
+
+  /** Number of requests that have. */
+  get ended(): number {
+    return this.metrics.tally.ended
   }
 
   /** Batches that one worker runs at once. */
@@ -131,7 +164,7 @@ export class Model {
   submit(job: Job): void {
     this.metrics.requested(job)
     checkSize(job.request, this.#maxRequestBytes)
-    if (this.workers.wanted === 0) throw new ServeError('NO_WORKER', this.#noWorker(job))
+    if (this.workers.wanted === 0 && !this.wakes) throw new ServeError('NO_WORKER', this.#noWorker(job))
     const { failure } = this.workers
     if (failure !== undefined) throw modelFailed(this.name, failure)
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
@@ -147,6 +180,7 @@ export class Model {
       this.#open.withdraw(job)
       throw refusal
     }
+    if (job.startedAt === undefined) this.#autoscaler?.waits()
   }
 
   /** No worker can load it: ends the waiting jobs. */
@@ -163,16 +197,19 @@ export class Model {
   }
 
   /**
-   * Sets the number of workers.
+   * Sets the number of workers, or its bounds. A model that scales keeps the workers that it has within them;
+   * if none has loaded it yet, one does, even with minWorkers 0.
    * @throws ServeError INVALID_MODEL when the model has no handler to load, and errors of WorkerPool.scale
    */
   async scale(minWorkers: number, maxWorkers: number): Promise<void> {
     const { handlerProblem } = this.prepared
-    if (minWorkers > 0 && handlerProblem !== undefined) throw handlerProblem
+    const count = this.scales ? this.#within(minWorkers, maxWorkers) : minWorkers
+    if (count > 0 && handlerProblem !== undefined) throw handlerProblem
     this.minWorkers = minWorkers
     this.maxWorkers = maxWorkers
-    const scaled = this.workers.scale(minWorkers)
-    if (minWorkers === 0)
+    const scaled = this.workers.scale(count)
+    this.#autoscaler?.watch()
+    if (count === 0 && !this.wakes)
       this.queue.failAll(new ServeError('NO_WORKER', `Model "${this.name}" was scaled to 0 workers`))
     await scaled
   }
@@ -181,6 +218,7 @@ export class Model {
    * Ends waiting jobs, stops the workers and removes the unpacked files. @throws ServeError CLEANUP_TIMEOUT
    */
   async close(reason: ServeError, graceMs: number): Promise<void> {
+    this.#autoscaler?.stop()
     this.queue.failAll(reason)
     this.queue.close()
     try {
@@ -193,8 +231,14 @@ export class Model {
 
   /** Kills its processes and removes the unpacked files, synchronously. */
   kill(): void {
+    this.#autoscaler?.stop()
     this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
+  }
+
+  #within(minWorkers: number, maxWorkers: number): number {
+    const least = this.#methods === undefined ? Math.max(1, minWorkers) : minWorkers
+    return Math.min(maxWorkers, Math.max(least, this.workers.wanted))
   }
 
   /** TorchServe's sentence, stray quote included. */

@@ -46,7 +46,7 @@ export interface ModelStatus {
   version: string
   /** Milliseconds since the epoch. */
   registeredAt: number
-  /** Whether a worker has loaded it. */
+  /** Whether a worker has loaded it, or the first request starts one. */
   ready: boolean
   /** What its requests are answered with, as no worker can load it; undefined: one may. */
   failure?: ServeError
@@ -132,6 +132,8 @@ export interface ModelDescription {
   jobQueueStatus: { remainingCapacity: number; pendingRequests: number }
   /** Ours: number of open sequences; only with sequenceBatching. */
   openSequences?: number
+  /** Ours: how its workers follow its load; absent: they do not. */
+  scaling?: ScalingDescription
   /** Ours: SHA-256 of the archive; absent for model folders. */
   archiveSha256?: string
   /** Ours: whether the archive had to have this SHA-256; absent for model folders. */
@@ -141,6 +143,16 @@ export interface ModelDescription {
   /** Ours: why requests are refused; absent while a worker has loaded the model or may still do so. */
   failure?: FailureDescription
   customizedMetadata?: Record<string, unknown>
+}
+
+/** How the workers of a model follow its load. Times are in seconds, targetQueueTime in milliseconds. */
+export interface ScalingDescription {
+  targetQueueTime: number
+  scaleUpInterval: number
+  scaleDownAfter: number
+  scaleToZeroAfter: number
+  /** Whether a request starts a worker if there is none. */
+  wakes: boolean
 }
 
 /** Why no worker can load a model. */

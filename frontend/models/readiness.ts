@@ -1,10 +1,11 @@
-import type { ModelOperations } from './operations.ts'
+import type { ModelDescription, ModelOperations } from './operations.ts'
 
 /** What readiness needs of the models. */
 export type ReadinessSource = Pick<ModelOperations, 'describe' | 'health' | 'loadedAtStartup'>
 
 /**
- * Whether one of the model's workers has loaded it. TorchServe also counts workers that are still loading.
+ * Whether one of the model's workers has loaded it, or a request would start one. TorchServe also counts
+ * workers that are still loading.
  * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
  */
 export async function isModelReady(
@@ -13,7 +14,7 @@ export async function isModelReady(
   version?: string,
 ): Promise<boolean> {
   const [model] = await models.describe(name, version)
-  return model!.workers.some(({ status }) => status === 'READY')
+  return hasReadyWorker(model!) || model!.scaling?.wakes === true
 }
 
 /** Whether the server is healthy and every model of the start that has workers can answer. */
@@ -21,6 +22,12 @@ export async function isServerReady(models: ReadinessSource): Promise<boolean> {
   if (models.health() !== 'Healthy') return false
   const described = await Promise.all(models.loadedAtStartup().map((name) => models.describe(name)))
   return described.every(([model]) => {
-    return model!.minWorkers === 0 || model!.workers.some(({ status }) => status === 'READY')
+    const { minWorkers, maxWorkers, scaling } = model!
+    const needsNone = maxWorkers === 0 ? undefined : scaling?.wakes
+    return hasReadyWorker(model!) || (needsNone ?? minWorkers === 0)
   })
+}
+
+function hasReadyWorker({ workers }: ModelDescription): boolean {
+  return workers.some(({ status }) => status === 'READY')
 }

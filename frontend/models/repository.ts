@@ -126,12 +126,12 @@ function isOperators({ loadedAtStartup, url }: Model): boolean {
   return loadedAtStartup && !/^https?:/i.test(url)
 }
 
-function canServe({ workers }: Model): boolean {
-  return workers.wanted > 0 && workers.failure === undefined
+function canServe({ workers, wakes }: Model): boolean {
+  return (workers.wanted > 0 || wakes) && workers.failure === undefined
 }
 
-function entryOf({ name, version, workers }: Model): IndexEntry {
-  if (workers.ready > 0) return { name, version, state: 'READY', reason: '' }
+function entryOf({ name, version, workers, wakes }: Model): IndexEntry {
+  if (workers.ready > 0 || wakes) return { name, version, state: 'READY', reason: '' }
   if (workers.wanted === 0)
     return { name, version, state: 'UNAVAILABLE', reason: 'the model has no workers; scale it' }
   const failure = lastFailure(workers)

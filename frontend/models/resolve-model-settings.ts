@@ -7,6 +7,7 @@ import { deviceSettings, parallelism } from './device-settings.ts'
 import { schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 import { sandboxSettings } from './sandbox-settings.ts'
+import { scalingSettings } from './scaling-settings.ts'
 import type { ModelSettings } from './model-settings.ts'
 
 const MAX_TIMER_SECONDS = 2_147_483
@@ -34,8 +35,15 @@ export function resolveModelSettings(
   const node = runtime === 'node'
   const parallel = parallelism(reader, node)
   const batchSize = request.batchSize ?? reader.raised('batchSize', 1) ?? configured.batchSize ?? 1
+  const scheduling = schedulingSettings(
+    reader,
+    batchSize,
+    node ? parallel : undefined,
+    request.maxConcurrency,
+  )
+  const scaling = scalingSettings(reader, settings, scheduling.useJobTicket)
   const resolved: ModelSettings = {
-    ...workers(request, reader, configured),
+    ...(scaling === undefined ? workers(request, reader, configured) : bounds(request, reader, configured)),
     batchSize,
     maxBatchDelay:
       request.maxBatchDelay ?? reader.integer('maxBatchDelay', 0) ?? configured.maxBatchDelay ?? 100,
@@ -51,7 +59,8 @@ export function resolveModelSettings(
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
     ...parallel,
     ...deviceSettings(reader, gpuCount),
-    ...schedulingSettings(reader, batchSize, node ? parallel : undefined, request.maxConcurrency),
+    ...scheduling,
+    scaling,
     useVenv: !node && (reader.boolean('useVenv') ?? false),
     timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
     idempotent: reader.boolean('idempotent') ?? false,
@@ -80,6 +89,26 @@ function workers(
   if (max >= min) return { minWorkers: min, maxWorkers: max }
   reader.warnings.push(`maxWorkers must be at least minWorkers, found ${max}; both are ${min}`)
   return { minWorkers: min, maxWorkers: min }
+}
+
+/**
+ * The bounds of a model that scales. A call sets the lower one, and may raise the upper one. 0 for
+ * maxWorkers: as many as the server gives a model.
+ */
+function bounds(
+  request: Partial<RegisterRequest>,
+  reader: ConfigReader,
+  configured: VersionSettings,
+): { minWorkers: number; maxWorkers: number } {
+  const asked = request.initialWorkers
+  const min = asked ?? reader.raised('minWorkers', 0) ?? configured.minWorkers
+  const max = reader.integer('maxWorkers', 0) ?? configured.maxWorkers ?? min ?? 0
+  if (asked !== undefined)
+    return { minWorkers: asked, maxWorkers: request.maxWorkers ?? Math.max(asked, max) }
+  const minWorkers = min ?? 1
+  if (max >= minWorkers || max === 0) return { minWorkers, maxWorkers: max }
+  reader.warnings.push(`maxWorkers must be at least minWorkers, found ${max}; both are ${minWorkers}`)
+  return { minWorkers, maxWorkers: minWorkers }
 }
 
 /** Node fires longer timers at once, so limits are capped at 24 days. */

@@ -2,6 +2,22 @@ import type { Job } from '../jobs/job.ts'
 import type { ModelFailure } from './model-failure.ts'
 import type { WorkerDescription } from './operations.ts'
 
+/** The state of the workers, for scaling and metrics. */
+export interface PoolLoad {
+  /** Workers that start, and have not failed to. */
+  readonly starting: number
+  /** Whether a worker has failed, and not served since. */
+  readonly failing: boolean
+  /** Workers that take no new requests and end when they have none. */
+  readonly draining: number
+  /** Workers whose processes are ending. */
+  readonly leaving: number
+  /** Slots of the ready workers. */
+  readonly slots: number
+  /** How many of them are in use. */
+  readonly busy: number
+}
+
 /** The workers of one model version, as seen by the models; implemented in frontend/workers. */
 export interface WorkerPool {
   /** Requested number of workers. */
@@ -18,6 +34,14 @@ export interface WorkerPool {
    * @throws ServeError WORKER_START_FAILED with the cause when a worker fails before it is loaded
    */
   scale(count: number): Promise<void>
+  /**
+   * Starts workers to reach `count`, or lets surplus ones drain: they get no new requests but those of their
+   * sequences. Does not wait.
+   */
+  resize(count: number): void
+  /** Ends the draining workers that have nothing left to do. */
+  endDrained(): void
+  load(): PoolLoad
   /**
    * Stops all workers after giving running work `graceMs` milliseconds.
    * @throws ServeError CLEANUP_TIMEOUT when workers had to be killed

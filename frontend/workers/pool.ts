@@ -4,7 +4,7 @@ import type { Job } from '../jobs/job.ts'
 import type { ModelFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
-import type { WorkerPool } from '../models/worker-pool.ts'
+import type { PoolLoad, WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
@@ -37,6 +37,8 @@ export class Pool implements WorkerPool {
   readonly #model: Model
   readonly #context: PoolContext
   readonly #workers: Worker[] = []
+  /** They take no new requests: the queue does not know them, but sequences stay bound to them. */
+  readonly #draining: Worker[] = []
   readonly #leaving = new Set<Worker>()
   readonly #leases = new WeakMap<Worker, DeviceLease>()
   #failure: ModelFailure | undefined
@@ -65,16 +67,50 @@ export class Pool implements WorkerPool {
 
   async scale(count: number): Promise<void> {
     const gone = [...this.#takeFailed(), ...this.#workers.splice(count).reverse()]
-    while (this.#workers.length < count) this.#workers.push(this.#create())
-    this.#judge()
+    if (count === 0) gone.push(...this.#draining.splice(0))
+    this.#grow(count)
     await Promise.all([
       ...this.#workers.map((worker) => worker.loaded),
       ...gone.map((worker) => this.#retire(worker, SCALE_DOWN_GRACE_MS)),
     ])
   }
 
+  resize(count: number): void {
+    const before = this.#workers.length
+    if (count === before) return
+    while (this.#workers.length > count) {
+      const [worker] = this.#workers.splice(this.#leastNeeded(), 1)
+      this.#draining.push(worker!)
+    }
+    this.#grow(count)
+    this.endDrained()
+    this.#context.log('info', this.#name, `Scaled from ${before} to ${count} workers`, undefined)
+  }
+
+  endDrained(): void {
+    const { queue } = this.#model
+    for (const worker of [...this.#draining]) {
+      if (worker.state === 'ready' && (!worker.isIdle || queue.isBound(worker))) continue
+      this.#draining.splice(this.#draining.indexOf(worker), 1)
+      void this.#retire(worker, SCALE_DOWN_GRACE_MS)
+    }
+  }
+
+  load(): PoolLoad {
+    const ready = this.#workers.filter((worker) => worker.state === 'ready')
+    const failing = this.#workers.filter((worker) => worker.failure !== undefined).length
+    return {
+      starting: this.#workers.length - ready.length - failing,
+      failing: failing > 0,
+      draining: this.#draining.length,
+      leaving: this.#leaving.size,
+      slots: ready.length * this.#model.slots,
+      busy: ready.reduce((count, worker) => count + worker.busySlots, 0),
+    }
+  }
+
   async stop(graceMs: number): Promise<void> {
-    const leaving = [...this.#workers.splice(0), ...this.#leaving]
+    const leaving = [...this.#workers.splice(0), ...this.#draining.splice(0), ...this.#leaving]
     this.#judge()
     const clean = await Promise.all(leaving.map((worker) => this.#retire(worker, graceMs)))
     if (clean.every(Boolean)) return
@@ -82,15 +118,48 @@ export class Pool implements WorkerPool {
   }
 
   jobs(): Job[] {
-    return [...this.#workers, ...this.#leaving].flatMap((worker) => worker.jobs())
+    return this.#all().flatMap((worker) => worker.jobs())
   }
 
   describe(): WorkerDescription[] {
-    return this.#workers.map((worker) => worker.describe())
+    const draining = this.#draining.map((worker) => worker.describe())
+    return [
+      ...this.#workers.map((worker) => worker.describe()),
+      ...draining.map((each) => ({ ...each, status: 'UNLOADING' as const, state: 'draining' })),
+    ]
   }
 
   kill(): void {
-    for (const worker of [...this.#workers, ...this.#leaving]) worker.kill()
+    for (const worker of this.#all()) worker.kill()
+  }
+
+  #all(): Worker[] {
+    return [...this.#workers, ...this.#draining, ...this.#leaving]
+  }
+
+  /** A draining worker comes back before another one starts. */
+  #grow(count: number): void {
+    const back = this.#draining.splice(0, count - this.#workers.length)
+    this.#workers.push(...back)
+    while (this.#workers.length < count) this.#workers.push(this.#create())
+    this.#judge()
+    if (back.length > 0) this.#model.queue.hand()
+  }
+
+  /**
+   * Index of the worker whose end costs least: one that does not serve, then one without sequences, then the
+   * one with the fewest running batches, then the newest.
+   */
+  #leastNeeded(): number {
+    const { queue } = this.#model
+    const costs = this.#workers.map((worker) =>
+      worker.state === 'ready' ? (queue.isBound(worker) ? 1e6 : 1) + worker.busySlots : 0,
+    )
+    return costs.lastIndexOf(Math.min(...costs))
+  }
+
+  get #name(): string {
+    return `${this.#model.name}_${this.#model.version}`
   }
 
   /** Workers that have given up are replaced by new ones. */
@@ -104,7 +173,7 @@ export class Pool implements WorkerPool {
     const { settings } = this.#model
     const id = this.#context.nextWorkerId(settings.parallelLevel)
     const lease = this.#context.devices.assign(settings)
-    const source = `W-${id}-${this.#model.name}_${this.#model.version}`
+    const source = `W-${id}-${this.#name}`
     const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
     const { sandbox: support, settings: server } = this.#context
     const hints = sandboxHints(settings.sandbox, support, server.blacklistEnvVars)

@@ -96,6 +96,16 @@ export class Worker implements JobRunner {
     return this.#model.slots - this.#requests.batches
   }
 
+  /** Batches that it runs. */
+  get busySlots(): number {
+    return this.#requests?.batches ?? 0
+  }
+
+  /** Whether no request is at it, begun or not. */
+  get isIdle(): boolean {
+    return (this.#requests?.size ?? 0) === 0
+  }
+
   /** With several slots, the worker has the next batch anyway. */
   get room(): number {
     return this.#state === 'ready' && this.#model.slots === 1 ? this.#requests!.room : 0

@@ -2,7 +2,7 @@ import type { Job } from '../../frontend/jobs/job.ts'
 import type { Model } from '../../frontend/models/model.ts'
 import type { ModelFailure } from '../../frontend/models/model-failure.ts'
 import type { WorkerDescription } from '../../frontend/models/operations.ts'
-import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
+import type { PoolLoad, WorkerPool } from '../../frontend/models/worker-pool.ts'
 
 /** The workers of a model, which the test plays. */
 export class FakePool implements WorkerPool {
@@ -28,6 +28,24 @@ export class FakePool implements WorkerPool {
     this.wanted = this.healthy = count
     await this.onScale(count)
     this.ready = count
+  }
+
+  resize(count: number): void {
+    this.wanted = this.healthy = count
+    this.ready = Math.min(this.ready, count)
+  }
+
+  endDrained(): void {
+    // Its workers end at once.
+  }
+
+  load(): PoolLoad {
+    const starting = this.failure === undefined ? this.wanted - this.ready : 0
+    const busy = Math.min(this.jobs().length, this.ready)
+    return {
+      ...{ starting, failing: this.failure !== undefined, draining: 0, leaving: 0 },
+      ...{ slots: this.ready, busy },
+    }
   }
 
   async stop(graceMs: number): Promise<void> {

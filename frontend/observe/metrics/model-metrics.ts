@@ -20,9 +20,16 @@ export interface CountedJob {
 /** State of one model version, read for each page. */
 export interface ModelState {
   queued: number
+  /** performance.now() at which the oldest request came that any worker could take; undefined: none waits. */
+  queuedSince?: number
   open: number
   streams: number
   workerStates: string[]
+  /** Workers that it should have now; undefined: it is a workflow and has none of its own. */
+  workersWanted?: number
+  /** Slots of its ready workers, and how many of them are in use. */
+  slots?: number
+  busy?: number
 }
 
 /** Destinations of a model's metrics. */
@@ -89,7 +96,13 @@ export class ModelMetrics {
 
   /** `worker` is `W-9000-echo_1.0`. */
   workerLoaded(worker: string, milliseconds: number): void {
+    this.tally.workerStart.observe(milliseconds / 1000)
     this.#sinks.server.workerLoaded(worker, milliseconds)
+  }
+
+  /** A worker can serve the request that came `milliseconds` ago, when there was none. */
+  woke(milliseconds: number): void {
+    this.tally.wake.observe(milliseconds / 1000)
   }
 
   /** Counts a worker that ended unexpectedly. */

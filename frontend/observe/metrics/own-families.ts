@@ -29,6 +29,16 @@ export function ownFamilies(models: Models): PageFamily[] {
     histogram('gap', 'Time between two responses of a stream', (add) => {
       for (const { labels, tally } of models) add(labels, tally.gaps)
     }),
+    histogram('worker_start', 'Time from the start of a worker until its handler has loaded', (add) => {
+      for (const { labels, tally } of models) add(labels, tally.workerStart)
+    }),
+    histogram(
+      'wake',
+      'Time from a request to a model without workers until a worker has loaded the handler',
+      (add) => {
+        for (const { labels, tally } of models) add(labels, tally.wake)
+      },
+    ),
   ]
 }
 
@@ -58,14 +68,23 @@ function counters(models: Models): PageFamily[] {
 }
 
 function gauges(models: Models): PageFamily[] {
-  const gauge = (name: string, help: string, read: (state: ModelState) => number): PageFamily =>
+  const gauge = (name: string, help: string, read: (state: ModelState) => number | undefined): PageFamily =>
     numbers(name, 'gauge', help, (add) => {
-      for (const { labels, state } of models) if (state) add(labels, read(state()))
+      for (const { labels, state } of models) {
+        const value = state && read(state())
+        if (value !== undefined) add(labels, value)
+      }
     })
   return [
     gauge('queue_depth', 'Requests that wait for a worker', (state) => state.queued),
     gauge('open_requests', 'Requests that have not ended', (state) => state.open),
     gauge('open_streams', 'Streams that have begun and not ended', (state) => state.streams),
+    gauge('oldest_wait_seconds', 'Time for which the oldest queued request has waited', ({ queuedSince }) =>
+      queuedSince === undefined ? 0 : (performance.now() - queuedSince) / 1000,
+    ),
+    gauge('slots', 'Batches that the ready workers can run at once', (state) => state.slots),
+    gauge('busy_slots', 'Batches that the ready workers run', (state) => state.busy),
+    gauge('workers_wanted', 'Workers that the model should have now', (state) => state.workersWanted),
     numbers('workers', 'gauge', 'Workers by state', (add) => {
       for (const { labels, state: look } of models) {
         for (const state of look?.().workerStates ?? []) add(labels + labelText(['state'], [state]), 1)

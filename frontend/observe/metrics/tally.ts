@@ -25,6 +25,19 @@ export class Tally {
   }
   /** Between two responses of a stream. */
   readonly gaps = new Distribution()
+  /** From the start of a worker until its handler has loaded. */
+  readonly workerStart = new Distribution()
+  /** From a request to a model without workers until a worker has loaded the handler. */
+  readonly wake = new Distribution()
   workerDeaths = 0
   discardedResponses = 0
+
+  /** Number of requests that have ended. */
+  get ended(): number {
+    let count = 0
+    for (const { endings } of [this.kinds.stream, this.kinds.unary]) {
+      count += endings.finished + endings.failed + endings.cancelled + endings.timed_out
+    }
+    return count
+  }
 }
