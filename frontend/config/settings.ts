@@ -184,7 +184,10 @@ export interface Settings {
   readonly modelDrainTimeout: number
   /** Ours: whether workers follow the load where a model does not say. Key scaling, default false. */
   readonly scaling: boolean
-  /** Ours: milliseconds a request may wait until workers are added. Key scaling_target_queue_time, default 500. */
+  /**
+   * Ours: milliseconds a request may wait until workers are added. Key scaling_target_queue_time, default
+   * 500.
+   */
   readonly scalingTargetQueueTime: number
   /** Ours: seconds between two additions of workers. Key scale_up_interval, default 5. */
   readonly scaleUpInterval: number

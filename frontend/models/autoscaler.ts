@@ -54,7 +54,7 @@ export class Autoscaler {
     this.watch()
   }
 
-  /** A worker has loaded the handler. Returns milliseconds since the request that it was started for, if any. */
+  /** A worker has loaded the handler. Returns milliseconds since the request that it was started for. */
   loaded(): number | undefined {
     const since = this.#wokenAt
     this.#wokenAt = undefined

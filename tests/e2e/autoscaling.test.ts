@@ -204,6 +204,7 @@ describe('a model at zero', () => {
       })
       await asleep('paced')
     }
+    expect(states(await described('stateful'))).toEqual(['ready'])
     const second = await send('2')
     expect([second.body, second.headers['x-pid']]).toEqual(['3', first.headers['x-pid']])
     expect((await send('end')).body).toBe('ended')

@@ -284,3 +284,24 @@ test('a job that shares no batch goes by itself, at once', () => {
   expect(batches.find((jobs) => jobs.includes(alone))).toEqual([alone])
   expect(batches.flat()).toHaveLength(3)
 })
+
+describe('a worker that takes no new sequences', () => {
+  test('keeps its own, is bound until they end, and what waits for it alone is no backlog', () => {
+    const setup = new Setup()
+    const first = setup.add('a')
+    const worker = setup.workerOf(first)!
+    setup.queue.serve(setup.workers.filter((other) => other !== worker))
+    const second = setup.add('a')
+    expect(setup.queue.pending).toBe(1)
+    expect(setup.queue.backlog()).toEqual({ jobs: 0, since: undefined })
+    worker.answer(first)
+    expect(setup.workerOf(second)).toBe(worker)
+    worker.answer(second)
+    const others = [setup.add('b'), setup.add('c')]
+    expect(others.map((job) => setup.workerOf(job) === worker)).toEqual([false, false])
+    expect(setup.queue.backlog()).toEqual({ jobs: 1, since: others[1]!.createdAt })
+    expect(setup.queue.isBound(worker)).toBe(true)
+    jest.advanceTimersByTime(1000)
+    expect(setup.queue.isBound(worker)).toBe(false)
+  })
+})

@@ -229,8 +229,8 @@ const END_MUTANTS: Mutant[] = [
   {
     name: 'what waits at a model without workers is forgotten',
     file: 'frontend/models/model.ts',
-    find: 'if (minWorkers === 0)\n',
-    replace: 'if (minWorkers < 0)\n',
+    find: 'if (count === 0 && !this.wakes)\n',
+    replace: 'if (count < 0)\n',
     tests: MANAGED,
   },
   {
@@ -243,22 +243,22 @@ const END_MUTANTS: Mutant[] = [
   {
     name: 'health does not look at workers past their retries',
     file: MANAGER,
-    find: 'model.workers.healthy < model.minWorkers',
-    replace: 'model.workers.wanted < model.minWorkers',
+    find: 'return workers.healthy < Math.max(',
+    replace: 'return workers.wanted < Math.max(',
     tests: MANAGED,
   },
   {
     name: 'a model is ready though its workers load',
     file: 'frontend/models/readiness.ts',
-    find: "  return model!.workers.some(({ status }) => status === 'READY')\n}\n\n/** Whether the server",
-    replace: '  return model!.workers.length > 0\n}\n\n/** Whether the server',
+    find: 'return hasReadyWorker(model!) || model!.scaling',
+    replace: 'return model!.workers.length > 0 || model!.scaling',
     tests: MANAGED,
   },
   {
     name: 'a server is ready though the model of its start loads',
     file: 'frontend/models/readiness.ts',
-    find: "model!.minWorkers === 0 || model!.workers.some(({ status }) => status === 'READY')",
-    replace: 'model!.minWorkers === 0 || model!.workers.length > 0',
+    find: 'return hasReadyWorker(model!) || (needsNone',
+    replace: 'return model!.workers.length > 0 || (needsNone',
     tests: MANAGED,
   },
 ]

@@ -62,14 +62,14 @@ const LOAD_MUTANTS: Mutant[] = [
   {
     name: 'a model whose workers have died is not loaded again',
     file: REPOSITORY,
-    find: 'workers.wanted > 0 && workers.failure === undefined',
-    replace: 'workers.wanted > 0',
+    find: '(workers.wanted > 0 || wakes) && workers.failure === undefined',
+    replace: 'workers.wanted > 0 || wakes',
     tests: LOADED,
   },
   {
     name: 'a model that an operator scaled to no workers is not loaded again',
     file: REPOSITORY,
-    find: 'workers.wanted > 0 && workers.failure === undefined',
+    find: '(workers.wanted > 0 || wakes) && workers.failure === undefined',
     replace: 'workers.failure === undefined',
     tests: LOADED,
   },
