@@ -41,6 +41,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'autoscaling',
       'snapshots',
       'kubernetes',
+      'helm',
       'seldon',
       'reliability',
     ],
