@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { peakBytes } from '../support/memory.ts'
@@ -68,5 +69,44 @@ test.each([
     expect(await sendPieces(path, body, ...headers)).toBe(status)
     const grown = peakBytes(server.pid) - before
     expect(grown).toBeLessThan(2 * MAX_REQUEST_SIZE + GARBAGE_BYTES)
+  },
+)
+
+/** Milliseconds of processor time that the server has used. */
+function cpuMs(): number {
+  const [user, system] = readFileSync(`/proc/${server.pid}/stat`, 'latin1')
+    .split(') ')[1]!
+    .split(' ')
+    .slice(11, 13)
+  return (Number(user) + Number(system)) * 10
+}
+
+/** A body of six million bytes, each a chunk of its own; resolves when it was cut off. */
+async function sendBytes(port: number, line: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  let received = ''
+  socket.on('data', (data: Buffer) => (received += data.toString('latin1')))
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
+  socket.write(`${line} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n`)
+  const chunks = Buffer.from('1\r\na\r\n'.repeat(10_000))
+  for (let sent = 0; sent < 600 && socket.writable; sent += 1)
+    if (!socket.write(chunks))
+      await Promise.race([closed, new Promise((resolve) => socket.once('drain', resolve))])
+  await closed
+  return received
+}
+
+test.each([
+  ['that asks for none', 'GET /metrics', 'metrics', 200],
+  ['that was refused', 'GET /nowhere', 'inference', 404],
+  ['that breaks the rule', 'POST /predictions/none', 'inference', 400],
+] as const)(
+  'a body in chunks of a byte is not read on after the answer to a request %s',
+  async (_what, line, listener, status) => {
+    await rawRequest(server.ports[listener], line.split(' ')[1]!, { method: 'GET' })
+    const before = cpuMs()
+    expect(await sendBytes(server.ports[listener], line)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    // Reading all of it takes more than ten seconds, two seconds of it about two.
+    expect(cpuMs() - before).toBeLessThan(1_000)
   },
 )

@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { ServeError } from '../../../common/errors.ts'
 import { Exchange } from './exchange.ts'
 import type { RestState } from './rest-state.ts'
+import { skipBody } from './unwanted-body.ts'
 
 /** A component that answers requests. */
 export interface ExchangeHandler {
@@ -32,6 +33,9 @@ export function createApp(
 ): RestApp {
   const arrive = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
     const exchange = new Exchange(state, req, res)
+    // Node itself would read the rest of the body after the answer, whatever its length and its pieces.
+    if (req.headers['transfer-encoding'] !== undefined)
+      res.once('prefinish', () => req.complete || skipBody(req))
     try {
       exchange.arrive()
       return exchange

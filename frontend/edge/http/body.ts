@@ -1,6 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import type { InputPart } from '../../jobs/job.ts'
 import { BodyCollector } from './body-collector.ts'
+import { ChunkAllowance, TINY_CHUNKS } from './chunk-allowance.ts'
 import type { Exchange } from './exchange.ts'
 import { parseForm } from './form.ts'
 import { parseMultipart } from './multipart.ts'
@@ -9,15 +10,6 @@ import { declaredLength, hasBody, mediaType } from './request-headers.ts'
 type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
 
 const NO_BYTES = Buffer.alloc(0)
-
-/**
- * Chunks of any size that a body may have: some milliseconds of work, and a slow client that sends ten each
- * second needs half an hour for them. From then on they must have a size on average, since a chunk of a byte
- * takes as long as one of a kilobyte.
- */
-const FREE_CHUNKS = 20_000
-const MIN_CHUNK_BYTES = 32
-const TINY_CHUNKS = `After ${FREE_CHUNKS} chunks, the chunks of a body must have ${MIN_CHUNK_BYTES} bytes on average`
 
 /**
  * Reads the body as inputs of the handler: the fields of a form, or one part `body`. Calls back at once
@@ -69,15 +61,14 @@ export function readBody(
     finished = true
     done(error, error === undefined ? body.bytes() : NO_BYTES)
   }
-  let chunks = 0
+  const allowance = new ChunkAllowance()
   const take = (chunk: Buffer): void => {
     exchange.received += chunk.byteLength
     if (finished) return
-    chunks += 1
-    if (chunks > FREE_CHUNKS && exchange.received < chunks * MIN_CHUNK_BYTES) {
+    if (!allowance.take(chunk)) {
       finish(new ServeError('INVALID_ARGUMENT', TINY_CHUNKS))
-      // Whoever sends on costs nothing more; the answer still leaves.
-      setImmediate(() => req.pause())
+      // Whoever sends on costs nothing more; the answer still leaves. Before the next read of this turn.
+      process.nextTick(() => req.pause())
     } else if (!body.add(chunk)) {
       finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
     }

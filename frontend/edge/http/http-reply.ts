@@ -6,6 +6,7 @@ import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import type { LiveReply } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { addCors } from './reply-headers.ts'
+import { LINGER_MS, skipBody } from './unwanted-body.ts'
 
 /**
  * Status in the access log for a client that disconnected before a response; nginx logs the same. Not an HTTP
@@ -20,9 +21,6 @@ const BREAK_GRACE_MS = 5_000
 
 /** Milliseconds that a finished response may stay unread. */
 const UNREAD_LIMIT_MS = 60_000
-
-/** Milliseconds for which a refused upload is read and dropped, so that its client can read the response. */
-const LINGER_MS = 2_000
 
 /** The source of a response: a job, or an object that runs several. */
 export interface ReplySource {
@@ -215,8 +213,11 @@ function endAfterUpload(res: ServerResponse, body: Buffer): void {
   else res.write(body)
   const finish = (): void => {
     clearTimeout(timer)
-    res.end()
+    // Ending the response would make Node read the rest of the body.
+    if (req.complete || req.destroyed) res.end()
+    else req.socket.destroySoon()
   }
   const timer = setTimeout(finish, LINGER_MS)
-  req.once('end', finish).once('close', finish).resume()
+  req.once('end', finish).once('close', finish)
+  skipBody(req)
 }

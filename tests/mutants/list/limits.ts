@@ -239,6 +239,14 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'metric_time_interval',
   },
   {
+    name: 'what follows an answer is read to its end',
+    file: 'frontend/edge/http/app.ts',
+    find: 'req.complete || skipBody(req)',
+    replace: 'req.complete',
+    tests: ['tests/security/body-in-tiny-pieces.test.ts'],
+    title: 'asks for none',
+  },
+  {
     name: 'grpc_max_connection_idle has no effect',
     file: 'frontend/edge/grpc/call-gate.ts',
     find: 'limits.grpcMaxConnectionIdle * 1_000',
