@@ -132,7 +132,8 @@ export class ServeError extends Error {
   /** The same error for a request that the handler may have begun. */
   asBegun(): ServeError {
     if (this.begun) return this
-    const copy = new ServeError(this.code, this.message, { ...this, cause: this.cause, begun: true })
+    const options = { ...(this as ServeErrorOptions), cause: this.cause, begun: true }
+    const copy = new ServeError(this.code, this.message, options)
     if (this.stack !== undefined) copy.stack = this.stack
     return copy
   }

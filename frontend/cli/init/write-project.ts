@@ -14,8 +14,8 @@ const GITIGNORE = { inTemplate: 'gitignore', inProject: '.gitignore' }
  * Writes a project.
  * @param folder absolute; is made if needed
  * @returns the names of its files
- * @throws ServeError CONFLICT when a file of the project exists, CONFIG when the folder cannot be made; nothing
- *   is written then
+ * @throws ServeError CONFLICT when a file of the project exists, CONFIG when the folder cannot be made;
+ *   nothing is written then
  */
 export async function writeProject(folder: string, { folders }: Template): Promise<string[]> {
   const files = new Map<string, Buffer>()
@@ -32,8 +32,9 @@ export async function writeProject(folder: string, { folders }: Template): Promi
       'CONFLICT',
       `${folder} must not have ${existing.sort().join(', ')}: name another folder, or move them away`,
     )
-  await makeFolder(folder).catch((cause: Error) => {
-    const message = `${folder} must be a folder that can be made: name another one (${cause.message})`
+  await makeFolder(folder).catch((cause: unknown) => {
+    const why = (cause as Error).message
+    const message = `${folder} must be a folder that can be made: name another one (${why})`
     throw new ServeError('CONFIG', message, { cause })
   })
   for (const [file, content] of files) await writeFile(join(folder, file), content, { flag: 'wx' })
