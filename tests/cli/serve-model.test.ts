@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import {
   cpSync,
   existsSync,
@@ -14,87 +13,14 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { Hub, sha256 } from '../support/hub.ts'
-import { CLI, REPOSITORY } from '../support/server.ts'
+import { REPOSITORY } from '../support/server.ts'
+import { Serve } from '../support/serve-command.ts'
 import { tempDir } from '../support/temp.ts'
 import { CERT, CERT_FILE, KEY } from '../support/tls/files.ts'
-import { execa, spawn } from '../support/tools.ts'
 
 const WEIGHTS = readFileSync(join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf'))
-
-const children: ChildProcess[] = []
-
-afterEach(() => {
-  for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL')
-})
-
-/** `torchserve-ts serve` in a folder of its own. */
-class Serve {
-  readonly folder: string
-  readonly process: ChildProcess
-  output = ''
-  readonly #env: Record<string, string>
-  readonly status: Promise<number | null>
-
-  constructor(
-    args: string[],
-    {
-      folder = tempDir(),
-      env = {},
-      cli = CLI,
-    }: { folder?: string; env?: Record<string, string>; cli?: string } = {},
-  ) {
-    this.folder = folder
-    mkdirSync(join(folder, 'tmp'), { recursive: true })
-    this.#env = { NODE_OPTIONS: '', TEMP: join(folder, 'tmp'), XDG_CACHE_HOME: join(folder, 'cache'), ...env }
-    const command = [cli, 'serve', ...args, '--port', '0']
-    // The threads of the GGUF runtime wait for each other actively: on a busy machine one is faster than two.
-    const [core] = readFileSync('/proc/self/status', 'utf8').match(/(?<=^Cpus_allowed_list:\s*)\d+/m)!
-    this.process = spawn('taskset', ['--cpu-list', core, process.execPath, ...command], {
-      cwd: folder,
-      env: { ...process.env, ...this.#env },
-    })
-    children.push(this.process)
-    const collect = (chunk: Buffer): string => (this.output += chunk.toString())
-    this.process.stdout!.on('data', collect)
-    this.process.stderr!.on('data', collect)
-    this.status = new Promise((resolve) => this.process.once('close', resolve))
-  }
-
-  /** Resolves when it has written the text. @throws Error with its output when it ends before */
-  wrote(text: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => (this.output.includes(text) ? resolve() : undefined)
-      this.process.stdout!.on('data', look)
-      this.process.stderr!.on('data', look)
-      void this.status.then(() => reject(new Error(`It ended without "${text}":\n${this.output}`)))
-      look()
-    })
-  }
-
-  /** Runs the command lines that it has printed. @returns the answers by API */
-  async curls(): Promise<Map<string, string>> {
-    const lines = [...this.output.matchAll(/^([\w ]+): +(curl .*)$/gm)]
-    const answers = lines.map(async ([, api, line]) => {
-      const { stdout } = await execa('sh', ['-c', `${line} --silent --show-error --fail-with-body`])
-      return [api!, stdout] as const
-    })
-    return new Map(await Promise.all(answers))
-  }
-
-  async stop(): Promise<number | null> {
-    this.process.kill('SIGINT')
-    return this.status
-  }
-
-  /** What a command prints beside it. */
-  async run(...args: string[]): Promise<string> {
-    const env = { ...process.env, ...this.#env }
-    const { stdout } = await execa(process.execPath, [CLI, ...args], { cwd: this.folder, env })
-    return stdout
-  }
-}
 
 test('a model of the hub is one command away, and the lines that it prints work on every API', async () => {
   const hub = await Hub.start()

@@ -2,11 +2,12 @@ import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, 
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { beforeAll, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { DevServer } from '../support/dev-server.ts'
 import { installPackage, PACKAGE_ENV as env } from '../support/installed-package.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY } from '../support/server.ts'
+import { Serve } from '../support/serve-command.ts'
 import { tempDir } from '../support/temp.ts'
 import { execa } from '../support/tools.ts'
 
@@ -68,12 +69,30 @@ test('init makes a project, dev serves it, and a save is what the next request g
   }
 })
 
-test('init makes a chat of a .gguf file, with handler and test', async () => {
-  for (const name of ['node-llama-cpp', '@huggingface/jinja'])
-    link(join(REPOSITORY, 'node_modules', name), join(folder, 'node_modules', name))
-  const project = await init('gguf-chat')
-  await checkTypes(project)
-  await runTests(project)
+describe('with the packages that GGUF needs', () => {
+  beforeAll(() => {
+    for (const name of ['node-llama-cpp', '@huggingface/jinja'])
+      link(join(REPOSITORY, 'node_modules', name), join(folder, 'node_modules', name))
+  })
+
+  test('init makes a chat of a .gguf file, with handler and test', async () => {
+    const project = await init('gguf-chat')
+    await checkTypes(project)
+    await runTests(project)
+  })
+
+  test('one command of the package serves a .gguf file, and its curl lines work', async () => {
+    const weights = join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf')
+    // Only links lead to them, out of what a worker may read.
+    const linked = { TS_ENABLE_ENVVARS_CONFIG: 'true', TS_SANDBOX_READ: join(REPOSITORY, 'node_modules') }
+    const served = new Serve([weights, '--name', 'tiny'], { cli: bin('torchserve-ts'), env: linked })
+    await served.wrote('OpenAI:')
+    const answers = await served.curls()
+    expect([...answers.keys()]).toEqual(['TorchServe', 'Open Inference', 'OpenAI'])
+    expect(JSON.parse(answers.get('Open Inference')!)).toMatchObject({ model_name: 'tiny' })
+    expect(answers.get('OpenAI')).toMatch(/^data: .*chat\.completion\.chunk[\s\S]*data: \[DONE\]/)
+    expect(await served.stop()).toBe(0)
+  })
 })
 
 test('dev names the package that a project lacks', async () => {
