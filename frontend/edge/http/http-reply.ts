@@ -213,9 +213,9 @@ function endAfterUpload(res: ServerResponse, body: Buffer): void {
   else res.write(body)
   const finish = (): void => {
     clearTimeout(timer)
-    // Ending the response would make Node read the rest of the body.
-    if (req.complete || req.destroyed) res.end()
-    else req.socket.destroySoon()
+    res.end()
+    // Node would read the rest of the body.
+    if (!req.complete) req.socket.destroySoon()
   }
   const timer = setTimeout(finish, LINGER_MS)
   req.once('end', finish).once('close', finish)
