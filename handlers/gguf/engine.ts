@@ -9,6 +9,7 @@ import {
   type Token,
 } from 'node-llama-cpp'
 import { OpenAIError, type Logger } from 'torchserve-ts'
+import { within } from '../../common/deadline.ts'
 import { checkWeights } from './check-weights.ts'
 import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
@@ -18,6 +19,8 @@ import { sampleFirstAlone } from './sampling-order.ts'
 import { Slots } from './slots.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
+/** Milliseconds by which the runtime's log may lag behind its error. */
+const LOG_LAG_MS = 2_000
 /** Maximum characters per token of known models; longer prompts are rejected before they are tokenized. */
 const MAX_CHARACTERS_PER_TOKEN = 64
 
@@ -47,17 +50,23 @@ export class Engine {
   static async load(settings: LlamaSettings, logger: Logger): Promise<Engine> {
     checkWeights(settings.modelPath)
     let firstError: string | undefined
+    let onError!: () => void
+    const told = new Promise<void>((resolve) => (onError = resolve))
     const llama = await getLlama({
       gpu: settings.gpu,
       build: 'never',
       skipDownload: true,
       logger: (level, message) => {
-        if (level === LlamaLogLevel.error) firstError ??= message.trim()
+        if (level === LlamaLogLevel.error) {
+          firstError ??= message.trim()
+          onError()
+        }
         log(logger, level, message)
       },
     })
-    const model = await llama.loadModel({ modelPath: settings.modelPath }).catch((thrown: unknown) => {
-      // The runtime's own error does not say why.
+    const model = await llama.loadModel({ modelPath: settings.modelPath }).catch(async (thrown: unknown) => {
+      // The runtime's own error does not say why, but its log, which may come after it.
+      await within(LOG_LAG_MS, told)
       throw firstError === undefined ? thrown : new Error(firstError, { cause: thrown })
     })
     const context = await model.createContext({
