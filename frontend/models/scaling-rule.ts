@@ -71,7 +71,6 @@ export class ScalingRule {
     const more = Math.min(wanted + this.#lacking(state), most)
     if (more > wanted) {
       this.#addedAt = now
-      this.#lowSince = undefined
       return more
     }
     // A model that cannot be loaded is not hidden by ending what tells of it.

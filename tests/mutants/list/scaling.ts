@@ -78,13 +78,6 @@ export const MUTANTS: readonly Mutant[] = [
     tests: RULE_TESTS,
   },
   {
-    name: 'new workers end with the old measure of time',
-    file: RULE,
-    find: '      this.#addedAt = now\n      this.#lowSince = undefined\n',
-    replace: '      this.#addedAt = now\n',
-    tests: RULE_TESTS,
-  },
-  {
     name: 'requests between two looks are not noticed',
     file: RULE,
     find: ' && ended === this.#ended',
