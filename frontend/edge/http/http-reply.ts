@@ -209,8 +209,7 @@ function endAfterUpload(res: ServerResponse, body: Buffer): void {
     res.end(body)
     return
   }
-  if (body === undefined) res.flushHeaders()
-  else res.write(body)
+  res.write(body)
   const finish = (): void => {
     clearTimeout(timer)
     res.end()
