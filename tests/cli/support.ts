@@ -1,17 +1,29 @@
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { afterEach } from '@jest/globals'
+import { afterAll, afterEach, beforeAll } from '@jest/globals'
+import { build } from 'esbuild'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
 import { claimPath } from '../../frontend/cli/servers.ts'
+import { bundleOptions } from '../../tools/bundle.ts'
+import { BUILD } from '../support/python/places.ts'
 import { Command } from '../support/run-command.ts'
+import { REPOSITORY } from '../support/server-process.ts'
 import { tempDir } from '../support/temp.ts'
 import { spawn } from '../support/tools.ts'
 
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
-const ENTRY = join(import.meta.dirname, 'entry.ts')
+/** Below the checkout, where its packages are found. */
+let bundled: string
+const entry = (): string => join(bundled, 'tests', 'cli', 'entry.js')
+
+// As dist is made: with a loader, every start would compile all sources again.
+beforeAll(async () => {
+  mkdirSync(BUILD, { recursive: true })
+  bundled = mkdtempSync(join(BUILD, 'cli-'))
+  await build({ ...bundleOptions(REPOSITORY), entryPoints: ['tests/cli/entry.ts'], outdir: bundled })
+})
+
+afterAll(() => rmSync(bundled, { recursive: true, force: true }))
 
 /** A start with the store of the folder, and without tokens. */
 export const START = ['--start', '--model-store', 'store', '--disable-token-auth']
@@ -54,7 +66,7 @@ export class Cli {
   }
 
   spawn(args: string[], env: Record<string, string> = {}): ChildProcess {
-    const child = spawn(process.execPath, ['--import', TSX, ENTRY, ...args], {
+    const child = spawn(process.execPath, [entry(), ...args], {
       cwd: this.folder,
       env: this.#env(env),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -65,8 +77,7 @@ export class Cli {
 
   /** Runs a command, which may leave a server behind that goes on writing to the same outputs. */
   command(args: string[], env: Record<string, string> = {}): Command {
-    const all = ['--import', TSX, ENTRY, ...args]
-    const command = new Command(process.execPath, all, this.folder, this.#env(env))
+    const command = new Command(process.execPath, [entry(), ...args], this.folder, this.#env(env))
     this.#children.push(command.process)
     return command
   }
