@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { ModelDescription, WorkerDescription } from '../../frontend/models/operations.ts'
 import { readLines } from '../../frontend/workers/read-lines.ts'
 import { rawRequest } from './raw-http.ts'
@@ -143,7 +143,10 @@ export class Server {
 
   /** What is left in its temporary folder: sockets, unpacked models, the pid file. */
   leftovers(): string[] {
-    return readdirSync(join(this.folder, 'tmp'), { recursive: true }).map(String)
+    const temp = join(this.folder, 'tmp')
+    // Without types, Node.js follows links: those of unpacked models lead to all packages.
+    const entries = readdirSync(temp, { recursive: true, withFileTypes: true })
+    return entries.map(({ parentPath, name }) => relative(temp, join(parentPath, name)))
   }
 }
 
