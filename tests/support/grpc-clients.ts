@@ -19,17 +19,28 @@ function client(
   port: number,
   channel: ChannelCredentials = credentials.createInsecure(),
 ): Client {
+  const Service = serviceOf(file, `${packageName}.${service}`)
+  return new Service(`127.0.0.1:${port}`, channel, {
+    'grpc.use_local_subchannel_pool': 1,
+  })
+}
+
+const services = new Map<string, ServiceClientConstructor>()
+
+/** Its class of clients, for which the proto file is read once. */
+function serviceOf(file: string, fullName: string): ServiceClientConstructor {
+  const key = `${file} ${fullName}`
+  const known = services.get(key)
+  if (known !== undefined) return known
   const definition = loadSync(join(PROTO_DIR, file), {
     keepCase: true,
     includeDirs: [PROTO_DIR],
     defaults: true,
   })
   let node: unknown = loadPackageDefinition(definition)
-  for (const name of [...packageName.split('.'), service]) node = (node as Record<string, unknown>)[name]
-  const Service = node as ServiceClientConstructor
-  return new Service(`127.0.0.1:${port}`, channel, {
-    'grpc.use_local_subchannel_pool': 1,
-  })
+  for (const name of fullName.split('.')) node = (node as Record<string, unknown>)[name]
+  services.set(key, node as ServiceClientConstructor)
+  return node as ServiceClientConstructor
 }
 
 export function inferenceClient(port: number, channel?: ChannelCredentials): Client & InferenceMethods {
