@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { ECHO } from '../support/count.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -49,10 +49,6 @@ function subjectOf(name: Name): Promise<Subject> {
   started.set(name, subject)
   return subject
 }
-
-afterAll(async () => {
-  for (const subject of started.values()) (await subject).close()
-})
 
 const GRPC = [
   'Inference gRPC API',
