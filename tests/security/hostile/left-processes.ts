@@ -3,6 +3,8 @@ import { isRunning, parentOf } from '../../support/processes.ts'
 import { allReady, answerOf, predict, PYTHON_MS } from '../../support/python/client.ts'
 import { startServer, type Server, type ServerOptions } from '../../support/server.ts'
 
+/** For the worker that hangs; by default it is waited for ten seconds. */
+const GRACE_MS = 500
 const MODELS = ['killed', 'exits', 'hangs', 'unregistered', 'kept']
 
 /**
@@ -18,7 +20,7 @@ export function testLeftProcesses(
   const start = async (models: readonly string[]): Promise<Server> => {
     const started = await startServer({
       models: models.map((name) => folder(name, name === 'hangs' ? { responseTimeout: 1 } : {})),
-      config: { ...config },
+      config: { ...config, cancel_grace_ms: GRACE_MS },
     })
     await allReady(started, models)
     return started
