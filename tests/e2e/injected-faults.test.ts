@@ -29,7 +29,8 @@ beforeAll(async () => {
   }
   server = await startServer({
     models: pacedModels(config),
-    config: ALL_DIALECTS,
+    // A worker that stands still for ever is killed after that: by default it is waited for ten seconds.
+    config: { ...ALL_DIALECTS, cancel_grace_ms: 2000 },
     env: { NODE_OPTIONS: '--max-old-space-size=200' },
   })
   await Promise.all(PACED.map((model) => server.ready(model)))
