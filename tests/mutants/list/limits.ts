@@ -4,6 +4,7 @@ const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
 const STREAM_CALL = 'frontend/edge/grpc/stream-call.ts'
 const RESOLVE = 'frontend/models/resolve-model-settings.ts'
 const TIME_KEYS = ['tests/e2e/time-keys.test.ts']
+const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
@@ -245,6 +246,20 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'req.complete',
     tests: ['tests/security/body-in-tiny-pieces.test.ts'],
     title: 'asks for none',
+  },
+  {
+    name: 'a body in tiny chunks that nobody wants is not paused',
+    file: 'frontend/edge/http/unwanted-body.ts',
+    find: 'process.nextTick(() => req.pause())',
+    replace: '',
+    tests: UNWANTED,
+  },
+  {
+    name: 'a body in tiny chunks that nobody wants is paused a turn later',
+    file: 'frontend/edge/http/unwanted-body.ts',
+    find: 'process.nextTick(() => req.pause())',
+    replace: 'setImmediate(() => req.pause())',
+    tests: UNWANTED,
   },
   {
     name: 'grpc_max_connection_idle has no effect',
