@@ -21,6 +21,17 @@ function oneLine(value: string): string {
   return value.includes('\n') ? value.replaceAll('\n', ' ') : value
 }
 
+/** The value of a header, whatever the case of its name; the last of several. Undefined: there is none. */
+export function headerValue(lines: string, name: string): string | undefined {
+  const wanted = name.toLowerCase()
+  const pieces = lines.split('\n')
+  for (let i = pieces.length - 3; i >= 0; i -= 2) {
+    const found = pieces[i]!
+    if (found.length === wanted.length && found.toLowerCase() === wanted) return pieces[i + 1]
+  }
+  return undefined
+}
+
 /** The inverse of `joinHeaders`. The last value of a repeated name wins. */
 export function splitHeaders(lines: string): Record<string, string> {
   const headers: Record<string, string> = {}

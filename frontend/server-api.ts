@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { ModelSnapshot, Settings } from './config/settings.ts'
+import type { Settings, SnapshotContent } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { NativeMethod } from '../common/handler-methods.ts'
@@ -23,7 +23,7 @@ export interface StartOptions {
   /** Whether the start fails when a model does not load. Default: it does not wait for the workers. */
   waitForModels?: boolean
   /** Destination of snapshots; absent: none are written. */
-  snapshots?: { write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> }
+  snapshots?: { write(kind: SnapshotKind, content: SnapshotContent): Promise<void> }
   /** Where `model_snapshot` was read, and how not to: ends messages about models of it that cannot load. */
   snapshotHint?: string
   /** REST dialects, in the order in which a request is offered to them. Default: all of dialects/index.ts. */

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
 import type { ModelSnapshot } from './settings.ts'
 import type { ValueType } from './value-types.ts'
+import { trafficSnapshotSchema } from './traffic-settings.ts'
 import { sha256 } from './version-settings.ts'
 
 /** The `model_snapshot` key: the JSON in snapshots of this server and of TorchServe (docs/snapshots.md). */
@@ -47,5 +48,6 @@ function schema() {
     modelCount: z._default(z.number(), 0),
     created: z._default(z.number(), 0),
     models: z.record(z.string(), z.record(z.string(), version)),
+    traffic: z.optional(z.record(z.string(), trafficSnapshotSchema(z))),
   })
 }

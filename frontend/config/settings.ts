@@ -1,3 +1,5 @@
+import type { TrafficSnapshot } from './traffic-settings.ts'
+
 /**
  * The whole configuration of a running server, from config.properties, environment and flags. Validated and
  * frozen. Names are TorchServe's keys in camel case (docs/configuration.md); keys that TorchServe does not
@@ -355,7 +357,12 @@ export interface ModelSnapshot {
   /** Milliseconds since the epoch. */
   readonly created: number
   readonly models: Readonly<Record<string, Readonly<Record<string, VersionSnapshot>>>>
+  /** Ours: weights between the versions of a model, by name. TorchServe does not read them. */
+  readonly traffic?: Readonly<Record<string, TrafficSnapshot>>
 }
+
+/** What the models give to a snapshot. */
+export type SnapshotContent = Pick<ModelSnapshot, 'models' | 'traffic'>
 
 export interface VersionSnapshot extends VersionSettings {
   readonly defaultVersion: boolean

@@ -5,7 +5,7 @@ import { formatProperty } from './format-properties.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import type { Entry } from './properties.ts'
-import type { ModelSnapshot } from './settings.ts'
+import type { ModelSnapshot, SnapshotContent } from './settings.ts'
 import { PATH } from './value-types.ts'
 
 /** When a snapshot was written: after start, after a change, at shutdown. */
@@ -56,19 +56,19 @@ export class SnapshotStore {
   }
 
   /** @throws errors of the file system */
-  write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> {
-    const written = this.#queue.then(() => this.#write(kind, models))
+  write(kind: SnapshotKind, content: SnapshotContent): Promise<void> {
+    const written = this.#queue.then(() => this.#write(kind, content))
     this.#queue = written.catch(() => undefined)
     return written
   }
 
-  async #write(kind: SnapshotKind, models: ModelSnapshot['models']): Promise<void> {
+  async #write(kind: SnapshotKind, { models, traffic }: SnapshotContent): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     const earlier = await listSnapshots(this.#folder)
     const created = this.#nextTime(earlier.at(-1))
     const name = `${timeStamp(created)}-${kind}.cfg`
     const modelCount = Object.values(models).reduce((sum, versions) => sum + Object.keys(versions).length, 0)
-    const snapshot: ModelSnapshot = { name, modelCount, created: Date.now(), models }
+    const snapshot: ModelSnapshot = { name, modelCount, created: Date.now(), models, traffic }
     const line = formatProperty(KEYS.modelSnapshot.name, JSON.stringify(snapshot, undefined, 2))
     await writeWhole(join(this.#folder, name), `#Saving snapshot\n${this.#settings}${line}\n`)
     await this.#prune(earlier)

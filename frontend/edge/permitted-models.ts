@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Principal } from '../auth/principal.ts'
+import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Job } from '../jobs/job.ts'
 import { modelNotFound, storedModelNotFound } from '../models/not-found.ts'
 import type {
@@ -11,7 +12,11 @@ import type {
   OperationResult,
   RegisterRequest,
   RepositoryOperations,
+  Routed,
+  RoutedRequest,
   ScaleRequest,
+  TrafficDescription,
+  TrafficOperations,
 } from '../models/operations.ts'
 import { checkArchive } from './permitted-archives.ts'
 
@@ -21,6 +26,7 @@ import { checkArchive } from './permitted-archives.ts'
  */
 export class PermittedModels implements ModelOperations {
   readonly repository: RepositoryOperations
+  readonly traffic: TrafficOperations
   readonly #models: ModelOperations
   readonly #principal: Principal
 
@@ -28,11 +34,17 @@ export class PermittedModels implements ModelOperations {
     this.#models = models
     this.#principal = principal
     this.repository = new PermittedRepository(models.repository, principal)
+    this.traffic = new PermittedTraffic(models.traffic, this.#check)
   }
 
   submit(job: Job): void {
     this.#check(job.request.modelName)
-    this.#models.submit(job)
+    this.#models.submit(job, this.#principal)
+  }
+
+  route(request: RoutedRequest): Routed {
+    this.#check(request.modelName)
+    return this.#models.route(request, this.#principal)
   }
 
   async register(request: RegisterRequest): Promise<OperationResult> {
@@ -97,8 +109,33 @@ export class PermittedModels implements ModelOperations {
   readonly #sees = (name: string): boolean => this.#principal.sees(name)
 
   /** @throws ServeError MODEL_NOT_FOUND */
-  #check(name: string): void {
+  readonly #check = (name: string): void => {
     if (!this.#principal.sees(name)) throw modelNotFound(name)
+  }
+}
+
+class PermittedTraffic implements TrafficOperations {
+  readonly #traffic: TrafficOperations
+  readonly #check: (name: string) => void
+
+  constructor(traffic: TrafficOperations, check: (name: string) => void) {
+    this.#traffic = traffic
+    this.#check = check
+  }
+
+  async set(modelName: string, settings: TrafficSettings): Promise<TrafficDescription> {
+    this.#check(modelName)
+    return this.#traffic.set(modelName, settings)
+  }
+
+  describe(modelName: string): TrafficDescription {
+    this.#check(modelName)
+    return this.#traffic.describe(modelName)
+  }
+
+  async clear(modelName: string): Promise<TrafficDescription> {
+    this.#check(modelName)
+    return this.#traffic.clear(modelName)
   }
 }
 

@@ -3,6 +3,7 @@ import type { HandlerMethod } from '../../common/handler-methods.ts'
 import type { InputPart } from '../../common/input-part.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
+import { isFault } from './fault.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
@@ -16,8 +17,10 @@ export interface JobRequest {
   /** x-request-id: a uuid that the server chose. */
   requestId: string
   modelName: string
-  /** Absent: the default version. */
+  /** Absent: the default version, or the one that the weights of the model choose. */
   modelVersion?: string
+  /** The version that was chosen when the request was read (`ModelOperations.route`). Absent: it was not. */
+  routedTo?: string
   /** The method of the handler to call. A native method only if the handler has it. */
   method: HandlerMethod
   /**
@@ -97,6 +100,9 @@ export interface JobHolder {
   drained(job: Job): void
 }
 
+/** Tells the client which version its request was sent to by weight. */
+export const VERSION_HEADER = 'x-model-version'
+
 const NO_PARTS: InputPart[] = []
 
 const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
@@ -115,6 +121,10 @@ export class Job implements Limited, Listed, Indexed {
   outcome: JobOutcome | undefined
   /** Whether the response is a stream. */
   streaming = false
+  /** Whether it failed by its model, a worker or a time limit, and not by its client; see fault.ts. */
+  fault = false
+  /** The version, where weights chose it: the client is told. */
+  servedBy: string | undefined
   /** Whether its model says that a request may be repeated after it has begun. */
   idempotent = false
   /** Records the gaps between items, in seconds. */
@@ -204,7 +214,7 @@ export class Job implements Limited, Listed, Indexed {
   #respond(response: JobResponse): boolean {
     const first = this.firstResponseAt === undefined
     const now = performance.now()
-    if (first) this.firstResponseAt = now
+    if (first) this.#begin(response, now)
     else this.gaps?.observe((now - this.#lastResponse) / 1000)
     this.#lastResponse = this.#lastProgress = now
     if (response.more === undefined || (first && !response.more)) {
@@ -221,6 +231,13 @@ export class Job implements Limited, Listed, Indexed {
     const room = this.#sink.write(response.body, 0, response.body.byteLength)
     if (!response.more) this.finish()
     return room
+  }
+
+  #begin(response: JobResponse, now: number): void {
+    this.firstResponseAt = now
+    if (response.status >= 500) this.fault = true
+    if (this.servedBy !== undefined)
+      response.headers = { ...response.headers, [VERSION_HEADER]: this.servedBy }
   }
 
   /** Ends the stream; its last item came before. */
@@ -265,6 +282,7 @@ export class Job implements Limited, Listed, Indexed {
   /** Fails the job: the client gets the error in its dialect. */
   fail(error: ServeError): void {
     if (this.outcome !== undefined) return
+    this.fault = isFault(error)
     this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
     this.#refuse(error)
   }
@@ -312,6 +330,7 @@ export class Job implements Limited, Listed, Indexed {
 
   #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
     if (this.outcome !== undefined) return
+    this.fault = true
     this.#end('timed_out')
     this.#holder.abandon(this, 'timeout')
     this.#refuse(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))

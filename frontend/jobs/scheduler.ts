@@ -46,6 +46,8 @@ export interface Scheduler extends JobHolder {
   readonly remainingCapacity: number
   /** Number of live sequences; absent for schedulers without sequences. */
   readonly openSequences?: number
+  /** Whether a sequence with this id is open; absent for schedulers without sequences. */
+  hasSequence?(id: string): boolean
   /** The waiting jobs that any worker could take. */
   backlog(): Backlog
   /** Whether the worker keeps the state of a sequence. */

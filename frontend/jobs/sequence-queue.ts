@@ -102,6 +102,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     return this.#sequences.size
   }
 
+  hasSequence(id: string): boolean {
+    return this.#sequences.has(id)
+  }
+
   add(job: Job): void {
     if (isDescribe(job)) {
       this.#describes.add(job)

@@ -58,6 +58,7 @@ function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): Mo
     },
     openSequences: model.queue.openSequences,
     ...scalingOf(model),
+    ...trafficOf(model),
     ...archiveOf(model),
     ...failureOf(model),
   }
@@ -72,6 +73,12 @@ function scalingOf({ settings: { scaling }, wakes }: Model): Partial<ModelDescri
     scaleToZeroAfter: scaleToZeroAfter / 1000,
   }
   return { scaling: { targetQueueTime, ...times, wakes } }
+}
+
+function trafficOf({ traffic }: Model): Partial<ModelDescription> {
+  if (traffic === undefined) return {}
+  const { modelVersion: _version, ...part } = traffic.describe()
+  return { traffic: part }
 }
 
 function archiveOf({ prepared: { archive }, pin }: Model): Partial<ModelDescription> {

@@ -1,6 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
-import type { ModelSnapshot, ModelToLoad } from '../config/settings.ts'
+import { unlessEmpty } from '../../common/json.ts'
+import type { ModelSnapshot, ModelToLoad, SnapshotContent } from '../config/settings.ts'
 import type { ManagerOptions, Origin } from './build-model.ts'
 import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -10,12 +11,15 @@ import type { Model, WorkflowNodeKind } from './model.ts'
 import { statusOf } from './model-status.ts'
 import type { NodeModels } from './node-models.ts'
 import type {
+  Caller,
   ModelDescription,
   ModelList,
   ModelOperations,
   ModelStatus,
   OperationResult,
   RegisterRequest,
+  Routed,
+  RoutedRequest,
   ScaleRequest,
 } from './operations.ts'
 import { checkWorkers, done, startFailure, workerBounds } from './operation-rules.ts'
@@ -23,12 +27,14 @@ import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
 import { type Restorable, restorable, restoreRequest, snapshotModels } from './snapshot-models.ts'
+import { TrafficControl } from './traffic-control.ts'
 
 /** All operations on models, for every protocol. */
 export class ModelManager implements ModelOperations, NodeModels, RepositoryHost {
   readonly repository: Repository
+  readonly traffic: TrafficControl
   readonly #options: ManagerOptions
-  readonly #registry = new Registry()
+  readonly #registry = new Registry((model, weight) => this.traffic.weightLost(model, weight))
   readonly #lifecycle: Lifecycle
   /** The models of the start, while or after their workers load them. */
   readonly #starts: Promise<void>[] = []
@@ -37,12 +43,17 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     this.#options = options
     this.#lifecycle = new Lifecycle(options, this.#registry)
     this.repository = new Repository(this, options.settings)
+    this.traffic = new TrafficControl(this.#registry, options)
   }
 
-  submit(job: Job): void {
+  submit(job: Job, caller?: Caller): void {
     this.#lifecycle.checkOpen()
     const { modelName, modelVersion } = job.request
-    this.#registry.get(modelName, modelVersion).submit(job)
+    this.#registry.target(modelName, modelVersion).submit(job, caller)
+  }
+
+  route(request: RoutedRequest, caller?: Caller): Routed {
+    return this.#registry.route(request, caller)
   }
 
   async register(request: RegisterRequest): Promise<OperationResult> {
@@ -127,6 +138,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
         this.#addStart(Promise.reject(notLoaded(version, error)))
       })
     }
+    for (const [name, traffic] of Object.entries(snapshot.traffic ?? {})) this.traffic.restore(name, traffic)
   }
 
   /**
@@ -138,8 +150,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   /** What a snapshot needs to restore the models. */
-  snapshot(): ModelSnapshot['models'] {
-    return snapshotModels(this.#registry)
+  snapshot(): SnapshotContent {
+    return { models: snapshotModels(this.#registry), traffic: unlessEmpty(this.traffic.snapshot()) }
   }
 
   /** Its failure is told already, and counts only for those who wait for it. */

@@ -15,6 +15,7 @@ import { checkSize } from '../jobs/request-limits.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
 import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
 import type { SourceFiles } from './source-files.ts'
+import type { TrafficVersion } from './traffic.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
 /** Makes the workers of a model. Starts none before `scale`. */
@@ -77,6 +78,8 @@ export class Model {
   /** Requested number of workers, as scale sets it and describe shows it: bounds, if the model scales. */
   minWorkers: number
   maxWorkers: number
+  /** Its part in the weights of its name, which the registry sets; undefined: it has none. */
+  traffic: TrafficVersion | undefined
 
   constructor(options: ModelOptions, createPool: WorkerPoolFactory) {
     this.name = options.name
@@ -114,6 +117,7 @@ export class Model {
       streams: this.#open.streams,
       workerStates: this.workers.describe().map((worker) => worker.state),
       workersWanted: this.workers.wanted,
+      trafficShare: this.traffic?.share,
       ...this.workers.load(),
     }))
   }

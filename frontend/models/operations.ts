@@ -1,6 +1,7 @@
 import type { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
-import type { Job } from '../jobs/job.ts'
+import type { RolledBack, TrafficSettings } from '../config/traffic-settings.ts'
+import type { Job, JobRequest } from '../jobs/job.ts'
 
 /**
  * The operations on models, for all protocols. Every method throws (or rejects with) a ServeError with
@@ -8,12 +9,20 @@ import type { Job } from '../jobs/job.ts'
  */
 export interface ModelOperations {
   readonly repository: RepositoryOperations
+  readonly traffic: TrafficOperations
   /**
    * Submits a job to a model.
+   * @param caller who sent it, if that has a name
    * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, NO_WORKER, MODEL_FAILED, QUEUE_FULL,
    *   SHUTTING_DOWN; the job is untouched then
    */
-  submit(job: Job): void
+  submit(job: Job, caller?: Caller): void
+  /**
+   * The version that is to get a request, for dialects that read the request as its handler needs it. Every
+   * call is a turn of the weights: make one for each request, and put `routedTo` into the job's.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
+   */
+  route(request: RoutedRequest, caller?: Caller): Routed
   register(request: RegisterRequest): Promise<OperationResult>
   scale(request: ScaleRequest): Promise<OperationResult>
   setDefault(modelName: string, modelVersion: string): OperationResult
@@ -38,6 +47,58 @@ export interface ModelOperations {
   statuses(): ModelStatus[]
   /** Names of the models loaded at start. */
   loadedAtStartup(): string[]
+}
+
+/** Who sends requests, if that has a name: an API key, the subject of a JWT, a client certificate. */
+export interface Caller {
+  readonly kind: string
+  readonly name: string
+}
+
+/** What decides about the version of a request. */
+export type RoutedRequest = Pick<JobRequest, 'modelName' | 'modelVersion' | 'headers' | 'routedTo'>
+
+/** The version of a request. */
+export interface Routed {
+  readonly status: ModelStatus
+  /** Undefined: nothing was to be chosen. */
+  readonly routedTo: string | undefined
+}
+
+/** Weights between the versions of one model (docs/canary.md). */
+export interface TrafficOperations {
+  /**
+   * Replaces the weights of a model. Counts and windows begin anew.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, CONFLICT when no worker has loaded a version yet
+   */
+  set(modelName: string, settings: TrafficSettings): Promise<TrafficDescription>
+  /** @throws ServeError MODEL_NOT_FOUND */
+  describe(modelName: string): TrafficDescription
+  /**
+   * Ends the weights: the default version gets all requests that name none.
+   * @throws ServeError MODEL_NOT_FOUND
+   */
+  clear(modelName: string): Promise<TrafficDescription>
+}
+
+/** The weights of a model as they are now: those of a version that was rolled back are 0. */
+export interface TrafficDescription extends TrafficSettings {
+  modelName: string
+  defaultVersion: string
+  versions: VersionTraffic[]
+}
+
+/** The part of one version. Counts are since the weights were set. */
+export interface VersionTraffic {
+  modelVersion: string
+  weight: number
+  /** From 0 to 1. */
+  share: number
+  /** Requests that were sent to it by weight. */
+  requests: number
+  /** Those of them that failed through the handler, a worker or a time limit. */
+  errors: number
+  rolledBack?: RolledBack | undefined
 }
 
 /** One version of a model, for the dialects beside TorchServe's. */
@@ -140,6 +201,8 @@ export interface ModelDescription {
   archivePinned?: boolean
   /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
   archiveSignedBy?: string
+  /** Ours: its part in the weights between versions; absent: it has none. */
+  traffic?: Omit<VersionTraffic, 'modelVersion'>
   /** Ours: why requests are refused; absent while a worker has loaded the model or may still do so. */
   failure?: FailureDescription
   customizedMetadata?: Record<string, unknown>

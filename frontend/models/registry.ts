@@ -1,24 +1,48 @@
 import { ServeError } from '../../common/errors.ts'
+import type { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
+import { statusOf } from './model-status.ts'
 import { modelNotFound, told } from './not-found.ts'
+import type { Caller, Routed, RoutedRequest } from './operations.ts'
+import type { Traffic } from './traffic.ts'
+import { VersionRouter, type Versions } from './version-router.ts'
 
-interface Versions {
-  default: string
-  readonly byVersion: Map<string, Model>
+/** What takes the requests of a client. */
+export interface JobTarget {
+  /** @throws ServeError of Model.submit */
+  submit(job: Job, caller: Caller | undefined): void
+}
+
+interface RoutedVersions extends Versions {
+  /** Undefined: requests that name no version go to the default version. */
+  router: VersionRouter | undefined
 }
 
 /** All models by name and version. One version of each name is its default. */
 export class Registry {
-  readonly #models = new Map<string, Versions>()
+  readonly #models = new Map<string, RoutedVersions>()
+  readonly #weightLost: (model: Model, weight: number) => void
+
+  /** `weightLost`: a version is gone that requests were sent to by weight. */
+  constructor(weightLost: (model: Model, weight: number) => void = () => undefined) {
+    this.#weightLost = weightLost
+  }
 
   /** The first version of a name becomes its default. @throws ServeError CONFLICT */
   add(model: Model): void {
     const versions = this.#models.get(model.name)
     if (versions === undefined) {
-      this.#models.set(model.name, { default: model.version, byVersion: new Map([[model.version, model]]) })
+      const byVersion = new Map([[model.version, model]])
+      this.#models.set(model.name, {
+        default: model.version,
+        byVersion,
+        traffic: undefined,
+        router: undefined,
+      })
     } else {
       this.checkFree(model.name, model.version)
       versions.byVersion.set(model.version, model)
+      settle(versions)
     }
   }
 
@@ -27,7 +51,10 @@ export class Registry {
     const versions = this.#models.get(model.name)
     const old = versions?.byVersion.get(model.version)
     if (versions === undefined) this.add(model)
-    else versions.byVersion.set(model.version, model)
+    else {
+      versions.byVersion.set(model.version, model)
+      settle(versions)
+    }
     return old === model ? undefined : old
   }
 
@@ -44,15 +71,51 @@ export class Registry {
 
   /** @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
   get(name: string, version?: string): Model {
+    return versionOf(this.#versions(name), name, version)
+  }
+
+  /**
+   * Who takes a request: a version, or what chooses one where weights or open sequences decide.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
+   */
+  target(name: string, version?: string): JobTarget {
     const versions = this.#versions(name)
-    const model = versions.byVersion.get(version ?? versions.default)
-    if (model === undefined) {
-      throw new ServeError(
-        'VERSION_NOT_FOUND',
-        `Model version: ${told(version!)} does not exist for model: ${name}`,
-      )
-    }
-    return model
+    if (versions.router !== undefined && version === undefined) return versions.router
+    return versionOf(versions, name, version)
+  }
+
+  /** The version of a request, see ModelOperations. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
+  route(request: RoutedRequest, caller: Caller | undefined): Routed {
+    const { modelName, modelVersion } = request
+    const versions = this.#versions(modelName)
+    if (versions.router === undefined || modelVersion !== undefined)
+      return { status: statusOf(versionOf(versions, modelName, modelVersion)), routedTo: undefined }
+    const model = versions.router.choose(request, caller)
+    return { status: statusOf(model), routedTo: model.version }
+  }
+
+  /** The weights of a name; undefined: none. @throws ServeError MODEL_NOT_FOUND */
+  traffic(name: string): Traffic | undefined {
+    return this.#versions(name).traffic
+  }
+
+  /**
+   * Other weights, or none. Requests that have been sent stay where they are.
+   * @throws ServeError MODEL_NOT_FOUND
+   */
+  setTraffic(name: string, traffic: Traffic | undefined): void {
+    const versions = this.#versions(name)
+    versions.traffic?.close()
+    versions.traffic = traffic
+    settle(versions)
+  }
+
+  /** The weights of every name that has some. */
+  allTraffic(): Map<string, Traffic> {
+    const found = [...this.#models].flatMap(([name, { traffic }]) =>
+      traffic === undefined ? [] : [[name, traffic] as const],
+    )
+    return new Map(found)
   }
 
   /** All versions of a name. @throws ServeError MODEL_NOT_FOUND */
@@ -75,17 +138,17 @@ export class Registry {
     versions.default = version
   }
 
-  /** Removes a version. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION */
+  /**
+   * Removes a version.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION; CONFLICT when it has a weight
+   */
   remove(name: string, version?: string): Model {
     const model = this.get(name, version)
     const versions = this.#versions(name)
-    if (versions.byVersion.size === 1) {
-      this.#models.delete(name)
-    } else if (versions.default === model.version) {
+    if (versions.byVersion.size > 1 && versions.default === model.version)
       throw new ServeError('DEFAULT_VERSION', `Cannot remove default version for model ${name}`)
-    } else {
-      versions.byVersion.delete(model.version)
-    }
+    if (versions.byVersion.size > 1 && (model.traffic?.weight ?? 0) > 0) throw hasWeight(model)
+    this.#delete(versions, model)
     return model
   }
 
@@ -93,10 +156,9 @@ export class Registry {
   discard(model: Model): void {
     const versions = this.#models.get(model.name)
     if (versions?.byVersion.get(model.version) !== model) return
-    versions.byVersion.delete(model.version)
+    this.#delete(versions, model)
     const [next] = versions.byVersion.keys()
-    if (next === undefined) this.#models.delete(model.name)
-    else if (versions.default === model.version) versions.default = next
+    if (next !== undefined && versions.default === model.version) versions.default = next
   }
 
   /** The default version of every name, sorted by name. */
@@ -112,11 +174,49 @@ export class Registry {
     return [...this.#models.values()].flatMap((versions) => [...versions.byVersion.values()])
   }
 
+  /** The last version takes its name along, and the weights. */
+  #delete(versions: RoutedVersions, model: Model): void {
+    versions.byVersion.delete(model.version)
+    if (versions.byVersion.size === 0) {
+      versions.traffic?.close()
+      this.#models.delete(model.name)
+      return
+    }
+    const weight = versions.traffic?.forget(model.version) ?? 0
+    settle(versions)
+    if (weight > 0) this.#weightLost(model, weight)
+  }
+
   /** Functions of a workflow are a part of it: for everybody else there is no such model. */
-  #versions(name: string): Versions {
+  #versions(name: string): RoutedVersions {
     const versions = this.#models.get(name)
     const isInternal = versions?.byVersion.get(versions.default)?.workflowNode === 'functions'
     if (versions === undefined || isInternal) throw modelNotFound(name)
     return versions
   }
+}
+
+/** @throws ServeError VERSION_NOT_FOUND */
+function versionOf({ byVersion, default: standard }: Versions, name: string, version?: string): Model {
+  const model = byVersion.get(version ?? standard)
+  if (model !== undefined) return model
+  throw new ServeError(
+    'VERSION_NOT_FOUND',
+    `Model version: ${told(version!)} does not exist for model: ${name}`,
+  )
+}
+
+/** Called after every change of what the router depends on. */
+function settle(versions: RoutedVersions): void {
+  if (!VersionRouter.isNeededFor(versions)) versions.router = undefined
+  else versions.router ??= new VersionRouter(versions)
+  for (const model of versions.byVersion.values()) model.traffic = versions.traffic?.of(model.version)
+}
+
+function hasWeight({ name, version, traffic }: Model): ServeError {
+  return new ServeError(
+    'CONFLICT',
+    `Version ${version} of model ${name} has the weight ${traffic!.weight}: give its requests to others with PUT ` +
+      `/models/${name}/traffic, or end the weights with DELETE, then unregister it`,
+  )
 }

@@ -36,7 +36,7 @@ test('a snapshot is a properties file of the settings and of the models, for its
   const { store: snapshots, folder } = store(
     'job_queue_size=7\nmodel_store=models\nvmargs=-X:a=b\nload_models=all\n',
   )
-  await snapshots.write('startup', MODELS)
+  await snapshots.write('startup', { models: MODELS })
   const [name] = readdirSync(folder)
   expect(name).toMatch(/^\d{17}-startup\.cfg$/)
   const path = join(folder, name!)
@@ -52,8 +52,8 @@ test('only the newest are kept, and files of others stay', async () => {
   const { store: snapshots, folder } = store('max_snapshots=3\n')
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'notes.cfg'), '')
-  for (let count = 0; count < 5; count++) await snapshots.write('snapshot', {})
-  await snapshots.write('shutdown', MODELS)
+  for (let count = 0; count < 5; count++) await snapshots.write('snapshot', { models: {} })
+  await snapshots.write('shutdown', { models: MODELS })
   const names = readdirSync(folder).sort()
   expect(names.map((name) => name.replace(/^\d{17}-/, ''))).toEqual([
     ...['snapshot.cfg', 'snapshot.cfg', 'shutdown.cfg', 'notes.cfg'],
@@ -64,7 +64,10 @@ test('a new one is the newest by its name, also when the clock was set back', as
   const { store: snapshots, folder } = store()
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, '29991231235959999-startup.cfg'), '')
-  await Promise.all([snapshots.write('snapshot', {}), snapshots.write('shutdown', {})])
+  await Promise.all([
+    snapshots.write('snapshot', { models: {} }),
+    snapshots.write('shutdown', { models: {} }),
+  ])
   expect(readdirSync(folder).sort()).toEqual([
     '29991231235959999-startup.cfg',
     '30000101000000000-snapshot.cfg',

@@ -4,7 +4,7 @@ import { Registry } from '../../frontend/models/registry.ts'
 import type { ServeError } from '../../common/errors.ts'
 
 function model(name: string, version: string): Model {
-  return { name, version } as unknown as Model
+  return { name, version, queue: {} } as unknown as Model
 }
 
 function registryOf(...models: Model[]): Registry {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import type { JobRequest } from '../../jobs/job.ts'
@@ -15,6 +16,8 @@ import type { ModelInferRequest } from './grpc-messages.ts'
 export interface Asked {
   readonly target: Target
   readonly message: ModelInferRequest
+  /** See JobRequest. */
+  readonly headers: string
   readonly facts: AnswerFacts
   /** So is its answer. */
   readonly raw: boolean
@@ -25,22 +28,27 @@ export interface Asked {
 }
 
 /**
+ * @param routedTo the version that weights chose before, if they did
  * @throws ServeError INVALID_ARGUMENT, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY, MODEL_FAILED
  */
 export function asked(
   { models, settings }: Pick<GrpcCallDeps, 'models' | 'settings'>,
   message: ModelInferRequest,
+  metadata: Metadata,
+  routedTo?: string,
 ): Asked {
   const { model_name: name, model_version: said, raw_input_contents: raw } = message
   if (!name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   const version = said || undefined
-  const target = targetOf(models, name, version)
+  const headers = requestHeaders(metadata)
+  const target = targetOf(models.route({ modelName: name, modelVersion: version, headers, routedTo }))
   const { status } = target
   const maxBytes = settings.maxRequestSize
   const facts = { id: message.id || undefined, modelName: status.name, modelVersion: status.version }
   return {
     target,
     message,
+    headers,
     facts,
     raw: raw.length > 0,
     version,
@@ -62,19 +70,13 @@ export interface InferCall {
  * those of the thread
  */
 export function callFor(
-  { target, message, facts, version, maxBytes, maxElements }: Asked,
-  metadata: Parameters<typeof requestHeaders>[0],
+  { target, message, headers, facts, version, maxBytes, maxElements }: Asked,
   deadline: number | undefined,
   { stream, raw: answersRaw }: { stream: boolean; raw: boolean },
 ): InferCall | Promise<InferCall> {
   const { native, status } = target
   const call = (input: HandlerInput): InferCall => {
-    const own = {
-      requestId: randomUUID(),
-      modelVersion: version,
-      headers: requestHeaders(metadata),
-      deadline,
-    }
+    const own = { requestId: randomUUID(), modelVersion: version, headers, deadline }
     return { request: jobRequest(target, own, input), reader: new MessageAnswers(input.answers, answersRaw) }
   }
   const task: MessageTask = { message, target, stream, facts, maxBytes, maxElements }

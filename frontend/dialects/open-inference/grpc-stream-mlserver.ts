@@ -91,13 +91,14 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   #ask(message: ModelInferRequest): void {
     const first = this.#first
     const named = first === undefined ? message : { ...message, ...nameOf(first) }
-    const request = asked(this.#deps, named)
+    const { metadata } = this.#stream
+    // All messages of a call go to the version that the first one went to.
+    const request = asked(this.#deps, named, metadata, first?.target.routedTo)
     this.#first ??= request
     const { raw } = first ?? request
-    const { metadata } = this.#stream
     this.#reading = true
     if (!request.target.takesStreams) this.#stream.reading(false)
-    const read = () => callFor(request, metadata, this.#stream.deadline, { stream: true, raw })
+    const read = () => callFor(request, this.#stream.deadline, { stream: true, raw })
     whenRead(
       read,
       (call) => this.#submit(call, request.target.takesStreams),

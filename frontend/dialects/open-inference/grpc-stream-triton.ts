@@ -47,7 +47,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
     let reply = new TritonReply(this, { id, modelName, modelVersion }, false, false)
     this.#open.add(reply)
     try {
-      const request = asked(this.#deps, message)
+      const request = asked(this.#deps, message, this.#stream.metadata)
       const wantsFinal = message.parameters?.[WANTS_EMPTY_FINAL]?.bool_param === true
       this.#open.delete(reply)
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
@@ -62,7 +62,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
 
   /** Those after it wait while it is read, because messages of a sequence have an order. */
   #ask(request: Asked, reply: TritonReply): void {
-    const { metadata, deadline } = this.#stream
+    const { deadline } = this.#stream
     this.#reading = true
     const submit = ({ request: infer, reader }: InferCall): void => {
       this.#reading = false
@@ -76,7 +76,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       this.#reading = false
       if (this.#open.has(reply)) reply.fail(error)
     }
-    whenRead(() => callFor(request, metadata, deadline, { stream: true, raw: request.raw }), submit, fail)
+    whenRead(() => callFor(request, deadline, { stream: true, raw: request.raw }), submit, fail)
   }
 
   halfClosed(): void {

@@ -133,18 +133,19 @@ function openInferenceService(deps: GrpcDeps, form: StreamForm): UntypedServiceI
   }
 }
 
-/** A unary request. */
+/** A unary request. `routedTo`: the version that weights chose before, if they did. */
 export function modelInfer(
   deps: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
+  routedTo?: string,
 ): void {
   const fail = (error: ServeError): void => {
     logFailure(deps.log, 'ModelInfer', error)
     respond(callError(error))
   }
   try {
-    const request = asked(deps, call.request)
+    const request = asked(deps, call.request, call.metadata, routedTo)
     const target: UnaryTarget<ModelInferResponse> = {
       answer: (head: ReplyHead, message: ModelInferResponse) => {
         const metadata = replyMetadata({ ...head, contentType: undefined })
@@ -153,7 +154,7 @@ export function modelInfer(
       },
       fail,
     }
-    const read = () => callFor(request, call.metadata, deadlineOf(call), { stream: false, raw: request.raw })
+    const read = () => callFor(request, deadlineOf(call), { stream: false, raw: request.raw })
     const submit = ({ request: infer, reader }: InferCall): void => {
       if (call.cancelled) return
       submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))

@@ -15,12 +15,12 @@ import type { InferKind, InferRoute } from './rest-route.ts'
 
 /**
  * Handles the four inference routes. The request has been admitted.
- * @throws ServeError METHOD_NOT_ALLOWED, and the errors of targetOf
+ * @throws ServeError METHOD_NOT_ALLOWED, MODEL_NOT_FOUND, VERSION_NOT_FOUND, and the errors of targetOf
  */
 export function infer(exchange: Exchange, route: InferRoute): void {
-  const { models, req, reply } = exchange
+  const { req, reply } = exchange
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
-  const target = targetOf(models, route.model, route.version)
+  const target = targetOf(exchange.route(route.model, route.version))
   const submitRead = (read: RequestRead): void => submit(exchange, route, target, read)
   const fail = (thrown: unknown): void => refuse(reply, forSeldon(exchange, ServeError.from(thrown)))
   readDecoded(exchange, (error, body) => {

@@ -50,10 +50,11 @@ function notFound({ req }: Exchange, error: ServeError): string | undefined {
   return req.url!.startsWith('/v2/') ? errorAnswer(error).json : undefined
 }
 
-function isTorchServes({ state: { settings }, models }: Exchange, route: OpenInferenceRoute): boolean {
+function isTorchServes(exchange: Exchange, route: OpenInferenceRoute): boolean {
+  const { settings } = exchange.state
   if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
   try {
-    return !takesTensors(models.status(route.model))
+    return !takesTensors(exchange.route(route.model, undefined).status)
   } catch {
     return false // for an unknown model, one body serves both kinds of clients
   }

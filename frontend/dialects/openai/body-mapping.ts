@@ -13,10 +13,10 @@ import { answerJson, DONE, EventSink, failReply } from './rest-reply.ts'
 export function mapBody({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { model, stream } = request.body
   const parts = [{ name: 'body', contentType: 'application/json', data: body }]
-  const { modelVersion, headers, credentials, urlPath } = call
-  const { requestId } = exchange
+  const { modelVersion, routedTo, headers, credentials, urlPath } = call
+  const asked = { modelName: model, modelVersion, routedTo, headers, credentials, urlPath }
   const job = new Job(
-    { requestId, modelName: model, modelVersion, method: 'handle', headers, credentials, urlPath, parts },
+    { requestId: exchange.requestId, ...asked, method: 'handle', parts },
     new BodySink(events, stream === true),
   )
   if (exchange.reply.follow(job)) exchange.models.submit(job)

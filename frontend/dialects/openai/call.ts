@@ -14,6 +14,8 @@ export interface OpenAICall {
   readonly model: ModelStatus
   /** The version in the path; absent: the default version. */
   readonly modelVersion: string | undefined
+  /** See JobRequest. */
+  readonly routedTo: string | undefined
   /** The client's headers. */
   readonly headers: string
   /** See JobRequest. */

@@ -12,10 +12,11 @@ export class JobGroup implements ReplySource {
   readonly #requestId: string
 
   constructor(models: ModelOperations, call: OpenAICall) {
-    const { exchange, model, modelVersion, headers, credentials, urlPath } = call
+    const { exchange, model, modelVersion, routedTo, headers, credentials, urlPath } = call
     this.#requestId = exchange.requestId
     this.#models = models
-    this.#facts = { modelName: model.name, modelVersion, method: 'handle', headers, credentials, urlPath }
+    const asked = { modelName: model.name, modelVersion, routedTo, headers, credentials, urlPath }
+    this.#facts = { ...asked, method: 'handle' }
   }
 
   /** @throws ServeError, see ModelOperations.submit; earlier jobs of the group are cancelled then */

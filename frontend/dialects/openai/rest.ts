@@ -103,10 +103,11 @@ function submit(
   const request = readRequest(operation, received, named)
   // If the path contains the model, the body need not name one.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
-  const model = exchange.models.status(request.body.model, modelVersion)
+  const { status: model, routedTo } = exchange.route(request.body.model, modelVersion)
   const { path: urlPath, method } = OPERATIONS[operation]
   const headers = clientHeaders(exchange.req)
-  const call: OpenAICall = { exchange, events, request, body, model, modelVersion, ...headers, urlPath }
+  const asked = { modelVersion, routedTo, ...headers, urlPath }
+  const call: OpenAICall = { exchange, events, request, body, model, ...asked }
   if (model.methods === undefined) throw notLoaded(model)
   if (model.methods.includes(method)) callNatively(call)
   else if (takesBody(model)) mapBody(call)
@@ -121,8 +122,9 @@ function notLoaded({ name, failure }: ModelStatus): ServeError {
 
 function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {
   const { stream, model: modelName } = request.body
-  const { modelVersion, headers, credentials, urlPath } = call
-  const facts = { requestId: exchange.requestId, modelName, modelVersion, headers, credentials, urlPath }
+  const { modelVersion, routedTo, headers, credentials, urlPath } = call
+  const asked = { modelName, modelVersion, routedTo, headers, credentials, urlPath }
+  const facts = { requestId: exchange.requestId, ...asked }
   const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(events, stream === true))
   if (exchange.reply.follow(job)) exchange.models.submit(job)
 }

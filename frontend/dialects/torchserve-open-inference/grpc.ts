@@ -6,7 +6,7 @@ import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import type { ModelOperations } from '../../models/operations.ts'
+import type { ModelOperations, Routed } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
@@ -58,8 +58,10 @@ function openInferenceService(deps: GrpcDeps): UntypedServiceImplementation {
     ModelMetadata: rpc('ModelMetadata', (request: ModelRequest, models) => modelMetadata(models, request)),
     ModelInfer: (call: ModelInferCall, respond: sendUnaryData<ModelInferResponse>) => {
       const own = callDeps(deps, call)
-      if (knowsTensors(own.models, call.request)) modelInfer(own, call, respond)
-      else inferAsJson(own, call, respond)
+      const routed = routedOf(own.models, call)
+      const routedTo = routed?.routedTo
+      if (routed !== undefined && takesTensors(routed.status)) modelInfer(own, call, respond, routedTo)
+      else inferAsJson(own, call, respond, routedTo)
     },
   }
 }
@@ -69,13 +71,14 @@ function inferAsJson(
   { models, settings, log }: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
+  routedTo: string | undefined,
 ): void {
   const encode = (body: Uint8Array, head: ReplyHead): ReturnType<typeof inferResponse> =>
     inferResponse(call.request, body, head)
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
   const submit = (data: Uint8Array): void => {
-    if (!call.cancelled) submitUnary(models, call, inferRequest(call, data), reply)
+    if (!call.cancelled) submitUnary(models, call, inferRequest(call, data, routedTo), reply)
   }
   whenRead(
     () => requestBody(call.request, settings.maxRequestSize),
@@ -84,15 +87,16 @@ function inferAsJson(
   )
 }
 
-/** TorchServe's rules are for handlers that speak nothing else, and for what is not there. */
-function knowsTensors(
-  models: ModelOperations,
-  { model_name: name = '', model_version: version }: ModelInferRequest,
-): boolean {
+/**
+ * TorchServe's rules are for handlers that speak nothing else, and for what is not there: undefined.
+ */
+function routedOf(models: ModelOperations, { request, metadata }: ModelInferCall): Routed | undefined {
+  const { model_name: modelName = '', model_version: version } = request
   try {
-    return takesTensors(models.status(name, version || undefined))
+    const headers = requestHeaders(metadata)
+    return models.route({ modelName, modelVersion: version || undefined, headers })
   } catch {
-    return false
+    return undefined
   }
 }
 
@@ -104,12 +108,13 @@ function requestBody(message: ModelInferRequest, maxBytes: number): Uint8Array |
 }
 
 /** The metadata are headers, as with Predictions. */
-function inferRequest(call: ModelInferCall, data: Uint8Array): JobRequest {
+function inferRequest(call: ModelInferCall, data: Uint8Array, routedTo: string | undefined): JobRequest {
   const { model_name: modelName = '', model_version: modelVersion } = call.request
   return {
     requestId: randomUUID(),
     modelName,
     modelVersion: modelVersion === '' ? undefined : modelVersion,
+    routedTo,
     method: 'handle',
     headers: requestHeaders(call.metadata),
     parts: [{ name: 'body', contentType: 'application/json', data }],

@@ -113,8 +113,7 @@ export function queryParams(ctx: Context): Params {
  */
 export async function queryOrJsonParams(ctx: Context): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
-  const body = await jsonBody(ctx)
-  checkBody(body, exchangeOf(ctx).state.settings.maxRequestElements)
+  const body = await boundedBody(ctx)
   const fields = parseObject(body.toString())
   return new Params(
     (name) => fieldText(name, ownValue(fields, name)),
@@ -132,13 +131,17 @@ export function warned(ctx: Context, { warnings }: Params, value: object): objec
   return Array.isArray(value) ? value : { ...value, warnings }
 }
 
-function jsonBody(ctx: Context): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    readBody(exchangeOf(ctx), (error, body) => {
-      if (error === undefined) resolve(body)
+/** A JSON body, not yet parsed. @throws ServeError PAYLOAD_TOO_LARGE, INVALID_ARGUMENT */
+export async function boundedBody(ctx: Context): Promise<Buffer> {
+  const exchange = exchangeOf(ctx)
+  const body = await new Promise<Buffer>((resolve, reject) => {
+    readBody(exchange, (error, read) => {
+      if (error === undefined) resolve(read)
       else reject(error)
     })
   })
+  checkBody(body, exchange.state.settings.maxRequestElements)
+  return body
 }
 
 function parseObject(text: string): Record<string, unknown> {

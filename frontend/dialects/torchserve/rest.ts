@@ -52,13 +52,14 @@ function predict(exchange: Exchange, route: InferenceRoute): void {
 }
 
 function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): void {
-  const { state, req, reply, requestId, target } = exchange
+  const { state, req, reply, requestId, target, routedTo } = exchange
   try {
     const parts = route.queryInputs && target.query !== '' ? [...queryParts(target.query), ...body] : body
     const request: JobRequest = {
       requestId,
       modelName: route.modelName ?? chooseModel(exchange, body),
       modelVersion: route.modelVersion,
+      routedTo,
       method: route.method,
       ...clientHeaders(req),
       urlPath: route.urlPath,

@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
-import type { ModelOperations } from '../../models/operations.ts'
+import type { ModelOperations, Routed } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
 import type { Operations } from '../permitted.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
-import { checkHead, declaresTooLarge } from './request-headers.ts'
+import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import { type Target, targetOf } from './target.ts'
 
@@ -38,6 +38,7 @@ export class Exchange implements Traffic {
   /** Bytes that the connection had written before it was admitted. */
   #writtenBefore = 0
   #operations: Operations | undefined
+  #routed: Routed | undefined
 
   constructor(state: RestState, req: IncomingMessage, res: ServerResponse) {
     this.state = state
@@ -133,6 +134,28 @@ export class Exchange implements Traffic {
       operation: `${method!} ${url!}`,
       ...this.auditFacts(),
     })
+  }
+
+  /**
+   * The version that is to get the request: always the same, whichever dialect asks.
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
+   */
+  route(modelName: string, modelVersion: string | undefined): Routed {
+    const { req } = this
+    const asked = {
+      modelName,
+      modelVersion,
+      // Few models look at them here.
+      get headers(): string {
+        return clientHeaders(req).headers
+      },
+    }
+    return (this.#routed ??= this.models.route(asked))
+  }
+
+  /** The version that weights chose, if a dialect asked for one. */
+  get routedTo(): string | undefined {
+    return this.#routed?.routedTo
   }
 
   /** The models that its sender may use. */

@@ -18,6 +18,7 @@ export interface AuditSubject {
   workflow?: string | undefined
   /** Passwords and signatures in it are not written. */
   url?: string | undefined
+  detail?: string | undefined
 }
 
 /** One thing that happened. Texts of clients may be any: they are redacted, cut and escaped here. */
@@ -35,7 +36,6 @@ export interface AuditEntry extends AuditSubject {
   readonly address?: string | undefined
   readonly protocol?: 'rest' | 'grpc'
   readonly requestId?: string | undefined
-  readonly detail?: string | undefined
 }
 
 /** What a line says of a request that was refused with UNAUTHORIZED or RATE_LIMITED. */

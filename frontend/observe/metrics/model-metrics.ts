@@ -3,7 +3,7 @@ import type { Distribution } from './distribution.ts'
 import type { HandlerMetrics } from './handler-metrics.ts'
 import { labelText } from './page.ts'
 import type { ServerMetrics, VersionSeries } from './server-metrics.ts'
-import { Tally, type Outcome } from './tally.ts'
+import { Tally, type Outcome, type TrafficTally } from './tally.ts'
 
 /** What the metrics need of a job. Times are performance.now() milliseconds. */
 export interface CountedJob {
@@ -27,6 +27,8 @@ export interface ModelState {
   workerStates: string[]
   /** Workers that it should have now; undefined: it is a workflow and has none of its own. */
   workersWanted?: number
+  /** Its share of the requests that name no version, from 0 to 1; undefined: it has no weight. */
+  trafficShare?: number | undefined
   /** Slots of its ready workers, and how many of them are in use. */
   slots?: number
   busy?: number
@@ -108,6 +110,25 @@ export class ModelMetrics {
   /** Counts a worker that ended unexpectedly. */
   workerLost(): void {
     this.tally.workerDeaths += 1
+  }
+
+  /** Counts a request that weights sent to this version. */
+  routed(): void {
+    this.#traffic.requests += 1
+  }
+
+  /** One of them failed through the handler, a worker or a time limit. */
+  routedError(): void {
+    this.#traffic.errors += 1
+  }
+
+  /** The version lost its weight by itself. */
+  rolledBack(): void {
+    this.#traffic.rollbacks += 1
+  }
+
+  get #traffic(): TrafficTally {
+    return (this.tally.traffic ??= { requests: 0, errors: 0, rollbacks: 0 })
   }
 
   /** Counts a response that arrived after its request had ended. */

@@ -2,7 +2,7 @@ import type { MetricKind } from '../../../protocol/messages.ts'
 import type { Distribution } from './distribution.ts'
 import type { ModelMetrics, ModelState } from './model-metrics.ts'
 import { distributionSamples, labelText, type PageFamily, type Sample } from './page.ts'
-import type { KindTally, Outcome, RequestKind } from './tally.ts'
+import type { KindTally, Outcome, RequestKind, TrafficTally } from './tally.ts'
 
 /** Adds a value to the sample with the same labels: see `labelText`. */
 type Add<Value> = (labels: string, value: Value) => void
@@ -17,6 +17,7 @@ const OUTCOME = textsOf('outcome', OUTCOMES)
 export function ownFamilies(models: Models): PageFamily[] {
   return [
     ...counters(models),
+    ...trafficCounters(models),
     ...gauges(models),
     byKind(
       models,
@@ -67,6 +68,28 @@ function counters(models: Models): PageFamily[] {
   ]
 }
 
+/** Only of versions that have had a weight. */
+function trafficCounters(models: Models): PageFamily[] {
+  const counter = (name: string, help: string, read: (tally: TrafficTally) => number): PageFamily =>
+    numbers(name, 'counter', help, (add) => {
+      for (const { labels, tally } of models)
+        if (tally.traffic !== undefined) add(labels, read(tally.traffic))
+    })
+  return [
+    counter('traffic_requests_total', 'Requests that weights sent to a version', ({ requests }) => requests),
+    counter(
+      'traffic_errors_total',
+      'Requests that weights sent to a version and that failed through the handler, a worker or a time limit',
+      ({ errors }) => errors,
+    ),
+    counter(
+      'traffic_rollbacks_total',
+      'Times that a version lost its weight because of errors',
+      ({ rollbacks }) => rollbacks,
+    ),
+  ]
+}
+
 function gauges(models: Models): PageFamily[] {
   const gauge = (name: string, help: string, read: (state: ModelState) => number | undefined): PageFamily =>
     numbers(name, 'gauge', help, (add) => {
@@ -85,6 +108,11 @@ function gauges(models: Models): PageFamily[] {
     gauge('slots', 'Batches that the ready workers can run at once', (state) => state.slots),
     gauge('busy_slots', 'Batches that the ready workers run', (state) => state.busy),
     gauge('workers_wanted', 'Workers that the model should have now', (state) => state.workersWanted),
+    gauge(
+      'traffic_share',
+      'Share of the requests without a version that weights give to this one, from 0 to 1',
+      (state) => state.trafficShare,
+    ),
     numbers('workers', 'gauge', 'Workers by state', (add) => {
       for (const { labels, state: look } of models) {
         for (const state of look?.().workerStates ?? []) add(labels + labelText(['state'], [state]), 1)

@@ -17,6 +17,15 @@ export class KindTally {
   readonly whole = new Distribution()
 }
 
+/** Counts of the requests that weights sent to a model version. */
+export interface TrafficTally {
+  requests: number
+  /** Those that failed through the handler, a worker or a time limit. */
+  errors: number
+  /** How often the version lost its weight by itself. */
+  rollbacks: number
+}
+
 /** Counts of one model version. Plain fields keep counting cheap; the metrics page reads them on demand. */
 export class Tally {
   readonly kinds: Readonly<Record<RequestKind, KindTally>> = {
@@ -30,6 +39,8 @@ export class Tally {
   /** From a request to a model without workers until a worker has loaded the handler. */
   readonly wake = new Distribution()
   workerDeaths = 0
+  /** Undefined: the version never had a weight. */
+  traffic: TrafficTally | undefined
   discardedResponses = 0
 
   /** Number of requests that have ended. */

@@ -15,9 +15,12 @@ import type {
   OperationResult,
   RegisterRequest,
   RepositoryOperations,
+  Routed,
+  RoutedRequest,
   ScaleRequest,
 } from '../../../frontend/models/operations.ts'
 import { FakeRepository } from '../../support/fake-repository.ts'
+import { FakeTraffic } from '../../support/fake-traffic.ts'
 
 const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
@@ -56,6 +59,7 @@ export class Work implements JobHolder {
 /** Models for one test: `onWork` is the handler, the operations write down what they were asked. */
 export class FakeModels implements ModelOperations {
   readonly repository: RepositoryOperations = new FakeRepository()
+  readonly traffic = new FakeTraffic()
   onWork: (work: Work) => void = (work) => work.respond('ok')
   healthy = true
   /** Names of models; `loading` has no worker yet. */
@@ -119,6 +123,10 @@ export class FakeModels implements ModelOperations {
   status(name: string, version = '1.0'): ModelStatus {
     if (name === 'none') throw new ServeError('MODEL_NOT_FOUND', 'Model not found: none')
     return { name, version, registeredAt: 1_000, ready: true, methods: [], config: {} }
+  }
+
+  route({ modelName, modelVersion }: RoutedRequest): Routed {
+    return { status: this.status(modelName, modelVersion), routedTo: undefined }
   }
 
   statuses(): ModelStatus[] {

@@ -7,15 +7,19 @@ import type {
   ModelStatus,
   OperationResult,
   RegisterRequest,
+  Routed,
+  RoutedRequest,
   ScaleRequest,
 } from '../../../frontend/models/operations.ts'
 import { FakeRepository } from '../fake-repository.ts'
+import { FakeTraffic } from '../fake-traffic.ts'
 
 const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 
 /** Models that a test plays: every job waits until the test answers it. The model `none` does not exist. */
 export class FakeModels implements ModelOperations, JobHolder {
   readonly repository = new FakeRepository()
+  readonly traffic = new FakeTraffic()
   /** The native methods of the handlers; those of the model `loading` are not known yet. */
   methods: readonly NativeMethod[] = []
   readonly calls: [string, unknown][] = []
@@ -114,6 +118,10 @@ export class FakeModels implements ModelOperations, JobHolder {
     const methods = name === 'native' ? native : name === 'loading' ? undefined : this.methods
     const config = name === 'body' ? { openai: { input: 'body' } } : {}
     return { name, version, registeredAt: 1_000, ready: methods !== undefined, methods, config }
+  }
+
+  route({ modelName, modelVersion }: RoutedRequest): Routed {
+    return { status: this.status(modelName, modelVersion), routedTo: undefined }
   }
 
   statuses(): ModelStatus[] {

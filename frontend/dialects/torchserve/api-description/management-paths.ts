@@ -12,6 +12,7 @@ import {
   type PathItem,
 } from '../../openapi.ts'
 import { DESCRIPTION_PATHS } from './inference-paths.ts'
+import { trafficOperations } from './traffic-paths.ts'
 
 const MODEL = pathParameter('model_name', 'Name of the model.')
 const VERSION = pathParameter('model_version', 'Version of the model.')
@@ -38,6 +39,7 @@ export const MODEL_PATHS: Readonly<Record<string, PathItem>> = {
       responses: { '200': status('The default version was set.'), ...NOT_FOUND, ...SERVER_ERROR },
     },
   },
+  '/models/{model_name}/traffic': trafficOperations([MODEL]),
 }
 
 /** Paths of the management API. */

@@ -1,0 +1,102 @@
+import { createRequire } from 'node:module'
+import type * as Zod from 'zod/mini'
+import { isCredentialHeader } from '../../common/credential-headers.ts'
+import { ServeError } from '../../common/errors.ts'
+import { issueText } from '../../common/issue-text.ts'
+import { isObject } from '../../common/json.ts'
+
+/** Weights between the versions of one model (docs/canary.md): what a client sets, and a snapshot keeps. */
+export interface TrafficSettings {
+  /** Relative weights by version, whole numbers from 0 to 1,000,000; at least one is above 0. */
+  readonly weights: Readonly<Record<string, number>>
+  readonly sticky?: StickySettings | undefined
+  readonly rollback?: RollbackSettings | undefined
+}
+
+/** Requests with the same value go to the same version: that of a header, or the name of the caller. */
+export type StickySettings = { readonly header: string } | { readonly caller: true }
+
+/** When a version that is not the default loses its weight by itself. */
+export interface RollbackSettings {
+  /** Percent of its requests that may fail through the handler, a worker or a time limit. */
+  readonly maxErrorPercent: number
+  /** Fewer requests within the window decide nothing. Default 50. */
+  readonly minRequests: number
+  /** Seconds that the window looks back. Default 60. */
+  readonly windowSeconds: number
+}
+
+/** A version whose weight became 0 by itself. */
+export interface RolledBack {
+  /** yyyy-MM-dd'T'HH:mm:ss.SSS'Z' */
+  readonly at: string
+  /** The weight that it had. */
+  readonly weight: number
+  readonly reason: string
+}
+
+/** The weights of one model in a snapshot. */
+export interface TrafficSnapshot extends TrafficSettings {
+  /** By version. */
+  readonly rolledBack?: Readonly<Record<string, RolledBack>> | undefined
+}
+
+/** Largest weight: 0.0001 % can be expressed beside it. */
+const MAX_WEIGHT = 1_000_000
+const WEIGHT = `must be a whole number from 0 to ${MAX_WEIGHT}`
+const PERCENT = 'must be a number from 0 to below 100'
+const REQUESTS = 'must be a whole number from 1 to 1000000'
+const SECONDS = 'must be a whole number from 1 to 86400'
+const STICKY = 'must be {"header": "NAME"} or {"caller": true}'
+const EXAMPLE = '{"weights": {"1.0": 90, "2.0": 10}}'
+
+/**
+ * The weights in the body of a call. Keys that are not known are refused.
+ * @throws ServeError INVALID_ARGUMENT with the place and what it must be
+ */
+export function parseTraffic(body: unknown): TrafficSettings {
+  const z = createRequire(import.meta.url)('zod/mini') as typeof Zod
+  const result = z.strictObject(trafficShape(z), `must be JSON such as ${EXAMPLE}`).safeParse(body)
+  if (!result.success) throw new ServeError('INVALID_ARGUMENT', issueText(result.error.issues, 'The body'))
+  const { weights } = result.data
+  // A record leaves out the one key that it could not hold.
+  if (isObject(body) && isObject(body['weights']) && Object.hasOwn(body['weights'], '__proto__'))
+    throw new ServeError('INVALID_ARGUMENT', 'weights.__proto__ is not supported')
+  if (!Object.values(weights).some((weight) => weight > 0))
+    throw new ServeError('INVALID_ARGUMENT', `weights must have a weight above 0, such as ${EXAMPLE}`)
+  return result.data
+}
+
+/** The keys of {@link TrafficSettings}. */
+export function trafficShape(z: typeof Zod) {
+  const weight = z.int(WEIGHT).check(z.minimum(0, WEIGHT), z.maximum(MAX_WEIGHT, WEIGHT))
+  const header = z.string('must be the name of a header').check(
+    z.regex(/^[\w!#$%&'*+.^`|~-]{1,200}$/, 'must be the name of a header'),
+    z.refine((name) => !isCredentialHeader(name), {
+      error: 'must not be a header with credentials: use {"caller": true}',
+    }),
+  )
+  const count = (error: string, max: number, fallback: number) =>
+    z._default(z.int(error).check(z.minimum(1, error), z.maximum(max, error)), fallback)
+  const rollback = z.strictObject(
+    {
+      maxErrorPercent: z.number(PERCENT).check(z.minimum(0, PERCENT), z.lt(100, PERCENT)),
+      minRequests: count(REQUESTS, 1_000_000, 50),
+      windowSeconds: count(SECONDS, 86_400, 60),
+    },
+    'must be an object with maxErrorPercent',
+  )
+  return {
+    weights: z.record(z.string(), weight, `must be an object such as {"1.0": 90, "2.0": 10}`),
+    sticky: z.optional(
+      z.union([z.strictObject({ header }), z.strictObject({ caller: z.literal(true) })], STICKY),
+    ),
+    rollback: z.optional(rollback),
+  }
+}
+
+/** The keys of {@link TrafficSnapshot}. */
+export function trafficSnapshotSchema(z: typeof Zod) {
+  const rolledBack = z.object({ at: z.string(), weight: z.number(), reason: z.string() })
+  return z.object({ ...trafficShape(z), rolledBack: z.optional(z.record(z.string(), rolledBack)) })
+}

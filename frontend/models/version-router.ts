@@ -1,0 +1,94 @@
+import { ServeError } from '../../common/errors.ts'
+import { isFault } from '../jobs/fault.ts'
+import type { Job } from '../jobs/job.ts'
+import { readSequence } from '../jobs/sequence-headers.ts'
+import type { Model } from './model.ts'
+import type { Caller, RoutedRequest } from './operations.ts'
+import type { Traffic, TrafficVersion } from './traffic.ts'
+
+/** The versions of one name. */
+export interface Versions {
+  default: string
+  readonly byVersion: Map<string, Model>
+  /** Undefined: the default version gets all requests that name none. */
+  traffic: Traffic | undefined
+}
+
+/** Takes the requests of a name that name no version, where more than the default version may get them. */
+export class VersionRouter {
+  readonly #versions: Versions
+
+  constructor(versions: Versions) {
+    this.#versions = versions
+  }
+
+  /** Whether a name needs one: most do not, and their requests go straight to the default version. */
+  static isNeededFor({ traffic, byVersion }: Versions): boolean {
+    return traffic !== undefined || (byVersion.size > 1 && [...byVersion.values()].some(keepsSequences))
+  }
+
+  /**
+   * The version for a request. A sequence stays where it is open, whatever happens to the weights; the rest
+   * goes where it was sent before, or by weight.
+   */
+  choose(request: RoutedRequest, caller: Caller | undefined): Model {
+    const { byVersion, traffic, default: standard } = this.#versions
+    const sent = request.routedTo === undefined ? undefined : byVersion.get(request.routedTo)
+    const known = this.#holderOfSequence(request) ?? sent
+    if (known !== undefined) return known
+    const isLoaded = (version: string): boolean => byVersion.get(version)?.methods !== undefined
+    const chosen = traffic?.choose(request, caller, isLoaded)
+    return byVersion.get(chosen?.version ?? standard)!
+  }
+
+  /** @throws ServeError of Model.submit */
+  submit(job: Job, caller: Caller | undefined): void {
+    const model = this.choose(job.request, caller)
+    const { traffic } = this.#versions
+    if (traffic !== undefined) job.servedBy = model.version
+    const counted = traffic?.of(model.version)
+    if (traffic === undefined || counted === undefined) model.submit(job)
+    else this.#submitCounted(job, model, traffic, counted)
+  }
+
+  #submitCounted(job: Job, model: Model, traffic: Traffic, counted: TrafficVersion): void {
+    const ended = (isError: boolean): void => {
+      if (isError) model.metrics.routedError()
+      const isDefault = this.#versions.default === counted.version
+      if (traffic.ended(counted, isError, isDefault)) model.metrics.rolledBack()
+    }
+    counted.requests += 1
+    model.metrics.routed()
+    try {
+      model.submit(job)
+    } catch (thrown) {
+      if (isFault(ServeError.from(thrown))) ended(true)
+      throw thrown
+    }
+    const settle = (done: Job): void => {
+      if (done.fault || done.outcome === 'finished' || done.outcome === 'failed') ended(done.fault)
+    }
+    const { onEnd } = job
+    if (job.ended) settle(job)
+    else
+      job.onEnd = (done) => {
+        onEnd?.(done)
+        settle(done)
+      }
+  }
+
+  #holderOfSequence(request: RoutedRequest): Model | undefined {
+    let id: string | undefined
+    for (const model of this.#versions.byVersion.values()) {
+      if (!keepsSequences(model)) continue
+      id ??= readSequence(request.headers, model.sequenceHeaders).id
+      if (id === undefined) return undefined
+      if (model.queue.hasSequence?.(id) === true) return model
+    }
+    return undefined
+  }
+}
+
+function keepsSequences({ queue }: Model): boolean {
+  return queue.hasSequence !== undefined
+}
