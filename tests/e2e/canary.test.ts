@@ -147,6 +147,13 @@ describe('every API', () => {
     expect(await ask()).toBe('2.0')
   })
 
+  test.each([false, true])('OpenAI tells the version in a header, streamed: %s', async (stream) => {
+    await traffic(server, 'PUT', { weights: { '2.0': 1 } })
+    const body = JSON.stringify({ model: 'm', prompt: 'hi', stream })
+    const answer = await predict(body, { 'content-type': 'application/json' }, '/v1/completions')
+    expect([answer.status, answer.version]).toEqual([200, '2.0'])
+  })
+
   test('V2 with a version in the path goes there', async () => {
     await traffic(server, 'PUT', { weights: { '2.0': 1 } })
     const answer = await json('/v2/models/m/versions/1.0/infer', V2)

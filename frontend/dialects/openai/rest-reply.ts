@@ -1,7 +1,9 @@
 import type { ServeError } from '../../../common/errors.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
 import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
+import { VERSION_HEADER } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { openaiFailure } from './rest-errors.ts'
 
@@ -9,9 +11,15 @@ import { openaiFailure } from './rest-errors.ts'
 export const DONE = '[DONE]'
 
 export function answerJson(reply: HttpReply, status: number, body: Uint8Array): void {
-  const headers = baseHeaders(reply.exchange.requestId, reply.keepsAlive(status))
-  headers.push('content-type', 'application/json', ...reply.exchange.rateHeaders())
+  const { exchange } = reply
+  const headers = baseHeaders(exchange.requestId, reply.keepsAlive(status))
+  headers.push('content-type', 'application/json', ...versionHeaders(exchange), ...exchange.rateHeaders())
   reply.answer(status, headers, body)
+}
+
+/** Which version answers, where weights chose it: what handlers say in headers has no place here. */
+export function versionHeaders({ routedTo }: Exchange): string[] {
+  return routedTo === undefined ? [] : [VERSION_HEADER, routedTo]
 }
 
 /** An error has its own status before the first event. After it, it is an event, and the stream ends. */

@@ -16,7 +16,7 @@ import { mapBody } from './body-mapping.ts'
 import type { OpenAICall } from './call.ts'
 import { mapEmbeddings } from './embeddings-mapping.ts'
 import { openaiPaths } from './rest-paths.ts'
-import { answerJson, failReply, NativeSink } from './rest-reply.ts'
+import { answerJson, failReply, NativeSink, versionHeaders } from './rest-reply.ts'
 import { openaiRoute, type OpenAIRoute } from './rest-route.ts'
 import { mapText } from './text-mapping.ts'
 
@@ -104,6 +104,7 @@ function submit(
   // If the path contains the model, the body need not name one.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
   const { status: model, routedTo } = exchange.route(request.body.model, modelVersion)
+  events.headers = versionHeaders(exchange)
   const { path: urlPath, method } = OPERATIONS[operation]
   const headers = clientHeaders(exchange.req)
   const asked = { modelVersion, routedTo, ...headers, urlPath }

@@ -23,6 +23,8 @@ export class EventStream implements Beating {
   lastWrite = 0
   readonly heartbeatMs: number
   readonly reply: HttpReply
+  /** Names and values that its dialect adds to the head, alternating. */
+  headers: readonly string[] = []
   #writer: ChunkWriter | undefined
 
   /**
@@ -46,7 +48,8 @@ export class EventStream implements Beating {
     if (this.reply.ended || this.#writer !== undefined) return
     const { exchange } = this.reply
     const head = baseHeaders(exchange.requestId, this.reply.keepsAlive(200))
-    head.push('content-type', 'text/event-stream; charset=utf-8', ...headers, ...exchange.rateHeaders())
+    head.push('content-type', 'text/event-stream; charset=utf-8', ...headers, ...this.headers)
+    head.push(...exchange.rateHeaders())
     this.#writer = this.reply.open(200, head, EVENT)
     if (this.heartbeatMs > 0) beatFor(this)
   }
