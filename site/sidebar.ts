@@ -39,6 +39,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'signed-archives',
       'metrics-and-logs',
       'autoscaling',
+      'canary',
       'snapshots',
       'kubernetes',
       'helm',

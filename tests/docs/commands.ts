@@ -5,6 +5,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'README.md': 'tests/examples/readme.test.ts',
   'docs/authorization.md': 'tests/docs/commands.test.ts',
   'docs/batching.md': 'tests/examples/batching-doc.test.ts',
+  'docs/canary.md': 'tests/docs/canary.test.ts',
   'docs/deploying.md': 'tests/docs/commands.test.ts',
   'docs/migrating-from-torchserve.md': 'tests/examples/migration.test.ts',
   'docs/open-inference.md': 'tests/docs/commands.test.ts',
