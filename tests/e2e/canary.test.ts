@@ -1,7 +1,13 @@
 import { Agent, request } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { Gate } from '../support/gate.ts'
-import { call, inferenceClient, inferenceV2Client, type Message } from '../support/grpc-clients.ts'
+import {
+  call,
+  inferenceClient,
+  inferenceV2Client,
+  type Message,
+  openInferenceClient,
+} from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import type { Server } from '../support/server.ts'
 import { startVersions, traffic } from '../support/versions.ts'
@@ -170,6 +176,24 @@ test('V2 infer without a version reaches handlers of two kinds, each as it wants
   // 1.0 has only TorchServe's handle, so the path is TorchServe's there.
   expect(answers.filter((answer) => answer.body === '1.0')).toHaveLength(4)
   expect(answers.filter((answer) => answer.body.includes('"model_version":"2.0"'))).toHaveLength(4)
+  await own.stop()
+})
+
+test('TorchServe’s own Open Inference service takes one turn for each request', async () => {
+  const own = await startVersions(
+    { '1.0': {}, '2.0': { exports: 'Tensors' } },
+    { config: { ts_open_inference_protocol: true } },
+  )
+  await traffic(own, 'PUT', { weights: { '1.0': 1, '2.0': 1 } })
+  const client = openInferenceClient(own.ports.grpcInference)
+  const inputs = [{ name: 'text', shape: [1], datatype: 'BYTES', contents: { bytes_contents: ['aGk='] } }]
+  const ask = client['ModelInfer']! as Parameters<typeof call<Message, Message>>[1]
+  await repeated(8, () =>
+    call<Message, Message>(client, ask, { model_name: 'm', inputs }).catch(() => undefined),
+  )
+  client.close()
+  const { json } = await traffic(own, 'GET')
+  expect(json['versions']).toMatchObject([{ requests: 4 }, { requests: 4 }])
   await own.stop()
 })
 

@@ -5,6 +5,7 @@ import { ServeError } from '../../common/errors.ts'
 import { headerLine, joinHeaders } from '../../common/header-lines.ts'
 import type { TrafficSettings } from '../../frontend/config/traffic-settings.ts'
 import { JobIndex } from '../../frontend/jobs/job-index.ts'
+import { TimeLimit } from '../../frontend/jobs/time-limit.ts'
 import { ModelManager } from '../../frontend/models/manager.ts'
 import type { Model } from '../../frontend/models/model.ts'
 import { Traffic, type TrafficHost } from '../../frontend/models/traffic.ts'
@@ -197,6 +198,7 @@ describe('what counts for the roll-back', () => {
 
   test.each<[string, (asked: ReturnType<Rig['send']>) => void]>([
     ['an exception of the handler', ({ job }) => job.fail(FAILED)],
+    ['a time limit', ({ job }) => job.expired(new TimeLimit(5, 'RESPONSE_TIMEOUT', 'no response', 'x'))],
     ['a worker that died', ({ job }) => job.fail(new ServeError('WORKER_LOST', 'Worker died.'))],
     ['a status of 500 that the handler chose', ({ job }) => job.respond({ ...OK, status: 500 })],
     ['an error of 500 that the handler chose', ({ job }) => job.fail(rejected(500))],
@@ -234,6 +236,19 @@ describe('what counts for the roll-back', () => {
     expect(await rig.counts('2.0')).toEqual([0, 3, 2])
     expect(rig.audited).toHaveLength(1)
   })
+
+  test.each(['client left', 'deadline'] as const)(
+    'who was not waited for does not count at all: %s',
+    async (reason) => {
+      const rig = await Rig.with('1.0', '2.0')
+      await rig.set({ '2.0': 1 }, { rollback: { ...ROLLBACK, minRequests: 2 } })
+      rig.send().job.cancel(reason)
+      rig.send().job.fail(FAILED)
+      expect(await rig.counts('2.0')).toEqual([1, 2, 1])
+      rig.send().job.fail(FAILED)
+      expect(await rig.counts('2.0')).toEqual([0, 3, 2])
+    },
+  )
 
   test('requests that name the version do not count', async () => {
     const rig = await Rig.with('1.0', '2.0')
