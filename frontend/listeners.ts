@@ -18,6 +18,7 @@ import type { Logger } from './observe/logs/logger.ts'
 import type { RateLimiter } from './auth/rate-limiter.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
 import type { AuditLog } from './observe/logs/audit-log.ts'
+import type { Tracing } from './observe/traces/tracing.ts'
 import type { Metrics } from './observe/metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
@@ -33,6 +34,8 @@ export interface ListenerDeps {
   accessLog?: AccessLog
   audit?: AuditLog
   limiter?: RateLimiter
+  /** Absent: tracing is off. */
+  tracing?: Tracing
   /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
   restDialects?: readonly RestDialect[]
   /** What gRPC clients can speak; absent: every service of dialects/index.ts. */

@@ -19,6 +19,8 @@ import { type AuditEntry, AuditLog } from './observe/logs/audit-log.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
+import { startTracing } from './observe/traces/start.ts'
+import type { Tracing } from './observe/traces/tracing.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
 import { JobIndex } from './jobs/job-index.ts'
@@ -45,12 +47,13 @@ const CONNECTION_GRACE_MS = 2000
  * @throws ServeError, after stopping everything that was started
  */
 export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
-  const [gpus, sandbox, config] = await Promise.all([
+  const [gpus, sandbox, config, tracing] = await Promise.all([
     findGpus(settings.numberOfGpu),
     findSandbox(),
     metricsConfig(settings, options.log),
+    startTracing(process.env, (message) => options.log.warn(message)),
   ])
-  const found = { config, gpus, sandbox }
+  const found = { config, gpus, sandbox, tracing }
   const server = new Server(settings, options, found)
   try {
     await server.start(options)
@@ -77,6 +80,8 @@ interface Found {
   /** CUDA's identifiers of the GPUs. */
   readonly gpus: readonly string[]
   readonly sandbox: SandboxSupport
+  /** Undefined: tracing is off. */
+  readonly tracing: Tracing | undefined
 }
 
 /** Wires the rooms together; the only class that knows all of them. */
@@ -92,11 +97,12 @@ class Server implements RunningServer {
   readonly #models: ModelManager
   readonly #workflows: WorkflowManager
   readonly #snapshots: StartOptions['snapshots']
+  readonly #tracing: Tracing | undefined
   #tokens: TokenStore | undefined
   #listeners: Listeners | undefined
   #audit: AuditLog | undefined
 
-  constructor(settings: Settings, options: StartOptions, { config, gpus, sandbox }: Found) {
+  constructor(settings: Settings, options: StartOptions, { config, gpus, sandbox, tracing }: Found) {
     const { log, logFiles = {} } = options
     this.#settings = settings
     this.#log = log
@@ -111,6 +117,8 @@ class Server implements RunningServer {
       files: { server: logFiles.ts_metrics, handlers: logFiles.model_metrics },
       warn,
     })
+    this.#tracing = tracing
+    tracing?.exportMetrics(this.#metrics.families)
     this.#system = new SystemMetrics(this.#metrics.server, warn)
     this.#sockets = createSocketDir(settings.tempDir)
     claimFolder(this.#sockets.path)
@@ -138,6 +146,7 @@ class Server implements RunningServer {
       settings,
       metrics: this.#metrics,
       jobs: this.#jobs,
+      tracing,
       warn,
       inform: (message: string) => log.info(message),
       gpuCount: gpus.length,
@@ -200,6 +209,7 @@ class Server implements RunningServer {
       workflows: this.#workflows,
       authorizer: this.#tokens,
       metrics: this.#metrics,
+      tracing: this.#tracing,
       log: this.#log,
       restDialects,
       grpcDialects,
@@ -229,10 +239,11 @@ class Server implements RunningServer {
     await closed
     clearTimeout(timer)
     this.#end()
-    await written
+    await Promise.all([written, this.#tracing?.close()])
   }
 
   kill(): void {
+    void this.#tracing?.close()
     this.#models.kill()
     this.#workflows.kill()
     this.#listeners?.destroy()

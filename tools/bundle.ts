@@ -78,9 +78,13 @@ export function bundleOptions(root: string): BuildOptions & { metafile: true } {
   }
 }
 
+/** Asks the operating system for its id, which the server does not want to know. */
+const NEVER_RUN = /@opentelemetry\/resources\/.*\/machine-id\//
+
 /** Such an import would give the default export only. A module of ours can import it by name. */
 function refuseBareCommonJs({ inputs }: Metafile): void {
   for (const [path, { imports }] of Object.entries(inputs)) {
+    if (NEVER_RUN.test(path)) continue
     const bare = imports.find(
       (each) =>
         each.kind === 'dynamic-import' &&
@@ -109,7 +113,9 @@ function licences(root: string, metafile: Metafile): string {
 
 function licence(folder: string): string {
   const { name, version, license } = description(folder)
-  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
+  const files = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && /^(licen[cs]e|notice|copying)/i.test(entry.name))
+    .map((entry) => entry.name)
   return [
     `${name} ${version}, ${license}\n`,
     ...files.map((file) => readFileSync(join(folder, file), 'utf8')),

@@ -4,6 +4,8 @@ import type { Exchange } from '../edge/http/exchange.ts'
 import { createState, type ListenerKind, type RestDeps, type RestState } from '../edge/http/rest-state.ts'
 import { REST_DIALECTS } from './index.ts'
 import type { RestDialect } from './rest-dialect.ts'
+import { RouteNames } from './route-names.ts'
+import { torchserve } from './torchserve/rest.ts'
 import { listenerErrors } from './torchserve/rest-errors.ts'
 
 /** The inference API: all dialects, and TorchServe's API description. */
@@ -28,7 +30,9 @@ export function createMetricsApp(deps: RestDeps, dialects = REST_DIALECTS): Rest
 
 /** TorchServe's site handles what no dialect takes, with TorchServe's errors. */
 function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDialect[]): RestApp {
-  const state = createState(deps, kind, listenerErrors(dialects))
+  const routes =
+    deps.tracing && new RouteNames([...dialects, torchserve].flatMap((dialect) => dialect.paths()))
+  const state = createState(deps, kind, listenerErrors(dialects), routes)
   const spoken = kind === 'inference' || kind === 'shared' ? dialects : []
   return createApp(state, spoken, siteOf(state, spoken))
 }

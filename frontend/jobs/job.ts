@@ -4,6 +4,7 @@ import type { InputPart } from '../../common/input-part.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import { isFault } from './fault.ts'
+import type { JobSpan } from '../observe/traces/tracing.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
@@ -119,6 +120,10 @@ export class Job implements Limited, Listed, Indexed {
   startedAt: number | undefined
   firstResponseAt: number | undefined
   outcome: JobOutcome | undefined
+  /** Why it failed or timed out. */
+  errorCode: ErrorCode | undefined
+  /** Undefined where tracing is off. */
+  span: JobSpan | undefined
   /** Whether the response is a stream. */
   streaming = false
   /** Whether it failed by its model, a worker or a time limit, and not by its client; see fault.ts. */
@@ -282,6 +287,7 @@ export class Job implements Limited, Listed, Indexed {
   /** Fails the job: the client gets the error in its dialect. */
   fail(error: ServeError): void {
     if (this.outcome !== undefined) return
+    this.errorCode = error.code
     this.fault = isFault(error)
     this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
     this.#refuse(error)
@@ -330,6 +336,7 @@ export class Job implements Limited, Listed, Indexed {
 
   #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
     if (this.outcome !== undefined) return
+    this.errorCode = code
     this.fault = true
     this.#end('timed_out')
     this.#holder.abandon(this, 'timeout')

@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.ts'
 import type { AuditEntry } from '../observe/logs/audit-log.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
+import type { Tracing } from '../observe/traces/tracing.ts'
 import type { LocatedModel } from './located-model.ts'
 import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts'
 import type { ModelSettings } from './model-settings.ts'
@@ -21,6 +22,8 @@ export interface ManagerOptions {
   /** Where its open jobs are found by their ids. */
   jobs: JobIndex
   createPool: WorkerPoolFactory
+  /** Makes spans of jobs; absent: tracing is off. */
+  tracing?: Tracing
   /** Reports a problem that did not stop the operation, as one line. */
   warn: (message: string) => void
   /** Reports what was done, as one line. Default: nowhere. */
@@ -74,6 +77,7 @@ export function buildModel(
       settings: settingsOf(request, located, origin.atStartup, options),
       metrics: options.metrics.model(name, prepared.version),
       jobs: options.jobs,
+      tracing: options.tracing,
       loadedAtStartup: origin.atStartup,
       envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,

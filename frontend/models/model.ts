@@ -3,6 +3,7 @@ import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../common/errors.ts'
 import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
+import type { Tracing } from '../observe/traces/tracing.ts'
 import type { Job } from '../jobs/job.ts'
 import { queueFull } from '../jobs/queue-full.ts'
 import { Autoscaler } from './autoscaler.ts'
@@ -43,6 +44,8 @@ export interface ModelOptions {
   /** Maximum bytes of a request body: max_request_size. */
   maxRequestBytes: number
   sequenceHeaders: SequenceHeaders
+  /** Makes spans of its jobs; absent: tracing is off. */
+  tracing?: Tracing
 }
 
 /** Role of a model in a workflow. `functions` models are not listed, as in TorchServe. */
@@ -71,6 +74,7 @@ export class Model {
   /** Undefined: the number of workers is minWorkers. */
   readonly #autoscaler: Autoscaler | undefined
   readonly #maxRequestBytes: number
+  readonly #tracing: Tracing | undefined
   #methods: readonly NativeMethod[] | undefined
   #slots: number
   /** Milliseconds since the epoch. */
@@ -96,6 +100,7 @@ export class Model {
     this.envelope = options.envelope
     this.workflowNode = options.workflowNode
     this.#maxRequestBytes = options.maxRequestBytes
+    this.#tracing = options.tracing
     this.minWorkers = options.settings.minWorkers
     this.maxWorkers = options.settings.maxWorkers
     this.sequenceHeaders = options.sequenceHeaders
@@ -105,6 +110,7 @@ export class Model {
       options.jobs,
       (job) => {
         this.metrics.ended(job)
+        job.span?.end(job)
       },
       () => [...this.queue.jobs(), ...this.workers.jobs()],
     )
@@ -178,10 +184,12 @@ export class Model {
       )
     this.#open.add(job)
     job.idempotent = this.settings.idempotent
+    job.span = this.#tracing?.job(job, this)
     try {
       this.queue.add(job)
     } catch (refusal) {
       this.#open.withdraw(job)
+      job.span?.refused(ServeError.from(refusal).code)
       throw refusal
     }
     if (job.startedAt === undefined) this.#autoscaler?.waits()

@@ -44,6 +44,7 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
     'pip install torchserve torch',
     'installs 5 GB; tests/python starts such archives, with a stand-in for PyTorch',
   ],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT=', 'needs a collector; tests/e2e/tracing.test.ts has one of its own'],
   ['npm run soak', 'takes half an hour; .ci/run runs two minutes'],
   ['npm run fuzz', 'takes half an hour; .ci/run runs a minute'],
   ['-d delay=200 -d id=mine', 'takes minutes; tests/model-store/count.test.ts has such requests'],
@@ -54,5 +55,9 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
 /** Blocks in TypeScript with these words are not checked and loaded as handlers are. */
 export const NOT_LOADED: readonly (readonly [words: string, reason: string])[] = [
   ["import OpenAI from 'openai'", 'a client, whose package is installed only by npm run test:clients'],
+  [
+    "from '@opentelemetry/api'",
+    'needs a package that a handler brings; tests/e2e/tracing.test.ts has the header',
+  ],
   ["from './handler.ts'\n\ntest('says the words", 'the same as tests/examples/my-first-handler.test.ts'],
 ]

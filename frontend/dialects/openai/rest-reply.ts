@@ -5,6 +5,7 @@ import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
 import { VERSION_HEADER } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
+import { ResponseFacts } from './gen-ai.ts'
 import { openaiFailure } from './rest-errors.ts'
 
 /** The last event of every stream of this API. */
@@ -14,12 +15,20 @@ export function answerJson(reply: HttpReply, status: number, body: Uint8Array): 
   const { exchange } = reply
   const headers = baseHeaders(exchange.requestId, reply.keepsAlive(status))
   headers.push('content-type', 'application/json', ...versionHeaders(exchange), ...exchange.rateHeaders())
+  tellSpan(exchange, body)
   reply.answer(status, headers, body)
 }
 
 /** Which version answers, where weights chose it: what handlers say in headers has no place here. */
 export function versionHeaders({ routedTo }: Exchange): string[] {
   return routedTo === undefined ? [] : [VERSION_HEADER, routedTo]
+}
+
+function tellSpan({ span }: Exchange, body: Uint8Array): void {
+  if (span?.recording !== true) return
+  const facts = new ResponseFacts()
+  facts.add(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
+  span.set(facts.attributes)
 }
 
 /** An error has its own status before the first event. After it, it is an event, and the stream ends. */

@@ -14,6 +14,7 @@ import type { ModelStatus } from '../../models/operations.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { mapBody } from './body-mapping.ts'
 import type { OpenAICall } from './call.ts'
+import { requestAttributes, TracedEvents } from './gen-ai.ts'
 import { mapEmbeddings } from './embeddings-mapping.ts'
 import { openaiPaths } from './rest-paths.ts'
 import { answerJson, failReply, NativeSink, versionHeaders } from './rest-reply.ts'
@@ -24,10 +25,10 @@ import { mapText } from './text-mapping.ts'
 export const openai: RestDialect = { handle, paths: openaiPaths, refuse }
 
 function handle(exchange: Exchange): boolean {
-  const { state, req, reply } = exchange
+  const { req } = exchange
   const route = routeOf(exchange)
   if (route === undefined) return false
-  const events = new EventStream(reply, state.settings.openaiHeartbeatInterval * 1000)
+  const events = eventsOf(exchange)
   try {
     if (req.method === 'OPTIONS') preflight(exchange)
     else answer(exchange, events, route)
@@ -35,6 +36,13 @@ function handle(exchange: Exchange): boolean {
     failReply(events, ServeError.from(thrown))
   }
   return true
+}
+
+function eventsOf({ reply, span, state }: Exchange): EventStream {
+  const heartbeatMs = state.settings.openaiHeartbeatInterval * 1000
+  return span?.recording === true
+    ? new TracedEvents(span, reply, heartbeatMs)
+    : new EventStream(reply, heartbeatMs)
 }
 
 function refuse(exchange: Exchange, error: ServeError): boolean {
@@ -101,6 +109,7 @@ function submit(
 ): void {
   checkBody(received, exchange.state.settings.maxRequestElements)
   const request = readRequest(operation, received, named)
+  if (exchange.span?.recording === true) exchange.span.set(requestAttributes(request))
   // If the path contains the model, the body need not name one.
   const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
   const { status: model, routedTo } = exchange.route(request.body.model, modelVersion)

@@ -48,6 +48,7 @@ const answer: Koa.Middleware = async (ctx, next) => {
     if (ctx.path.includes('%'))
       ctx.path = `/${exchange.target.segments.map((segment) => encodeURIComponent(segment)).join('/')}`
     await next()
+    nameSpan(ctx, exchange)
     if (ctx.status === 404) throw new ServeError('ROUTE_NOT_FOUND', ROUTE_NOT_FOUND)
   } catch (thrown) {
     ctx.respond = false
@@ -58,6 +59,15 @@ const answer: Koa.Middleware = async (ctx, next) => {
   addCors(headers, state.cors)
   for (let i = 0; i < headers.length; i += 2) ctx.set(headers[i]!, headers[i + 1]!)
   exchange.answered(ctx.status)
+}
+
+/** The router knows the template of the path. */
+function nameSpan(ctx: Koa.Context, { span }: Exchange): void {
+  const { _matchedRoute: route } = ctx as RouterContext
+  if (span === undefined || typeof route !== 'string') return
+  const template = route.replace(/:(\w+)/g, '{$1}')
+  span.set({ 'http.route': template })
+  span.rename(`${ctx.method} ${template}`)
 }
 
 const ROUTE_NOT_FOUND = 'Requested resource is not found, please refer to API document.'

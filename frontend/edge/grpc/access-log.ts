@@ -1,6 +1,7 @@
 import { status, ServerInterceptingCall } from '@grpc/grpc-js'
 import type { Metadata, ServerInterceptingCallInterface, ServerInterceptor } from '@grpc/grpc-js'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import { traceIdOf } from './call-trace.ts'
 
 type Listener = Parameters<ServerInterceptingCallInterface['start']>[0]
 type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
@@ -13,10 +14,13 @@ class LoggedCall extends ServerInterceptingCall {
   readonly #startedAt = Date.now()
   /** Asked now: at a cancelled call's end it may be gone. */
   readonly #peer: string
+  readonly #isTraced: boolean
+  #traceId: string | undefined
   #logged = false
 
-  constructor(next: ServerInterceptingCallInterface, path: string, log: AccessLog) {
+  constructor(next: ServerInterceptingCallInterface, path: string, log: AccessLog, isTraced: boolean) {
     super(next)
+    this.#isTraced = isTraced
     this.#next = next
     this.#path = path
     this.#log = log
@@ -24,7 +28,10 @@ class LoggedCall extends ServerInterceptingCall {
   }
 
   override start(listener: Listener): void {
-    this.#next.start(new LoggedListener(listener, () => this.#line(status.CANCELLED)))
+    const received = (metadata: Metadata): void => {
+      if (this.#isTraced) this.#traceId = traceIdOf(metadata.get('traceparent')[0])
+    }
+    this.#next.start(new LoggedListener(listener, received, () => this.#line(status.CANCELLED)))
   }
 
   override sendMetadata(metadata: Metadata): void {
@@ -43,21 +50,24 @@ class LoggedCall extends ServerInterceptingCall {
   #line(code: number): void {
     if (this.#logged) return
     this.#logged = true
-    this.#log.grpc(this.#peer, this.#path, code, this.#startedAt)
+    this.#log.grpc(this.#peer, this.#path, code, this.#startedAt, this.#traceId)
   }
 }
 
 /** Hears also when the client cancels, after which no status is sent. */
 class LoggedListener implements Listener {
   readonly #next: Listener
+  readonly #received: (metadata: Metadata) => void
   readonly #cancelled: () => void
 
-  constructor(next: Listener, cancelled: () => void) {
+  constructor(next: Listener, received: (metadata: Metadata) => void, cancelled: () => void) {
     this.#next = next
+    this.#received = received
     this.#cancelled = cancelled
   }
 
   onReceiveMetadata(metadata: Metadata): void {
+    this.#received(metadata)
     this.#next.onReceiveMetadata(metadata)
   }
 
@@ -75,7 +85,10 @@ class LoggedListener implements Listener {
   }
 }
 
-/** For every call of a server. None: there is no access log. */
-export function accessLogged(log: AccessLog | undefined): ServerInterceptor[] {
-  return log === undefined ? [] : [({ path }, call) => new LoggedCall(call, path, log)]
+/**
+ * For every call of a server. None: there is no access log.
+ * @param isTraced whether lines end with the trace id of the call's span
+ */
+export function accessLogged(log: AccessLog | undefined, isTraced: boolean): ServerInterceptor[] {
+  return log === undefined ? [] : [({ path }, call) => new LoggedCall(call, path, log, isTraced)]
 }

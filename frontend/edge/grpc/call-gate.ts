@@ -2,10 +2,12 @@ import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { Tracing } from '../../observe/traces/tracing.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
+import { traceCall } from './call-trace.ts'
 import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
 import { setPrincipal } from './caller.ts'
 import { Connection } from './connection.ts'
@@ -36,6 +38,8 @@ export interface Doors {
 interface CallGateOptions extends CallerCheckOptions {
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined
+  /** Undefined: tracing is off. */
+  readonly tracing: Tracing | undefined
 }
 
 /**
@@ -162,6 +166,9 @@ export class CallGate {
       reader.traffic = caller.traffic
       caller.traffic.countWrites(stream)
     }
+    const { tracing } = this.#options
+    // Who asks for health needs no token, and nobody reads such traces.
+    if (tracing !== undefined && rpc.token !== undefined) traceCall(tracing, stream, headers, path)
     this.#admitted = reader
     this.#caller = caller
     try {

@@ -4,6 +4,7 @@ import type { Scope } from '../../auth/principal.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { accessLogged } from './access-log.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
@@ -48,6 +49,8 @@ export interface ListenersDeps {
   readonly audit?: AuditLog
   /** Undefined: nothing is limited. */
   readonly limiter?: RateLimiter
+  /** Undefined: tracing is off. */
+  readonly tracing?: Tracing
 }
 
 /**
@@ -103,7 +106,7 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
-    const { authorizer, limits, accessLog, audit, limiter } = deps
+    const { authorizer, limits, accessLog, audit, limiter, tracing } = deps
     const { name, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
@@ -115,12 +118,13 @@ export class GrpcServers<Kind extends string = string> {
       pool: plan.pool,
       audit,
       limiter,
+      tracing,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,
         'grpc.max_send_message_length': -1,
         'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
         ...connectionAge(plan),
-        interceptors: [...accessLogged(accessLog), ...eager.map(eagerCalls)],
+        interceptors: [...accessLogged(accessLog, tracing !== undefined), ...eager.map(eagerCalls)],
       },
     })
   }

@@ -7,9 +7,11 @@ import type { ModelOperations, Routed } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
 import type { Operations } from '../permitted.ts'
+import type { RequestSpan } from '../../observe/traces/tracing.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
 import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
+import { traceRequest } from './request-trace.ts'
 import type { RestState } from './rest-state.ts'
 import { type Target, targetOf } from './target.ts'
 
@@ -29,6 +31,8 @@ export class Exchange implements Traffic {
   /** When the request arrived, in milliseconds since the epoch. */
   readonly startedAt = Date.now()
   readonly reply: HttpReply
+  /** Undefined: tracing is off, or nobody wants to see this request. */
+  readonly span: RequestSpan | undefined
   /** Who sent it, once `admit` has let it in. */
   principal: Principal = NOBODY
   /** Bytes of the body that have arrived. */
@@ -47,6 +51,7 @@ export class Exchange implements Traffic {
     this.connection = connectionOf(req.socket)
     this.target = targetOf(req.url!)
     this.reply = new HttpReply(this)
+    this.span = state.tracing && traceRequest(this, state.tracing)
   }
 
   /**
@@ -183,13 +188,14 @@ export class Exchange implements Traffic {
 
   /** Only the line, for responses that the metrics do not count. */
   logAccess(status: number): void {
-    this.state.accessLog?.rest(this.connection.peer, this.req, status, this.startedAt)
+    this.state.accessLog?.rest(this.connection.peer, this.req, status, this.startedAt, this.span?.traceId)
   }
 
   /** Logs internal failures with their stack; clients see only the message. */
   logFailure({ code, detail, stack, message }: ServeError): void {
     if (code !== 'INTERNAL') return
-    this.state.log.error({ requestId: this.requestId, detail: detail ?? stack }, message)
+    const { requestId, span } = this
+    this.state.log.error({ requestId, traceId: span?.traceId, detail: detail ?? stack }, message)
   }
 
   /**

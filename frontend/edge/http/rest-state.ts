@@ -4,6 +4,7 @@ import type { Settings } from '../../config/settings.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { Tracing } from '../../observe/traces/tracing.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
@@ -25,6 +26,8 @@ export interface RestDeps extends Operations {
   audit?: AuditLog
   /** Undefined if nothing is limited. */
   limiter?: RateLimiter
+  /** Undefined if tracing is off. */
+  tracing?: Tracing
 }
 
 interface RestMetrics {
@@ -79,11 +82,23 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   readonly isUnlimited: boolean
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
+  /** Names requests in traces; undefined: by their method alone. */
+  readonly routes: Routes | undefined
   /** CORS headers, flat: name, value, name, value. */
   readonly cors: readonly string[]
 }
 
-export function createState(deps: RestDeps, listener: ListenerKind, errors: ListenerErrors): RestState {
+/** Finds the template of a path: `/models/{model_name}`. */
+export interface Routes {
+  of(segments: readonly string[]): string | undefined
+}
+
+export function createState(
+  deps: RestDeps,
+  listener: ListenerKind,
+  errors: ListenerErrors,
+  routes?: Routes,
+): RestState {
   const { models, workflows, ...rest } = deps
   const operations = { models, workflows }
   const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
@@ -96,6 +111,7 @@ export function createState(deps: RestDeps, listener: ListenerKind, errors: List
     pages,
     isUnlimited: listener === 'metrics' && !deps.settings.metricsRequireToken,
     draining: false,
+    routes,
     cors: corsHeaders(deps.settings),
   }
 }

@@ -21,15 +21,16 @@ export class AccessLog {
    * Logs a REST answer.
    * @param peer the client: `/127.0.0.1:50000`
    * @param startedAt when its request arrived, in milliseconds since the epoch
+   * @param traceId ends the line, if there is one
    */
-  rest(peer: string, req: IncomingMessage, status: number, startedAt: number): void {
+  rest(peer: string, req: IncomingMessage, status: number, startedAt: number, traceId?: string): void {
     const { method, url, httpVersion } = req
     const last = this.#last
     if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
       const shown = printable(`${method} ${redactSecrets(url!)} HTTP/${httpVersion}`)
       this.#last = { method: method!, url: url!, httpVersion, shown }
     }
-    this.#add(peer, this.#last.shown, status, startedAt)
+    this.#add(peer, this.#last.shown, status, startedAt, traceId)
   }
 
   /** Logs a request that is not valid HTTP, with TorchServe's line for it. */
@@ -38,13 +39,16 @@ export class AccessLog {
   }
 
   /** Logs a gRPC call by its path `/package.Service/Method`. */
-  grpc(peer: string, path: string, code: number, startedAt: number): void {
-    this.#add(`/${peer}`, printable(`gRPC ${path.slice(1)} HTTP/2.0`), code, startedAt)
+  grpc(peer: string, path: string, code: number, startedAt: number, traceId?: string): void {
+    this.#add(`/${peer}`, printable(`gRPC ${path.slice(1)} HTTP/2.0`), code, startedAt, traceId)
   }
 
-  #add(peer: string, request: string, status: number, startedAt: number): void {
+  #add(peer: string, request: string, status: number, startedAt: number, traceId?: string): void {
     const now = Date.now()
-    this.#lines.write(`${stamp(now).text} - ${peer} "${request}" ${status} ${Math.max(0, now - startedAt)}\n`)
+    const trace = traceId === undefined ? '' : ` trace_id=${traceId}`
+    this.#lines.write(
+      `${stamp(now).text} - ${peer} "${request}" ${status} ${Math.max(0, now - startedAt)}${trace}\n`,
+    )
   }
 }
 

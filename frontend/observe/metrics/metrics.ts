@@ -7,7 +7,7 @@ import { MetricLines } from './metric-lines.ts'
 import type { MetricsConfig } from './metrics-config.ts'
 import { ModelMetrics } from './model-metrics.ts'
 import { ownFamilies } from './own-families.ts'
-import { PAGE_CONTENT_TYPE, renderPage } from './page.ts'
+import { PAGE_CONTENT_TYPE, type PageFamily, renderPage } from './page.ts'
 import { ServerMetrics } from './server-metrics.ts'
 
 export type MetricsMode = 'log' | 'prometheus' | 'legacy'
@@ -79,6 +79,11 @@ export class Metrics {
     const metrics = new ModelMetrics(name, version, sinks, (gone) => this.#models.delete(gone))
     this.#models.add(metrics)
     return metrics
+  }
+
+  /** What the page shows. */
+  get families(): Iterable<PageFamily> {
+    return this.#page
   }
 
   /** Renders the page; `names` selects samples. */

@@ -1,4 +1,5 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
+import { setOwn } from '../../../common/own-keys.ts'
 import type { Distribution } from './distribution.ts'
 
 /** One line of the page. */
@@ -53,6 +54,16 @@ export function renderPage(families: Iterable<PageFamily>, names: readonly strin
 /** `a="1",b="2",` */
 export function labelText(names: readonly string[], values: readonly string[]): string {
   return names.map((name, index) => `${name}="${escapeLabel(values[index] ?? '')}",`).join('')
+}
+
+/** The inverse of `labelText`. */
+export function splitLabels(text: string): Record<string, string> {
+  const labels: Record<string, string> = {}
+  for (const [, name, value] of text.matchAll(/([^=,]+)="((?:[^"\\]|\\.)*)",/gs)) {
+    const plain = value!.replace(/\\(.)/gs, (_, letter: string) => (letter === 'n' ? '\n' : letter))
+    setOwn(labels, name!, plain)
+  }
+  return labels
 }
 
 /** Samples of a histogram: cumulative buckets, sum and count. */

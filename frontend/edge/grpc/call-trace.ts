@@ -1,0 +1,65 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { status as Status } from '@grpc/grpc-js'
+import { ownValue, setOwn } from '../../../common/own-keys.ts'
+import type { HeaderCarrier, Tracing } from '../../observe/traces/tracing.ts'
+
+/** Statuses that are the fault of the server or of its handler. */
+const FAILURES: ReadonlySet<number> = new Set([
+  Status.UNKNOWN,
+  Status.DEADLINE_EXCEEDED,
+  Status.UNIMPLEMENTED,
+  Status.INTERNAL,
+  Status.UNAVAILABLE,
+  Status.DATA_LOSS,
+])
+
+/**
+ * Begins the span of a call, and ends it with its stream. From now on the call's metadata name that span.
+ * https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
+ */
+export function traceCall(
+  tracing: Tracing,
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  path: string,
+): void {
+  const [, service, method] = path.split('/')
+  const span = tracing.request(path.slice(1), new Http2Headers(headers), {
+    'rpc.system': 'grpc',
+    'rpc.service': service,
+    'rpc.method': method,
+    'client.address': stream.session?.socket.remoteAddress,
+    'user_agent.original': headers['user-agent'],
+  })
+  stream.once('close', () => {
+    const sent = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status']
+    const code = sent === undefined ? Status.CANCELLED : Number(sent)
+    span.set({ 'rpc.grpc.status_code': code })
+    const failed = FAILURES.has(code)
+    if (failed) span.set({ 'error.type': Status[code] })
+    span.end(failed)
+  })
+}
+
+/** The headers of an HTTP/2 request, of which grpc-js makes the metadata. */
+class Http2Headers implements HeaderCarrier {
+  readonly #headers: IncomingHttpHeaders
+
+  constructor(headers: IncomingHttpHeaders) {
+    this.#headers = headers
+  }
+
+  get(name: string): string | undefined {
+    const value = ownValue(this.#headers, name)
+    return typeof value === 'string' ? value : value?.[0]
+  }
+
+  set(name: string, value: string): void {
+    setOwn(this.#headers, name, value)
+  }
+}
+
+/** The trace id of a header `traceparent` (https://www.w3.org/TR/trace-context/). */
+export function traceIdOf(traceparent: unknown): string | undefined {
+  return typeof traceparent === 'string' ? traceparent.split('-')[1] : undefined
+}

@@ -1,0 +1,70 @@
+import type { HeaderCarrier, RequestSpan, SpanAttributes, Tracing } from '../../observe/traces/tracing.ts'
+import type { Exchange } from './exchange.ts'
+
+export type { RequestSpan, SpanAttributes }
+
+/** Who probes health asks every few seconds; nobody reads such traces. */
+const PROBES: ReadonlySet<string> = new Set(['ping', 'v2/health/live', 'v2/health/ready'])
+
+/**
+ * Begins the span of a request, and ends it with the response. The client finds its context in the header
+ * `traceresponse` (https://w3c.github.io/trace-context/#traceresponse-header). Undefined: the request has no
+ * span.
+ */
+export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan | undefined {
+  const { req, res, target, state, requestId } = exchange
+  if (state.listener === 'metrics' || PROBES.has(target.segments.join('/'))) return undefined
+  const method = req.method!
+  const route = state.routes?.of(target.segments)
+  const span = tracing.request(
+    route === undefined ? method : `${method} ${route}`,
+    new RawHeaders(req.rawHeaders),
+    {
+      'http.request.method': method,
+      'http.route': route,
+      'url.path': `/${target.segments.join('/')}`,
+      'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
+      'network.protocol.version': req.httpVersion,
+      'client.address': req.socket.remoteAddress,
+      'user_agent.original': req.headers['user-agent'],
+      'torchserve_ts.request.id': requestId,
+    },
+  )
+  res.setHeader('traceresponse', span.traceparent)
+  res.once('close', () => {
+    const { statusCode, headersSent, writableFinished } = res
+    if (headersSent) span.set({ 'http.response.status_code': statusCode })
+    if (!writableFinished) span.set({ 'torchserve_ts.response.complete': false })
+    if (statusCode >= 500) span.set({ 'error.type': String(statusCode) })
+    span.end(headersSent && statusCode >= 500)
+  })
+  return span
+}
+
+/** Node's flat list of names and values, as the client wrote them. */
+class RawHeaders implements HeaderCarrier {
+  readonly #list: string[]
+
+  constructor(list: string[]) {
+    this.#list = list
+  }
+
+  get(name: string): string | undefined {
+    const at = this.#find(name, 0)
+    return at === -1 ? undefined : this.#list[at + 1]
+  }
+
+  set(name: string, value: string): void {
+    const list = this.#list
+    for (let at = this.#find(name, 0); at !== -1; at = this.#find(name, at)) list.splice(at, 2)
+    list.push(name, value)
+  }
+
+  #find(name: string, from: number): number {
+    const list = this.#list
+    for (let i = from; i < list.length; i += 2) {
+      if (list[i]!.length === name.length && list[i]!.toLowerCase() === name) return i
+    }
+    return -1
+  }
+}

@@ -1,0 +1,57 @@
+import { OTLPMetricExporter as GrpcExporter } from '@opentelemetry/exporter-metrics-otlp-grpc'
+import { OTLPMetricExporter as JsonExporter } from '@opentelemetry/exporter-metrics-otlp-http'
+import { OTLPMetricExporter as ProtobufExporter } from '@opentelemetry/exporter-metrics-otlp-proto'
+import {
+  ConsoleMetricExporter,
+  type IMetricReader,
+  type MetricProducer,
+  PeriodicExportingMetricReader,
+  type PushMetricExporter,
+} from '@opentelemetry/sdk-metrics'
+import type { Environment } from './start.ts'
+
+/** Milliseconds; OpenTelemetry's defaults. */
+const INTERVAL_MS = 60_000
+const TIMEOUT_MS = 30_000
+
+/**
+ * Exports of metrics as OTEL_METRICS_EXPORTER asks for them: `otlp` (the default), `console`, `none`. The SDK
+ * cannot be told of a producer by variables alone.
+ * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+ */
+export function metricReaders(env: Environment, producer: MetricProducer): IMetricReader[] {
+  const names = listOf(env['OTEL_METRICS_EXPORTER'] ?? '')
+  const wanted = names.length === 0 ? ['otlp'] : names
+  const interval = milliseconds(env['OTEL_METRIC_EXPORT_INTERVAL'], INTERVAL_MS)
+  const timeout = Math.min(interval, milliseconds(env['OTEL_METRIC_EXPORT_TIMEOUT'], TIMEOUT_MS))
+  return wanted.flatMap((name) => {
+    const exporter = exporterOf(name, env)
+    if (exporter === undefined) return []
+    return new PeriodicExportingMetricReader({
+      exporter,
+      exportIntervalMillis: interval,
+      exportTimeoutMillis: timeout,
+      metricProducers: [producer],
+    })
+  })
+}
+
+function exporterOf(name: string, env: Environment): PushMetricExporter | undefined {
+  if (name === 'console') return new ConsoleMetricExporter()
+  if (name !== 'otlp') return undefined
+  const protocol = env['OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  if (protocol === 'grpc') return new GrpcExporter()
+  return protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter()
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+}
+
+function milliseconds(text: string | undefined, otherwise: number): number {
+  const value = Number(text)
+  return text !== undefined && value > 0 && Number.isFinite(value) ? value : otherwise
+}

@@ -1,0 +1,66 @@
+import type { ErrorCode } from '../../../common/errors.ts'
+import type { PageFamily } from '../metrics/page.ts'
+import type { Outcome } from '../metrics/tally.ts'
+
+/**
+ * Attributes of a span, by the names of OpenTelemetry's semantic conventions, or `torchserve_ts.*` where it
+ * has none. Undefined values are left out.
+ */
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | string[] | undefined>>
+
+/** The headers of a request, in whatever form its protocol has them. */
+export interface HeaderCarrier {
+  /** The value of a header, by its name in lower case. */
+  get(name: string): string | undefined
+  /** Replaces all headers of this name, which is in lower case. */
+  set(name: string, value: string): void
+}
+
+/** The span of a client's request. */
+export interface RequestSpan {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string
+  /** The context of the span for the client, as `traceparent` of W3C Trace Context has it. */
+  readonly traceparent: string
+  /** Whether it is sampled. Attributes that cost something need not be made otherwise. */
+  readonly recording: boolean
+  set(attributes: SpanAttributes): void
+  /** Its name, once more is known of the request. */
+  rename(name: string): void
+  /** `failed`: by the fault of the server or its handler. Call it once. */
+  end(failed: boolean): void
+}
+
+/** What spans need to know of a job. Times are performance.now() milliseconds. */
+export interface TracedJob {
+  readonly request: { headers: string; readonly requestId: string; readonly method: string }
+  readonly createdAt: number
+  readonly startedAt: number | undefined
+  readonly firstResponseAt: number | undefined
+  readonly outcome: Outcome | undefined
+  readonly errorCode: ErrorCode | undefined
+  readonly streaming: boolean
+}
+
+/** The span of a job. */
+export interface JobSpan {
+  /** The job has ended. */
+  end(job: TracedJob): void
+  /** The queue did not take the job. */
+  refused(code: ErrorCode): void
+}
+
+/** Makes spans, where tracing is on. */
+export interface Tracing {
+  /**
+   * Begins the span of a client's request, below the one that its headers name. From now on they name the
+   * span itself, and so it is the parent of whatever follows from the request.
+   */
+  request(name: string, headers: HeaderCarrier, attributes: SpanAttributes): RequestSpan
+  /** Begins the span of a job, below the one that its headers name. The handler's headers name the job's. */
+  job(job: TracedJob, model: { readonly name: string; readonly version: string }): JobSpan
+  /** What the metrics page shows is exported too, unless OTEL_METRICS_EXPORTER says otherwise. */
+  exportMetrics(families: Iterable<PageFamily>): void
+  /** Exports what it has. Resolves when that is done, or after a few seconds. */
+  close(): Promise<void>
+}
