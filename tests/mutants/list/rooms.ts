@@ -30,15 +30,15 @@ const MODEL_MUTANTS: Mutant[] = [
   {
     name: 'a discarded default version leaves its name without one',
     file: REGISTRY,
-    find: 'else if (versions.default === model.version) versions.default = next',
+    find: '    if (next !== undefined && versions.default === model.version) versions.default = next\n',
     replace: '',
     tests: REGISTERED,
   },
   {
     name: 'the default version can be removed beside others',
     file: REGISTRY,
-    find: 'versions.default === model.version) {\n      throw',
-    replace: 'versions.default === "") {\n      throw',
+    find: 'versions.default === model.version)\n      throw',
+    replace: 'versions.default === "")\n      throw',
     tests: REGISTERED,
   },
   {
@@ -51,7 +51,7 @@ const MODEL_MUTANTS: Mutant[] = [
   {
     name: 'the newest version becomes the default',
     file: REGISTRY,
-    find: '      versions.byVersion.set(model.version, model)\n    }\n  }\n',
+    find: '      versions.byVersion.set(model.version, model)\n      settle(versions)\n    }\n  }\n',
     replace:
       '      versions.byVersion.set(model.version, model)\n      versions.default = model.version\n    }\n  }\n',
     tests: REGISTERED,
