@@ -1,4 +1,4 @@
-import { ownValue, setOwn } from './own-keys.ts'
+import { setOwn } from './own-keys.ts'
 
 /**
  * Request headers as they travel to the worker: one string of names and values, each followed by a line feed.
@@ -38,9 +38,4 @@ export function splitHeaders(lines: string): Record<string, string> {
   const pieces = lines.split('\n')
   for (let i = 0; i + 1 < pieces.length; i += 2) setOwn(headers, pieces[i]!, pieces[i + 1]!)
   return headers
-}
-
-/** The last value of a header whose name is written exactly so; undefined: it is not there. */
-export function lastHeader(lines: string, name: string): string | undefined {
-  return ownValue(splitHeaders(lines), name)
 }

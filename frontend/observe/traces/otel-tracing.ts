@@ -16,6 +16,7 @@ import {
 import { envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { NodeSDK } from '@opentelemetry/sdk-node'
 import { hostname } from 'node:os'
+import { headerLine, headerValue } from '../../../common/header-lines.ts'
 import { version } from '../../package-info.ts'
 import type { PageFamily } from '../metrics/page.ts'
 import { OtelJobSpan } from './otel-job-span.ts'
@@ -23,7 +24,6 @@ import { metricReaders } from './metric-readers.ts'
 import { PageProducer } from './page-producer.ts'
 import type { Environment } from './start.ts'
 import type { HeaderCarrier, JobSpan, RequestSpan, SpanAttributes, TracedJob, Tracing } from './tracing.ts'
-import { headerLine, lastHeader } from '../../../common/header-lines.ts'
 
 /** Milliseconds for the last export. */
 const CLOSE_MS = 3_000
@@ -38,7 +38,7 @@ const CARRIER: TextMapGetter<HeaderCarrier> & TextMapSetter<HeaderCarrier> = {
 
 /** Headers in the format of common/header-lines.ts: the last value of a name is the one that holds. */
 const LINES: TextMapGetter<TracedJob['request']> & TextMapSetter<TracedJob['request']> = {
-  get: ({ headers }, name) => lastHeader(headers, name),
+  get: ({ headers }, name) => headerValue(headers, name),
   keys: () => [],
   set: (request, name, value) => {
     request.headers += headerLine(name, value)
