@@ -171,6 +171,21 @@ export default tseslint.config(
   },
   {
     files: ['**/*.ts'],
+    // What runs in folders of its own.
+    ignores: ['tests/**', 'benchmarks/**', 'examples/**', 'site/**', 'tools/**'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "CallExpression:matches([callee.name=/^mkdir(Sync)?$/], [callee.property.name=/^mkdir(Sync)?$/]) Property[key.name='recursive']",
+          message: 'Recursive mkdir can try for ever; common/make-folder.ts ends.',
+        },
+      ],
+    },
+  },
+  {
+    files: ['**/*.ts'],
     plugins: { house },
     rules: { 'house/comment-length': 'error', 'house/no-section-citations': 'error' },
   },

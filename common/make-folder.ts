@@ -1,5 +1,8 @@
+import { mkdirSync, statSync } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+
+type Failure = NodeJS.ErrnoException | undefined
 
 /**
  * Makes a folder with those above it, level by level: Node's own recursive `mkdir` tries for ever where a
@@ -9,10 +12,40 @@ import { dirname } from 'node:path'
  * @throws Error of the system
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
-  const made = await mkdir(path, { mode }).catch((error: unknown) => error as NodeJS.ErrnoException)
-  if (made === undefined) return
-  if (made.code === 'ENOENT' && dirname(path) !== path) {
+  const make = (): Promise<Failure> =>
+    mkdir(path, { mode }).then(
+      () => undefined,
+      (error: unknown) => error as Error,
+    )
+  let failure = await make()
+  if (isBelowNone(failure, path)) {
     await makeFolder(dirname(path), mode)
-    await mkdir(path, { mode })
-  } else if (!(await stat(path).catch(() => undefined))?.isDirectory()) throw made
+    failure = await make()
+  }
+  if (failure === undefined || (await stat(path).catch(() => undefined))?.isDirectory()) return
+  throw failure
+}
+
+/** The same, synchronously. */
+export function makeFolderSync(path: string, mode = 0o777): void {
+  let failure = tryMake(path, mode)
+  if (isBelowNone(failure, path)) {
+    makeFolderSync(dirname(path), mode)
+    failure = tryMake(path, mode)
+  }
+  if (failure === undefined || statSync(path, { throwIfNoEntry: false })?.isDirectory()) return
+  throw failure
+}
+
+function tryMake(path: string, mode: number): Failure {
+  try {
+    mkdirSync(path, { mode })
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
+}
+
+function isBelowNone(failure: Failure, path: string): boolean {
+  return failure?.code === 'ENOENT' && dirname(path) !== path
 }

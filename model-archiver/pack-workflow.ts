@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { makeFolder } from '../common/make-folder.ts'
 import { nameProblem } from '../common/names.ts'
 import { createdOn, ownVersion } from './archive-stamp.ts'
 import { ArchiveContents, mistake } from './contents.ts'
@@ -55,7 +56,7 @@ export async function packWorkflow(options: WorkflowArchiveOptions): Promise<Pac
     const contents = new ArchiveContents('WAR-INF')
     const { manifest, ...bundle } = await collect(options, contents, buildDir)
     contents.addContent(WORKFLOW_MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
-    await mkdir(exportPath, { recursive: true })
+    await makeFolder(exportPath)
     await writeArchive(contents.files, path, 'default', signWith(options.sign))
     return { path, ...bundle }
   } finally {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { makeFolder } from '../common/make-folder.ts'
 import { nameProblem } from '../common/names.ts'
 import { createdOn, ownVersion } from './archive-stamp.ts'
 import { ArchiveContents, mistake } from './contents.ts'
@@ -72,7 +73,7 @@ export async function packModel(options: ArchiveOptions): Promise<PackResult> {
     const contents = new ArchiveContents()
     const { manifest, externals, warnings } = await collect(options, contents, buildDir)
     contents.addContent(MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
-    await mkdir(exportPath, { recursive: true })
+    await makeFolder(exportPath)
     await writeArchive(contents.files, path, format, signWith(options.sign))
     return { path, externals, warnings: [...contents.warnings, ...warnings] }
   } finally {

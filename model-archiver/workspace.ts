@@ -3,6 +3,7 @@ import { lstat, mkdir, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { makeFolder } from '../common/make-folder.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
@@ -36,7 +37,7 @@ export async function createWorkspace(
   modules: readonly string[] = [],
 ): Promise<Workspace> {
   const models = join(tempDir, 'models')
-  await mkdir(models, { recursive: true, mode: 0o700 })
+  await makeFolder(models, 0o700)
   await refuseForeign(models)
   const root = join(models, randomBytes(16).toString('hex'))
   await mkdir(root, { mode: 0o700 })
@@ -68,7 +69,7 @@ async function layOut(root: string, packageRoot: string, modules: readonly strin
     await link(folder, join(place, 'node_modules'))
     place = join(place, 'p')
   }
-  await mkdir(join(place, 'node_modules'), { recursive: true })
+  await makeFolder(join(place, 'node_modules'))
   await link(packageRoot, join(place, 'node_modules', 'torchserve-ts'))
   return place
 }

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { copyFile, lstat, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, lstat, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Header, Pack, ReadEntry } from 'tar'
 import { ZipFile } from 'yazl'
+import { makeFolder } from '../common/make-folder.ts'
 import { SIGNATURE_ENDING } from './archive-identity.ts'
 import type { ArchiveFile } from './contents.ts'
 
@@ -109,7 +110,7 @@ async function addEntries(pack: Pack, files: readonly ArchiveFile[], folder: str
 async function writeFolder(files: readonly ArchiveFile[], target: string): Promise<void> {
   for (const file of files) {
     const path = join(target, file.name)
-    await mkdir(dirname(path), { recursive: true })
+    await makeFolder(dirname(path))
     if (typeof file.source === 'string') await copyFile(file.source, path)
     else await writeFile(path, file.source)
   }

@@ -4,7 +4,6 @@ import {
   constants,
   fstatSync,
   linkSync,
-  mkdirSync,
   openSync,
   readSync,
   renameSync,
@@ -12,9 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
+import { makeFolderSync } from '../../common/make-folder.ts'
 import { isServerProcess } from './server-process.ts'
 
 /**
@@ -67,7 +67,7 @@ export function findRunning(path: string): PidRecord | undefined {
  * @returns whether it was written; false: another server is running
  */
 export function claimPidFile(path: string, record: PidRecord): boolean {
-  mkdirSync(join(path, '..'), { recursive: true })
+  makeFolderSync(dirname(path))
   const beside = writeBeside(path, record)
   try {
     if (findRunning(path) !== undefined) return false

@@ -1,5 +1,6 @@
-import { mkdir, readFile, stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
+import { makeFolder } from '../../common/make-folder.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { collectEntries } from './collect-entries.ts'
 import { KEYS } from './keys.ts'
@@ -101,7 +102,7 @@ export async function makeAgentsStore({
   if (modelStore === undefined || !isAgentsStore(entries.get(KEYS.modelStore.name))) return undefined
   if (await exists(modelStore)) return undefined
   try {
-    await mkdir(modelStore, { recursive: true })
+    await makeFolder(modelStore)
     return `The model store ${modelStore} did not exist, and was made`
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -1,5 +1,6 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { open, readdir, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { makeFolder } from '../../common/make-folder.ts'
 import type { LoadedSettings } from './build-settings.ts'
 import { formatProperty } from './format-properties.ts'
 import type { KeySpec } from './key-spec.ts'
@@ -63,7 +64,7 @@ export class SnapshotStore {
   }
 
   async #write(kind: SnapshotKind, { models, traffic }: SnapshotContent): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    await makeFolder(this.#folder, 0o700)
     const earlier = await listSnapshots(this.#folder)
     const created = this.#nextTime(earlier.at(-1))
     const name = `${timeStamp(created)}-${kind}.cfg`

@@ -1,5 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { ServeError } from '../../common/errors.ts'
+import { makeFolderSync } from '../../common/make-folder.ts'
 
 /** Maximum path length of a Unix socket on Linux (macOS: 103), less the file name. */
 const MAX_DIR_BYTES = 103 - 24
@@ -7,9 +9,10 @@ const MAX_DIR_BYTES = 103 - 24
 /**
  * Creates a folder for worker sockets that only the server's user can enter (mkdtemp sets mode 0700). It is
  * below `tempDir`, or below /tmp if that path is too long for a socket.
+ * @throws ServeError CONFIG when `tempDir` cannot be made; errors of the file system
  */
 export function createSocketDir(tempDir: string): { path: string; remove: () => void } {
-  mkdirSync(tempDir, { recursive: true })
+  makeTempDir(tempDir)
   const parent = Buffer.byteLength(tempDir) > MAX_DIR_BYTES - 'ts-XXXXXX/'.length ? '/tmp' : tempDir
   const path = mkdtempSync(join(parent, 'ts-'))
   return {
@@ -17,5 +20,15 @@ export function createSocketDir(tempDir: string): { path: string; remove: () => 
     remove: () => {
       rmSync(path, { recursive: true, force: true })
     },
+  }
+}
+
+function makeTempDir(path: string): void {
+  try {
+    makeFolderSync(path)
+  } catch (cause) {
+    const why = (cause as Error).message
+    const message = `The temporary folder ${path} must be a folder that can be made: set TEMP to another one (${why})`
+    throw new ServeError('CONFIG', message, { cause })
   }
 }

@@ -57,6 +57,17 @@ test.each([
   expect(foreground).toEqual({ status: 1, out: '', err })
 })
 
+test.each(['/proc/none', '/proc/none/below'])(
+  'a start with the temporary folder %s ends with one line',
+  async (TEMP) => {
+    const cli = new Cli()
+    const err =
+      `torchserve-ts: The temporary folder ${TEMP} must be a folder that can be made: set TEMP to another one ` +
+      "(ENOENT: no such file or directory, mkdir '/proc/none')\n"
+    expect(await cli.start({ TEMP })).toEqual({ status: 1, out: '', err })
+  },
+)
+
 test('with the log level debug, the detail follows', async () => {
   const cli = new Cli()
   writeFileSync(join(cli.folder, 'config.properties'), 'debug=true')

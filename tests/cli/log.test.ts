@@ -23,6 +23,19 @@ async function logged(
   return readFileSync(join(folder, 'ts_log.log'), 'utf8').trimEnd().split('\n')
 }
 
+test('log files in a folder that cannot be made are one warning each', () => {
+  const settings = {
+    logLocation: '/proc/none/logs',
+    metricsLocation: '/proc/none',
+    logFiles: ['ts_log'] as const,
+  }
+  const warnings: string[] = []
+  expect(openLogFiles(settings, (message) => void warnings.push(message))).toEqual({})
+  expect(warnings).toEqual([
+    "ts_log.log is not written: ENOENT: no such file or directory, mkdir '/proc/none'",
+  ])
+})
+
 test('text lines have the shape of TorchServe', async () => {
   const lines = await logged({ level: 'info', format: 'text' }, (log) => {
     log.debug('not this')

@@ -1,6 +1,7 @@
-import { closeSync, fchmodSync, fstatSync, mkdirSync, openSync, write, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Allowance } from '../../../common/allowance.ts'
+import { makeFolderSync } from '../../../common/make-folder.ts'
 import { endOfDay, localTime } from './clock.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
 
@@ -56,7 +57,7 @@ export class LogFile implements LineWriter {
   constructor(path: string, options: LogFileOptions) {
     this.#path = path
     this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, droppedLine: tooSlow, ...options }
-    mkdirSync(dirname(path), { recursive: true })
+    makeFolderSync(dirname(path))
     this.#fd = this.#open()
     for (const aside of leftAside(path)) this.#compress(aside)
     process.once('exit', this.endNow)

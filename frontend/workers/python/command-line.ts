@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolderSync } from '../../../common/make-folder.ts'
 import { packageRoot } from '../../../model-archiver/package-root.ts'
 import type { Settings } from '../../config/settings.ts'
 import { ConfigReader } from '../../models/config-reader.ts'
@@ -112,6 +112,6 @@ function torchrun(model: Model, workerId: number, logs: string): string[] {
 /** Ranks must not read the logs of others, so the torchrun of each worker has a folder of its own. */
 function makeTorchrunLogs(model: Model, workerId: number, { logLocation }: Settings): string {
   const folder = join(logLocation, 'torchelastic_ts', `${model.name}_${workerId}`)
-  mkdirSync(folder, { recursive: true })
+  makeFolderSync(folder)
   return folder
 }
