@@ -69,9 +69,10 @@ export type AnswerMessageTask = Pick<AnswerTask, 'body' | 'head'> & MessageForm
  */
 export function readRequest(task: RequestTask): RequestRead {
   const { target, stream, maxBytes, maxElements } = task
-  const { infer, form } = inferOf(task)
+  const declared = inputCheck(target.status)
+  const { infer, form } = inferOf(task, declared !== undefined)
   // With the generate extension, the server makes the tensors from the metadata.
-  const check = form === 'generate' ? undefined : inputCheck(target.status)
+  const check = form === 'generate' ? undefined : declared
   const { id, modelName, modelVersion } = task.facts
   const facts = { id: infer.id ?? id, modelName, modelVersion }
   return { input: handlerInput(target, infer, { facts, stream, maxBytes, maxElements, check }), form }
@@ -133,14 +134,14 @@ export const conversions = {
   },
 }
 
-function inferOf(task: RequestTask): { infer: WireRequest['infer']; form: WireForm } {
+function inferOf(task: RequestTask, isChecked: boolean): { infer: WireRequest['infer']; form: WireForm } {
   const { length, target, maxElements } = task
   const body = asBuffer(task.body)
   if (isRaw(length)) return tensorsOf(rawRequest(body, openInferenceSettings(target.status).inputs))
   const parts = splitBody(body, length, maxElements)
   if (!task.mayGenerate || !isGenerate(parts.value)) {
     const read = tensorsOf(wireRequest(parts))
-    if (inputCheck(target.status) !== undefined) checkNesting(parts.value['inputs'])
+    if (isChecked) checkNesting(parts.value['inputs'])
     return read
   }
   const { inputs } = openInferenceSettings(target.status)
