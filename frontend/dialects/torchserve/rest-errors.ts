@@ -5,6 +5,7 @@ import { isFinalStatus } from '../../edge/http/http-reply.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { ListenerErrors } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
+import { MODEL_API_HINT } from './model-api-hint.ts'
 
 /** An error over REST: the status, and the Java class name that the JSON contains as `type`. */
 interface ErrorAnswer {
@@ -94,9 +95,6 @@ function rejectedStatus(status: number | undefined): number {
 export function prettyJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
-
-/** How the operator allows what API_DISABLED refuses. */
-export const MODEL_API_HINT = 'start the server with --enable-model-api, or set enable_model_api=true'
 
 /**
  * The headers of every response, as in TorchServe (NettyUtils.sendHttpResponse): name, value, name, value.
