@@ -7,6 +7,7 @@ import {
   inferenceV2Client,
   type Message,
   openInferenceClient,
+  readAll,
 } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import type { Server } from '../support/server.ts'
@@ -208,6 +209,23 @@ test('a stream that runs ends on its version, whatever becomes of the weights', 
   gate.open()
   const { chunks, complete, headers } = await stream.done
   expect([chunks.map(String), complete, headers['x-model-version']]).toEqual([['2.0', 'end'], true, '2.0'])
+})
+
+test('all messages of a call of MLServer’s ModelStreamInfer go where the first one went', async () => {
+  await traffic(server, 'PUT', { weights: { '1.0': 1, '2.0': 1 } })
+  const client = inferenceV2Client(server.ports.openInference, 'mlserver')
+  const inputs = [{ name: 'text', shape: [1], datatype: 'BYTES', contents: { bytes_contents: ['aGk='] } }]
+  const versions = await repeated(4, async () => {
+    const stream = client.ModelStreamInfer()
+    for (let message = 0; message < 3; message += 1) stream.write({ model_name: 'm', inputs })
+    stream.end()
+    const { messages, error } = await readAll(stream)
+    expect(error).toBeUndefined()
+    return messages.map((answer) => answer['model_version'] as string)
+  })
+  client.close()
+  expect(versions.map((each) => [each.length, new Set(each).size])).toEqual(Array(4).fill([3, 1]))
+  expect(canaries(versions.map(([version]) => version!))).toBe(2)
 })
 
 describe('what cannot be set', () => {

@@ -115,4 +115,12 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'takes one turn',
     tests: E2E,
   },
+  {
+    name: 'messages of one call go to different versions',
+    file: 'frontend/dialects/open-inference/grpc-stream-mlserver.ts',
+    find: 'metadata, first?.target.routedTo)',
+    replace: 'metadata)',
+    title: 'all messages of a call',
+    tests: E2E,
+  },
 ]
