@@ -122,12 +122,12 @@ describe('without a token', () => {
 
   test('messages of calls that ask for none are small, and a connection holds less than a megabyte of them', async () => {
     const raw = await attacker()
-    const part = grpcMessage(Buffer.alloc(60 * KIB), { size: 64 * KIB })
+    const part = grpcMessage(Buffer.alloc(3 * KIB), { size: 4 * KIB })
     const large = raw.call(REFLECTION)
-    raw.data(large, grpcMessage(Buffer.alloc(0), { size: 64 * KIB + 1 }))
+    raw.data(large, grpcMessage(Buffer.alloc(0), { size: 4 * KIB + 1 }))
     await raw.until(() => raw.over(large))
     let most = 0
-    const streams = Array.from({ length: 40 }, () => raw.call(REFLECTION))
+    const streams = Array.from({ length: 120 }, () => raw.call(REFLECTION))
     for (const stream of streams) {
       await raw.dataAll(stream, part)
       most = Math.max(most, waiting())
@@ -136,6 +136,17 @@ describe('without a token', () => {
     expect(most).toBeGreaterThan(500 * KIB)
     expect(most).toBeLessThanOrEqual(1_000_000)
     expect(streams.some((stream) => raw.over(stream))).toBe(true)
+    await neighbour()
+  })
+
+  test('a connection that goes on to send messages for which it has no room is closed', async () => {
+    const raw = await attacker()
+    const part = grpcMessage(Buffer.alloc(3 * KIB), { size: 4 * KIB })
+    for (let sent = 0; sent < 500 && !raw.closed; sent++) {
+      await raw.dataAll(raw.call(REFLECTION), part)
+      await raw.ping()
+    }
+    expect(raw.goaway).toBe(ENHANCE_YOUR_CALM)
     await neighbour()
   })
 

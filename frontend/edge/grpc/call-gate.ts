@@ -11,12 +11,10 @@ import { traceCall } from './call-trace.ts'
 import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
 import { setPrincipal } from './caller.ts'
 import { Connection } from './connection.ts'
-import { CALL_BYTES, connectionBytes, listenerBytes, MAX_REFUSED_CALLS, metadataBytesOf } from './limits.ts'
+import { CALL_BYTES, connectionBytes, listenerBytes, metadataBytesOf } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
 import type { Rpc } from './service.ts'
-
-const NGHTTP2_ENHANCE_YOUR_CALM = 11
 
 /** What grpc-js does with a stream. */
 export type StreamTaker = (
@@ -115,7 +113,7 @@ export class CallGate {
     const arrival = this.#callers.arrive(this.#rpcs.get(path), stream, headers, connection.client)
     if (arrival !== undefined && 'code' in arrival) {
       this.#refuse(stream, path, arrival)
-      this.#countRefusal(connection, session)
+      connection.countRefusal()
       return
     }
     const work = this.#options.authorizer.prepare?.(headers.authorization, session.socket)
@@ -148,7 +146,7 @@ export class CallGate {
     if (rpc === undefined) {
       // grpc-js has the answer to it, and reads nothing.
       letIn(stream, headers, flags, rawHeaders)
-      this.#countRefusal(connection, session)
+      connection.countRefusal()
       return
     }
     const metadataBytes = metadataBytesOf(rawHeaders)
@@ -157,7 +155,7 @@ export class CallGate {
       : this.#callerOf(rpc, headers, metadataBytes, connection, arrival)
     if ('code' in caller) {
       this.#refuse(stream, path, caller)
-      this.#countRefusal(connection, session)
+      connection.countRefusal()
       return
     }
     const callBytes = CALL_BYTES + metadataBytes
@@ -220,12 +218,6 @@ export class CallGate {
     stream.respond(headers, { endStream: true })
     // A paused stream would stay for as long as its connection, and a drain would wait for it.
     closeWhenSent(stream)
-  }
-
-  #countRefusal(connection: Connection, session: Http2Session): void {
-    if (connection.accepted || ++connection.refused < MAX_REFUSED_CALLS) return
-    // At once: hundreds of calls may have come with the same read of the socket.
-    session.destroy(new Error('No call of this connection was let in'), NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   #connectionOf(session: Http2Session): Connection {

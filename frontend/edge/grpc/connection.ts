@@ -2,6 +2,9 @@ import type { Http2Session } from 'node:http2'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import { MAX_REFUSED_CALLS } from './limits.ts'
+
+const NGHTTP2_ENHANCE_YOUR_CALM = 11
 
 /** What is known of one gRPC connection. Without open calls it is idle, and closed with GOAWAY in the end. */
 export class Connection implements Limited {
@@ -12,13 +15,13 @@ export class Connection implements Limited {
   readonly budget: ByteBudget
   /** What Node shows of the socket. */
   readonly client: Client
-  /** Calls that were refused while it was not accepted. */
-  refused = 0
   /** One of its calls brought a token that is right, or the server asks for none. */
   accepted = false
   readonly #session: Http2Session
   readonly #idle: TimeLimit
   #openCalls = 0
+  /** Calls that were refused or broke a limit while it was not accepted. */
+  #refused = 0
 
   constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit) {
     this.#session = session
@@ -35,6 +38,13 @@ export class Connection implements Limited {
 
   callClosed(): void {
     if (--this.#openCalls === 0 && !this.#session.closed) this.#idle.begin(this)
+  }
+
+  /** A call was refused, or broke a limit. Many of them end a connection that never brought a right token. */
+  countRefusal(): void {
+    if (this.accepted || ++this.#refused < MAX_REFUSED_CALLS) return
+    // At once: hundreds of calls may have come with the same read of the socket.
+    this.#session.destroy(new Error('No call of this connection was let in'), NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   expired(): void {

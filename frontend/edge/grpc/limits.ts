@@ -32,9 +32,9 @@ export const MESSAGE_BYTES = 256
 export const UNAUTHORIZED_BYTES = 786_432
 
 /** Largest message of a service that asks for no token: their requests are names. */
-export const PUBLIC_MESSAGE_BYTES = 65_536
+export const PUBLIC_MESSAGE_BYTES = 4_096
 
-/** Refused calls after which a connection is closed that never had one which was let in. */
+/** Calls that were refused or broke a limit after which a connection is closed that never brought a token. */
 export const MAX_REFUSED_CALLS = 100
 
 /** Milliseconds that a client has to end a call or connection by itself, once it knows that it is over. */
