@@ -40,9 +40,12 @@ export class Connection implements Limited {
     if (--this.#openCalls === 0 && !this.#session.closed) this.#idle.begin(this)
   }
 
-  /** A call was refused, or broke a limit. Many of them end a connection that never brought a right token. */
-  countRefusal(): void {
-    if (this.accepted || ++this.#refused < MAX_REFUSED_CALLS) return
+  /**
+   * A call was refused, or broke a limit. Many of them end a connection that never brought a right token.
+   * @param calls how many calls it counts as
+   */
+  countRefusal(calls = 1): void {
+    if (this.accepted || (this.#refused += calls) < MAX_REFUSED_CALLS) return
     // At once: hundreds of calls may have come with the same read of the socket.
     this.#session.destroy(new Error('No call of this connection was let in'), NGHTTP2_ENHANCE_YOUR_CALM)
   }

@@ -34,8 +34,11 @@ export const UNAUTHORIZED_BYTES = 786_432
 /** Largest message of a service that asks for no token: their requests are names. */
 export const PUBLIC_MESSAGE_BYTES = 4_096
 
-/** Calls that were refused or broke a limit after which a connection is closed that never brought a token. */
+/** Refused calls after which a connection is closed that never had one which was let in. */
 export const MAX_REFUSED_CALLS = 100
+
+/** Refused calls that one counts as whose messages broke a limit: they were read first. */
+export const BREACH_CALLS = 10
 
 /** Milliseconds that a client has to end a call or connection by itself, once it knows that it is over. */
 export const FAREWELL_MS = 1_000

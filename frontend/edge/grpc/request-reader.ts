@@ -7,7 +7,7 @@ import type { CallTraffic } from './call-traffic.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
-import { FAREWELL_MS, MESSAGE_BYTES } from './limits.ts'
+import { BREACH_CALLS, FAREWELL_MS, MESSAGE_BYTES } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
 import type { MessageShape } from './message-shape.ts'
@@ -158,7 +158,7 @@ export class RequestReader implements Limited {
     this.call?.sendStatus({ code, details, metadata: null })
     setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()
     // Its bytes were read and thrown away, which is work that a client without a token could ask for without end.
-    this.#connection.countRefusal()
+    this.#connection.countRefusal(BREACH_CALLS)
   }
 
   /** The stream is gone. */

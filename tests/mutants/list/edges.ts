@@ -42,15 +42,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a client that is accepted is cut off after a hundred refusals',
     file: 'frontend/edge/grpc/connection.ts',
-    find: 'if (this.accepted || ++this.#refused < MAX_REFUSED_CALLS) return',
-    replace: 'if (++this.#refused < MAX_REFUSED_CALLS) return',
+    find: 'if (this.accepted || (this.#refused += calls) < MAX_REFUSED_CALLS) return',
+    replace: 'if ((this.#refused += calls) < MAX_REFUSED_CALLS) return',
     tests: GRPC_LIMITS,
     title: 'without a token',
   },
   {
     name: 'messages without room on a connection without a token are not counted',
     file: READER,
-    find: '    this.#connection.countRefusal()\n',
+    find: '    this.#connection.countRefusal(BREACH_CALLS)\n',
     replace: '',
     tests: GRPC_LIMITS,
     title: 'without a token',
