@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'without a token',
   },
   {
-    name: 'messages without room on a connection without a token are not counted',
+    name: 'messages that break a limit on a connection without a token are not counted',
     file: READER,
     find: '    this.#connection.countRefusal(BREACH_CALLS)\n',
     replace: '',
