@@ -157,7 +157,7 @@ export class RequestReader implements Limited {
     this.#drop()
     this.call?.sendStatus({ code, details, metadata: null })
     setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()
-    // Its bytes were read and thrown away, which is work that a client without a token could ask for without end.
+    // Its bytes were read first: work that a client without a token could ask for without end.
     this.#connection.countRefusal(BREACH_CALLS)
   }
 
