@@ -1,8 +1,7 @@
-import { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
 import type { ModelSnapshot, ModelToLoad, SnapshotContent } from '../config/settings.ts'
-import type { ManagerOptions, Origin } from './build-model.ts'
+import type { ManagerOptions } from './build-model.ts'
 import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Job } from '../jobs/job.ts'
@@ -26,7 +25,8 @@ import { checkWorkers, done, startFailure, workerBounds } from './operation-rule
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
-import { type Restorable, restorable, restoreRequest, snapshotModels } from './snapshot-models.ts'
+import { snapshotModels } from './snapshot-models.ts'
+import { StartupModels } from './startup-models.ts'
 import { TrafficControl } from './traffic-control.ts'
 
 /** All operations on models, for every protocol. */
@@ -36,12 +36,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   readonly #options: ManagerOptions
   readonly #registry = new Registry((model, weight) => this.traffic.weightLost(model, weight))
   readonly #lifecycle: Lifecycle
-  /** The models of the start, while or after their workers load them. */
-  readonly #starts: Promise<void>[] = []
+  readonly #startup: StartupModels
 
   constructor(options: ManagerOptions) {
     this.#options = options
     this.#lifecycle = new Lifecycle(options, this.#registry)
+    this.#startup = new StartupModels(this.#lifecycle, options)
     this.repository = new Repository(this, options.settings)
     this.traffic = new TrafficControl(this.#registry, options)
   }
@@ -116,28 +116,17 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   /** Loads a model at start, without waiting for its workers. */
-  async loadAtStartup({ location, name, sha256 }: ModelToLoad): Promise<void> {
-    const request = { url: location, modelName: name, sha256, synchronous: false }
-    await this.#startUp(request, { trusted: true, atStartup: true })
+  loadAtStartup(model: ModelToLoad): Promise<void> {
+    return this.#startup.load(model)
   }
 
   /**
-   * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
-   * TorchServe.
+   * Loads the models of a snapshot, and sets their weights.
    * @param hint ends each message about a version that is not loaded: where the snapshot is
-   * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
-   *   UNTRUSTED_ARCHIVE when one has not its pin or its signature
+   * @throws ServeError of StartupModels.restore
    */
   async restore(snapshot: ModelSnapshot, hint = ''): Promise<void> {
-    const { modelStore } = this.#options.settings
-    for (const version of await restorable(snapshot, modelStore, hint)) {
-      await this.#restore(version).catch((error: unknown) => {
-        const { code, message } = ServeError.from(error)
-        if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
-        this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
-        this.#addStart(Promise.reject(notLoaded(version, error)))
-      })
-    }
+    await this.#startup.restore(snapshot, hint)
     for (const [name, traffic] of Object.entries(snapshot.traffic ?? {})) this.traffic.restore(name, traffic)
   }
 
@@ -145,43 +134,13 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
    * Resolves when every model of the start is loaded on its workers.
    * @throws ServeError with the cause of the first that is not
    */
-  async loaded(): Promise<void> {
-    await Promise.all(this.#starts)
+  loaded(): Promise<void> {
+    return this.#startup.loaded()
   }
 
   /** What a snapshot needs to restore the models. */
   snapshot(): SnapshotContent {
     return { models: snapshotModels(this.#registry), traffic: unlessEmpty(this.traffic.snapshot()) }
-  }
-
-  /** Its failure is told already, and counts only for those who wait for it. */
-  #addStart(started: Promise<void>): void {
-    started.catch(() => undefined)
-    this.#starts.push(started)
-  }
-
-  async #restore(version: Restorable): Promise<void> {
-    const url = version.state.modelUrl ?? version.state.marName
-    const model = await this.#startUp(restoreRequest(version), { trusted: true, atStartup: true, url })
-    if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
-    warnOfChange(model, version, this.#options.warn)
-    if (model.version !== version.version) {
-      this.#options.warn(
-        `Model ${model.name}: the archive now contains version ${model.version}, not ${version.version}`,
-      )
-    }
-  }
-
-  async #startUp(request: RegisterRequest, origin: Origin): Promise<Model> {
-    const model = await this.#lifecycle.create(request, origin)
-    const started = model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
-      this.#options.warn(
-        `Failed to start workers for model ${model.name} version: ${model.version}: ${ServeError.from(error).message}`,
-      )
-      throw notLoaded(model, error)
-    })
-    this.#addStart(started)
-    return model
   }
 
   async scale(request: ScaleRequest): Promise<OperationResult> {
@@ -295,28 +254,4 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   #changed(): Promise<void> {
     return this.#options.onChange?.() ?? Promise.resolve()
   }
-}
-
-function untrustedVersion({ name, version }: Restorable, message: string): ServeError {
-  return new ServeError('UNTRUSTED_ARCHIVE', `Model ${name}, version ${version}, of the snapshot: ${message}`)
-}
-
-function notLoaded({ name, version }: { name: string; version: string }, thrown: unknown): ServeError {
-  const { code, message, detail } = ServeError.from(thrown)
-  return new ServeError(code, `Model ${name}, version ${version}, did not load: ${message}`, {
-    cause: thrown,
-    detail,
-  })
-}
-
-/** An archive without a pin may change between two starts, but not unnoticed. */
-function warnOfChange(
-  { name, version, prepared: { archive } }: Model,
-  { state: { archiveSha256: before } }: Restorable,
-  warn: (message: string) => void,
-): void {
-  if (before === undefined || archive === undefined || archive.sha256 === before) return
-  warn(
-    `Model ${name}, version ${version}: its archive has changed since the snapshot; its SHA-256 was ${before}`,
-  )
 }

@@ -1,0 +1,107 @@
+import { ServeError } from '../../common/errors.ts'
+import type { ModelSnapshot, ModelToLoad } from '../config/settings.ts'
+import type { ManagerOptions, Origin } from './build-model.ts'
+import type { Lifecycle } from './lifecycle.ts'
+import type { Model } from './model.ts'
+import type { RegisterRequest } from './operations.ts'
+import { type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
+
+/** The models of the start: of the command line and the configuration, or of a snapshot. */
+export class StartupModels {
+  readonly #lifecycle: Lifecycle
+  readonly #options: ManagerOptions
+  /** While or after their workers load them. */
+  readonly #starts: Promise<void>[] = []
+
+  constructor(lifecycle: Lifecycle, options: ManagerOptions) {
+    this.#lifecycle = lifecycle
+    this.#options = options
+  }
+
+  /** Loads a model, without waiting for its workers. */
+  async load({ location, name, sha256 }: ModelToLoad): Promise<void> {
+    const request = { url: location, modelName: name, sha256, synchronous: false }
+    await this.#begin(request, { trusted: true, atStartup: true })
+  }
+
+  /**
+   * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
+   * TorchServe.
+   * @param hint ends each message about a version that is not loaded: where the snapshot is
+   * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
+   *   UNTRUSTED_ARCHIVE when one has not its pin or its signature
+   */
+  async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
+    const { modelStore } = this.#options.settings
+    for (const version of await restorable(snapshot, modelStore, hint)) {
+      await this.#restore(version).catch((error: unknown) => {
+        const { code, message } = ServeError.from(error)
+        if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
+        this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
+        this.#add(Promise.reject(notLoaded(version, error)))
+      })
+    }
+  }
+
+  /**
+   * Resolves when every model is loaded on its workers.
+   * @throws ServeError with the cause of the first that is not
+   */
+  async loaded(): Promise<void> {
+    await Promise.all(this.#starts)
+  }
+
+  /** Its failure is told already, and counts only for those who wait for it. */
+  #add(started: Promise<void>): void {
+    started.catch(() => undefined)
+    this.#starts.push(started)
+  }
+
+  async #restore(version: Restorable): Promise<void> {
+    const url = version.state.modelUrl ?? version.state.marName
+    const model = await this.#begin(restoreRequest(version), { trusted: true, atStartup: true, url })
+    if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
+    warnOfChange(model, version, this.#options.warn)
+    if (model.version !== version.version) {
+      this.#options.warn(
+        `Model ${model.name}: the archive now contains version ${model.version}, not ${version.version}`,
+      )
+    }
+  }
+
+  async #begin(request: RegisterRequest, origin: Origin): Promise<Model> {
+    const model = await this.#lifecycle.create(request, origin)
+    const started = model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
+      this.#options.warn(
+        `Failed to start workers for model ${model.name} version: ${model.version}: ${ServeError.from(error).message}`,
+      )
+      throw notLoaded(model, error)
+    })
+    this.#add(started)
+    return model
+  }
+}
+
+function untrustedVersion({ name, version }: Restorable, message: string): ServeError {
+  return new ServeError('UNTRUSTED_ARCHIVE', `Model ${name}, version ${version}, of the snapshot: ${message}`)
+}
+
+function notLoaded({ name, version }: { name: string; version: string }, thrown: unknown): ServeError {
+  const { code, message, detail } = ServeError.from(thrown)
+  return new ServeError(code, `Model ${name}, version ${version}, did not load: ${message}`, {
+    cause: thrown,
+    detail,
+  })
+}
+
+/** An archive without a pin may change between two starts, but not unnoticed. */
+function warnOfChange(
+  { name, version, prepared: { archive } }: Model,
+  { state: { archiveSha256: before } }: Restorable,
+  warn: (message: string) => void,
+): void {
+  if (before === undefined || archive === undefined || archive.sha256 === before) return
+  warn(
+    `Model ${name}, version ${version}: its archive has changed since the snapshot; its SHA-256 was ${before}`,
+  )
+}
