@@ -13,11 +13,16 @@ const CLIENT = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b716
 const TRACEPARENT = `00-${CLIENT.traceId}-${CLIENT.spanId}-01`
 const SERVER_KIND = 2
 
-/** Answers with the trace context that it got. */
+/** Answers with the trace contexts that it got, which should be one. */
 const TOLD = `
 export default class Told {
   async handle(requests, context) {
-    return requests.map((_, index) => context.requestHeader(index, 'traceparent') ?? 'none')
+    return requests.map((_, index) =>
+      Object.entries(context.requestHeaders(index))
+        .filter(([name]) => name.toLowerCase() === 'traceparent')
+        .map(([, value]) => value)
+        .join() || 'none',
+    )
   }
 }
 `
@@ -141,12 +146,15 @@ describe('a server that exports', () => {
     expect(spans.find(isServers)).toMatchObject({ status: 2, attributes: { 'error.type': '503' } })
   })
 
-  test('an unknown model is no error of the server, and its path is not in the name', async () => {
+  test('an unknown model is no error of the server, its path is not in the name, and long texts are cut', async () => {
     const traceparent = ownTrace(3_001)
-    await predict(server, { traceparent }, 'nobody-knows')
+    await predict(server, { traceparent, 'user-agent': 'x'.repeat(5_000) }, 'nobody-knows')
     const [span, ...others] = await traceOf(traceparent)
     expect(span).toMatchObject({ name: 'POST /predictions/{model_name}', status: 0 })
-    expect(span!.attributes['http.response.status_code']).toBe(404)
+    expect(span!.attributes).toMatchObject({
+      'http.response.status_code': 404,
+      'user_agent.original': 'x'.repeat(256),
+    })
     expect(others).toEqual([])
   })
 
@@ -201,6 +209,7 @@ describe('a server that exports', () => {
   })
 
   test('the metrics of the page are exported with their labels, histograms with their buckets', async () => {
+    await predict(server)
     await server.until(
       () => Promise.resolve(receiver.metrics.map(({ name }) => name)),
       (names) => names.includes('torchserve_ts_request_seconds'),
