@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { Metadata } from '@grpc/grpc-js'
@@ -229,6 +229,12 @@ test('sequences stay on the version that they began on, whatever becomes of the 
   await own.stop()
 })
 
+function snapshotsOf({ folder }: Server): string[] {
+  const place = join(folder, 'logs', 'config')
+  const names = readdirSync(place).filter((name) => name.endsWith('.cfg'))
+  return names.map((name) => readFileSync(join(place, name), 'utf8'))
+}
+
 test('weights, and what was rolled back, outlive a restart', async () => {
   const store = tempDir()
   for (const version of ['1.0', '2.0', '3.0']) writeVersion(store, `m-${version}`, version)
@@ -244,6 +250,11 @@ test('weights, and what was rolled back, outlive a restart', async () => {
   await bodies(10, () => predict(first, 'fail 3.0'))
   const before = (await traffic(first, 'GET')).json
   expect(before['weights']).toEqual({ '1.0': 6, '2.0': 3, '3.0': 0 })
+  // Requests do not wait for the snapshot of a roll-back.
+  await first.until(
+    () => Promise.resolve(snapshotsOf(first)),
+    (texts) => texts.some((text) => text.includes('rolledBack')),
+  )
   await first.stop('SIGKILL')
 
   const second = await startServer({ ...options, folder: first.folder })
