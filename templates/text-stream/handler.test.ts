@@ -8,6 +8,11 @@ test('streams the words one by one', async () => {
   assert.deepEqual(responses[0]?.items, ['one\n', 'two\n', 'three\n'])
 })
 
+test('takes the bytes that other APIs bring', async () => {
+  const { responses } = await runHandler(handle, [{ parts: { data: Buffer.from('one two') } }])
+  assert.deepEqual(responses[0]?.items, ['one\n', 'two\n'])
+})
+
 test('refuses what is no text', async () => {
   const { responses } = await runHandler(handle, [{ text: 'one' }])
   assert.equal(responses[0]?.error?.status, 400)

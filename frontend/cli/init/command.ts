@@ -58,7 +58,8 @@ async function askTemplate(): Promise<string> {
     const list = [...TEMPLATES].map(([name, { about }], index) => `  ${index + 1}  ${name}: ${about}\n`)
     process.stdout.write(list.join(''))
     for (;;) {
-      const answer = (await Promise.race([terminal.question('Template (number or name): '), ended])).trim()
+      const question = terminal.question('Template (number or name, Enter for 1): ')
+      const answer = (await Promise.race([question, ended])).trim() || '1'
       const name = TEMPLATE_NAMES[Number(answer) - 1] ?? answer
       if (TEMPLATES.has(name)) return name
     }
