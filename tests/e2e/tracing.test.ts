@@ -1,6 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { metricReaders } from '../../frontend/observe/traces/metric-readers.ts'
+import { PageProducer } from '../../frontend/observe/traces/page-producer.ts'
 import { isTracingOn } from '../../frontend/observe/traces/start.ts'
 import { ALL_DIALECTS, ask, CASES, DIALECTS } from '../support/dialects.ts'
 import { grpcReceiver, OtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts'
@@ -180,6 +182,18 @@ describe('a server that exports', () => {
     }
   })
 
+  test('texts of a list are cut, as others are', async () => {
+    const traceparent = ownTrace(4_500)
+    const messages = [{ role: 'user', content: JSON.stringify({ id: 'stops', n: 1 }) }]
+    await rawRequest(server.ports.inference, '/v1/chat/completions', {
+      method: 'POST',
+      body: JSON.stringify({ model: 'chat', messages, stop: ['end', 'y'.repeat(5_000)] }),
+      headers: { traceparent },
+    })
+    const span = (await traceOf(traceparent)).find(isServers)!
+    expect(span.attributes['gen_ai.request.stop_sequences']).toEqual(['end', 'y'.repeat(256)])
+  })
+
   test('the management API is traced by its routes, and probes are not', async () => {
     await server.manage('GET', '/models/told')
     const [span] = await receiver.trace(({ name }) => name === 'GET /models/{model}')
@@ -263,6 +277,39 @@ test('a collector that does not answer is told once, and harms no request and no
     (lines) => lines.length > 0,
   )
   expect(await server.stop()).toBe(0)
+})
+
+test('lines of the access log name the trace of the span, whatever header carries contexts', async () => {
+  const receiver = new OtlpReceiver()
+  const server = await startServer({
+    models: [toldFolder()],
+    env: { ...(await receiver.start()), OTEL_PROPAGATORS: 'b3multi' },
+  })
+  await server.ready('told')
+  const grpc = DIALECTS.find(({ port, whole }) => port === 'grpcInference' && whole)!
+  const trace = 'c'.repeat(32)
+  const b3 = { 'x-b3-traceid': trace, 'x-b3-spanid': CLIENT.spanId, 'x-b3-sampled': '1' }
+  await ask(server, grpc, 'told', {}, { headers: { ...b3, traceparent: TRACEPARENT } })
+  await receiver.trace((span) => span.traceId === trace && isServers(span))
+  const log = join(server.folder, 'logs', 'access_log.log')
+  const text = await server.until(
+    () => Promise.resolve(readFileSync(log, 'utf8')),
+    (lines) => lines.includes('Predictions'),
+  )
+  expect(/Predictions.* trace_id=([0-9a-f]+)/.exec(text)?.[1]).toBe(trace)
+})
+
+test.each<[number, Record<string, string>]>([
+  [0, { OTEL_TRACES_EXPORTER: 'console' }],
+  [0, { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318' }],
+  [0, { OTEL_METRICS_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
+  [1, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
+  [1, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://collector:4318' }],
+  [1, { OTEL_METRICS_EXPORTER: 'otlp' }],
+  [2, { OTEL_METRICS_EXPORTER: 'otlp,console' }],
+])('a stop waits for %i exports of metrics with %j', async (count, env) => {
+  const readers = metricReaders(env, new PageProducer())
+  expect(readers).toHaveLength(count)
 })
 
 test('without its variables nothing is traced, and the context of the client goes on to the handler', async () => {

@@ -1,7 +1,6 @@
 import { status, ServerInterceptingCall } from '@grpc/grpc-js'
 import type { Metadata, ServerInterceptingCallInterface, ServerInterceptor } from '@grpc/grpc-js'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import { traceIdOf } from './call-trace.ts'
 
 type Listener = Parameters<ServerInterceptingCallInterface['start']>[0]
 type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
@@ -14,13 +13,17 @@ class LoggedCall extends ServerInterceptingCall {
   readonly #startedAt = Date.now()
   /** Asked now: at a cancelled call's end it may be gone. */
   readonly #peer: string
-  readonly #isTraced: boolean
-  #traceId: string | undefined
+  readonly #traceId: string | undefined
   #logged = false
 
-  constructor(next: ServerInterceptingCallInterface, path: string, log: AccessLog, isTraced: boolean) {
+  constructor(
+    next: ServerInterceptingCallInterface,
+    path: string,
+    log: AccessLog,
+    traceId: string | undefined,
+  ) {
     super(next)
-    this.#isTraced = isTraced
+    this.#traceId = traceId
     this.#next = next
     this.#path = path
     this.#log = log
@@ -28,10 +31,7 @@ class LoggedCall extends ServerInterceptingCall {
   }
 
   override start(listener: Listener): void {
-    const received = (metadata: Metadata): void => {
-      if (this.#isTraced) this.#traceId = traceIdOf(metadata.get('traceparent')[0])
-    }
-    this.#next.start(new LoggedListener(listener, received, () => this.#line(status.CANCELLED)))
+    this.#next.start(new LoggedListener(listener, () => this.#line(status.CANCELLED)))
   }
 
   override sendMetadata(metadata: Metadata): void {
@@ -57,17 +57,14 @@ class LoggedCall extends ServerInterceptingCall {
 /** Hears also when the client cancels, after which no status is sent. */
 class LoggedListener implements Listener {
   readonly #next: Listener
-  readonly #received: (metadata: Metadata) => void
   readonly #cancelled: () => void
 
-  constructor(next: Listener, received: (metadata: Metadata) => void, cancelled: () => void) {
+  constructor(next: Listener, cancelled: () => void) {
     this.#next = next
-    this.#received = received
     this.#cancelled = cancelled
   }
 
   onReceiveMetadata(metadata: Metadata): void {
-    this.#received(metadata)
     this.#next.onReceiveMetadata(metadata)
   }
 
@@ -87,8 +84,11 @@ class LoggedListener implements Listener {
 
 /**
  * For every call of a server. None: there is no access log.
- * @param isTraced whether lines end with the trace id of the call's span
+ * @param traceId of the call that begins; undefined: it has no span
  */
-export function accessLogged(log: AccessLog | undefined, isTraced: boolean): ServerInterceptor[] {
-  return log === undefined ? [] : [({ path }, call) => new LoggedCall(call, path, log, isTraced)]
+export function accessLogged(
+  log: AccessLog | undefined,
+  traceId: () => string | undefined,
+): ServerInterceptor[] {
+  return log === undefined ? [] : [({ path }, call) => new LoggedCall(call, path, log, traceId())]
 }

@@ -60,6 +60,7 @@ export class CallGate {
   #admitted: RequestReader | undefined
   /** Who calls what is admitted. */
   #caller = LET_IN
+  #traceId: string | undefined
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -96,6 +97,11 @@ export class CallGate {
   /** Bytes that calls and unfinished messages of all connections count now. */
   get waitingBytes(): number {
     return this.#whole.taken
+  }
+
+  /** Trace id of the call that grpc-js makes now; undefined: it has no span. */
+  get traceId(): string | undefined {
+    return this.#traceId
   }
 
   /** Takes a new stream. */
@@ -166,13 +172,15 @@ export class CallGate {
     }
     const { tracing } = this.#options
     // Who asks for health needs no token, and nobody reads such traces.
-    if (tracing !== undefined && rpc.token !== undefined) traceCall(tracing, stream, headers, path)
+    if (tracing !== undefined && rpc.token !== undefined)
+      this.#traceId = traceCall(tracing, stream, headers, path)
     this.#admitted = reader
     this.#caller = caller
     try {
       letIn(stream, headers, flags, rawHeaders)
     } finally {
       this.#admitted = undefined
+      this.#traceId = undefined
     }
     if (reader.call !== undefined) reader.attach()
     called(session)

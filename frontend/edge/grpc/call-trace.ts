@@ -15,14 +15,14 @@ const FAILURES: ReadonlySet<number> = new Set([
 
 /**
  * Begins the span of a call, and ends it with its stream. From now on the call's metadata name that span.
- * https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
+ * Returns its trace id. https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
  */
 export function traceCall(
   tracing: Tracing,
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   path: string,
-): void {
+): string {
   const [, service, method] = path.split('/')
   const span = tracing.request(path.slice(1), new Http2Headers(headers), {
     'rpc.system': 'grpc',
@@ -39,6 +39,7 @@ export function traceCall(
     if (failed) span.set({ 'error.type': Status[code] })
     span.end(failed)
   })
+  return span.traceId
 }
 
 /** The headers of an HTTP/2 request, of which grpc-js makes the metadata. */
@@ -57,9 +58,4 @@ class Http2Headers implements HeaderCarrier {
   set(name: string, value: string): void {
     setOwn(this.#headers, name, value)
   }
-}
-
-/** The trace id of a header `traceparent` (https://www.w3.org/TR/trace-context/). */
-export function traceIdOf(traceparent: unknown): string | undefined {
-  return typeof traceparent === 'string' ? traceparent.split('-')[1] : undefined
 }

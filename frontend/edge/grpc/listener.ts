@@ -9,6 +9,7 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
+import { accessLogged } from './access-log.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
@@ -74,7 +75,11 @@ export class GrpcListener {
     this.#server = new Server({
       ...grpc,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
-      interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
+      interceptors: [
+        ...accessLogged(gate.accessLog, () => this.calls.traceId),
+        ...(grpc.interceptors ?? []),
+        this.calls.interceptor,
+      ],
     })
     for (const { definition, implementation } of services) {
       this.#server.addService(definition.definition, implementation)

@@ -6,7 +6,6 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
-import { accessLogged } from './access-log.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
 import { loadService } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
@@ -124,7 +123,7 @@ export class GrpcServers<Kind extends string = string> {
         'grpc.max_send_message_length': -1,
         'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
         ...connectionAge(plan),
-        interceptors: [...accessLogged(accessLog, tracing !== undefined), ...eager.map(eagerCalls)],
+        interceptors: eager.map(eagerCalls),
       },
     })
   }

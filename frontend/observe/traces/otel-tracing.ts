@@ -29,6 +29,8 @@ import type { HeaderCarrier, JobSpan, RequestSpan, SpanAttributes, TracedJob, Tr
 const CLOSE_MS = 3_000
 /** Characters of one attribute, because clients choose some of them. */
 const MAX_TEXT = 256
+/** Entries of an attribute that is a list. */
+const MAX_ENTRIES = 128
 
 const CARRIER: TextMapGetter<HeaderCarrier> & TextMapSetter<HeaderCarrier> = {
   get: (carrier, name) => carrier.get(name),
@@ -133,12 +135,19 @@ function firstLine(text: string): string {
   return text.split('\n', 1)[0]!.slice(0, 1_000)
 }
 
-/** Without what is undefined, and with texts cut. */
+/** Without what is undefined, and with texts and lists cut. */
 function bounded(attributes: SpanAttributes): Attributes {
   const kept = Object.entries(attributes).filter(([, value]) => value !== undefined)
   return Object.fromEntries(
-    kept.map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, MAX_TEXT) : value]),
+    kept.map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.slice(0, MAX_ENTRIES).map(cut) : cut(value),
+    ]),
   )
+}
+
+function cut<Value>(value: Value): Value | string {
+  return typeof value === 'string' ? value.slice(0, MAX_TEXT) : value
 }
 
 class OtelRequestSpan implements RequestSpan {

@@ -59,7 +59,7 @@ export interface Tracing {
   request(name: string, headers: HeaderCarrier, attributes: SpanAttributes): RequestSpan
   /** Begins the span of a job, below the one that its headers name. The handler's headers name the job's. */
   job(job: TracedJob, model: { readonly name: string; readonly version: string }): JobSpan
-  /** What the metrics page shows is exported too, unless OTEL_METRICS_EXPORTER says otherwise. */
+  /** What the metrics page shows is exported too, if the variables say where to. */
   exportMetrics(families: Iterable<PageFamily>): void
   /** Exports what it has. Resolves when that is done, or after a few seconds. */
   close(): Promise<void>
