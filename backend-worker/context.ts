@@ -14,7 +14,6 @@ import type { LoadedModel } from './model.ts'
 import type { RequestGroup } from './request-group.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
-import { ownValue } from '../common/own-keys.ts'
 
 /** The further inputs of a request whose client sends several; for the adapters of this package. */
 export const INPUTS = Symbol('inputs')
@@ -92,11 +91,7 @@ export class HandlerContext implements Context {
   }
 
   requestHeader(index: number, name: string): string | undefined {
-    const headers = this.requestHeaders(index)
-    const exact = ownValue(headers, name)
-    if (exact !== undefined) return exact
-    const wanted = name.toLowerCase()
-    return Object.entries(headers).find(([key]) => key.toLowerCase() === wanted)?.[1]
+    return this.#stream(index).requestHeader(name)
   }
 
   setResponseStatus(index: number, status: number, reason?: string): void {

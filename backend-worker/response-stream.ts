@@ -1,6 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 import type { HandlerMethod } from '../common/handler-methods.ts'
-import { splitHeaders } from '../common/header-lines.ts'
+import { headerValue, splitHeaders } from '../common/header-lines.ts'
 import {
   type CancelReason,
   itemCost,
@@ -74,6 +74,11 @@ export class ResponseStream {
       request.moreInputs === true
         ? new InputQueue(() => outlet.send({ type: 'taken', id: request.id, inputs: 1 }))
         : undefined
+  }
+
+  /** The last header of this name, in whatever case; undefined: there is none. */
+  requestHeader(name: string): string | undefined {
+    return headerValue(this.#headerLines, name)
   }
 
   get requestHeaders(): Readonly<Record<string, string>> {

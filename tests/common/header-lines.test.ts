@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { joinHeaders, splitHeaders } from '../../common/header-lines.ts'
+import { headerLine, headerValue, joinHeaders, splitHeaders } from '../../common/header-lines.ts'
 
 const name = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/).filter((text) => text !== '__proto__')
 const value = fc.stringMatching(/^[^\n]{0,40}$/)
@@ -18,4 +18,11 @@ test('a line feed in a value, as a decoded path may have, makes no header of its
     url_path: 'a explain True ',
     b: 'c',
   })
+})
+
+test('a header is found in whatever case, and the last of several holds: the server appends its own', () => {
+  const lines = headerLine('X-Mood', 'first') + headerLine('x-mood', 'last') + headerLine('mood', 'x-mood')
+  expect(headerValue(lines, 'X-MOOD')).toBe('last')
+  expect(headerValue(lines, 'last')).toBeUndefined()
+  expect(headerValue('', '')).toBeUndefined()
 })

@@ -22,6 +22,7 @@ import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
 import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import { MODEL_API_HINT } from '../model-api-hint.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
 import { asked, callFor, type InferCall, whenRead } from './grpc-asked.ts'
@@ -188,7 +189,7 @@ function manage(
   const subject = (request: RepositoryRequest) => ({ model: repositoryModel(request) })
   const checked = async (request: RepositoryRequest, models: ModelOperations): Promise<object> => {
     if (!settings.enableModelApi)
-      throw new ServeError('API_DISABLED', 'Model API disabled: set enable_model_api=true')
+      throw new ServeError('API_DISABLED', `Model API disabled: ${MODEL_API_HINT}`)
     return run(nameOf({ name: repositoryModel(request) }), models)
   }
   const answer = (request: RepositoryRequest, call: Call): Promise<object> => {

@@ -8,7 +8,7 @@ import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import { pinOf } from '../../models/archive-rules.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
-import { MODEL_API_HINT } from './model-api-hint.ts'
+import { MODEL_API_HINT } from '../model-api-hint.ts'
 import { inferenceError, managementError } from './grpc-errors.ts'
 import type {
   DescribeModelRequest,

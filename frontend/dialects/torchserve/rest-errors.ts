@@ -5,7 +5,7 @@ import { isFinalStatus } from '../../edge/http/http-reply.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { ListenerErrors } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
-import { MODEL_API_HINT } from './model-api-hint.ts'
+import { MODEL_API_HINT } from '../model-api-hint.ts'
 
 /** An error over REST: the status, and the Java class name that the JSON contains as `type`. */
 interface ErrorAnswer {

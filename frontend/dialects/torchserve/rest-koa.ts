@@ -7,7 +7,7 @@ import { addCors } from '../../edge/http/reply-headers.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { audited, type AuditSubject } from '../../edge/http/audited.ts'
-import { MODEL_API_HINT } from './model-api-hint.ts'
+import { MODEL_API_HINT } from '../model-api-hint.ts'
 import { commonHeaders, errorAnswer, prettyJson } from './rest-errors.ts'
 
 /** Koa needs Node's request and response objects. */

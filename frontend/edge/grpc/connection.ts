@@ -2,9 +2,7 @@ import type { Http2Session } from 'node:http2'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import { MAX_REFUSED_CALLS } from './limits.ts'
-
-const NGHTTP2_ENHANCE_YOUR_CALM = 11
+import { MAX_REFUSED_CALLS, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
 
 /** What is known of one gRPC connection. Without open calls it is idle, and closed with GOAWAY in the end. */
 export class Connection implements Limited {

@@ -1,3 +1,4 @@
+import { constants } from 'node:http2'
 import type { Settings } from '../../config/settings.ts'
 
 /** What clients of a gRPC listener may use; each listener has it for itself. */
@@ -39,6 +40,9 @@ export const MAX_REFUSED_CALLS = 100
 
 /** Refused calls that one counts as whose messages broke a limit: they were read first. */
 export const BREACH_CALLS = 10
+
+/** What ends a stream or connection of a client that asks for too much (RFC 9113, 7). */
+export const { NGHTTP2_ENHANCE_YOUR_CALM } = constants
 
 /** Milliseconds that a client has to end a call or connection by itself, once it knows that it is over. */
 export const FAREWELL_MS = 1_000

@@ -7,7 +7,7 @@ import type { CallTraffic } from './call-traffic.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
-import { BREACH_CALLS, FAREWELL_MS, MESSAGE_BYTES } from './limits.ts'
+import { BREACH_CALLS, FAREWELL_MS, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
 import type { MessageShape } from './message-shape.ts'
@@ -36,8 +36,6 @@ interface Whole {
   /** Takes it out of the line for decompression. */
   cancel?: () => void
 }
-
-const NGHTTP2_ENHANCE_YOUR_CALM = 11
 
 const READER = Symbol('reader')
 
