@@ -37,6 +37,8 @@ export const ERROR_CODES = [
   'INVALID_DAG', // the graph has a cycle, or not exactly one start node
   'WORKFLOW_NOT_REGISTERED', // a node could not be registered; the others were unregistered again
   'WORKFLOW_NODE_FAILED', // a node failed in all its attempts
+  // open requests
+  'REQUEST_NOT_FOUND', // an operator named a request that is not open
   // capacity
   'NO_WORKER', // the model has no workers and wants none
   'QUEUE_FULL',

@@ -14,6 +14,7 @@ import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { ConnectionPools } from './edge/connection-plan.ts'
 import { listen, type Listener } from './edge/http/server.ts'
+import type { RequestOperations } from './jobs/open-requests.ts'
 import type { Logger } from './observe/logs/logger.ts'
 import type { RateLimiter } from './auth/rate-limiter.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
@@ -28,6 +29,7 @@ export interface ListenerDeps {
   settings: Settings
   models: ModelOperations
   workflows: WorkflowOperations
+  requests: RequestOperations
   authorizer: Authorizer
   metrics: Metrics
   log: Logger

@@ -24,6 +24,7 @@ import type { Tracing } from './observe/traces/tracing.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
 import { JobIndex } from './jobs/job-index.ts'
+import { OpenRequests } from './jobs/open-requests.ts'
 import { checkSigners } from './models/archive-rules.ts'
 import { ModelManager } from './models/manager.ts'
 import type { ReplaceableModels } from './models/repository.ts'
@@ -207,6 +208,7 @@ class Server implements RunningServer {
       limiter: limiterOf(settings),
       models: this.#models,
       workflows: this.#workflows,
+      requests: new OpenRequests(this.#jobs),
       authorizer: this.#tokens,
       metrics: this.#metrics,
       tracing: this.#tracing,

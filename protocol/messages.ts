@@ -104,7 +104,7 @@ export interface WithdrawMessage {
 }
 
 /** Why a request was cancelled; becomes the reason of the handler's AbortSignal. */
-export type CancelReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed'
+export type CancelReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
 
 export interface CancelMessage {
   type: 'cancel'

@@ -126,7 +126,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
   input: shape({ id: uint32, data: optional(bytes) }),
   cancel: shape({
     ids: uint32s,
-    reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
+    reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed', 'operator'),
   }),
   credit: shape({ id: uint32, bytes: count }),
   ping: shape({ nonce: count }),

@@ -91,7 +91,7 @@ export function jobLimits(timeouts: JobTimeouts): JobLimits {
 export type JobOutcome = Outcome
 
 /** Why a job with running work was given up. */
-export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed'
+export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
 
 /** The current holder of a job: first the queue, then a worker. */
 export interface JobHolder {

@@ -39,6 +39,7 @@ const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   WORKFLOW_NOT_REGISTERED: Status.INTERNAL,
   WORKFLOW_NODE_FAILED: Status.INTERNAL,
   // An operator scaled it to none: a load would undo that.
+  REQUEST_NOT_FOUND: Status.NOT_FOUND,
   NO_WORKER: Status.FAILED_PRECONDITION,
   QUEUE_FULL: Status.RESOURCE_EXHAUSTED,
   NO_DEVICE: Status.INTERNAL,

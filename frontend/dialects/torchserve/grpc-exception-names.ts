@@ -42,6 +42,7 @@ export const EXCEPTION_NAMES: Readonly<Record<ErrorCode, string>> = {
   INVALID_DAG: 'org.pytorch.serve.ensemble.InvalidDAGException',
   WORKFLOW_NOT_REGISTERED: `${ARCHIVE}.workflow.WorkflowException`,
   WORKFLOW_NODE_FAILED: INTERNAL,
+  REQUEST_NOT_FOUND: `${HTTP}.ResourceNotFoundException`,
   NO_WORKER: UNAVAILABLE,
   QUEUE_FULL: UNAVAILABLE,
   NO_DEVICE: 'org.pytorch.serve.wlm.WorkerInitializationException',

@@ -52,6 +52,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_DAG: answer(400, 'InvalidDAGException'),
   WORKFLOW_NOT_REGISTERED: answer(500, 'WorkflowException'),
   WORKFLOW_NODE_FAILED: server(500),
+  REQUEST_NOT_FOUND: answer(404, 'ResourceNotFoundException'),
   NO_WORKER: unavailable,
   QUEUE_FULL: unavailable,
   NO_DEVICE: answer(500, 'WorkerInitializationException'),

@@ -2,6 +2,7 @@ import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { RequestOperations } from '../../jobs/open-requests.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
@@ -17,6 +18,7 @@ export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 /** What the REST listeners need of the server. */
 export interface RestDeps extends Operations {
   authorizer: Authorizer
+  requests: RequestOperations
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog

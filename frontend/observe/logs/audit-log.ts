@@ -16,6 +16,8 @@ export interface AuditSubject {
   model?: string | undefined
   version?: string | undefined
   workflow?: string | undefined
+  /** Id of a request of another client. */
+  request?: string | undefined
   /** Passwords and signatures in it are not written. */
   url?: string | undefined
   detail?: string | undefined

@@ -76,11 +76,14 @@ const MODEL = [
   'put /models/{model_name}/{model_version}/set-default setDefault',
   ...TRAFFIC,
 ]
+/** Ours; TorchServe has no such routes. */
+const REQUESTS = ['delete /requests/{request_id} cancelRequest']
 const MANAGEMENT = [
   'options / apiDescription',
   'get /models listModels',
   'post /models registerModel',
   ...MODEL,
+  ...REQUESTS,
   'get /api-description api-description',
 ]
 const METRICS = ['get /metrics metrics']
@@ -235,7 +238,7 @@ describe('the documents say what TorchServe’s say, apart from their words', ()
 
   /** Without what TorchServe does not have: the OpenAI API, weights of versions, and pins of archives. */
   function comparable(document: OpenApi): string[] {
-    const paths = [...OPENAI, ...TRAFFIC].map((operation) => operation.split(' ')[1]!)
+    const paths = [...OPENAI, ...TRAFFIC, ...REQUESTS].map((operation) => operation.split(' ')[1]!)
     const own = Object.entries(document.paths).filter(([path]) => !paths.includes(path))
     const lines = outline({ ...document, paths: Object.fromEntries(own) })
     return withoutErrors(lines.filter((line) => line !== '  query sha256: string'))

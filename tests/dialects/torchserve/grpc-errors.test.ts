@@ -62,6 +62,7 @@ describe('errors', () => {
       'org.pytorch.serve.archive.workflow.InvalidWorkflowException',
     ],
     INVALID_DAG: [Status.INVALID_ARGUMENT, 'org.pytorch.serve.ensemble.InvalidDAGException'],
+    REQUEST_NOT_FOUND: [Status.NOT_FOUND, 'org.pytorch.serve.http.ResourceNotFoundException'],
     WORKFLOW_NOT_REGISTERED: [Status.INTERNAL, 'org.pytorch.serve.archive.workflow.WorkflowException'],
     WORKFLOW_NODE_FAILED: [Status.INTERNAL, CLASS],
     NO_WORKER: [Status.INTERNAL, 'InternalServerException.()'],

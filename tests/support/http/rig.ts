@@ -4,6 +4,8 @@ import { connect as connectTls } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
 import { ANYBODY } from '../../../frontend/auth/principal.ts'
 import type { RestApp } from '../../../frontend/edge/http/app.ts'
+import { JobIndex } from '../../../frontend/jobs/job-index.ts'
+import { OpenRequests } from '../../../frontend/jobs/open-requests.ts'
 import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
 import type { ListenAddress } from '../../../frontend/config/settings.ts'
@@ -78,6 +80,7 @@ export async function startRig(
     limiter: options.limiter,
     models,
     workflows,
+    requests: new OpenRequests(new JobIndex()),
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
       maxRequestElements: options.maxRequestElements ?? 250_000,

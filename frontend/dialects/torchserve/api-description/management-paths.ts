@@ -47,6 +47,18 @@ export const MANAGEMENT_PATHS: Readonly<Record<string, PathItem>> = {
   '/': DESCRIPTION_PATHS['/'],
   '/models': { get: listModels(), post: registerModel() },
   ...MODEL_PATHS,
+  '/requests/{request_id}': {
+    delete: {
+      description: 'Cancels an open request of any client; its handler is told to stop.',
+      operationId: 'cancelRequest',
+      parameters: [pathParameter('request_id', 'The x-request-id of the request.')],
+      responses: {
+        '200': status('The request was cancelled.'),
+        '404': error('No open request has this id.'),
+        ...SERVER_ERROR,
+      },
+    },
+  },
   '/api-description': DESCRIPTION_PATHS['/api-description'],
 }
 
