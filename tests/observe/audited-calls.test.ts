@@ -57,6 +57,9 @@ test('each management call over REST has a line: who, what, outcome, and no secr
   expect(await ask1('PUT', '/models/m/2?min_worker=1')).toMatchObject([
     { operation: 'scale model', outcome: 'done', status: 202, model: 'm', version: '2' },
   ])
+  expect(await ask1('DELETE', '/requests/none')).toMatchObject([
+    { operation: 'cancel request', status: 404, code: 'REQUEST_NOT_FOUND', request: 'none' },
+  ])
   expect(await ask1('PUT', '/models/m/2/set-default')).toMatchObject([
     { operation: 'set default version', outcome: 'done', status: 200, version: '2' },
   ])
