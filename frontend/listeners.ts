@@ -1,6 +1,7 @@
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
-import type { ListenAddress, Settings } from './config/settings.ts'
+import type { Settings } from './config/settings.ts'
+import type { ListenAddress } from './config/listen-address.ts'
 import type { GrpcDialect, GrpcListenerKind } from './dialects/grpc-dialect.ts'
 import { createGrpcServers } from './dialects/grpc-servers.ts'
 import type { GrpcServers } from './edge/grpc/server.ts'

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
-import type { Settings, SnapshotContent } from './config/settings.ts'
+import type { Settings } from './config/settings.ts'
+import type { SnapshotContent } from './config/model-snapshot.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { NativeMethod } from '../common/handler-methods.ts'

@@ -7,7 +7,8 @@ import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry } from './properties.ts'
 import { shownValue } from './secrets.ts'
-import type { ListenAddress, Settings } from './settings.ts'
+import type { Settings } from './settings.ts'
+import type { ListenAddress } from './listen-address.ts'
 
 export interface LoadedSettings {
   /** Validated and deeply frozen. */

@@ -4,7 +4,8 @@ import { isLoopback } from '../../common/loopback.ts'
 import { asksForIdentity } from './identity.ts'
 import { KEYS } from './keys.ts'
 import { formatListenAddress } from './listen-address.ts'
-import type { ListenAddress, Settings } from './settings.ts'
+import type { Settings } from './settings.ts'
+import type { ListenAddress } from './listen-address.ts'
 
 /** A listener that a start would open on a TCP address. */
 interface Door {

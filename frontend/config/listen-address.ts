@@ -1,5 +1,9 @@
 import { isIPv6 } from 'node:net'
-import type { ListenAddress } from './settings.ts'
+
+/** Address of a REST listener. IPv6 hosts have no brackets; port 0 takes any free port. */
+export type ListenAddress =
+  | { readonly kind: 'tcp'; readonly tls: boolean; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
 
 /** The path must fit the kernel's sockaddr_un: 108 bytes on Linux, 104 on macOS, with a final zero. */
 const MAX_UNIX_PATH_BYTES = 103

@@ -1,9 +1,40 @@
 import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
-import type { ModelSnapshot } from './settings.ts'
 import type { ValueType } from './value-types.ts'
-import { trafficSnapshotSchema } from './traffic-settings.ts'
-import { sha256 } from './version-settings.ts'
+import { trafficSnapshotSchema, type TrafficSnapshot } from './traffic-settings.ts'
+import { sha256, type VersionSettings } from './version-settings.ts'
+
+/** The `model_snapshot` key: loaded models by name and version (docs/snapshots.md). */
+export interface ModelSnapshot {
+  /** File name of the snapshot. */
+  readonly name: string
+  readonly modelCount: number
+  /** Milliseconds since the epoch. */
+  readonly created: number
+  readonly models: Readonly<Record<string, Readonly<Record<string, VersionSnapshot>>>>
+  /** Ours: weights between the versions of a model, by name. TorchServe does not read them. */
+  readonly traffic?: Readonly<Record<string, TrafficSnapshot>>
+}
+
+/** What the models give to a snapshot. */
+export type SnapshotContent = Pick<ModelSnapshot, 'models' | 'traffic'>
+
+export interface VersionSnapshot extends VersionSettings {
+  readonly defaultVersion: boolean
+  /** File or folder in the model store. */
+  readonly marName: string
+  readonly minWorkers: number
+  readonly maxWorkers: number
+  /** Absent: the archive's. */
+  readonly runtimeType?: string
+  readonly parallelLevel?: number
+  /** Ours: URL or path of the model when it is not `marName` in the model store. */
+  readonly modelUrl?: string
+  /** Ours: handler given in the register call. */
+  readonly handler?: string
+  /** Ours: SHA-256 of the archive that was loaded, pinned or not. */
+  readonly archiveSha256?: string
+}
 
 /** The `model_snapshot` key: the JSON in snapshots of this server and of TorchServe (docs/snapshots.md). */
 export const MODEL_SNAPSHOT: ValueType<ModelSnapshot | undefined> = {

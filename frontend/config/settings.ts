@@ -1,4 +1,6 @@
-import type { TrafficSnapshot } from './traffic-settings.ts'
+import type { ListenAddress } from './listen-address.ts'
+import type { ModelSnapshot } from './model-snapshot.ts'
+import type { VersionSettings } from './version-settings.ts'
 
 /**
  * The whole configuration of a running server, from config.properties, environment and flags. Validated and
@@ -335,63 +337,11 @@ export const LOG_FILES = [
 ] as const
 export type LogFileName = (typeof LOG_FILES)[number]
 
-/** Address of a REST listener. IPv6 hosts have no brackets; port 0 takes any free port. */
-export type ListenAddress =
-  | { readonly kind: 'tcp'; readonly tls: boolean; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-
 export interface ModelToLoad {
   /** Name to register the model under; absent: the archive's. */
   readonly name?: string
   /** Archive, folder or URL as the user wrote it, without a pin. */
   readonly location: string
-  /** Ours: SHA-256 that the archive must have, in lowercase hex. */
-  readonly sha256?: string
-}
-
-/** The `model_snapshot` key: loaded models by name and version (docs/snapshots.md). */
-export interface ModelSnapshot {
-  /** File name of the snapshot. */
-  readonly name: string
-  readonly modelCount: number
-  /** Milliseconds since the epoch. */
-  readonly created: number
-  readonly models: Readonly<Record<string, Readonly<Record<string, VersionSnapshot>>>>
-  /** Ours: weights between the versions of a model, by name. TorchServe does not read them. */
-  readonly traffic?: Readonly<Record<string, TrafficSnapshot>>
-}
-
-/** What the models give to a snapshot. */
-export type SnapshotContent = Pick<ModelSnapshot, 'models' | 'traffic'>
-
-export interface VersionSnapshot extends VersionSettings {
-  readonly defaultVersion: boolean
-  /** File or folder in the model store. */
-  readonly marName: string
-  readonly minWorkers: number
-  readonly maxWorkers: number
-  /** Absent: the archive's. */
-  readonly runtimeType?: string
-  readonly parallelLevel?: number
-  /** Ours: URL or path of the model when it is not `marName` in the model store. */
-  readonly modelUrl?: string
-  /** Ours: handler given in the register call. */
-  readonly handler?: string
-  /** Ours: SHA-256 of the archive that was loaded, pinned or not. */
-  readonly archiveSha256?: string
-}
-
-/** Settings of one version in the `models` key. */
-export interface VersionSettings {
-  readonly minWorkers?: number
-  readonly maxWorkers?: number
-  readonly batchSize?: number
-  /** Milliseconds. */
-  readonly maxBatchDelay?: number
-  /** Seconds. */
-  readonly responseTimeout?: number
-  /** Seconds. */
-  readonly startupTimeout?: number
   /** Ours: SHA-256 that the archive must have, in lowercase hex. */
   readonly sha256?: string
 }

@@ -6,7 +6,7 @@ import { formatProperty } from './format-properties.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import type { Entry } from './properties.ts'
-import type { ModelSnapshot, SnapshotContent } from './settings.ts'
+import type { ModelSnapshot, SnapshotContent } from './model-snapshot.ts'
 import { PATH } from './value-types.ts'
 
 /** When a snapshot was written: after start, after a change, at shutdown. */

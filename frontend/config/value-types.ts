@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { parseHost, parseListenAddress } from './listen-address.ts'
-import type { ListenAddress } from './settings.ts'
+import type { ListenAddress } from './listen-address.ts'
 
 /** How the text of a key becomes its value. */
 export interface ValueType<T> {

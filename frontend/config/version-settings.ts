@@ -1,12 +1,26 @@
 import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
-import type { Settings } from './settings.ts'
 import { MAX_TIMER_SECONDS, type ValueType } from './value-types.ts'
+
+/** Settings of one version in the `models` key. */
+export interface VersionSettings {
+  readonly minWorkers?: number
+  readonly maxWorkers?: number
+  readonly batchSize?: number
+  /** Milliseconds. */
+  readonly maxBatchDelay?: number
+  /** Seconds. */
+  readonly responseTimeout?: number
+  /** Seconds. */
+  readonly startupTimeout?: number
+  /** Ours: SHA-256 that the archive must have, in lowercase hex. */
+  readonly sha256?: string
+}
 
 type Schema = ReturnType<typeof makeSchema>
 
 /** The `models` key: JSON, `{name: {version: {minWorkers, ...}}}`. */
-export const MODELS_JSON: ValueType<Settings['models']> = {
+export const MODELS_JSON: ValueType<Readonly<Record<string, Readonly<Record<string, VersionSettings>>>>> = {
   label: 'JSON',
   expected: 'JSON of the form {"name": {"version": {"minWorkers": 1}}}',
   parse: (text, explain) => {

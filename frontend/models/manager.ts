@@ -1,6 +1,7 @@
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
-import type { ModelSnapshot, ModelToLoad, SnapshotContent } from '../config/settings.ts'
+import type { ModelToLoad } from '../config/settings.ts'
+import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
 import type { ManagerOptions } from './build-model.ts'
 import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'

@@ -1,4 +1,5 @@
-import type { Settings, VersionSettings } from '../config/settings.ts'
+import type { Settings } from '../config/settings.ts'
+import type { VersionSettings } from '../config/version-settings.ts'
 import type { JobTimeouts } from '../jobs/job.ts'
 import type { Runtime } from '../../model-archiver/runtime.ts'
 import { ConfigReader } from './config-reader.ts'

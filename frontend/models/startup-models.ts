@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
-import type { ModelSnapshot, ModelToLoad } from '../config/settings.ts'
+import type { ModelToLoad } from '../config/settings.ts'
+import type { ModelSnapshot } from '../config/model-snapshot.ts'
 import type { ManagerOptions, Origin } from './build-model.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'

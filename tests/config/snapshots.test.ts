@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { formatProperty } from '../../frontend/config/format-properties.ts'
 import { parseProperties } from '../../frontend/config/properties.ts'
 import { SnapshotStore } from '../../frontend/config/snapshot-store.ts'
-import type { ModelSnapshot } from '../../frontend/config/settings.ts'
+import type { ModelSnapshot } from '../../frontend/config/model-snapshot.ts'
 import { tempDir } from '../support/temp.ts'
 import { configError, settingsOf } from './support.ts'
 

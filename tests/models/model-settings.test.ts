@@ -3,7 +3,7 @@ import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { resolveModelSettings } from '../../frontend/models/resolve-model-settings.ts'
 import { workersThatFit } from '../../frontend/models/device-settings.ts'
 import type { RegisterRequest } from '../../frontend/models/operations.ts'
-import type { VersionSettings } from '../../frontend/config/settings.ts'
+import type { VersionSettings } from '../../frontend/config/version-settings.ts'
 import { settingsOf } from '../config/support.ts'
 
 interface Sources {

@@ -8,7 +8,7 @@ import {
 } from '../../frontend/dialects/rest-apps.ts'
 import { PageCheck, type PageSettings } from '../../frontend/edge/http/page-check.ts'
 import type { ListenerKind } from '../../frontend/edge/http/rest-state.ts'
-import type { ListenAddress } from '../../frontend/config/settings.ts'
+import type { ListenAddress } from '../../frontend/config/listen-address.ts'
 import { ask, pageSettings, startRig, TCP, TLS } from '../support/http/rig.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
