@@ -16,7 +16,7 @@
  * ```
  */
 export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../common/tensors/half.ts'
-export { BaseHandler } from './handler.ts'
+export { BaseHandler } from './base-handler.ts'
 export type {
   Context,
   ContextProperties,
