@@ -7,48 +7,8 @@ import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
 import { BatchesAhead, giveBack } from './batches-ahead.ts'
 import { handlerHeaders } from './handler-headers.ts'
 import { Run, InFlight, type InFlightLink } from './in-flight.ts'
-import type { FirstRankMessage, RankMessage } from './worker-group.ts'
-
-/** What the requests of a worker need of it. */
-export interface RequestsOptions {
-  window: number
-  /** Headers with credentials that the model asks for, in lower case. */
-  credentialHeaders: ReadonlySet<string>
-  /** Whether the worker waits for credit. One that does, and sends without, is cut off. */
-  heedsCredit: boolean
-  /** Batches that may wait behind the running one; 0 if the worker cannot give them back. */
-  batchesAhead: number
-  /** Milliseconds that a cancelled request may continue; undefined: as long as it sends something. */
-  cancelGraceMs: number | undefined
-  /** Milliseconds without a response after which a cancelled request counts as hung; undefined: never. */
-  silenceMs: number | undefined
-  /** Milliseconds that the other ranks have after rank 0 has answered. */
-  rankLagMs: number
-  /** Number of ranks that get every request and must finish it. */
-  ranks: number
-  /**
-   * Requests of this worker share the handler's steps or its event loop, so a cancelled one may have to wait
-   * for others.
-   */
-  shared: boolean
-  send(message: RankMessage): void
-  sendToFirst(message: FirstRankMessage): void
-  /** A batch has finished, so its slot is free. */
-  onFree(): void
-  /** The handler failed a request that was not cancelled. */
-  onFailure(job: Job, error: ServeError): void
-  /** A time limit ended a job that the handler has. */
-  onTimeout(job: Job): void
-  /** Cancelled work does not end. */
-  onDeaf(why: string): void
-  /** The worker violated the protocol; nothing more of it can be trusted. */
-  onBreach(why: string): void
-  /** A response was dropped because its request had ended. */
-  onDiscarded(): void
-}
-
-/** Milliseconds for responses to arrive that a paused connection held back. */
-const FIRST_SIGN_MS = 1000
+import { Patience } from './patience.ts'
+import type { RequestsOptions } from './requests-options.ts'
 
 /** The requests in flight of one start of one worker, matched with responses by number. */
 export class Requests implements InFlightLink {
@@ -57,6 +17,7 @@ export class Requests implements InFlightLink {
   readonly #options: RequestsOptions
   readonly #entries = new NumberMap<InFlight>()
   readonly #ahead: BatchesAhead
+  readonly #patience: Patience
   #lastId = 0
   #batches = 0
 
@@ -64,6 +25,7 @@ export class Requests implements InFlightLink {
     this.window = options.window
     this.maxOwed = options.heedsCredit ? options.window : Infinity
     this.#options = options
+    this.#patience = new Patience(options, () => options.shared && this.jobs().length > 0)
     this.#ahead = new BatchesAhead(options.batchesAhead, (ids) => options.send({ type: 'withdraw', ids }))
   }
 
@@ -191,10 +153,7 @@ export class Requests implements InFlightLink {
     if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#options.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
     if (entry.run.wanted || entry.run.owner !== undefined) return
-    const { cancelGraceMs, silenceMs } = this.#options
-    if (cancelGraceMs !== undefined) this.#expectEnd(entry.run, cancelGraceMs)
-    if (silenceMs !== undefined)
-      this.#expectSigns(entry.run, silenceMs, performance.now() - entry.job.lastSign)
+    this.#patience.cancelled(entry.run, performance.now() - entry.job.lastSign)
   }
 
   discarded(run: Run): void {
@@ -226,7 +185,7 @@ export class Requests implements InFlightLink {
     this.#finishedBy(entry)
     if (entry.unfinishedRanks === 0) return
     if (failed) this.cancel(entry, 'failed')
-    else this.#expectEnd(entry.run, this.#options.rankLagMs)
+    else this.#patience.finishing(entry.run)
   }
 
   /** Jobs with further inputs are never batched. */
@@ -276,36 +235,6 @@ export class Requests implements InFlightLink {
     do this.#lastId = (this.#lastId + 1) >>> 0
     while (this.#entries.has(this.#lastId))
     return this.#lastId
-  }
-
-  /** A step that other requests wait for may be long; a cancelled request leaves after it. */
-  #expectEnd(run: Run, withinMs: number): void {
-    run.graceTimer ??= setTimeout(() => {
-      run.graceTimer = undefined
-      if (this.#harmsOthers()) this.#expectEnd(run, withinMs)
-      else
-        this.#options.onDeaf(
-          `a cancelled request ran for longer than ${withinMs} ms; the worker is restarted`,
-        )
-    }, withinMs)
-  }
-
-  /** A client that did not read may have held responses back, so they get some time to arrive. */
-  #expectSigns(run: Run, limitMs: number, silentMs: number): void {
-    const seen = run.discarded
-    run.silenceTimer ??= setTimeout(
-      () => {
-        run.silenceTimer = undefined
-        if (run.discarded > seen || this.#harmsOthers()) this.#expectSigns(run, limitMs, 0)
-        else
-          this.#options.onDeaf(`a cancelled request sent nothing for ${limitMs} ms; the worker is restarted`)
-      },
-      Math.max(limitMs - silentMs, FIRST_SIGN_MS),
-    )
-  }
-
-  #harmsOthers(): boolean {
-    return this.#options.shared && this.jobs().length > 0
   }
 
   #finishedBy(entry: InFlight): void {

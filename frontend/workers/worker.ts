@@ -1,6 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
-import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts'
 import type { Job } from '../jobs/job.ts'
 import { type ModelFailure, newFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
@@ -12,10 +11,11 @@ import { type ExitCause, loadExit } from './exit-cause.ts'
 import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
 import { Requests } from './requests.ts'
+import { Reports } from './reports.ts'
 import { requestsOptions } from './requests-options.ts'
 import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
-import type { WorkerEvents, WorkerOutput, WorkerState } from './worker-state.ts'
+import type { WorkerEvents, WorkerState } from './worker-state.ts'
 
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker implements JobRunner {
@@ -27,6 +27,7 @@ export class Worker implements JobRunner {
   readonly #devices: readonly number[]
   readonly #backoff: Backoff
   readonly #liveness: Liveness
+  readonly #reports: Reports
   #state: WorkerState = 'starting'
   #group: WorkerGroup | undefined
   /** Resolves when the processes of the last start have ended. */
@@ -39,8 +40,6 @@ export class Worker implements JobRunner {
   #lastExit: ExitCause | undefined
   #killReason: string | undefined
   #failure: ModelFailure | undefined
-  /** The last failed load, and what the log has of it. */
-  #lastLoad: { failure: ModelFailure; detail: string } | undefined
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
@@ -62,6 +61,7 @@ export class Worker implements JobRunner {
     this.#model = model
     this.#startGroup = startGroup
     this.#events = events
+    this.#reports = new Reports(events, model.metrics)
     this.#backoff = new Backoff(model.settings.maxRetryTimeoutInSec)
     this.#liveness = new Liveness(model.settings.responseTimeout * 1000, {
       idle: () => this.#state === 'ready' && this.#requests?.size === 0,
@@ -181,46 +181,21 @@ export class Worker implements JobRunner {
       onConnected: () => {
         if (this.#state === 'starting') this.#setState('loading')
       },
-      onMessage: (rank, message) => {
-        this.#receive(rank, message)
-      },
+      onMessage: (rank, message) => this.#receive(rank, message),
       itemsOf: (rank) => this.#requests!.itemsOf(rank),
-      onBroken: (id, error) => {
-        this.#requests?.broken(id, error)
-      },
-      onOutput: (stream, line, prefix) => {
-        this.#output(stream, line, prefix)
-      },
-      onDeath: (cause) => {
-        this.#died(group, cause)
-      },
+      onBroken: (id, error) => this.#requests?.broken(id, error),
+      onOutput: (stream, line, prefix) => this.#reports.printed(stream, line, prefix),
+      onDeath: (cause) => this.#died(group, cause),
     })
     this.#group = group
     this.#exited = group.exited()
     this.#requests = new Requests(
       requestsOptions(this.#model.settings, group, {
-        onFree: () => {
-          this.#events.onFree()
-        },
-        onFailure: (job, error) => {
-          const [told, ...rest] = (error.detail ?? error.message).split('\n')
-          const message = `${job.request.requestId} ${error.code}: ${told}`
-          this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
-        },
-        onTimeout: ({ request, firstResponseAt, startedAt = 0 }) => {
-          const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-          const what = firstResponseAt === undefined ? 'has not answered' : 'has not ended'
-          this.#events.log(
-            'warn',
-            `${request.requestId} timed out: the handler ${what} after ${seconds} s. Look for a loop without an end, or an await of what never comes.`,
-          )
-        },
-        kill: (why) => {
-          this.#kill(`Killed: ${why}`)
-        },
-        onDiscarded: () => {
-          this.#model.metrics.discarded()
-        },
+        onFree: () => this.#events.onFree(),
+        onFailure: (job, error) => this.#reports.requestFailed(job, error),
+        onTimeout: (job) => this.#reports.requestTimedOut(job),
+        kill: (why) => this.#kill(`Killed: ${why}`),
+        onDiscarded: () => this.#model.metrics.discarded(),
       }),
     )
     try {
@@ -246,11 +221,7 @@ export class Worker implements JobRunner {
         this.#liveness.answered(message.nonce)
         break
       case 'log':
-        this.#events.log(
-          message.level,
-          message.requestId ? `${message.requestId} ${message.message}` : message.message,
-          'stdout',
-        )
+        this.#reports.logged(message)
         break
       case 'metric':
         this.#model.metrics.reported(message)
@@ -260,29 +231,10 @@ export class Worker implements JobRunner {
     }
   }
 
-  /**
-   * A line of a process. Python handlers report their metrics as such lines (ts/metrics in pytorch/serve).
-   */
-  #output(stream: WorkerOutput, line: string, prefix: string): void {
-    const metric = isMetricLine(line) ? parseMetricLine(line) : undefined
-    if (metric !== undefined) this.#model.metrics.reported(metric)
-    else this.#events.log(stream === 'stderr' ? 'warn' : 'info', `${prefix}${line}`, stream)
-  }
-
   #loadFailed(group: WorkerGroup, error: ServeError): void {
     this.#loaded.reject(error)
     if (this.#state === 'stopping' || this.#state === 'stopped' || this.#group !== group) return
-    const { message, detail = '', isPrinted } = error
-    const before = this.#lastLoad?.detail === detail ? this.#lastLoad.failure : undefined
-    // The id of a retry leads to the line that has the stack.
-    const id = before?.reason === message ? before.id : undefined
-    const failure = { ...newFailure(error), ...(id !== undefined && { id }) }
-    this.#lastLoad = { failure, detail }
-    this.#events.failed('load', {
-      message: `Load failed (id ${failure.id}): ${message}`,
-      detail,
-      isKnown: isPrinted || before !== undefined,
-    })
+    const failure = this.#reports.loadFailed(error)
     this.#lastExit = loadExit(error, failure.publicCause)
     this.#group = undefined
     group.kill()

@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts'
 
 const REQUESTS = 'frontend/workers/requests.ts'
+const PATIENCE = 'frontend/workers/patience.ts'
 const WORKER = 'frontend/workers/worker.ts'
 const RANK_GROUP = 'frontend/workers/rank-group.ts'
 const LIVENESS = 'frontend/workers/liveness.ts'
@@ -274,7 +275,7 @@ const REQUEST_MUTANTS: Mutant[] = [
   },
   {
     name: 'a cancelled request is killed though its neighbours run',
-    file: REQUESTS,
+    file: PATIENCE,
     find: 'if (this.#harmsOthers()) this.#expectEnd(run, withinMs)\n      else',
     replace: '',
     tests: testOf('requests'),
@@ -282,7 +283,7 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'a hung second rank is not noticed',
     file: REQUESTS,
-    find: '    else this.#expectEnd(entry.run, this.#options.rankLagMs)\n',
+    find: '    else this.#patience.finishing(entry.run)\n',
     replace: '',
     tests: testOf('worker'),
   },
@@ -311,7 +312,7 @@ const REQUEST_MUTANTS: Mutant[] = [
   },
   {
     name: 'a handler’s failure is in the log without its request id',
-    file: WORKER,
+    file: 'frontend/workers/reports.ts',
     find: '`${job.request.requestId} ${error.code}: ${told}`',
     replace: '`${error.code}: ${told}`',
     tests: testOf('worker'),
@@ -332,7 +333,7 @@ const REQUEST_MUTANTS: Mutant[] = [
   },
   {
     name: 'signs of a cancelled request do not count',
-    file: REQUESTS,
+    file: PATIENCE,
     find: 'run.discarded > seen || this.#harmsOthers()',
     replace: 'this.#harmsOthers()',
     tests: testOf('requests'),

@@ -1,0 +1,67 @@
+import type { ServeError } from '../../common/errors.ts'
+import type { FromWorker } from '../../protocol/messages.ts'
+import type { Job } from '../jobs/job.ts'
+import { type ModelFailure, newFailure } from '../models/model-failure.ts'
+import type { Model } from '../models/model.ts'
+import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts'
+import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
+
+type LogMessage = Extract<FromWorker, { type: 'log' }>
+
+/** What a worker's processes print and log, and what went wrong in them: for the log and the metrics. */
+export class Reports {
+  readonly #events: Pick<WorkerEvents, 'log' | 'failed'>
+  readonly #metrics: Model['metrics']
+  /** The last failed load, and what the log has of it. */
+  #lastLoad: { failure: ModelFailure; detail: string } | undefined
+
+  constructor(events: Pick<WorkerEvents, 'log' | 'failed'>, metrics: Model['metrics']) {
+    this.#events = events
+    this.#metrics = metrics
+  }
+
+  /** The handler used its logger. */
+  logged({ level, requestId, message }: LogMessage): void {
+    this.#events.log(level, requestId ? `${requestId} ${message}` : message, 'stdout')
+  }
+
+  /**
+   * A line of a process. Python handlers report their metrics as such lines (ts/metrics in pytorch/serve).
+   */
+  printed(stream: WorkerOutput, line: string, prefix: string): void {
+    const metric = isMetricLine(line) ? parseMetricLine(line) : undefined
+    if (metric !== undefined) this.#metrics.reported(metric)
+    else this.#events.log(stream === 'stderr' ? 'warn' : 'info', `${prefix}${line}`, stream)
+  }
+
+  requestFailed(job: Job, error: ServeError): void {
+    const [told, ...rest] = (error.detail ?? error.message).split('\n')
+    const message = `${job.request.requestId} ${error.code}: ${told}`
+    this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
+  }
+
+  requestTimedOut({ request, firstResponseAt, startedAt = 0 }: Job): void {
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+    const what = firstResponseAt === undefined ? 'has not answered' : 'has not ended'
+    this.#events.log(
+      'warn',
+      `${request.requestId} timed out: the handler ${what} after ${seconds} s. Look for a loop without an end, or an await of what never comes.`,
+    )
+  }
+
+  /** Returns the failure as operators and clients see it. */
+  loadFailed(error: ServeError): ModelFailure {
+    const { message, detail = '', isPrinted } = error
+    const before = this.#lastLoad?.detail === detail ? this.#lastLoad.failure : undefined
+    // The id of a retry leads to the line that has the stack.
+    const id = before?.reason === message ? before.id : undefined
+    const failure = { ...newFailure(error), ...(id !== undefined && { id }) }
+    this.#lastLoad = { failure, detail }
+    this.#events.failed('load', {
+      message: `Load failed (id ${failure.id}): ${message}`,
+      detail,
+      isKnown: isPrinted || before !== undefined,
+    })
+    return failure
+  }
+}
