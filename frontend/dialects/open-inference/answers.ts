@@ -60,6 +60,33 @@ export class HandlerAnswers implements AnswerReader {
   }
 }
 
+/** For clients that expect the handler's own JSON in the protocol's format. */
+export class JsonAnswers implements AnswerReader {
+  readonly #facts: AnswerFacts
+
+  constructor(facts: AnswerFacts) {
+    this.#facts = facts
+  }
+
+  read(head: ReplyHead, body: Uint8Array): Answer {
+    if (head.status >= 400) throw rejected(head, body)
+    const value = jsonObject(body)
+    if (value !== undefined)
+      return complete(
+        checked(() => responseFrom(value)),
+        this.#facts,
+      )
+    throw new ServeError(
+      'INVALID_OUTPUT',
+      'The inference response of the handler is not valid: it must be a JSON object',
+    )
+  }
+
+  failure(error: ServeError): ServeError {
+    return error
+  }
+}
+
 /** Whether the items of a response are tensor messages. */
 export function isNative(head: ReplyHead): boolean {
   return head.contentType === TENSORS_TYPE
@@ -86,21 +113,6 @@ function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer
     )
   }
   return { ...facts, outputs: [textOutput(body)] }
-}
-
-/** The same for a client that expects the handler's own JSON in the protocol's format. */
-export function jsonAnswer(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
-  if (head.status >= 400) throw rejected(head, body)
-  const value = jsonObject(body)
-  if (value !== undefined)
-    return complete(
-      checked(() => responseFrom(value)),
-      facts,
-    )
-  throw new ServeError(
-    'INVALID_OUTPUT',
-    'The inference response of the handler is not valid: it must be a JSON object',
-  )
 }
 
 /** Converts an error response of `handle`. */

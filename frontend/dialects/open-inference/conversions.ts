@@ -1,8 +1,8 @@
 import { asBuffer } from '../../../common/tensors/bytes.ts'
 import type { Converted } from '../../edge/conversion-threads.ts'
-import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import { type AnswerForm, readerOf } from './answer-form.ts'
-import { type AnswerFacts, jsonAnswer } from './answers.ts'
+import { readerOf } from './answer-form.ts'
+import type { AnswerFacts } from './answers.ts'
+import type { AnswerTask } from './converted-answers.ts'
 import { checkNesting, inputCheck } from './declared-inputs.ts'
 import type { ModelInferRequest, ModelInferResponse } from './grpc-messages.ts'
 import { inferRequestJson } from './grpc-request-json.ts'
@@ -46,22 +46,10 @@ export interface MessageTask extends Omit<RequestTask, 'body' | 'length' | 'mayG
 export type JsonTask = Pick<MessageTask, 'message' | 'maxBytes'>
 
 /** A response of a handler, and how it is written. */
-export interface AnswerTask {
-  readonly body: Uint8Array
-  readonly head: ReplyHead
-  readonly answers: AnswerForm
-  readonly form: WireForm
-}
+type WireTask = AnswerTask & { readonly form: WireForm }
 
-/** How a response becomes a message over gRPC. */
-export interface MessageForm {
-  /** With only facts: it must be JSON in the protocol's form, as TorchServe's own package has it. */
-  readonly answers: AnswerForm | { readonly jsonOf: AnswerFacts }
-  readonly raw: boolean
-}
-
-/** A response of a handler that becomes a message. */
-export type AnswerMessageTask = Pick<AnswerTask, 'body' | 'head'> & MessageForm
+/** A response of a handler that becomes a message; `raw`: with raw contents. */
+type AnswerMessageTask = AnswerTask & { readonly raw: boolean }
 
 /**
  * Reads a request.
@@ -98,15 +86,13 @@ export function tensorBytes({ inputs, raw_input_contents: raw }: ModelInferReque
 }
 
 /** Reads a response and writes it. @throws ServeError as AnswerReader.read */
-export function writeAnswer({ body, head, answers, form }: AnswerTask): WireAnswer {
+function writeAnswer({ body, head, answers, form }: WireTask): WireAnswer {
   return wireAnswer(readerOf(answers).read(head, body), form)
 }
 
 /** Reads a response as a message. @throws ServeError as AnswerReader.read */
-export function answerMessage({ body, head, answers, raw }: AnswerMessageTask): ModelInferResponse {
-  const answer =
-    'jsonOf' in answers ? jsonAnswer(head, body, answers.jsonOf) : readerOf(answers).read(head, body)
-  return inferResponse(answer, raw)
+function answerMessage({ body, head, answers, raw }: AnswerMessageTask): ModelInferResponse {
+  return inferResponse(readerOf(answers).read(head, body), raw)
 }
 
 /** The same in a thread. */
@@ -123,7 +109,7 @@ export const conversions = {
     const value = readMessageJson({ ...task, message: received(task.message) })
     return { value, bytes: [value] }
   },
-  writeAnswer: (task: AnswerTask): Converted<WireAnswer> => {
+  writeAnswer: (task: WireTask): Converted<WireAnswer> => {
     const value = writeAnswer(task)
     return { value, bytes: [value.body] }
   },

@@ -1,71 +1,46 @@
-import type { ServeError } from '../../../common/errors.ts'
-import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
-import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import { type AnswerForm, readerOf } from './answer-form.ts'
-import { type Answer, type AnswerReader, isNative } from './answers.ts'
+import type { AnswerForm } from './answer-form.ts'
+import type { Answer } from './answers.ts'
+import { type AnswerTask, ConvertedAnswers } from './converted-answers.ts'
 import { inThread } from './in-thread.ts'
 import { generateJson } from './rest-generate.ts'
 import { answerJson, wireAnswer, type WireAnswer, type WireForm } from './rest-response.ts'
 
-/** Reads the responses of one request, and writes them for the client: large ones in a thread. */
-abstract class WireAnswers<Written> implements AnswerReader<Written | Promise<Written>> {
-  readonly #answers: AnswerForm
+/** The bodies of unary responses. */
+export class UnaryAnswers extends ConvertedAnswers<WireAnswer> {
   readonly #form: WireForm
-  readonly #reader: AnswerReader
 
   constructor(answers: AnswerForm, form: WireForm) {
-    this.#answers = answers
+    super(answers, form !== 'generate' && form.all && form.named.size === 0)
     this.#form = form
-    this.#reader = readerOf(answers)
   }
 
-  read(head: ReplyHead, body: Uint8Array): Written | Promise<Written> {
-    const form = this.#form
-    const isLarge = body.byteLength > INLINE_BYTES && !(isNative(head) && isRaw(form))
-    if (!isLarge) return this.write(this.#reader.read(head, body), form)
-    const { status, contentType, headers } = head
-    const task = { body, head: { status, contentType, headers }, answers: this.#answers, form }
-    return inThread.run('writeAnswer', task).then((answer) => this.written(answer))
+  protected convert(answer: Answer): WireAnswer {
+    return wireAnswer(answer, this.#form)
   }
 
-  failure(error: ServeError): ServeError {
-    return this.#reader.failure(error)
-  }
-
-  protected abstract write(answer: Answer, form: WireForm): Written
-  protected abstract written(answer: WireAnswer): Written
-}
-
-/** The body of a unary response. */
-export class UnaryAnswers extends WireAnswers<WireAnswer> {
-  protected write(answer: Answer, form: WireForm): WireAnswer {
-    return wireAnswer(answer, form)
-  }
-
-  protected written(answer: WireAnswer): WireAnswer {
-    return answer
+  protected convertInThread(task: AnswerTask): Promise<WireAnswer> {
+    return inThread.run('writeAnswer', { ...task, form: this.#form })
   }
 }
 
-/** The data of one event. */
-export class EventAnswers extends WireAnswers<string | Uint8Array> {
+/** The data of events. */
+export class EventAnswers extends ConvertedAnswers<string | Uint8Array> {
+  readonly #form: WireForm
+
   constructor(answers: AnswerForm, form: WireForm) {
-    super(answers, form === 'generate' ? form : ALL_JSON)
+    super(answers, false)
+    this.#form = form === 'generate' ? form : ALL_JSON
   }
 
-  protected write(answer: Answer, form: WireForm): string {
-    return form === 'generate' ? generateJson(answer) : answerJson(answer)
+  protected convert(answer: Answer): string {
+    return this.#form === 'generate' ? generateJson(answer) : answerJson(answer)
   }
 
-  protected written({ body }: WireAnswer): Uint8Array {
+  protected async convertInThread(task: AnswerTask): Promise<Uint8Array> {
+    const { body } = await inThread.run('writeAnswer', { ...task, form: this.#form })
     return body
   }
 }
 
 /** An event has no binary tensors. */
 const ALL_JSON: WireForm = { all: false, named: new Map() }
-
-/** Such an answer is only copied. */
-function isRaw(form: WireForm): boolean {
-  return form !== 'generate' && form.all && form.named.size === 0
-}

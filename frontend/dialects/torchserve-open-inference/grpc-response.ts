@@ -1,5 +1,5 @@
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import { messageFrom } from '../open-inference/grpc-answers.ts'
+import { MessageAnswers } from '../open-inference/grpc-answers.ts'
 import type { ModelInferRequest, ModelInferResponse } from '../open-inference/grpc-messages.ts'
 
 /**
@@ -13,5 +13,6 @@ export function inferResponse(
   body: Uint8Array,
   head: ReplyHead,
 ): ModelInferResponse | Promise<ModelInferResponse> {
-  return messageFrom(head, body, { answers: { jsonOf: { id, modelName, modelVersion } }, raw: false })
+  const facts = { id, modelName, modelVersion }
+  return new MessageAnswers({ facts, isJson: true }, false).read(head, body)
 }
