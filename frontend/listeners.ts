@@ -66,8 +66,15 @@ export class Listeners {
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
-    this.#pools = new ConnectionPools(deps.settings, (message) => deps.log.warn(message))
-    this.#grpc = createGrpcServers({ ...deps, pools: this.#pools }, deps.grpcDialects)
+    this.#pools = new ConnectionPools(
+      deps.settings,
+      (message) => deps.log.warn(message),
+      (pool) => deps.metrics.refusals.watch(pool),
+    )
+    this.#grpc = createGrpcServers(
+      { ...deps, refusals: deps.metrics.refusals, pools: this.#pools },
+      deps.grpcDialects,
+    )
   }
 
   /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */

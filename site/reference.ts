@@ -11,6 +11,7 @@ import { openaiFailure } from '../frontend/dialects/openai/rest-errors.ts'
 import * as torchserveGrpc from '../frontend/dialects/torchserve/grpc-errors.ts'
 import * as torchserveRest from '../frontend/dialects/torchserve/rest-errors.ts'
 import { ownFamilies } from '../frontend/observe/metrics/own-families.ts'
+import { Refusals } from '../frontend/observe/metrics/refusals.ts'
 import { docsDir } from '../frontend/package-info.ts'
 import { writeHandlerApi } from './handler-api.ts'
 
@@ -112,7 +113,11 @@ function metricsPage(): string {
       metrics.map(({ name, unit, dimensions }) => [`\`${name}\``, kind, unit, dimensions.join(', ')]),
     )
   const head = ['Metric', 'Kind', 'Unit', 'Dimensions']
-  const own = [...ownFamilies([])].map(({ name, kind, help: text }) => [`\`${name}\``, kind, text])
+  const own = [...ownFamilies([], new Refusals())].map(({ name, kind, help: text }) => [
+    `\`${name}\``,
+    kind,
+    text,
+  ])
   return `# Metrics
 
 [Metrics and logs](../metrics-and-logs.md) says how to read them.

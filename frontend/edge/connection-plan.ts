@@ -38,17 +38,30 @@ export class ConnectionPools {
   readonly inference: ConnectionPool
   readonly #reserved: ConnectionLimits
   readonly #warn: (message: string) => void
+  readonly #watch: (pool: ConnectionPool) => void
 
-  constructor(settings: PoolSettings, warn: (message: string) => void) {
+  /** `watch` gets each pool when it is made. */
+  constructor(
+    settings: PoolSettings,
+    warn: (message: string) => void,
+    watch: (pool: ConnectionPool) => void,
+  ) {
     const { inference, reserved } = connectionPlan(settings)
-    this.inference = new ConnectionPool('inference', inference, warn)
     this.#reserved = reserved
     this.#warn = warn
+    this.#watch = watch
+    this.inference = this.#create('inference', inference)
   }
 
   /** A pool for one listener for management or metrics. */
   reserve(name: string): ConnectionPool {
-    return new ConnectionPool(name, this.#reserved, this.#warn)
+    return this.#create(name, this.#reserved)
+  }
+
+  #create(name: string, limits: ConnectionLimits): ConnectionPool {
+    const pool = new ConnectionPool(name, limits, this.#warn)
+    this.#watch(pool)
+    return pool
   }
 }
 

@@ -7,14 +7,16 @@ const WARN_EVERY_MS = 60_000
 
 /** The connections that some listeners may have open together. What is over is refused at once. */
 export class ConnectionPool {
-  readonly #name: string
+  /** What the connections are for. */
+  readonly name: string
   readonly #count: ConnectionCount
   readonly #warn: (message: string) => void
+  #refused = 0
   #lastWarning = -Infinity
 
-  /** `name` says in warnings what the connections are for. */
+  /** `name` says what the connections are for. */
   constructor(name: string, limits: ConnectionLimits, warn: (message: string) => void) {
-    this.#name = name
+    this.name = name
     this.#count = new ConnectionCount(limits)
     this.#warn = warn
   }
@@ -22,6 +24,16 @@ export class ConnectionPool {
   /** Connections that are open. */
   get count(): number {
     return this.#count.open
+  }
+
+  /** Connections that were refused since the start. */
+  get refused(): number {
+    return this.#refused
+  }
+
+  /** Counts a connection that was refused, here or by a listener of the pool. */
+  countRefused(): void {
+    this.#refused += 1
   }
 
   /**
@@ -37,6 +49,7 @@ export class ConnectionPool {
   take(socket: Socket): boolean {
     const taken = this.#count.take(socket)
     if (taken === 'taken') return true
+    this.countRefused()
     const { max, maxPerAddress } = this.#count.limits
     const why =
       taken === 'max'
@@ -50,6 +63,6 @@ export class ConnectionPool {
     const now = performance.now()
     if (now - this.#lastWarning < WARN_EVERY_MS) return
     this.#lastWarning = now
-    this.#warn(`Connections for ${this.#name} ${what}`)
+    this.#warn(`Connections for ${this.name} ${what}`)
   }
 }

@@ -4,6 +4,7 @@ import type { Authorizer, Client } from '../../auth/authorizer.ts'
 import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import { type AuditLog, refusalOf } from '../../observe/logs/audit-log.ts'
+import type { Refusals } from '../../observe/metrics/refusals.ts'
 import { type CallError, commonError } from './call-error.ts'
 import { CallTraffic } from './call-traffic.ts'
 import type { Rpc } from './service.ts'
@@ -24,6 +25,8 @@ export interface CallerCheckOptions {
   readonly audit: AuditLog | undefined
   /** Undefined: nothing is limited. */
   readonly limiter: RateLimiter | undefined
+  /** Undefined: refusals are not counted. */
+  readonly refusals: Pick<Refusals, 'count'> | undefined
 }
 
 /** What a call uses of limits before anybody has looked at it; undefined: there are none. */
@@ -78,9 +81,10 @@ export class CallerCheck {
     }
   }
 
-  /** The audit log tells it. */
+  /** Metrics and the audit log tell it. */
   #refusal(rpc: Rpc | undefined, headers: IncomingHttpHeaders, client: Client, error: ServeError): CallError {
     const answer = (rpc?.toCallError ?? commonError)(error)
+    this.#options.refusals?.count(error, headers.authorization)
     this.#options.audit?.write({
       ...refusalOf(error, headers.authorization),
       operation: headers[':path'] ?? '',

@@ -53,7 +53,10 @@ export class ConnectionGate {
   }
 
   #admit(socket: Socket): boolean {
-    if (this.#count.take(socket) !== 'taken') return false
+    if (this.#count.take(socket) !== 'taken') {
+      this.#pool?.countRefused()
+      return false
+    }
     const peer = peerOf(socket)
     const silent: Silent = {
       timer: setTimeout(() => dismiss(silent, socket), FIRST_CALL_MS).unref(),

@@ -5,6 +5,7 @@ import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
@@ -46,6 +47,7 @@ interface GrpcListenerOptions {
   readonly accessLog: AccessLog | undefined
   readonly audit: AuditLog | undefined
   readonly limiter: RateLimiter | undefined
+  readonly refusals: Pick<Refusals, 'count'> | undefined
   readonly tracing: Tracing | undefined
   readonly grpc: ServerOptions
   /** Limits its connections together with those of other listeners. */

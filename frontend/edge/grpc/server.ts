@@ -4,6 +4,7 @@ import type { Scope } from '../../auth/principal.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
@@ -48,6 +49,8 @@ export interface ListenersDeps {
   readonly audit?: AuditLog
   /** Undefined: nothing is limited. */
   readonly limiter?: RateLimiter
+  /** Undefined: refusals are not counted. */
+  readonly refusals?: Pick<Refusals, 'count'>
   /** Undefined: tracing is off. */
   readonly tracing?: Tracing
 }
@@ -105,7 +108,7 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
-    const { authorizer, limits, accessLog, audit, limiter, tracing } = deps
+    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing } = deps
     const { name, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
@@ -117,6 +120,7 @@ export class GrpcServers<Kind extends string = string> {
       pool: plan.pool,
       audit,
       limiter,
+      refusals,
       tracing,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,

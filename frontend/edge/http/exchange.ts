@@ -66,7 +66,7 @@ export class Exchange implements Traffic {
       try {
         this.#begin(limiter).from(req.socket.remoteAddress)
       } catch (thrown) {
-        this.#auditRefusal(ServeError.from(thrown))
+        this.#tellRefusal(ServeError.from(thrown))
         throw thrown
       }
     }
@@ -99,7 +99,7 @@ export class Exchange implements Traffic {
       this.#operations = undefined
       if (limiter?.limits(this.principal)) this.#begin(limiter).by(this.principal)
     } catch (thrown) {
-      this.#auditRefusal(ServeError.from(thrown))
+      this.#tellRefusal(ServeError.from(thrown))
       throw thrown
     }
   }
@@ -130,10 +130,12 @@ export class Exchange implements Traffic {
     return visit
   }
 
-  #auditRefusal(error: ServeError): void {
-    const { audit } = this.state
-    if (audit === undefined || (error.code !== 'UNAUTHORIZED' && error.code !== 'RATE_LIMITED')) return
+  /** Metrics and the audit log tell it. */
+  #tellRefusal(error: ServeError): void {
+    const { audit, metrics } = this.state
     const { method, url, headers } = this.req
+    metrics.refusals.count(error, headers.authorization)
+    if (audit === undefined || (error.code !== 'UNAUTHORIZED' && error.code !== 'RATE_LIMITED')) return
     audit.write({
       ...refusalOf(error, headers.authorization),
       operation: `${method!} ${url!}`,

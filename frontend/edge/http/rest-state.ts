@@ -5,6 +5,7 @@ import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { RequestOperations } from '../../jobs/open-requests.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
@@ -37,6 +38,7 @@ interface RestMetrics {
   page(names?: string[]): { contentType: string; body: Buffer }
   /** Counts one REST response. */
   response(status: number): void
+  readonly refusals: Pick<Refusals, 'count'>
 }
 
 type RestSettings = Pick<

@@ -8,6 +8,7 @@ import type { MetricsConfig } from './metrics-config.ts'
 import { ModelMetrics } from './model-metrics.ts'
 import { ownFamilies } from './own-families.ts'
 import { PAGE_CONTENT_TYPE, type PageFamily, renderPage } from './page.ts'
+import { Refusals } from './refusals.ts'
 import { ServerMetrics } from './server-metrics.ts'
 
 export type MetricsMode = 'log' | 'prometheus' | 'legacy'
@@ -36,6 +37,7 @@ const LEGACY: ReadonlySet<string> = new Set([
  */
 export class Metrics {
   readonly server: ServerMetrics
+  readonly refusals = new Refusals()
   /** The metrics that workers must send. */
   readonly wanted: WantedMetrics
   readonly #handlers: HandlerMetrics
@@ -62,7 +64,7 @@ export class Metrics {
       create: (spec) => this.#family(spec, this.#lines.handlers),
       warn,
     })
-    for (const family of ownFamilies(this.#models)) {
+    for (const family of ownFamilies(this.#models, this.refusals)) {
       if (this.#page.add(family) !== undefined)
         warn(`Metric ${family.name} must have another name: the server uses this one`)
     }

@@ -2,6 +2,7 @@ import type { MetricKind } from '../../../protocol/messages.ts'
 import type { Distribution } from './distribution.ts'
 import type { ModelMetrics, ModelState } from './model-metrics.ts'
 import { distributionSamples, labelText, type PageFamily, type Sample } from './page.ts'
+import type { Refusals } from './refusals.ts'
 import type { KindTally, Outcome, RequestKind, TrafficTally } from './tally.ts'
 
 /** Adds a value to the sample with the same labels: see `labelText`. */
@@ -14,10 +15,11 @@ const KIND = textsOf('kind', KINDS)
 const OUTCOME = textsOf('outcome', OUTCOMES)
 
 /** This server's own metrics. Names start with `torchserve_ts_`; values are read for each page. */
-export function ownFamilies(models: Models): PageFamily[] {
+export function ownFamilies(models: Models, refusals: Refusals): PageFamily[] {
   return [
     ...counters(models),
     ...trafficCounters(models),
+    ...refusalCounters(refusals),
     ...gauges(models),
     byKind(
       models,
@@ -86,6 +88,27 @@ function trafficCounters(models: Models): PageFamily[] {
       'traffic_rollbacks_total',
       'Times that a version lost its weight because of errors',
       ({ rollbacks }) => rollbacks,
+    ),
+  ]
+}
+
+function refusalCounters(refusals: Refusals): PageFamily[] {
+  return [
+    numbers(
+      'refused_requests_total',
+      'counter',
+      'Requests refused for their token or a limit, by reason (no_token, not_accepted, rate_limit)',
+      (add) => {
+        for (const [labels, count] of refusals.requests()) add(labels, count)
+      },
+    ),
+    numbers(
+      'refused_connections_total',
+      'counter',
+      'Connections refused because there were too many',
+      (add) => {
+        for (const [labels, count] of refusals.connections()) add(labels, count)
+      },
     ),
   ]
 }

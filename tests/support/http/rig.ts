@@ -9,6 +9,7 @@ import { OpenRequests } from '../../../frontend/jobs/open-requests.ts'
 import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
 import type { ListenAddress } from '../../../frontend/config/listen-address.ts'
+import { Refusals } from '../../../frontend/observe/metrics/refusals.ts'
 import { CERT, KEY } from '../tls/files.ts'
 import { FakeWorkflows } from '../fake-workflows.ts'
 import { FakeModels } from './fake-models.ts'
@@ -111,6 +112,7 @@ export async function startRig(
     metrics: {
       response: (status) => statuses.push(status),
       page: (names = []) => ({ contentType: 'text/plain; version=0.0.4', body: Buffer.from(names.join()) }),
+      refusals: new Refusals(),
     },
     log: { error: (...entry) => logged.push(entry), warn: (...entry) => logged.push(entry) },
   }
