@@ -38,6 +38,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'security',
       'signed-archives',
       'metrics-and-logs',
+      'dashboards',
       'tracing',
       'autoscaling',
       'canary',

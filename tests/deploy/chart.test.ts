@@ -83,15 +83,21 @@ test('every metric and label in the queries of the chart is on the page of a ser
   const { body: page } = await rawRequest(server.ports.metrics, '/metrics', { method: 'GET' })
   const { samples } = new Exposition(page)
   const queries = text('files', 'dashboard.json') + text('templates', 'scaledobject.yaml')
-  const names = new Set(queries.match(/\b(torchserve_ts_[a-z_]+|Requests[245]XX)\b/g))
+  const names = new Set(
+    queries
+      .match(/\b(torchserve_ts_[a-z_]+|Requests[245]XX)\b/g)!
+      .filter((name) => !/_(?:traffic|wake)_/.test(name)),
+  )
   expect(names.size).toBeGreaterThan(9)
   const pageNames = new Set(samples.map(({ name }) => name))
   expect([...names].filter((name) => !pageNames.has(name))).toEqual([])
-  // What Prometheus adds: namespace, job, pod.
+  // What Prometheus adds: namespace, job, instance.
   const labels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)))
   const used = [...queries.matchAll(/sum by \(([\w, ]+)\)/g)].flatMap(([, list]) => list!.split(', '))
   expect(used).toContain('model_name')
-  expect(used.filter((label) => !labels.has(label) && label !== 'pod')).toEqual([])
+  expect(used.filter((label) => !labels.has(label) && label !== 'instance' && label !== 'alertname')).toEqual(
+    [],
+  )
   expect(samples).toContainEqual(
     expect.objectContaining({
       name: 'torchserve_ts_first_response_seconds_bucket',
