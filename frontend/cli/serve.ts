@@ -172,7 +172,9 @@ class ServingProcess {
     }
     const lines = server.listening.map(({ name, address }) => `${name} listens on ${address}`)
     if (!settings.disableTokenAuthorization) {
-      lines.push(`Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}`)
+      lines.push(
+        `Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}; send it as -H 'Authorization: Bearer <key>'`,
+      )
     }
     if (this.#logFiles.ts_log !== undefined) {
       lines.push(`The log is also in ${resolve(settings.logLocation, 'ts_log.log')}`)

@@ -128,7 +128,11 @@ describe('a check', () => {
       `Bearer ${key.slice(0, -1)}\0`,
       `Bearer a ${key}`,
     ]
-    for (const header of wrong) expect(fixture.refusal('inference', header)).toMatchObject(REFUSED)
+    for (const header of wrong) {
+      const hint = header === undefined ? '. Send it in the header Authorization: Bearer <token>' : ''
+      const message = `${REFUSED.message}${hint}`
+      expect(fixture.refusal('inference', header)).toMatchObject({ ...REFUSED, message })
+    }
   })
 
   test('agrees with ^Bearer\\s+(\\S+)$ and equality, whatever the header', async () => {

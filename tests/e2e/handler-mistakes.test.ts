@@ -34,6 +34,20 @@ const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    what: 'map_item',
+    source: `export const handle = () => [new Map([['label', 'cat']])]`,
+    answer: [503, 'Unsupported model output data type.'],
+    log: [
+      'INVALID_OUTPUT: An item is a Map, which JSON cannot hold: it would become {}; use Object.fromEntries(map)',
+    ],
+  },
+  {
+    what: 'not_a_number',
+    source: `export const handle = () => [0 / 0]`,
+    answer: [503, 'Unsupported model output data type.'],
+    log: ['INVALID_OUTPUT: An item is NaN, which JSON cannot hold: it would become null'],
+  },
+  {
     what: 'throws_at_load',
     source: `const model: { layers: [] } | undefined = undefined\nexport const initialize = () => model!.layers.length\nexport const handle = () => ['x']`,
     answer: [
