@@ -39,4 +39,11 @@ export const ACCESS_KEYS = {
     'The same for each client address (IPv6: each /64 network). Unset: half of max_connections.',
     OURS,
   ),
+  maxNewConnectionsPerAddress: key(
+    'max_new_connections_per_address',
+    integer(0, INT_MAX),
+    '2000',
+    'New connections per second of one client address, to inference, management, and metrics each; the next wait. 0: any number (docs/security.md).',
+    OURS,
+  ),
 }

@@ -45,6 +45,11 @@ export interface Settings {
   readonly maxConnections: number | undefined
   /** Ours: the same per address or IPv6 /64. Key max_connections_per_address; undefined: half of it. */
   readonly maxConnectionsPerAddress: number | undefined
+  /**
+   * Ours: new connections per second of one address or IPv6 /64; 0: any number. Key
+   * max_new_connections_per_address, default 2000.
+   */
+  readonly maxNewConnectionsPerAddress: number
   /** Ours: further names that Host and Origin may have. Key allowed_hosts, default none. */
   readonly allowedHosts: readonly string[]
   /** Ours: whether inference and metrics check Origin too. Key check_inference_origin, default true. */

@@ -47,16 +47,16 @@ export class ConnectionCount {
 
 type Taker = (this: Server, socket: Socket) => void
 
-/** Stands before those that take the server's connections; to be called when they are there. */
-export function admitting(
-  server: Server,
-  admits: (socket: Socket) => boolean,
-  refuse: (socket: Socket) => void,
-): void {
+/**
+ * Stands before those that take the server's connections; to be called when they are there. `door` calls
+ * `enter` for each connection that they get.
+ */
+export function standBefore(server: Server, door: (socket: Socket, enter: () => void) => void): void {
   const takers = server.listeners('connection') as Taker[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    if (admits(socket)) for (const taker of takers) taker.call(server, socket)
-    else refuse(socket)
+    door(socket, () => {
+      for (const taker of takers) taker.call(server, socket)
+    })
   })
 }

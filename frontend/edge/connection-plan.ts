@@ -1,21 +1,23 @@
 import { readFileSync } from 'node:fs'
 import type { Settings } from '../config/settings.ts'
-import type { ConnectionLimits } from './connection-count.ts'
-import { ConnectionPool } from './connection-pool.ts'
+import { ConnectionPool, type PoolLimits } from './connection-pool.ts'
 
 /** More need a key: each idle connection takes some 20 KB. */
 const MAX_DEFAULT = 8_192
 /** Where the limit of the process cannot be read. */
 const USUAL_DESCRIPTORS = 1_024
 
-export type PoolSettings = Pick<Settings, 'maxConnections' | 'maxConnectionsPerAddress'>
+export type PoolSettings = Pick<
+  Settings,
+  'maxConnections' | 'maxConnectionsPerAddress' | 'maxNewConnectionsPerAddress'
+>
 
 /** How the descriptors of the process are divided. */
 export interface ConnectionPlan {
   /** Of all listeners for inference together. */
-  readonly inference: ConnectionLimits
+  readonly inference: PoolLimits
   /** Of each listener for management or metrics: reserved, so that they answer in a flood of inference. */
-  readonly reserved: ConnectionLimits
+  readonly reserved: PoolLimits
 }
 
 /**
@@ -27,16 +29,21 @@ export function connectionPlan(settings: PoolSettings, descriptors = descriptorL
   const rest = Math.floor(descriptors * 0.75) - 3 * reserved
   const max = settings.maxConnections ?? Math.max(16, Math.min(MAX_DEFAULT, rest))
   const maxPerAddress = settings.maxConnectionsPerAddress ?? Math.ceil(max / 2)
+  const { maxNewConnectionsPerAddress: newPerAddress } = settings
   return {
-    inference: { max, maxPerAddress },
-    reserved: { max: reserved, maxPerAddress: Math.min(maxPerAddress, Math.ceil(reserved / 2)) },
+    inference: { max, maxPerAddress, newPerAddress },
+    reserved: {
+      max: reserved,
+      maxPerAddress: Math.min(maxPerAddress, Math.ceil(reserved / 2)),
+      newPerAddress,
+    },
   }
 }
 
 /** The pools of a server's listeners. */
 export class ConnectionPools {
   readonly inference: ConnectionPool
-  readonly #reserved: ConnectionLimits
+  readonly #reserved: PoolLimits
   readonly #warn: (message: string) => void
   readonly #watch: (pool: ConnectionPool) => void
 
@@ -58,7 +65,7 @@ export class ConnectionPools {
     return this.#create(name, this.#reserved)
   }
 
-  #create(name: string, limits: ConnectionLimits): ConnectionPool {
+  #create(name: string, limits: PoolLimits): ConnectionPool {
     const pool = new ConnectionPool(name, limits, this.#warn)
     this.#watch(pool)
     return pool

@@ -1,23 +1,36 @@
 import type { Server, Socket } from 'node:net'
 import { groupOf } from '../../common/address-group.ts'
-import { admitting, ConnectionCount, type ConnectionLimits } from './connection-count.ts'
+import { ArrivalPace } from './arrival-pace.ts'
+import { ConnectionCount, standBefore, type ConnectionLimits } from './connection-count.ts'
 
 /** Milliseconds between two warnings of one pool. */
 const WARN_EVERY_MS = 60_000
 
-/** The connections that some listeners may have open together. What is over is refused at once. */
+export interface PoolLimits extends ConnectionLimits {
+  /** New connections of one address per second; 0: any number. */
+  readonly newPerAddress: number
+}
+
+/**
+ * The connections that some listeners may have open together. What is over is refused at once; what one
+ * address opens too fast waits.
+ */
 export class ConnectionPool {
   /** What the connections are for. */
   readonly name: string
   readonly #count: ConnectionCount
+  readonly #pace: ArrivalPace
+  readonly #newPerAddress: number
   readonly #warn: (message: string) => void
   #refused = 0
   #lastWarning = -Infinity
 
   /** `name` says what the connections are for. */
-  constructor(name: string, limits: ConnectionLimits, warn: (message: string) => void) {
+  constructor(name: string, limits: PoolLimits, warn: (message: string) => void) {
     this.name = name
     this.#count = new ConnectionCount(limits)
+    this.#pace = new ArrivalPace(limits.newPerAddress)
+    this.#newPerAddress = limits.newPerAddress
     this.#warn = warn
   }
 
@@ -41,7 +54,16 @@ export class ConnectionPool {
    * of `accept`, such as a lack of descriptors, are told and do not end the process.
    */
   guard(server: Server, refuse: (socket: Socket) => void): void {
-    admitting(server, (socket) => this.take(socket), refuse)
+    standBefore(server, (socket, enter) => {
+      if (!this.take(socket)) {
+        refuse(socket)
+        return
+      }
+      const turn = this.#pace.arrive(server, socket, enter)
+      if (turn === 'entered') return
+      this.#tell(`${turn === 'waits' ? 'wait' : 'are refused'}: ${this.#tooFast(socket)}`)
+      if (turn === 'full') refuse(socket)
+    })
     server.on('error', ({ message }) => this.#tell(`could not be accepted: ${message}`))
   }
 
@@ -57,6 +79,10 @@ export class ConnectionPool {
         : `${groupOf(socket.remoteAddress!)} has ${maxPerAddress} of them (max_connections_per_address)`
     this.#tell(`are refused: ${why}`)
     return false
+  }
+
+  #tooFast({ remoteAddress }: Socket): string {
+    return `${groupOf(remoteAddress!)} opens more than ${this.#newPerAddress} per second (max_new_connections_per_address)`
   }
 
   #tell(what: string): void {

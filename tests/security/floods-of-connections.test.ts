@@ -120,7 +120,11 @@ test('without descriptors the server neither ends nor spins, and comes back by i
 })
 
 describe('the limits follow the descriptors of the process', () => {
-  const none = { maxConnections: undefined, maxConnectionsPerAddress: undefined }
+  const none = {
+    maxConnections: undefined,
+    maxConnectionsPerAddress: undefined,
+    maxNewConnectionsPerAddress: 250,
+  }
 
   test.each([
     [256, 144, 16],
@@ -130,16 +134,16 @@ describe('the limits follow the descriptors of the process', () => {
     [Infinity, 8192, 256],
   ])('%d', (descriptors, max, reserved) => {
     expect(connectionPlan(none, descriptors)).toEqual({
-      inference: { max, maxPerAddress: max / 2 },
-      reserved: { max: reserved, maxPerAddress: reserved / 2 },
+      inference: { max, maxPerAddress: max / 2, newPerAddress: 250 },
+      reserved: { max: reserved, maxPerAddress: reserved / 2, newPerAddress: 250 },
     })
   })
 
   test('or the keys', () => {
-    const keys = { maxConnections: 1000, maxConnectionsPerAddress: 10 }
+    const keys = { maxConnections: 1000, maxConnectionsPerAddress: 10, maxNewConnectionsPerAddress: 7 }
     expect(connectionPlan(keys, 512)).toEqual({
-      inference: { max: 1000, maxPerAddress: 10 },
-      reserved: { max: 32, maxPerAddress: 10 },
+      inference: { max: 1000, maxPerAddress: 10, newPerAddress: 7 },
+      reserved: { max: 32, maxPerAddress: 10, newPerAddress: 7 },
     })
   })
 })

@@ -1,7 +1,7 @@
 import type { ConnectionPool } from '../connection-pool.ts'
 import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
-import { admitting, ConnectionCount } from '../connection-count.ts'
+import { ConnectionCount, standBefore } from '../connection-count.ts'
 import { FAREWELL_MS, FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
 
 /** A connection without a call. */
@@ -39,7 +39,10 @@ export class ConnectionGate {
   guard(server: Http2Server | Http2SecureServer): void {
     // `resetAndDestroy`, because `destroy` would leave the port of each in TIME_WAIT.
     const refuse = (socket: Socket): unknown => socket.resetAndDestroy()
-    admitting(server, (socket) => this.#admit(socket), refuse)
+    standBefore(server, (socket, enter) => {
+      if (this.#admit(socket)) enter()
+      else refuse(socket)
+    })
     server.on('session', (session: Http2Session) => {
       const silent = this.#silent.get(peerOf(session.socket))
       if (silent !== undefined) silent.session = session

@@ -39,7 +39,7 @@ export const PUBLIC_MESSAGE_BYTES = 4_096
 export const MAX_REFUSED_CALLS = 100
 
 /** Refused calls that one counts as whose messages broke a limit: they were read first. */
-export const BREACH_CALLS = 10
+export const BREACH_CALLS = 50
 
 /** What ends a stream or connection of a client that asks for too much (RFC 9113, 7). */
 export const { NGHTTP2_ENHANCE_YOUR_CALM } = constants

@@ -79,6 +79,20 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/edge/grpc/connection-gate.test.ts'],
   },
   {
+    name: 'what one address opens too fast enters at once',
+    file: 'frontend/edge/arrival-pace.ts',
+    find: 'if (arrivals.waiting.length === 0 && arrivals.bucket.level(now) >= 1) {',
+    replace: 'if (arrivals.waiting.length === 0) {',
+    tests: ['tests/edge/arrival-pace.test.ts'],
+  },
+  {
+    name: 'a server that closes keeps connections that wait',
+    file: 'frontend/edge/arrival-pace.ts',
+    find: 'socket.destroyed || !server.listening',
+    replace: 'socket.destroyed',
+    tests: ['tests/edge/arrival-pace.test.ts'],
+  },
+  {
     name: 'an idle gRPC connection stays for ever',
     file: 'frontend/edge/grpc/connection.ts',
     find: 'this.#idle.begin(this)',
