@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
 import { parseApiKeys, type ApiKeyEntry, type CertificateEntry } from './api-keys-file.ts'
 import type { Credential, IdentitySource } from './identity-source.ts'
@@ -44,17 +43,18 @@ export class NamedKeys implements IdentitySource {
   #held: ReadonlyMap<string, Held> = new Map()
   #byDigest: ReadonlyMap<string, Hash> = new Map()
   #wasRead = false
+  #isOpenToAll = false
   #byCertificate: ReadonlyMap<string, NamedPrincipal> = new Map()
 
   constructor(options: NamedKeysOptions) {
     this.#options = options
     const { path, warn } = options
-    this.#file = new WatchedFile({ path, warn, onText: (text) => this.#read(text) })
+    this.#file = new WatchedFile({ path, warn, onText: (text, mode) => this.#read(text, mode) })
   }
 
   /** @throws ServeError CONFIG when the file cannot be used */
   async open(): Promise<void> {
-    const { path, warn } = this.#options
+    const { path } = this.#options
     try {
       await this.#file.open()
     } catch (thrown) {
@@ -62,8 +62,6 @@ export class NamedKeys implements IdentitySource {
       const why = (thrown as Error).message
       throw new ServeError('CONFIG', `The keys file ${path} cannot be read: ${why}`, { cause: thrown })
     }
-    if (((await stat(path)).mode & 0o002) !== 0)
-      warn(`${path} can be changed by every user of this machine: chmod o-w ${path}`)
   }
 
   /** How many entries are in force, and from which file, for the log. */
@@ -92,7 +90,8 @@ export class NamedKeys implements IdentitySource {
     this.#file.close()
   }
 
-  #read(text: string): void {
+  #read(text: string, mode: number): void {
+    this.#lookWhoMayWrite(mode)
     const before = this.#wasRead ? this.#entries() : undefined
     try {
       this.#take(text)
@@ -104,6 +103,15 @@ export class NamedKeys implements IdentitySource {
     this.#wasRead = true
     if (before !== undefined)
       this.#options.changed?.({ outcome: 'done', detail: difference(before, this.#entries()) })
+  }
+
+  /** Warns when it comes about, not with every change of the file. */
+  #lookWhoMayWrite(mode: number): void {
+    const { path, warn } = this.#options
+    const before = this.#isOpenToAll
+    this.#isOpenToAll = (mode & 0o002) !== 0
+    if (this.#isOpenToAll && !before)
+      warn(`${path} can be changed by every user of this machine: chmod o-w ${path}`)
   }
 
   /** Each entry with everything that it says, as text. */

@@ -10,8 +10,10 @@ const MAX_BYTES = 16 * 1_048_576
 
 interface WatchedFileOptions {
   readonly path: string
-  /** What the file holds now; what it throws is told to `warn`, and the file counts as read. */
-  readonly onText: (text: string) => void
+  /**
+   * What the file holds now, and its mode; what it throws is told to `warn`, and the file counts as read.
+   */
+  readonly onText: (text: string, mode: number) => void
   readonly warn: (message: string) => void
 }
 
@@ -34,7 +36,8 @@ export class WatchedFile {
   async open(): Promise<void> {
     const { path, onText } = this.#options
     this.#seen = await stateOf(path)
-    onText(await textOf(path))
+    const { text, mode } = await contentsOf(path)
+    onText(text, mode)
     this.#timer = setInterval(this.#look, LOOK_EVERY_MS).unref()
     try {
       // The folder: editors and our command put a new file in the place of the old one.
@@ -65,8 +68,8 @@ export class WatchedFile {
       if (state === this.#seen) continue
       this.#seen = state
       try {
-        const text = await textOf(path)
-        if (!this.#closed) onText(text)
+        const { text, mode } = await contentsOf(path)
+        if (!this.#closed) onText(text, mode)
       } catch (error) {
         warn(`${(error as Error).message}; what it held before stays in force`)
       }
@@ -80,13 +83,13 @@ async function stateOf(path: string): Promise<string> {
 }
 
 /** Opening a pipe would wait for its writer for ever, and a device may have no end. */
-async function textOf(path: string): Promise<string> {
+async function contentsOf(path: string): Promise<{ text: string; mode: number }> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const facts = await file.stat()
     if (!facts.isFile()) throw new Error(`${path} must be a regular file`)
     if (facts.size > MAX_BYTES) throw new Error(`${path} must have at most ${MAX_BYTES} bytes`)
-    return await file.readFile('utf8')
+    return { text: await file.readFile('utf8'), mode: facts.mode }
   } finally {
     await file.close()
   }

@@ -1,4 +1,4 @@
-import { renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import { matchesGlob } from '../../frontend/auth/glob.ts'
@@ -198,6 +198,30 @@ test.each([
   rig.write(JSON.stringify({ keys: [] }))
   await rig.until(() => rig.check('inference', 'key-of-app') === undefined)
   expect(rig.warnings.slice(2)).toEqual([expect.stringContaining('has no entries: no API key is valid')])
+})
+
+test('a file that every user may change is told when it comes about: at the start, later, and again', async () => {
+  const rig = await openRig([entry('app')])
+  const tellsOf = (): number => rig.warnings.filter((line) => line.includes('chmod o-w')).length
+  expect(tellsOf()).toBe(0)
+  chmodSync(rig.path, 0o666)
+  await rig.until(() => tellsOf() === 1)
+  // While it stays so, another warning would say nothing new.
+  writeFileSync(rig.path, 'keys: 1')
+  await rig.until(() => rig.warnings.some((line) => line.includes('stays in force')))
+  rig.write(JSON.stringify({ keys: [entry('other')] }))
+  await rig.until(() => rig.check('inference', 'key-of-other') !== undefined)
+  expect(tellsOf()).toBe(1)
+  chmodSync(rig.path, 0o602)
+  await rig.until(() => tellsOf() === 2)
+  const late = new NamedKeys({
+    path: rig.path,
+    now: Date.now,
+    warn: (message) => void rig.warnings.push(message),
+  })
+  open.push(late)
+  await late.open()
+  expect(tellsOf()).toBe(3)
 })
 
 test('a start with a file that cannot be used fails', async () => {

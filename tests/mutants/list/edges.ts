@@ -79,6 +79,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/edge/grpc/connection-gate.test.ts'],
   },
   {
+    name: 'a keys file that every user may change is told at the start only',
+    file: 'frontend/auth/named-keys.ts',
+    find: '    this.#lookWhoMayWrite(mode)\n',
+    replace: '    if (!this.#wasRead) this.#lookWhoMayWrite(mode)\n',
+    tests: ['tests/auth/named-keys.test.ts'],
+    title: 'every user may change',
+  },
+  {
     name: 'what one address opens too fast enters at once',
     file: 'frontend/edge/arrival-pace.ts',
     find: 'if (arrivals.waiting.length === 0 && arrivals.bucket.level(now) >= 1) {',
