@@ -45,6 +45,7 @@ const rooms = {
     './frontend/observe',
     './frontend/config',
   ],
+  './frontend/watch': ['./common', './frontend/jobs', './frontend/auth'],
   './frontend/edge': [
     './common',
     './frontend/jobs',
@@ -52,6 +53,7 @@ const rooms = {
     './frontend/models/readiness.ts',
     './frontend/models/not-found.ts',
     './frontend/workflows/operations.ts',
+    './frontend/watch',
     './frontend/observe',
     './frontend/config',
     './frontend/auth',
@@ -62,6 +64,7 @@ const rooms = {
     './frontend/jobs',
     './frontend/models',
     './frontend/workflows/operations.ts',
+    './frontend/watch',
     './frontend/config',
     './frontend/auth',
   ],

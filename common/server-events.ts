@@ -85,7 +85,7 @@ export interface OutcomeCounts {
   timed_out: number
 }
 
-/** `counts[i]` values are at most `bounds[i]` and above the bound before; the last count is above all bounds. */
+/** `counts[i]` values are at most `bounds[i]` and above the bound before; the last count is above all. */
 export interface Histogram {
   bounds: readonly number[]
   counts: readonly number[]
@@ -115,10 +115,14 @@ export interface OpenRequest {
   /** The `x-request-id` of its response; `DELETE /requests/{id}` cancels it. */
   id: string
   modelName: string
-  modelVersion: string
-  /** `torchserve`, `open-inference`, `openai`, with `-grpc` for gRPC; `workflow` for a node of a workflow. */
+  /** Absent: it is for a workflow, whose nodes have requests of their own. */
+  modelVersion?: string
+  /**
+   * `torchserve`, `open-inference`, `openai`, with `-grpc` for gRPC; `workflow` for a node of a workflow;
+   * `server` when the server itself asks.
+   */
   dialect: string
-  /** The client's address without its port. */
+  /** The client's address without its port; `unix socket`, or `server`. */
   client: string
   /** Name of the API key, the JWT's subject, or the certificate; absent: TorchServe's keys, or no token. */
   key?: string

@@ -24,6 +24,7 @@ import type { Tracing } from './observe/traces/tracing.ts'
 import type { Metrics } from './observe/metrics/metrics.ts'
 import type { ModelOperations } from './models/operations.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
+import type { EventOperations } from './watch/viewers.ts'
 import type { WorkflowOperations } from './workflows/operations.ts'
 
 export interface ListenerDeps {
@@ -31,6 +32,7 @@ export interface ListenerDeps {
   models: ModelOperations
   workflows: WorkflowOperations
   requests: RequestOperations
+  events: EventOperations
   authorizer: Authorizer
   metrics: Metrics
   log: Logger

@@ -8,6 +8,7 @@ import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { ModelDescription } from './models/operations.ts'
 import type { ReplaceableModels } from './models/repository.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
+import type { LogTail } from './observe/logs/log-tail.ts'
 
 /** Starts a server; implemented by `startServer` in server.ts. */
 export type StartServer = (settings: Settings, options: StartOptions) => Promise<RunningServer>
@@ -16,6 +17,8 @@ export interface StartOptions {
   log: Logger
   /** Files for access log and metrics; absent: neither is written. */
   logFiles?: LogFiles
+  /** The last lines of `log`, for those who watch; absent: they see none. */
+  logTail?: LogTail
   /**
    * When a model of `loadModels` cannot be registered: fail the start, or log and skip it. Default: `fail`
    * for a list, `skip` for `all`.

@@ -6,6 +6,7 @@ import { listStore } from '../model-archiver/store.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
+import type { ServerOverview } from '../common/server-events.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
 import { RateLimiter } from './auth/rate-limiter.ts'
@@ -37,6 +38,7 @@ import { Pool } from './workers/pool.ts'
 import { describeSupport, findSandbox, type SandboxSupport } from './workers/sandbox/support.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
+import { Viewers } from './watch/viewers.ts'
 import { WorkflowManager } from './workflows/manager.ts'
 
 /** Milliseconds that connections get to close after their last answer. */
@@ -97,11 +99,14 @@ class Server implements RunningServer {
   readonly #sockets: ReturnType<typeof createSocketDir>
   readonly #models: ModelManager
   readonly #workflows: WorkflowManager
+  readonly #viewers: Viewers
+  readonly #startedAt = new Date().toISOString()
   readonly #snapshots: StartOptions['snapshots']
   readonly #tracing: Tracing | undefined
   #tokens: TokenStore | undefined
   #listeners: Listeners | undefined
   #audit: AuditLog | undefined
+  #draining = false
 
   constructor(settings: Settings, options: StartOptions, { config, gpus, sandbox, tracing }: Found) {
     const { log, logFiles = {} } = options
@@ -165,6 +170,12 @@ class Server implements RunningServer {
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
     this.#workflows = new WorkflowManager({ ...common, models: this.#models })
+    this.#viewers = new Viewers({
+      overview: () => this.#overview(),
+      models: this.#models,
+      jobs: this.#jobs,
+      logTail: options.logTail,
+    })
   }
 
   get listening(): readonly { name: string; address: string }[] {
@@ -209,6 +220,7 @@ class Server implements RunningServer {
       models: this.#models,
       workflows: this.#workflows,
       requests: new OpenRequests(this.#jobs),
+      events: this.#viewers,
       authorizer: this.#tokens,
       metrics: this.#metrics,
       tracing: this.#tracing,
@@ -232,6 +244,8 @@ class Server implements RunningServer {
     const written = this.#writeSnapshot('shutdown')
     this.#models.beginDrain()
     listeners?.beginDrain()
+    this.#draining = true
+    this.#viewers.close()
     const closed = listeners?.close()
     // Workflows first: between two nodes, a request has no job at any model.
     await this.#workflows.drain(drainTimeout * 1000)
@@ -250,6 +264,20 @@ class Server implements RunningServer {
     this.#workflows.kill()
     this.#listeners?.destroy()
     this.#end()
+  }
+
+  #overview(): Omit<ServerOverview, 'openRequests'> {
+    const { user, system } = process.cpuUsage()
+    return {
+      version,
+      node: process.version,
+      pid: process.pid,
+      startedAt: this.#startedAt,
+      draining: this.#draining,
+      memoryBytes: process.memoryUsage.rss(),
+      cpuSeconds: (user + system) / 1e6,
+      listening: [...this.listening],
+    }
   }
 
   #end(): void {

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { access, link, open, readdir, rm, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { basename, dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ServeError } from '../common/errors.ts'
 import { isName, NAME_RULE } from '../common/names.ts'
@@ -30,6 +29,8 @@ export interface DownloadLimits {
   readonly s3SigningHosts?: readonly string[]
   /** Cancels the download. */
   readonly signal?: AbortSignal
+  /** Told of each piece: how many bytes have arrived, of how many if the server said so. */
+  readonly onProgress?: (received: number, total: number | undefined) => void
 }
 
 export interface DownloadOptions extends DownloadLimits {
@@ -69,7 +70,7 @@ export async function downloadFile(url: string, target: string, options: Downloa
   try {
     await refuseExisting(target)
     const body = await request(url, options, time.signal)
-    await save(url, limited(url, body, options.maxBytes ?? MAX_BYTES), beside, time.signal)
+    await save(url, limited(url, body, options), beside, time.signal)
     await publish(url, beside, target)
     return target
   } catch (error) {
@@ -135,7 +136,7 @@ async function refuseExisting(target: string): Promise<void> {
   if (there) throw alreadyExists(target)
 }
 
-async function request(url: string, options: DownloadOptions, signal: AbortSignal): Promise<Readable> {
+async function request(url: string, options: DownloadOptions, signal: AbortSignal): Promise<IncomingMessage> {
   const { isAllowed, allowPrivate = false, s3SseKms = false, s3SigningHosts = [], idleMs = IDLE_MS } = options
   const first = new URL(url)
   if (s3SseKms && !maySignFor(first, s3SigningHosts)) throw notSigned(first)
@@ -193,14 +194,17 @@ async function get(url: string, at: URL, options: GetOptions): Promise<IncomingM
 
 async function* limited(
   url: string,
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
+  body: IncomingMessage,
+  { maxBytes = MAX_BYTES, onProgress }: DownloadOptions,
 ): AsyncIterable<Uint8Array> {
+  const length = body.headers['content-length']
+  const total = length === undefined ? undefined : Number(length)
   let bytes = 0
   try {
-    for await (const chunk of body) {
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
       bytes += chunk.length
       if (bytes > maxBytes) throw tooLarge(url, maxBytes)
+      onProgress?.(bytes, total)
       yield chunk
     }
   } catch (error) {

@@ -29,6 +29,16 @@ export interface Principal {
   allows(scope: Scope, model?: string): boolean
 }
 
+/** The name that an operator gave to a caller; undefined: TorchServe's keys, and nobody. */
+export function keyNameOf({ kind, name }: Principal): string | undefined {
+  return kind === 'anonymous' || kind === 'token' ? undefined : name
+}
+
+/** Whether it may use every model. A name has no `*`, so only a pattern for all matches it. */
+export function seesAll(principal: Principal): boolean {
+  return !principal.isNarrow || principal.sees('*')
+}
+
 /** Everybody, where the configuration asks for no token. */
 export const ANYBODY: Principal = {
   name: 'anonymous',

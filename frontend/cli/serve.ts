@@ -122,6 +122,7 @@ class ServingProcess {
       this.#server = await startServer(settings, {
         log: this.#log.log,
         logFiles: this.#logFiles,
+        logTail: this.#log.tail,
         signal: stop.signal,
         waitForModels: waits,
         snapshots: keepsSnapshots ? new SnapshotStore(loaded) : undefined,

@@ -9,7 +9,8 @@ import type { ServiceFacts } from '../edge/grpc/service.ts'
 import { unaryRpc } from '../edge/grpc/unary-rpc.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../jobs/sequence-headers.ts'
-import type { Call } from '../edge/grpc/caller.ts'
+import { type Call, CallSender } from '../edge/grpc/caller.ts'
+import type { Sender } from '../jobs/sender.ts'
 import type { Operations } from '../edge/permitted.ts'
 
 /** The listeners of gRPC; the last two are opened where they have a port. */
@@ -48,11 +49,11 @@ export interface GrpcDeps {
 }
 
 /** What one call may use. */
-export type GrpcCallDeps = Operations & Pick<GrpcDeps, 'settings' | 'log'>
+export type GrpcCallDeps = Operations & Pick<GrpcDeps, 'settings' | 'log'> & { readonly sender: Sender }
 
 export function callDeps({ operationsFor, settings, log }: GrpcDeps, call: Call): GrpcCallDeps {
   const { models, workflows } = operationsFor(call)
-  return { models, workflows, settings, log }
+  return { models, workflows, settings, log, sender: new CallSender(call) }
 }
 
 /** Makes the rpcs of a service that ask for something of the models which their caller may use. */
@@ -68,7 +69,8 @@ export function modelsRpcs(deps: GrpcDeps, toCallError: (error: ServeError) => C
 }
 
 /** What the listeners need. */
-export type GrpcServersDeps = GrpcCallDeps &
+export type GrpcServersDeps = Operations &
+  Pick<GrpcDeps, 'settings' | 'log'> &
   Omit<ListenersDeps, 'limits'> & { readonly pools?: ConnectionPools }
 
 /**

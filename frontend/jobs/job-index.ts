@@ -22,6 +22,12 @@ export class JobIndex {
     return this.#size
   }
 
+  /** Every open job, in no order. */
+  *[Symbol.iterator](): Generator<Job> {
+    for (const first of this.#buckets)
+      for (let job = first; job !== undefined; job = job.nextInIndex) yield job
+  }
+
   /** The open job with this id; undefined if there is none or it has ended. */
   get(requestId: string): Job | undefined {
     let job = this.#buckets[bucketOf(requestId)]

@@ -7,6 +7,7 @@ import { isFault } from './fault.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
+import type { Sender } from './sender.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
 import type { Indexed } from './job-index.ts'
 import type { JobList, Listed } from './job-list.ts'
@@ -17,6 +18,10 @@ export type { InputPart }
 export interface JobRequest {
   /** x-request-id: a uuid that the server chose. */
   requestId: string
+  /** The API that it came by: `torchserve`, `open-inference-grpc`. Absent: the server asks itself. */
+  dialect?: string
+  /** Absent: the server asks itself. */
+  sender?: Sender
   modelName: string
   /** Absent: the default version, or the one that the weights of the model choose. */
   modelVersion?: string
@@ -126,6 +131,15 @@ export class Job implements Limited, Listed, Indexed {
   span: JobSpan | undefined
   /** Whether the response is a stream. */
   streaming = false
+  /** The model version that has it; undefined: a workflow, or none yet. */
+  version: string | undefined
+  /** Responses that went to the client, and their bytes. */
+  items = 0
+  bytes = 0
+  /** Milliseconds between the last two responses; undefined: there were fewer. */
+  lastGap: number | undefined
+  /** Whether the client's connection is full, so that the handler is held back. */
+  isHeldBack = false
   /** Whether it failed by its model, a worker or a time limit, and not by its client; see fault.ts. */
   fault = false
   /** The version, where weights chose it: the client is told. */
@@ -220,8 +234,10 @@ export class Job implements Limited, Listed, Indexed {
     const first = this.firstResponseAt === undefined
     const now = performance.now()
     if (first) this.#begin(response, now)
-    else this.gaps?.observe((now - this.#lastResponse) / 1000)
+    else this.#follows(now)
     this.#lastResponse = this.#lastProgress = now
+    this.items += 1
+    this.bytes += response.body.byteLength
     if (response.more === undefined || (first && !response.more)) {
       this.#end('finished')
       this.#sink.whole(response, response.body)
@@ -234,8 +250,14 @@ export class Job implements Limited, Listed, Indexed {
       this.#sink.open(response)
     }
     const room = this.#sink.write(response.body, 0, response.body.byteLength)
+    if (!room) this.isHeldBack = true
     if (!response.more) this.finish()
     return room
+  }
+
+  #follows(now: number): void {
+    this.lastGap = now - this.#lastResponse
+    this.gaps?.observe(this.lastGap / 1000)
   }
 
   #begin(response: JobResponse, now: number): void {
@@ -264,10 +286,14 @@ export class Job implements Limited, Listed, Indexed {
     if (this.outcome !== undefined) return true
     // The first item read the clock itself, after its chunk had arrived.
     const now = Math.max(arrivedAt, this.#lastResponse)
-    this.gaps?.observe((now - this.#lastResponse) / 1000)
+    this.#follows(now)
     this.#lastResponse = this.#lastProgress = now
+    this.items += 1
+    this.bytes += to - from
     try {
-      return this.#sink.write(chunk, from, to)
+      const room = this.#sink.write(chunk, from, to)
+      if (!room) this.isHeldBack = true
+      return room
     } catch (thrown) {
       return this.#broke(thrown)
     }
@@ -315,6 +341,7 @@ export class Job implements Limited, Listed, Indexed {
   /** The client's connection has room again. */
   drained(): void {
     if (this.outcome !== undefined) return
+    this.isHeldBack = false
     this.#lastProgress = performance.now()
     this.#holder.drained(this)
   }

@@ -29,9 +29,18 @@ export class OpenJobs {
 
   /** The number of streams that have begun. */
   get streams(): number {
-    let count = 0
-    for (const job of this.#jobs()) if (job.streaming) count += 1
-    return count
+    return this.progress().streams
+  }
+
+  /** How many streams have begun, and what the open jobs have answered so far. */
+  progress(): { streams: number; items: number; bytes: number } {
+    const sum = { streams: 0, items: 0, bytes: 0 }
+    for (const job of this.#jobs()) {
+      if (job.streaming) sum.streams += 1
+      sum.items += job.items
+      sum.bytes += job.bytes
+    }
+    return sum
   }
 
   /** Adds a job before anything is done with it. @throws ServeError INTERNAL when an open job has its id */

@@ -4,6 +4,7 @@ import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { nameProblem } from '../../common/names.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { locateAndPrepare } from './located-model.ts'
+import { type Load, Loads } from './loads.ts'
 import type { Model } from './model.ts'
 import { startFailure } from './operation-rules.ts'
 import type { RegisterRequest } from './operations.ts'
@@ -18,6 +19,7 @@ const SUPERSEDED = new ServeError('NO_WORKER', 'The model was loaded again sever
 
 /** Life cycle of versions: build, start, replace, close; and the shutdown of all. */
 export class Lifecycle {
+  readonly loads = new Loads()
   readonly #options: ManagerOptions
   readonly #registry: Registry
   /** Downloaded archives in the store; removed with their models. */
@@ -46,10 +48,19 @@ export class Lifecycle {
    */
   async create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
     if (origin.workflowNode === undefined) checkName(request.modelName)
+    const load = this.loads.begin(request)
+    try {
+      return await this.#load(request, origin, replaces, load)
+    } finally {
+      load.end()
+    }
+  }
+
+  async #load(request: RegisterRequest, origin: Origin, replaces: boolean, load: Load): Promise<Model> {
     const { settings } = this.#options
     const signal = this.#stopping.signal
     const checked = origin.workflowNode === 'functions'
-    const options = { settings, trusted: origin.trusted, checked, signal }
+    const options = { settings, trusted: origin.trusted, checked, signal, load }
     const located = await locateAndPrepare(request, options).catch((thrown: unknown) => {
       const { code, message, detail } = ServeError.from(thrown)
       // The client does not get the cause.
@@ -78,6 +89,11 @@ export class Lifecycle {
   /** Records that an archive in the store was downloaded for this model. */
   addDownload(model: Model, archive: string): void {
     this.#downloads.set(model, archive)
+  }
+
+  /** Versions whose workers start to take the place of those in the registry. */
+  replacing(): Model[] {
+    return [...this.#replacing]
   }
 
   /** Waits until the workers of a new model have loaded it. @throws ServeError, after removing the model */

@@ -8,6 +8,7 @@ import { ServeError } from '../../common/errors.ts'
 import { isObject } from '../../common/json.ts'
 import type { Settings } from '../config/settings.ts'
 import { archiveRules, checkConfiguredPin } from './archive-rules.ts'
+import type { Load } from './loads.ts'
 import type { RegisterRequest } from './operations.ts'
 import { SourceFiles } from './source-files.ts'
 
@@ -32,6 +33,8 @@ export interface LocateContext {
   readonly checked?: boolean
   /** Cancels download and unpacking. */
   readonly signal: AbortSignal
+  /** Hears how far it is. Default: nobody does. */
+  readonly load?: Load
 }
 
 /** Limits for downloads, from the settings. */
@@ -65,7 +68,7 @@ export function unpackLimits(settings: Settings): UnpackLimits {
  */
 export async function locateAndPrepare(
   request: RegisterRequest,
-  { settings, trusted, checked = false, signal }: LocateContext,
+  { settings, trusted, checked = false, signal, load }: LocateContext,
 ): Promise<LocatedModel> {
   const rules = checked ? {} : archiveRules(settings, request.sha256)
   if (rules.signatures?.required === true) refuseHandler(request)
@@ -73,10 +76,14 @@ export async function locateAndPrepare(
     modelStore: settings.modelStore,
     allowedUrls: settings.allowedUrls,
     trusted,
-    download: downloadLimits(settings, { trusted, signal, s3SseKms: request.s3SseKms }),
+    download: {
+      ...downloadLimits(settings, { trusted, signal, s3SseKms: request.s3SseKms }),
+      onProgress: load?.received,
+    },
     signatures: rules.signatures,
   })
   try {
+    load?.unpacking()
     const source = downloaded ? undefined : await sourceOf(path, settings)
     const prepared = await prepareModel(path, {
       tempDir: settings.tempDir,

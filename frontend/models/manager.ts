@@ -2,6 +2,7 @@ import type { NativeMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
+import type { LoadingModel, ModelOverview } from '../../common/server-events.ts'
 import type { ManagerOptions } from './build-model.ts'
 import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -10,6 +11,7 @@ import { Lifecycle } from './lifecycle.ts'
 import type { Model, WorkflowNodeKind } from './model.ts'
 import { statusOf } from './model-status.ts'
 import type { NodeModels } from './node-models.ts'
+import { isStarting, overviewOf, startingOverview } from './overview.ts'
 import type {
   Caller,
   ModelDescription,
@@ -207,6 +209,21 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return described.map((each, at) => ({ ...each, methods: models[at]!.methods }))
   }
 
+  /** What every version does now, for those who watch, sorted by name and version. */
+  overviews(): ModelOverview[] {
+    const defaults = new Set(this.#registry.defaults())
+    return this.registered()
+      .filter((model) => model.workflowNode !== 'functions')
+      .map((model) => overviewOf(model, defaults.has(model)))
+      .sort((a, b) => compare(a.modelName, b.modelName) || compare(a.modelVersion, b.modelVersion))
+  }
+
+  /** Archives that are on their way to a model, and new versions whose workers load. */
+  loading(): LoadingModel[] {
+    const starting = [...this.registered(), ...this.#lifecycle.replacing()].filter(isStarting)
+    return [...this.#lifecycle.loads.list(), ...starting.map(startingOverview)]
+  }
+
   health(): 'Healthy' | 'Unhealthy' {
     const short = this.#registry.defaults().some(({ workers, minWorkers }) => {
       // A model that scales from 0 and cannot be loaded keeps the worker that failed.
@@ -255,4 +272,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   #changed(): Promise<void> {
     return this.#options.onChange?.() ?? Promise.resolve()
   }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
 }

@@ -160,7 +160,12 @@ export class Model {
     return this.#open.size
   }
 
-  /** Number of requests that have. */
+  /** Of the open requests: how many are streams that have begun, and what they have answered. */
+  progress(): { streams: number; items: number; bytes: number } {
+    return this.#open.progress()
+  }
+
+  /** Number of requests that have ended. */
   get ended(): number {
     return this.metrics.tally.ended
   }
@@ -183,6 +188,7 @@ export class Model {
           'add workers.',
       )
     this.#open.add(job)
+    job.version = this.version
     job.idempotent = this.settings.idempotent
     job.span = this.#tracing?.job(job, this)
     try {

@@ -54,11 +54,13 @@ export abstract class NodeRun implements ReplySink, Limited {
 
   start(): void {
     const { node } = this
-    const { requestId, headers, credentials, deadline } = this.#request
+    const { requestId, sender, headers, credentials, deadline } = this.#request
     this.tries += 1
     this.#job = new Job(
       {
         requestId: nodeRequestId(requestId, node.name, this.tries),
+        dialect: 'workflow',
+        sender,
         modelName: node.model.name,
         method: 'handle',
         headers: headers + node.extraHeaders,

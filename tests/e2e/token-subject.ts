@@ -172,7 +172,11 @@ function answerTo(
   return new Promise((resolve, reject) => {
     let text = ''
     const socket = 'port' in target ? connect(target.port, target.host) : connect(target.socketPath)
-    socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      // A stream of events goes on until its reader leaves.
+      if (/^content-type: text\/event-stream\b.*\r\n\r\n/ims.test(text)) socket.end()
+    })
     socket.on('error', reject).on('end', () => {
       const status = /^HTTP\/1\.1 (\d+) /.exec(text)?.[1]
       if (status === undefined) reject(new Error(`No answer to ${method} ${path}: ${text}`))

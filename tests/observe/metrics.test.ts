@@ -69,6 +69,8 @@ function serve({ metrics }: Rig): void {
     firstResponseAt: now - 5,
     outcome: 'finished' as const,
     streaming: false,
+    items: 1,
+    bytes: 5,
     gaps: undefined,
   }
   model.requested(job)
@@ -254,7 +256,14 @@ test('our own histograms keep streams and unary calls apart', () => {
   const { metrics, read } = rig()
   const model = metrics.model('m', '1.0')
   const now = performance.now()
-  const base = { request: {}, gaps: undefined, createdAt: now - 2600, outcome: 'failed' as const }
+  const base = {
+    request: {},
+    gaps: undefined,
+    items: 0,
+    bytes: 0,
+    createdAt: now - 2600,
+    outcome: 'failed' as const,
+  }
   const queued = { ...base, startedAt: undefined, firstResponseAt: undefined, streaming: false }
   const stream = { ...base, startedAt: now - 2585, firstResponseAt: now - 2400, streaming: true }
   model.ended(queued)

@@ -3,6 +3,7 @@ import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import type { JobRequest } from '../../jobs/job.ts'
+import type { Sender } from '../../jobs/sender.ts'
 import type { AnswerFacts } from './answers.ts'
 import { type MessageTask, readMessage, tensorBytes } from './conversions.ts'
 import { MessageAnswers } from './grpc-answers.ts'
@@ -19,6 +20,7 @@ export interface Asked {
   /** See JobRequest. */
   readonly headers: string
   readonly facts: AnswerFacts
+  readonly sender: Sender
   /** So is its answer. */
   readonly raw: boolean
   readonly version: string | undefined
@@ -32,7 +34,7 @@ export interface Asked {
  * @throws ServeError INVALID_ARGUMENT, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY, MODEL_FAILED
  */
 export function asked(
-  { models, settings }: Pick<GrpcCallDeps, 'models' | 'settings'>,
+  { models, settings, sender }: Pick<GrpcCallDeps, 'models' | 'settings' | 'sender'>,
   message: ModelInferRequest,
   metadata: Metadata,
   routedTo?: string,
@@ -50,6 +52,7 @@ export function asked(
     message,
     headers,
     facts,
+    sender,
     raw: raw.length > 0,
     version,
     maxBytes,
@@ -70,13 +73,14 @@ export interface InferCall {
  * those of the thread
  */
 export function callFor(
-  { target, message, headers, facts, version, maxBytes, maxElements }: Asked,
+  { target, message, headers, facts, sender, version, maxBytes, maxElements }: Asked,
   deadline: number | undefined,
   { stream, raw: answersRaw }: { stream: boolean; raw: boolean },
 ): InferCall | Promise<InferCall> {
   const { native, status } = target
   const call = (input: HandlerInput): InferCall => {
-    const own = { requestId: randomUUID(), modelVersion: version, headers, deadline }
+    const known = { requestId: randomUUID(), dialect: 'open-inference-grpc', sender }
+    const own = { ...known, modelVersion: version, headers, deadline }
     return { request: jobRequest(target, own, input), reader: new MessageAnswers(input.answers, answersRaw) }
   }
   const task: MessageTask = { message, target, stream, facts, maxBytes, maxElements }

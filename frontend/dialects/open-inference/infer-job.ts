@@ -4,6 +4,7 @@ import { hasTensorMethod } from '../../../common/handler-methods.ts'
 import { OPERATIONS } from '../../../common/openai/operations.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
 import type { JobRequest } from '../../jobs/job.ts'
+import type { Sender } from '../../jobs/sender.ts'
 import type { ModelStatus, Routed } from '../../models/operations.ts'
 import type { AnswerForm } from './answer-form.ts'
 import type { AnswerFacts } from './answers.ts'
@@ -54,6 +55,8 @@ export function takesTensors({ methods = [] }: TargetStatus): boolean {
 /** What REST and gRPC know of a call. */
 export interface CallFacts {
   requestId: string
+  dialect: string
+  sender: Sender
   modelVersion: string | undefined
   /** In the format of common/header-lines.ts. */
   headers: string
@@ -116,12 +119,14 @@ export function handlerInput(
 
 /** The neutral request. */
 export function jobRequest({ status, routedTo }: Target, facts: CallFacts, input: HandlerInput): JobRequest {
-  const { requestId, modelVersion, headers, credentials, deadline } = facts
+  const { requestId, dialect, sender, modelVersion, headers, credentials, deadline } = facts
   const { method, parts, alone } = input
   const modelName = status.name
   // Field by field, because spreading takes a twentieth of the time of a small request.
   return {
     requestId,
+    dialect,
+    sender,
     modelName,
     modelVersion,
     routedTo,

@@ -75,7 +75,13 @@ function isStream(kind: InferKind): boolean {
 function submit(exchange: Exchange, { kind, version }: InferRoute, target: Target, read: RequestRead): void {
   const { state, models, req, reply, requestId } = exchange
   const { answers } = read.input
-  const call = { requestId, modelVersion: version, ...clientHeaders(req) }
+  const call = {
+    requestId,
+    dialect: 'open-inference',
+    sender: exchange,
+    modelVersion: version,
+    ...clientHeaders(req),
+  }
   const gzip = state.settings.openInferenceGzip && takesGzip(req)
   const sink = isStream(kind)
     ? new StreamInferSink(new EventAnswers(answers, read.form), new InferEvents(reply, answers.facts))

@@ -16,7 +16,7 @@ export function mapBody({ exchange, events, request, body, ...call }: OpenAICall
   const { modelVersion, routedTo, headers, credentials, urlPath } = call
   const asked = { modelName: model, modelVersion, routedTo, headers, credentials, urlPath }
   const job = new Job(
-    { requestId: exchange.requestId, ...asked, method: 'handle', parts },
+    { requestId: exchange.requestId, dialect: 'openai', sender: exchange, ...asked, method: 'handle', parts },
     new BodySink(events, stream === true),
   )
   if (exchange.reply.follow(job)) exchange.models.submit(job)

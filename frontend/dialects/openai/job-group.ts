@@ -16,7 +16,7 @@ export class JobGroup implements ReplySource {
     this.#requestId = exchange.requestId
     this.#models = models
     const asked = { modelName: model.name, modelVersion, routedTo, headers, credentials, urlPath }
-    this.#facts = { ...asked, method: 'handle' }
+    this.#facts = { dialect: 'openai', sender: exchange, ...asked, method: 'handle' }
   }
 
   /** @throws ServeError, see ModelOperations.submit; earlier jobs of the group are cancelled then */

@@ -134,7 +134,7 @@ function callNatively({ exchange, events, request, body, ...call }: OpenAICall):
   const { stream, model: modelName } = request.body
   const { modelVersion, routedTo, headers, credentials, urlPath } = call
   const asked = { modelName, modelVersion, routedTo, headers, credentials, urlPath }
-  const facts = { requestId: exchange.requestId, ...asked }
+  const facts = { requestId: exchange.requestId, dialect: 'openai', sender: exchange, ...asked }
   const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(events, stream === true))
   if (exchange.reply.follow(job)) exchange.models.submit(job)
 }

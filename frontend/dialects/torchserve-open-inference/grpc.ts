@@ -5,6 +5,7 @@ import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
 import type { JobRequest } from '../../jobs/job.ts'
+import type { Sender } from '../../jobs/sender.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
@@ -68,7 +69,7 @@ function openInferenceService(deps: GrpcDeps): UntypedServiceImplementation {
 
 /** The tensors are one JSON body for the handler. */
 function inferAsJson(
-  { models, settings, log }: GrpcCallDeps,
+  { models, settings, log, sender }: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
   routedTo: string | undefined,
@@ -78,7 +79,7 @@ function inferAsJson(
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
   const submit = (data: Uint8Array): void => {
-    if (!call.cancelled) submitUnary(models, call, inferRequest(call, data, routedTo), reply)
+    if (!call.cancelled) submitUnary(models, call, inferRequest(call, sender, data, routedTo), reply)
   }
   whenRead(
     () => requestBody(call.request, settings.maxRequestSize),
@@ -108,10 +109,17 @@ function requestBody(message: ModelInferRequest, maxBytes: number): Uint8Array |
 }
 
 /** The metadata are headers, as with Predictions. */
-function inferRequest(call: ModelInferCall, data: Uint8Array, routedTo: string | undefined): JobRequest {
+function inferRequest(
+  call: ModelInferCall,
+  sender: Sender,
+  data: Uint8Array,
+  routedTo: string | undefined,
+): JobRequest {
   const { model_name: modelName = '', model_version: modelVersion } = call.request
   return {
     requestId: randomUUID(),
+    dialect: 'open-inference-grpc',
+    sender,
     modelName,
     modelVersion: modelVersion === '' ? undefined : modelVersion,
     routedTo,

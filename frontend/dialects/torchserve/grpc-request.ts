@@ -5,6 +5,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
 import type { JobRequest, InputPart } from '../../jobs/job.ts'
+import type { Sender } from '../../jobs/sender.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
 import { isTrue, newSequenceId, type SequenceHeaders } from '../../jobs/sequence-headers.ts'
 
@@ -21,6 +22,7 @@ export interface CallFacts {
   readonly metadata: Metadata
   /** Milliseconds since the epoch. */
   readonly deadline: number | undefined
+  readonly sender: Sender
 }
 
 /**
@@ -29,11 +31,13 @@ export interface CallFacts {
  */
 export function jobRequest(
   { model_name: modelName, model_version: modelVersion, input }: PredictionsRequest,
-  { metadata, deadline }: CallFacts,
+  { metadata, deadline, sender }: CallFacts,
 ): JobRequest {
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   return {
     requestId: randomUUID(),
+    dialect: 'torchserve-grpc',
+    sender,
     modelName,
     modelVersion: modelVersion === '' ? undefined : modelVersion,
     method: 'handle',

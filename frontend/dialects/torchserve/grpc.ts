@@ -8,7 +8,7 @@ import type {
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import { loadService, withEncodedResponses, type LoadedService } from '../../edge/grpc/definitions.ts'
-import type { Call } from '../../edge/grpc/caller.ts'
+import { type Call, CallSender } from '../../edge/grpc/caller.ts'
 import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
 import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
@@ -68,7 +68,7 @@ class InferenceService {
     const target = { rpc: 'Predictions', call, respond, encode: encodePrediction }
     const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
     try {
-      const facts = { metadata: call.metadata, deadline: deadlineOf(call) }
+      const facts = { metadata: call.metadata, deadline: deadlineOf(call), sender: new CallSender(call) }
       submitUnary(this.#submitter(call), call, this.#request(call.request, facts), reply)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))

@@ -50,6 +50,8 @@ const answer: Koa.Middleware = async (ctx, next) => {
       ctx.path = `/${exchange.target.segments.map((segment) => encodeURIComponent(segment)).join('/')}`
     await next()
     nameSpan(ctx, exchange)
+    // The route answers by itself.
+    if (ctx.respond === false) return
     if (ctx.status === 404) throw new ServeError('ROUTE_NOT_FOUND', ROUTE_NOT_FOUND)
   } catch (thrown) {
     ctx.respond = false

@@ -6,13 +6,20 @@ import type { RestDialect } from '../rest-dialect.ts'
 import { listenerDescription } from './api-description/documents.ts'
 import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
+import { eventRouter } from './rest-events.ts'
 import { requestRouter } from './rest-requests.ts'
 import { trafficRouter } from './rest-traffic.ts'
 import { workflowRouter } from './rest-workflows.ts'
 import { wantsPage, WELCOME_HEADERS, WELCOME_PAGE } from './welcome-page.ts'
 
 /** The dependencies of the management API; all its routes require the management token. */
-export const MANAGEMENT_ROUTERS = [trafficRouter, managementRouter, workflowRouter, requestRouter] as const
+export const MANAGEMENT_ROUTERS = [
+  trafficRouter,
+  managementRouter,
+  workflowRouter,
+  requestRouter,
+  eventRouter,
+] as const
 
 /**
  * TorchServe's routes besides inference, on Koa: management, metrics and the API description, which includes

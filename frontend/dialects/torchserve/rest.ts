@@ -57,6 +57,8 @@ function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): v
     const parts = route.queryInputs && target.query !== '' ? [...queryParts(target.query), ...body] : body
     const request: JobRequest = {
       requestId,
+      dialect: 'torchserve',
+      sender: exchange,
       modelName: route.modelName ?? chooseModel(exchange, body),
       modelVersion: route.modelVersion,
       routedTo,

@@ -1,6 +1,7 @@
 import type { ServerInterceptingCallInterface } from '@grpc/grpc-js'
-import { NOBODY, type Principal } from '../../auth/principal.ts'
+import { keyNameOf, NOBODY, type Principal } from '../../auth/principal.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
+import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
 
 type AuthContext = ReturnType<ServerInterceptingCallInterface['getAuthContext']>
 
@@ -38,6 +39,25 @@ export function setPrincipal(call: Call, principal: Principal, visit: Visit | un
 export function principalOf(call: Call): Principal {
   const context = call.getAuthContext()
   return context instanceof Caller ? context.principal : NOBODY
+}
+
+/** Who makes a call, for those who watch. */
+export class CallSender implements Sender {
+  readonly #call: Call
+
+  constructor(call: Call) {
+    this.#call = call
+  }
+
+  /** grpc-js writes `127.0.0.1:50000` and `[::1]:50000`, and `unknown` for a Unix socket. */
+  get address(): string {
+    const [, bracketed, plain] = /^(?:\[(.*)\]|(.*)):\d+$/.exec(this.#call.getPeer()) ?? []
+    return bracketed ?? plain ?? UNIX_SOCKET
+  }
+
+  get keyName(): string | undefined {
+    return keyNameOf(principalOf(this.#call))
+  }
 }
 
 /** What a call uses of limits, in the handler of an rpc; undefined: there are none. */

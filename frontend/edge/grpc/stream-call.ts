@@ -2,7 +2,7 @@ import type { Metadata, ServerDuplexStream, ServerWritableStream } from '@grpc/g
 import type { AbandonReason } from '../../jobs/job.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
 import type { CallError, GrpcLog } from './call-error.ts'
-import { visitOf } from './caller.ts'
+import { CallSender, visitOf } from './caller.ts'
 import { guarded } from './guarded.ts'
 import { cancelReason, deadlineOf } from './request.ts'
 
@@ -29,6 +29,7 @@ export class StreamCall {
   readonly metadata: Metadata
   /** Milliseconds since the epoch. */
   readonly deadline: number | undefined
+  readonly sender: CallSender
   user: StreamUser | undefined
   readonly #call: ServerWritableStream<unknown, Buffer> | ServerDuplexStream<unknown, Buffer>
   readonly #log: GrpcLog
@@ -44,6 +45,7 @@ export class StreamCall {
     this.#log = log
     this.metadata = call.metadata
     this.deadline = deadlineOf(call)
+    this.sender = new CallSender(call)
     call.on(
       'cancelled',
       this.guarded(() => this.#cancel(cancelReason(this.deadline))),

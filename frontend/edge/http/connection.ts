@@ -32,6 +32,11 @@ export class Connection implements CheckedConnection {
     return (this.#peer ??= host === undefined ? '127.0.0.1' : `/${host}:${remotePort}`)
   }
 
+  /** The client's address; undefined: it came over a Unix socket, or has gone. */
+  get address(): string | undefined {
+    return this.#socket.remoteAddress
+  }
+
   /** Whether bytes of another response may be in flight. */
   get answering(): boolean {
     return this.#live !== undefined || this.#socket.writableLength > 0

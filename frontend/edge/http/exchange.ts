@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import { keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
+import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
@@ -19,7 +20,7 @@ import { type Target, targetOf } from './target.ts'
  * One request and its reply. It is created once; every dialect that the request is offered to gets the same
  * object.
  */
-export class Exchange implements Traffic {
+export class Exchange implements Traffic, Sender {
   /** The listener that received the request, and its dependencies. */
   readonly state: RestState
   readonly req: IncomingMessage
@@ -112,6 +113,14 @@ export class Exchange implements Traffic {
   /** Headers for OpenAI's clients about what is left of a limit on requests; empty without one. */
   rateHeaders(): string[] {
     return this.#visit?.headers() ?? []
+  }
+
+  get address(): string {
+    return this.connection.address ?? UNIX_SOCKET
+  }
+
+  get keyName(): string | undefined {
+    return keyNameOf(this.principal)
   }
 
   /** What every line of the audit log says of the request. */

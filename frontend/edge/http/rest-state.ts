@@ -7,6 +7,7 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
+import type { EventOperations } from '../../watch/viewers.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
@@ -20,6 +21,7 @@ export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 export interface RestDeps extends Operations {
   authorizer: Authorizer
   requests: RequestOperations
+  events: EventOperations
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog

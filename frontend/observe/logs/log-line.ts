@@ -1,9 +1,11 @@
+import type { LogEntry } from '../../../common/server-events.ts'
 import { localTime } from './clock.ts'
 import { escapeControls } from './escape.ts'
 
 interface LogRecord {
   level: number
-  time: number
+  /** Milliseconds since the epoch, or ISO 8601 in a log that is JSON. */
+  time: number | string
   thread?: string
   logger?: string
   msg?: string
@@ -28,9 +30,28 @@ const LEVELS: Readonly<Record<number, string>> = {
 export function formatLogLine(json: string): string {
   const { level, time, thread = 'main', logger = 'torchserve', msg, err, detail, ...fields } = parse(json)
   const label = LEVELS[level] ?? 'INFO '
-  const head = `${localTime(time)} [${label}] ${escapeControls(thread)} ${escapeControls(logger)} -`
+  const head = `${localTime(Number(time))} [${label}] ${escapeControls(thread)} ${escapeControls(logger)} -`
+  return `${head} ${messageText({ msg, err, detail }, fields)}\n`
+}
+
+/** The same line for those who watch: its parts, with the same text as message. */
+export function logEntry(json: string): LogEntry {
+  const { level, time, thread, logger = 'torchserve', msg, err, detail, ...fields } = parse(json)
+  return {
+    at: new Date(time).toISOString(),
+    level: level >= 50 ? 'error' : level >= 40 ? 'warn' : level >= 30 ? 'info' : 'debug',
+    logger,
+    thread,
+    message: messageText({ msg, err, detail }, fields),
+  }
+}
+
+function messageText(
+  { msg, err, detail }: Pick<LogRecord, 'msg' | 'err' | 'detail'>,
+  fields: Record<string, unknown>,
+): string {
   const message = escapeControls(msg ?? err?.message ?? '')
-  return `${head} ${message}${fieldText(fields)}${stackText(err)}${detailText(detail)}\n`
+  return `${message}${fieldText(fields)}${stackText(err)}${detailText(detail)}`
 }
 
 function parse(json: string): LogRecord & Record<string, unknown> {

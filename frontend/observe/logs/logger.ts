@@ -1,5 +1,6 @@
 import { pino, type Logger } from 'pino'
 import { formatLogLine } from './log-line.ts'
+import { LogTail } from './log-tail.ts'
 import type { LineWriter } from './log-file.ts'
 
 export type { Logger } from 'pino'
@@ -30,6 +31,8 @@ export interface ServerLog {
   readonly fileLog: Logger
   /** Adds files as destinations of the log. */
   addFiles(files: LogTargets): void
+  /** Its last lines. */
+  readonly tail: LogTail
   /** Drops later lines. */
   end(): void
 }
@@ -44,8 +47,10 @@ export function createLogger(options: LogOptions): ServerLog {
   const text = options.format === 'text'
   let targets: LogTargets = {}
   let ended = false
+  const tail = new LogTail()
   const writeTo = (json: string, lineConsole: LineWriter | undefined): void => {
     if (ended) return
+    tail.add(json)
     const line = text ? formatLogLine(json) : json
     lineConsole?.write(line)
     targets.ts_log?.write(line)
@@ -58,6 +63,7 @@ export function createLogger(options: LogOptions): ServerLog {
   return {
     log,
     fileLog,
+    tail,
     addFiles: (files) => {
       targets = files
     },

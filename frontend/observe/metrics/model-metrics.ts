@@ -13,6 +13,9 @@ export interface CountedJob {
   readonly firstResponseAt: number | undefined
   readonly outcome: Outcome | undefined
   readonly streaming: boolean
+  /** Responses, and their bytes. */
+  readonly items: number
+  readonly bytes: number
   /** Histogram for the gaps between its responses, in seconds. */
   gaps: Distribution | undefined
 }
@@ -83,6 +86,8 @@ export class ModelMetrics {
     const waited = (job.startedAt ?? now) - job.createdAt
     const kind = this.tally.kinds[job.streaming ? 'stream' : 'unary']
     kind.endings[job.outcome ?? 'finished'] += 1
+    this.tally.items += job.items
+    this.tally.bytes += job.bytes
     kind.queue.observe(waited / 1000)
     kind.whole.observe((now - job.createdAt) / 1000)
     if (job.firstResponseAt !== undefined) {

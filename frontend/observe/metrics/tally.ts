@@ -38,6 +38,9 @@ export class Tally {
   readonly workerStart = new Distribution()
   /** From a request to a model without workers until a worker has loaded the handler. */
   readonly wake = new Distribution()
+  /** Responses of requests that have ended, and their bytes: each item of a stream is one. */
+  items = 0
+  bytes = 0
   workerDeaths = 0
   /** Undefined: the version never had a weight. */
   traffic: TrafficTally | undefined

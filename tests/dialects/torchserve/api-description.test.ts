@@ -77,7 +77,7 @@ const MODEL = [
   ...TRAFFIC,
 ]
 /** Ours; TorchServe has no such routes. */
-const REQUESTS = ['delete /requests/{request_id} cancelRequest']
+const REQUESTS = ['delete /requests/{request_id} cancelRequest', 'get /events events']
 const MANAGEMENT = [
   'options / apiDescription',
   'get /models listModels',

@@ -8,7 +8,11 @@ import { loadService } from '../../../frontend/edge/grpc/definitions.ts'
 import { parseMetricLine } from '../../../frontend/observe/metrics/metric-line.ts'
 import type { Target } from '../target.ts'
 
-const CALL = { metadata: new Metadata(), deadline: undefined }
+const CALL = {
+  metadata: new Metadata(),
+  deadline: undefined,
+  sender: { address: '127.0.0.1', keyName: undefined },
+}
 
 const torchserve = torchserveInferenceGrpc.facts('inference').definition.definition['Predictions']!
 const written = loadService('inference/mlserver.proto', 'inference.GRPCInferenceService')

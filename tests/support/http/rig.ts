@@ -7,10 +7,12 @@ import type { RestApp } from '../../../frontend/edge/http/app.ts'
 import { JobIndex } from '../../../frontend/jobs/job-index.ts'
 import { OpenRequests } from '../../../frontend/jobs/open-requests.ts'
 import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
+import { Viewers } from '../../../frontend/watch/viewers.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
 import type { ListenAddress } from '../../../frontend/config/listen-address.ts'
 import { Refusals } from '../../../frontend/observe/metrics/refusals.ts'
 import { CERT, KEY } from '../tls/files.ts'
+import { nothingToWatch } from '../nothing-to-watch.ts'
 import { FakeWorkflows } from '../fake-workflows.ts'
 import { FakeModels } from './fake-models.ts'
 
@@ -82,6 +84,7 @@ export async function startRig(
     models,
     workflows,
     requests: new OpenRequests(new JobIndex()),
+    events: new Viewers(nothingToWatch()),
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
       maxRequestElements: options.maxRequestElements ?? 250_000,

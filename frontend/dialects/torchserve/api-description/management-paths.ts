@@ -59,7 +59,31 @@ export const MANAGEMENT_PATHS: Readonly<Record<string, PathItem>> = {
       },
     },
   },
+  '/events': { get: events() },
   '/api-description': DESCRIPTION_PATHS['/api-description'],
+}
+
+function events(): Operation {
+  return {
+    description:
+      'A stream of Server-Sent Events about the server: overview and requests once a second, lines of its log as they are written.',
+    operationId: 'events',
+    parameters: [
+      query(
+        'topics',
+        'Names of events with commas between them: overview, requests, log.',
+        'string',
+        'overview,requests,log',
+      ),
+      query('requests', 'Maximum number of requests in one event, 0 to 5000.', 'integer', '200'),
+    ],
+    responses: {
+      '200': { description: 'The stream.', content: { 'text/event-stream': { schema: { type: 'string' } } } },
+      '400': error('A parameter is not valid.'),
+      '429': error('Too many viewers.'),
+      ...SERVER_ERROR,
+    },
+  }
 }
 
 function listModels(): Operation {

@@ -1,0 +1,111 @@
+import { Router } from '@koa/router'
+import type { Context } from 'koa'
+import { ServeError } from '../../../common/errors.ts'
+import type { EventTopic } from '../../../common/server-events.ts'
+import { type Principal, seesAll } from '../../auth/principal.ts'
+import type { ChunkWriter } from '../../edge/http/chunk-writer.ts'
+import type { Exchange } from '../../edge/http/exchange.ts'
+import { baseHeaders } from '../../edge/http/reply-headers.ts'
+import type { RestState } from '../../edge/http/rest-state.ts'
+import type { EventOutlet, EventQuery } from '../../watch/viewers.ts'
+import { exchangeOf } from './rest-koa.ts'
+import { queryParams } from './rest-management-params.ts'
+
+const TOPICS: readonly EventTopic[] = ['overview', 'requests', 'log']
+const DEFAULT_REQUESTS = 200
+const MAX_REQUESTS = 5_000
+const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+
+/** What the server does, as Server-Sent Events; TorchServe has no such route. */
+export function eventRouter(state: RestState): Router {
+  const router = new Router()
+  router.get('/events', (ctx) => {
+    const exchange = exchangeOf(ctx)
+    const query = eventQuery(ctx, exchange.principal)
+    if (ctx.method === 'HEAD') {
+      ctx.status = 200
+      ctx.set('content-type', EVENT_STREAM)
+      return
+    }
+    ctx.respond = false
+    const leave = state.events.watch(exchange.principal, query, new Outlet(exchange))
+    if (!exchange.reply.follow({ cancel: leave, drained: () => undefined })) leave()
+  })
+  return router
+}
+
+/** @throws ServeError INVALID_ARGUMENT */
+function eventQuery(ctx: Context, principal: Principal): EventQuery {
+  const params = queryParams(ctx)
+  const topics = topicsOf(params.text('topics'), principal)
+  const requests = requestsOf(params.text('requests'))
+  params.checkNames()
+  return { topics, requests }
+}
+
+function topicsOf(text: string | undefined, principal: Principal): Set<EventTopic> {
+  const mayReadLog = seesAll(principal)
+  if (text === undefined) return new Set(TOPICS.filter((topic) => topic !== 'log' || mayReadLog))
+  const topics = new Set<EventTopic>()
+  for (const name of text.split(',')) {
+    const topic = TOPICS.find((each) => each === name)
+    if (topic === undefined)
+      throw new ServeError(
+        'INVALID_ARGUMENT',
+        `Parameter topics must be a list of ${TOPICS.join(', ')} with commas between them, found ${text.slice(0, 80)}`,
+      )
+    topics.add(topic)
+  }
+  if (topics.has('log') && !mayReadLog)
+    throw new ServeError(
+      'INVALID_ARGUMENT',
+      'The topic log is not supported for a key of some models, because the log tells of all; leave it out of topics',
+    )
+  return topics
+}
+
+function requestsOf(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_REQUESTS
+  const count = /^\d{1,5}$/.test(text) ? Number(text) : NaN
+  if (count >= 0 && count <= MAX_REQUESTS) return count
+  throw new ServeError(
+    'INVALID_ARGUMENT',
+    `Parameter requests must be a whole number from 0 to ${MAX_REQUESTS}, found ${text.slice(0, 80)}`,
+  )
+}
+
+/** The connection of a viewer. Its head leaves with the first event, so that a refusal has its own status. */
+class Outlet implements EventOutlet {
+  readonly #exchange: Exchange
+  #writer: ChunkWriter | undefined
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange
+  }
+
+  get isFull(): boolean {
+    return this.#exchange.res.writableLength > 0
+  }
+
+  send(bytes: Buffer): void {
+    const { reply } = this.#exchange
+    if (reply.ended) return
+    this.#writer ??= reply.open(200, this.#head())
+    this.#writer.write(bytes, 0, bytes.byteLength)
+  }
+
+  end(): void {
+    this.#exchange.reply.end()
+  }
+
+  cut(why: ServeError): void {
+    this.#exchange.reply.break(why)
+  }
+
+  #head(): string[] {
+    const { requestId, reply } = this.#exchange
+    const head = baseHeaders(requestId, reply.keepsAlive(200))
+    head.push('content-type', EVENT_STREAM)
+    return head
+  }
+}

@@ -1,0 +1,10 @@
+/** Who sent a request. It is read only while somebody watches. */
+export interface Sender {
+  /** The address of the client, without its port. */
+  readonly address: string
+  /** Name of the API key or certificate, the subject of the JWT; undefined: TorchServe's keys, or none. */
+  readonly keyName: string | undefined
+}
+
+/** The address of a client that has none. */
+export const UNIX_SOCKET = 'unix socket'
