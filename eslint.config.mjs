@@ -11,6 +11,7 @@ import { noTextKeys } from './tools/lint/no-text-keys.mjs'
  */
 const rooms = {
   './common': [],
+  './console': ['./common/server-events.ts'],
   './protocol': ['./common'],
   './backend-worker': ['./common', './protocol', './handlers/openai-provider/handler.ts'],
   './handlers': ['./common', './backend-worker'],
@@ -144,10 +145,10 @@ export default tseslint.config(
   },
   ...tseslint.configs.strictTypeChecked,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     plugins: { 'import-x': importX },
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
-    settings: { 'import-x/resolver': { node: { extensions: ['.ts', '.js'] } } },
+    settings: { 'import-x/resolver': { node: { extensions: ['.ts', '.tsx', '.js'] } } },
     rules: {
       'import-x/no-restricted-paths': ['error', { zones }],
       'import-x/no-cycle': 'error',
@@ -167,13 +168,13 @@ export default tseslint.config(
     },
   },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     ignores: ['tests/**', 'benchmarks/**'],
     plugins: { house },
     rules: { 'house/no-text-keys': 'error' },
   },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     // What runs in folders of its own.
     ignores: ['tests/**', 'benchmarks/**', 'examples/**', 'site/**', 'tools/**'],
     rules: {
@@ -188,7 +189,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     plugins: { house },
     rules: { 'house/comment-length': 'error', 'house/no-section-citations': 'error' },
   },

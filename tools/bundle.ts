@@ -1,5 +1,5 @@
 /** Makes the modules of dist that run: one bundle of all entries, in pieces that they share. */
-import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type BuildOptions, type Metafile } from 'esbuild'
 import { ownValue } from '../common/own-keys.ts'
@@ -25,6 +25,9 @@ const ENTRIES = [
 /** Native code, and what a model brings itself. Handlers import `torchserve-ts` from the package. */
 const EXTERNAL = ['esbuild', 'msgpackr-extract', 'node-llama-cpp', '@huggingface/jinja', 'torchserve-ts']
 
+/** The console's page: what a browser loads, and where it is served from. */
+const CONSOLE = 'dist/frontend/console'
+
 const CHUNKS = 'dist/chunks'
 const LICENCES = 'dist/third-party-licences.txt'
 
@@ -36,16 +39,24 @@ const LICENCES = 'dist/third-party-licences.txt'
  */
 export async function bundle(root: string): Promise<string[]> {
   rmSync(join(root, CHUNKS), { recursive: true, force: true })
-  const { metafile } = await build(bundleOptions(root))
+  const [{ metafile }, page] = await Promise.all([build(bundleOptions(root)), build(consoleOptions(root))])
   refuseBareCommonJs(metafile)
-  writeFileSync(join(root, LICENCES), licences(root, metafile))
-  return Object.keys(metafile.inputs).filter((path) => !path.startsWith('node_modules/'))
+  copyFileSync(join(root, 'console', 'index.html'), join(root, CONSOLE, 'index.html'))
+  const packages = [...new Set([...packageFolders(metafile), ...packageFolders(page.metafile)])].sort()
+  writeFileSync(join(root, LICENCES), licences(root, packages))
+  const inputs = [...Object.keys(metafile.inputs), ...Object.keys(page.metafile.inputs)]
+  return inputs.filter((path) => !path.startsWith('node_modules/'))
 }
 
 /** NAME@VERSION of each package whose code is in the bundle. Writes nothing. */
 export async function bundledPackages(root: string): Promise<string[]> {
-  const { metafile } = await build({ ...bundleOptions(root), write: false })
-  return packageFolders(metafile).map((folder) => {
+  const metafiles = await Promise.all(
+    [bundleOptions(root), consoleOptions(root)].map(async (options) => {
+      const { metafile } = await build({ ...options, write: false })
+      return metafile
+    }),
+  )
+  return [...new Set(metafiles.flatMap(packageFolders))].sort().map((folder) => {
     const { name, version } = description(join(root, folder))
     return `${name}@${version}`
   })
@@ -78,6 +89,27 @@ export function bundleOptions(root: string): BuildOptions & { metafile: true } {
   }
 }
 
+/** esbuild's options for the console's page. Browsers need neither names nor lines of it. */
+function consoleOptions(root: string): BuildOptions & { metafile: true } {
+  return {
+    absWorkingDir: root,
+    entryPoints: [
+      { in: 'console/main.tsx', out: 'app' },
+      { in: 'console/app.css', out: 'app' },
+    ],
+    outdir: CONSOLE,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  }
+}
+
 /** Asks the operating system for its id, which the server does not want to know. */
 const NEVER_RUN = /@opentelemetry\/resources\/.*\/machine-id\//
 
@@ -105,10 +137,8 @@ function packageFolders({ inputs }: Metafile): string[] {
 }
 
 /** The licences of all packages in the bundle, which ask to be where their code is. */
-function licences(root: string, metafile: Metafile): string {
-  return packageFolders(metafile)
-    .map((folder) => `${'-'.repeat(80)}\n${licence(join(root, folder))}`)
-    .join('\n')
+function licences(root: string, packages: readonly string[]): string {
+  return packages.map((folder) => `${'-'.repeat(80)}\n${licence(join(root, folder))}`).join('\n')
 }
 
 function licence(folder: string): string {

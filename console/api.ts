@@ -1,0 +1,51 @@
+/** The management API, called with the token that the user signed in with. It is kept in memory only. */
+export class Api {
+  readonly #token: string | undefined
+
+  /** Undefined: the server asks for none. */
+  constructor(token: string | undefined) {
+    this.#token = token
+  }
+
+  /** The answer of a management call as text. @throws ApiError when it is no success */
+  async call(method: string, path: string): Promise<string> {
+    const response = await this.open(method, path)
+    return told(await response.text())
+  }
+
+  /** The body is still to be read. @throws ApiError when the answer is no success */
+  async open(method: string, path: string, signal?: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> =
+      this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
+    const response = await fetch(path, { method, headers, signal: signal ?? null, credentials: 'omit' })
+    if (!response.ok) throw new ApiError(response.status, told(await response.text()))
+    return response
+  }
+}
+
+/** An answer that is no success. */
+export class ApiError extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message === '' ? `The server answered ${status}` : message)
+    this.status = status
+  }
+
+  /** The server wants a token, or another one. TorchServe's answer to a missing one is 400. */
+  get asksForToken(): boolean {
+    return this.status === 401 || this.status === 403 || this.status === 400
+  }
+}
+
+/** What a management answer says: its `message` or `status`, where it is JSON with one. */
+function told(body: string): string {
+  try {
+    const answer = JSON.parse(body) as { message?: unknown; status?: unknown } | null
+    if (typeof answer?.message === 'string') return answer.message
+    if (typeof answer?.status === 'string') return answer.status
+  } catch {
+    // Plain text.
+  }
+  return body.trim().slice(0, 2_000)
+}

@@ -1,0 +1,101 @@
+import type { JSX } from 'preact'
+import { useEffect, useReducer, useState } from 'preact/hooks'
+import { Api } from './api.ts'
+import { LogView } from './log-view.tsx'
+import { ModelsView } from './models-view.tsx'
+import { Overview } from './overview.tsx'
+import { RequestsView } from './requests-view.tsx'
+import { type Link, ServerState } from './server-state.ts'
+import { SignIn } from './sign-in.tsx'
+
+/** What every view gets. */
+export interface ViewProps {
+  state: ServerState
+  api: Api
+}
+
+interface View {
+  readonly path: string
+  readonly title: string
+  readonly show: (props: ViewProps) => JSX.Element
+}
+
+const VIEWS: readonly [View, ...View[]] = [
+  { path: '', title: 'Overview', show: Overview },
+  { path: 'requests', title: 'Live requests', show: RequestsView },
+  { path: 'models', title: 'Models', show: ModelsView },
+  { path: 'log', title: 'Log', show: LogView },
+]
+
+export function App(): JSX.Element {
+  const [token, setToken] = useState<string>()
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
+  const [session, setSession] = useState<ViewProps>()
+  const view = useView()
+  useEffect(() => {
+    const state = new ServerState(() => redraw(undefined))
+    const api = new Api(token)
+    setSession({ state, api })
+    void state.follow(api)
+    return () => state.close()
+  }, [token])
+  useEffect(() => {
+    document.title = `${view.title} · torchserve-ts console`
+  }, [view])
+
+  if (session === undefined) return <p class="note">Connecting …</p>
+  const { link } = session.state
+  if (link.state === 'refused') {
+    return <SignIn reason={token === undefined ? undefined : link.reason} onToken={setToken} />
+  }
+  return (
+    <>
+      <header>
+        <strong>torchserve-ts</strong>
+        <nav aria-label="Views">
+          {VIEWS.map((each) => (
+            <a href={`#${each.path}`} aria-current={each === view ? 'page' : undefined}>
+              {each.title}
+            </a>
+          ))}
+        </nav>
+        <LinkState link={link} />
+        {token !== undefined && (
+          <button type="button" onClick={() => setToken(undefined)}>
+            Sign out
+          </button>
+        )}
+      </header>
+      <main>
+        <h1>{view.title}</h1>
+        <view.show {...session} />
+      </main>
+    </>
+  )
+}
+
+function LinkState({ link }: { link: Link }): JSX.Element {
+  const text = {
+    connecting: 'connecting …',
+    live: 'live',
+    lost: `connection lost, trying again: ${'reason' in link ? link.reason : ''}`,
+    refused: 'signed out',
+  }[link.state]
+  return (
+    <span role="status" class={`link ${link.state}`}>
+      {text}
+    </span>
+  )
+}
+
+/** The view that the address names. */
+function useView(): View {
+  const named = (): View => VIEWS.find(({ path }) => path === location.hash.slice(1)) ?? VIEWS[0]
+  const [view, setView] = useState(named)
+  useEffect(() => {
+    const changed = (): void => setView(named())
+    addEventListener('hashchange', changed)
+    return () => removeEventListener('hashchange', changed)
+  }, [])
+  return view
+}

@@ -1,0 +1,33 @@
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+
+/** What a click is about to do. */
+export interface Question {
+  readonly text: string
+  /** The word on the button: `Cancel the request`. */
+  readonly action: string
+  readonly run: () => void
+}
+
+/** Asks before something that harms. */
+export function Ask({ question, onClose }: { question: Question; onClose: () => void }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current!.showModal(), [])
+  const run = (): void => {
+    onClose()
+    question.run()
+  }
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-labelledby="question">
+      <p id="question">{question.text}</p>
+      <div class="actions">
+        <button type="button" onClick={onClose}>
+          Keep it
+        </button>
+        <button type="button" class="harms" onClick={run}>
+          {question.action}
+        </button>
+      </div>
+    </dialog>
+  )
+}

@@ -1,0 +1,82 @@
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import UPlot from 'uplot'
+
+export interface Line {
+  readonly label: string
+  readonly values: (number | null)[]
+}
+
+const HEIGHT = 150
+/** Names of the custom properties that app.css gives colours, one for each line. */
+const COLOURS = ['--line-1', '--line-2']
+
+/** A chart over time. `times`: seconds since the epoch. `format`: a value as text. */
+export function Chart(props: {
+  title: string
+  times: number[]
+  lines: readonly Line[]
+  format: (value: number) => string
+}): JSX.Element {
+  const { title, times, lines, format } = props
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<UPlot | undefined>(undefined)
+  useEffect(() => {
+    const chart = new UPlot(optionsOf(lines, format, place.current!.clientWidth), [
+      [],
+      ...lines.map(() => []),
+    ])
+    place.current!.append(chart.root)
+    plot.current = chart
+    const observer = new ResizeObserver(([entry]) =>
+      chart.setSize({ width: entry!.contentRect.width, height: HEIGHT }),
+    )
+    observer.observe(place.current!)
+    return () => {
+      observer.disconnect()
+      chart.destroy()
+    }
+  }, [])
+  useEffect(() => {
+    plot.current?.setData([times, ...lines.map(({ values }) => values)])
+  })
+  const now = lines.map(({ label, values }) => `${label} ${said(values.at(-1), format)}`).join(', ')
+  return (
+    <figure>
+      <figcaption>
+        {title} <span class="now">{now}</span>
+      </figcaption>
+      <div ref={place} aria-hidden="true" />
+    </figure>
+  )
+}
+
+function said(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? '–' : format(value)
+}
+
+function optionsOf(lines: readonly Line[], format: (value: number) => string, width: number): UPlot.Options {
+  const style = getComputedStyle(document.documentElement)
+  const stroke = style.getPropertyValue('--quiet')
+  const grid = { stroke: style.getPropertyValue('--border'), width: 1 }
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    axes: [
+      { stroke, grid },
+      { stroke, grid, size: 70, values: (_, ticks) => ticks.map(format) },
+    ],
+    series: [
+      {},
+      ...lines.map(({ label }, index) => ({
+        label,
+        stroke: style.getPropertyValue(COLOURS[index] ?? COLOURS[0]!),
+        width: 2,
+        points: { show: false },
+      })),
+    ],
+  }
+}

@@ -1,0 +1,209 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import type { OpenRequest } from '../common/server-events.ts'
+import type { ViewProps } from './app.tsx'
+import { Ask, type Question } from './ask.tsx'
+import { bytes, duration, number } from './format.ts'
+
+/** Height of a row, as app.css has it; only the rows in sight are in the document. */
+const ROW = 34
+const ROWS_IN_SIGHT = 18
+/** Rows above and below those in sight. */
+const SPARE = 4
+
+interface Column {
+  readonly title: string
+  readonly text: (request: OpenRequest) => string
+  /** What the column is sorted by. */
+  readonly key: (request: OpenRequest) => string | number
+}
+
+const WAITS: Readonly<Record<OpenRequest['waitsFor'], string>> = {
+  worker: 'a worker',
+  handler: 'the handler',
+  client: 'its client',
+}
+
+const COLUMNS: readonly Column[] = [
+  column('Model', (request) => `${request.modelName} ${request.modelVersion}`),
+  column('API', (request) => request.dialect),
+  column('Client', (request) => request.client),
+  column('Key', (request) => request.key ?? '–'),
+  measure('Age', (request) => request.ageMs, duration),
+  measure('Items', (request) => request.items, number),
+  measure('Sent', (request) => request.bytes, bytes),
+  measure('First item', (request) => request.firstResponseMs ?? -1, shown),
+  measure('Last gap', (request) => request.lastGapMs ?? -1, shown),
+  column('Waits for', (request) => WAITS[request.waitsFor]),
+  column('Id', (request) => request.id),
+]
+
+const AGE = COLUMNS.findIndex(({ title }) => title === 'Age')
+
+function column(title: string, text: (request: OpenRequest) => string): Column {
+  return { title, text, key: text }
+}
+
+function measure(
+  title: string,
+  key: (request: OpenRequest) => number,
+  said: (value: number) => string,
+): Column {
+  return { title, text: (request) => said(key(request)), key }
+}
+
+function shown(milliseconds: number): string {
+  return milliseconds < 0 ? '–' : duration(milliseconds)
+}
+
+/** Every open request, and a button that cancels it. */
+export function RequestsView({ state, api }: ViewProps): JSX.Element {
+  const [filter, setFilter] = useState('')
+  const [sort, setSort] = useState({ column: AGE, descending: true })
+  const [question, setQuestion] = useState<Question>()
+  const [told, setTold] = useState('')
+  if (state.requests === undefined) return <p class="note">Waiting for the server …</p>
+  const { total, requests } = state.requests
+  const rows = sorted(
+    requests.filter((request) => matches(request, filter)),
+    COLUMNS[sort.column]!,
+    sort.descending,
+  )
+  const cancel = (request: OpenRequest): void =>
+    setQuestion({
+      text: `Cancel request ${request.id} of ${request.modelName}? Its client gets an error.`,
+      action: 'Cancel the request',
+      run: () =>
+        void api
+          .call('DELETE', `/requests/${encodeURIComponent(request.id)}`)
+          .then(setTold, (error: unknown) => setTold(error instanceof Error ? error.message : String(error))),
+    })
+  return (
+    <>
+      <p class="bar">
+        <label for="filter">Filter</label>
+        <input
+          id="filter"
+          type="search"
+          placeholder="model, API, client, key, id"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+        <span>
+          {number(rows.length)} shown, {number(total)} open
+        </span>
+      </p>
+      <p role="status" class="told">
+        {told}
+      </p>
+      <RequestTable rows={rows} sort={sort} onSort={setSort} onCancel={cancel} />
+      {question !== undefined && <Ask question={question} onClose={() => setQuestion(undefined)} />}
+    </>
+  )
+}
+
+interface Sort {
+  column: number
+  descending: boolean
+}
+
+function RequestTable(props: {
+  rows: readonly OpenRequest[]
+  sort: Sort
+  onSort: (sort: Sort) => void
+  onCancel: (request: OpenRequest) => void
+}): JSX.Element {
+  const { rows, sort, onSort, onCancel } = props
+  const [top, setTop] = useState(0)
+  const first = Math.max(0, Math.min(Math.floor(top / ROW), rows.length - ROWS_IN_SIGHT) - SPARE)
+  const inSight = rows.slice(first, first + ROWS_IN_SIGHT + 2 * SPARE)
+  const below = rows.length - first - inSight.length
+  return (
+    <div
+      class="scroll rows"
+      tabIndex={0}
+      role="region"
+      aria-label="Open requests"
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+    >
+      <table aria-rowcount={rows.length + 1}>
+        <thead>
+          <tr>
+            {COLUMNS.map(({ title }, index) => (
+              <th scope="col" aria-sort={sorting(sort, index)}>
+                <button
+                  type="button"
+                  onClick={() =>
+                    onSort({ column: index, descending: sort.column === index && !sort.descending })
+                  }
+                >
+                  {title}
+                </button>
+              </th>
+            ))}
+            <th scope="col">Action</th>
+          </tr>
+        </thead>
+        <tbody>
+          <Spacer rows={first} />
+          {inSight.map((request, index) => (
+            <tr key={request.id} aria-rowindex={first + index + 2}>
+              {COLUMNS.map(({ text }) => (
+                <td title={text(request)}>{text(request)}</td>
+              ))}
+              <td>
+                <button
+                  type="button"
+                  class="harms"
+                  aria-label={`Cancel ${request.id}`}
+                  onClick={() => onCancel(request)}
+                >
+                  Cancel
+                </button>
+              </td>
+            </tr>
+          ))}
+          <Spacer rows={below} />
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** Stands for rows that are not in sight. */
+function Spacer({ rows }: { rows: number }): JSX.Element | null {
+  if (rows <= 0) return null
+  return (
+    <tr aria-hidden="true">
+      <td
+        class="spacer"
+        colSpan={COLUMNS.length + 1}
+        ref={(cell) => {
+          // A style attribute would break the content security policy.
+          if (cell !== null) cell.style.height = `${rows * ROW}px`
+        }}
+      />
+    </tr>
+  )
+}
+
+function sorting(sort: Sort, index: number): 'ascending' | 'descending' | undefined {
+  if (sort.column !== index) return undefined
+  return sort.descending ? 'descending' : 'ascending'
+}
+
+function sorted(rows: OpenRequest[], { key }: Column, descending: boolean): OpenRequest[] {
+  const sign = descending ? -1 : 1
+  return rows.sort((one, other) => {
+    const [a, b] = [key(one), key(other)]
+    return (
+      sign * (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b)))
+    )
+  })
+}
+
+function matches(request: OpenRequest, filter: string): boolean {
+  const wanted = filter.trim().toLowerCase()
+  const { modelName, dialect, client, key = '', id } = request
+  return [modelName, dialect, client, key, id].some((text) => text.toLowerCase().includes(wanted))
+}

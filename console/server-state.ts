@@ -1,0 +1,76 @@
+import type { LogEntry, OverviewEvent, RequestsEvent } from '../common/server-events.ts'
+import { type Api, ApiError } from './api.ts'
+import { readEvents, type ServerEvent } from './event-stream.ts'
+import { History } from './history.ts'
+
+/** Log lines that the page keeps. */
+const MAX_LINES = 2_000
+/** Open requests that the page asks for. */
+const MAX_REQUESTS = 5_000
+/** Milliseconds before the next try to connect: the first, and at most. */
+const FIRST_DELAY = 500
+const LONGEST_DELAY = 10_000
+
+/** How the page and the server stand. `refused`: it wants a token, or another one. */
+export type Link = { state: 'connecting' | 'live' } | { state: 'lost' | 'refused'; reason: string }
+
+/** What is known of the server; views show it and are told when it changes. */
+export class ServerState {
+  link: Link = { state: 'connecting' }
+  overview: OverviewEvent | undefined
+  requests: RequestsEvent | undefined
+  readonly log: LogEntry[] = []
+  /** Log lines that the server left out. */
+  dropped = 0
+  readonly history = new History()
+  readonly #changed: () => void
+  readonly #stop = new AbortController()
+
+  constructor(changed: () => void) {
+    this.#changed = changed
+  }
+
+  /** Follows the server until `close`, over lost connections. */
+  async follow(api: Api): Promise<void> {
+    let delay = FIRST_DELAY
+    while (!this.#stop.signal.aborted) {
+      try {
+        const response = await api.open('GET', `/events?requests=${MAX_REQUESTS}`, this.#stop.signal)
+        this.#show({ state: 'live' })
+        this.log.length = 0
+        delay = FIRST_DELAY
+        await readEvents(response.body!, (event) => this.#take(event))
+        this.#show({ state: 'lost', reason: 'the server closed the stream of events' })
+      } catch (thrown) {
+        if (this.#stop.signal.aborted) return
+        const reason = thrown instanceof Error ? thrown.message : String(thrown)
+        if (thrown instanceof ApiError && thrown.asksForToken) return this.#show({ state: 'refused', reason })
+        this.#show({ state: 'lost', reason })
+      }
+      await new Promise((resolve) => setTimeout(resolve, delay))
+      delay = Math.min(delay * 2, LONGEST_DELAY)
+    }
+  }
+
+  close(): void {
+    this.#stop.abort()
+  }
+
+  #take(event: ServerEvent): void {
+    if (event.topic === 'overview') {
+      this.overview = event.data
+      this.history.add(event.data)
+    } else if (event.topic === 'requests') this.requests = event.data
+    else {
+      this.dropped += event.data.dropped
+      this.log.push(...event.data.lines)
+      this.log.splice(0, this.log.length - MAX_LINES)
+    }
+    this.#changed()
+  }
+
+  #show(link: Link): void {
+    this.link = link
+    this.#changed()
+  }
+}
