@@ -30,12 +30,12 @@ const VIEWS: readonly [View, ...View[]] = [
 export function App(): JSX.Element {
   const [token, setToken] = useState<string>()
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const [session, setSession] = useState<ViewProps>()
+  const [session, setSession] = useState<ViewProps & { token: string | undefined }>()
   const view = useView()
   useEffect(() => {
     const state = new ServerState(() => redraw(undefined))
     const api = new Api(token)
-    setSession({ state, api })
+    setSession({ state, api, token })
     void state.follow(api)
     return () => state.close()
   }, [token])
@@ -43,10 +43,17 @@ export function App(): JSX.Element {
     document.title = `${view.title} · torchserve-ts console`
   }, [view])
 
-  if (session === undefined) return <p class="note">Connecting …</p>
+  if (session === undefined || isFirstTry(session.state)) {
+    return (
+      <main>
+        <h1>torchserve-ts</h1>
+        <p class="note">Connecting …</p>
+      </main>
+    )
+  }
   const { link } = session.state
   if (link.state === 'refused') {
-    return <SignIn reason={token === undefined ? undefined : link.reason} onToken={setToken} />
+    return <SignIn reason={session.token === undefined ? undefined : link.reason} onToken={setToken} />
   }
   return (
     <>
@@ -60,7 +67,7 @@ export function App(): JSX.Element {
           ))}
         </nav>
         <LinkState link={link} />
-        {token !== undefined && (
+        {session.token !== undefined && (
           <button type="button" onClick={() => setToken(undefined)}>
             Sign out
           </button>
@@ -68,10 +75,14 @@ export function App(): JSX.Element {
       </header>
       <main>
         <h1>{view.title}</h1>
-        <view.show {...session} />
+        <view.show state={session.state} api={session.api} />
       </main>
     </>
   )
+}
+
+function isFirstTry({ link, overview }: ServerState): boolean {
+  return link.state === 'connecting' && overview === undefined
 }
 
 function LinkState({ link }: { link: Link }): JSX.Element {

@@ -13,16 +13,18 @@ export interface Question {
 export function Ask({ question, onClose }: { question: Question; onClose: () => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current!.showModal(), [])
+  // Closed by the dialog itself, which gives the focus back to where it was.
+  const close = (): void => dialog.current!.close()
   const run = (): void => {
-    onClose()
+    close()
     question.run()
   }
   return (
     <dialog ref={dialog} onClose={onClose} aria-labelledby="question">
       <p id="question">{question.text}</p>
       <div class="actions">
-        <button type="button" onClick={onClose}>
-          Keep it
+        <button type="button" onClick={close}>
+          Go back
         </button>
         <button type="button" class="harms" onClick={run}>
           {question.action}

@@ -56,9 +56,8 @@ function said(value: number | null | undefined, format: (value: number) => strin
 }
 
 function optionsOf(lines: readonly Line[], format: (value: number) => string, width: number): UPlot.Options {
-  const style = getComputedStyle(document.documentElement)
-  const stroke = style.getPropertyValue('--quiet')
-  const grid = { stroke: style.getPropertyValue('--border'), width: 1 }
+  const stroke = (): string => colour('--quiet')
+  const grid = { stroke: () => colour('--border'), width: 1 }
   return {
     width,
     height: HEIGHT,
@@ -73,10 +72,15 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
       {},
       ...lines.map(({ label }, index) => ({
         label,
-        stroke: style.getPropertyValue(COLOURS[index] ?? COLOURS[0]!),
+        stroke: () => colour(COLOURS[index] ?? COLOURS[0]!),
         width: 2,
         points: { show: false },
       })),
     ],
   }
+}
+
+/** Asked for at each drawing, because the user may turn to dark while the page is open. */
+function colour(property: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(property)
 }

@@ -14,11 +14,13 @@ export function LogView({ state }: ViewProps): JSX.Element {
   const [search, setSearch] = useState('')
   const [paused, setPaused] = useState<readonly LogEntry[]>()
   const end = useRef<HTMLPreElement>(null)
+  // Who scrolled up reads there; new lines do not take it away.
+  const follows = useRef(true)
   const lines = (paused ?? state.log)
     .filter((line) => isShown(line, level, search.toLowerCase()))
     .slice(-MAX_SHOWN)
   useEffect(() => {
-    if (paused === undefined) end.current!.scrollTop = end.current!.scrollHeight
+    if (paused === undefined && follows.current) end.current!.scrollTop = end.current!.scrollHeight
   })
   return (
     <>
@@ -52,7 +54,16 @@ export function LogView({ state }: ViewProps): JSX.Element {
           {state.dropped > 0 && `, ${number(state.dropped)} left out by the server`}
         </span>
       </p>
-      <pre class="log" ref={end} tabIndex={0} role="region" aria-label="Log lines">
+      <pre
+        class="log"
+        ref={end}
+        tabIndex={0}
+        role="region"
+        aria-label="Log lines"
+        onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
+          follows.current = scrollTop + clientHeight > scrollHeight - 30
+        }}
+      >
         {lines.map((line) => (
           <div class={line.level}>
             {timeOfDay(line.at)} {line.level.toUpperCase()} {line.thread ?? line.logger}: {line.message}

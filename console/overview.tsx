@@ -103,7 +103,8 @@ function Loading({ loading }: { loading: readonly LoadingModel[] }): JSX.Element
         {loading.map(({ modelName, url, phase, receivedBytes, totalBytes, ageMs }) => (
           <li>
             {modelName ?? url}: {phase} for {duration(ageMs)}
-            {receivedBytes !== undefined && `, ${bytes(receivedBytes)} of ${bytes(totalBytes)}`}
+            {receivedBytes !== undefined && `, ${bytes(receivedBytes)}`}
+            {totalBytes !== undefined && ` of ${bytes(totalBytes)} `}
             {totalBytes !== undefined && (
               <progress
                 max={totalBytes}

@@ -25,7 +25,7 @@ const WAITS: Readonly<Record<OpenRequest['waitsFor'], string>> = {
 }
 
 const COLUMNS: readonly Column[] = [
-  column('Model', (request) => `${request.modelName} ${request.modelVersion}`),
+  column('Model', ({ modelName, modelVersion = '' }) => `${modelName} ${modelVersion}`.trim()),
   column('API', (request) => request.dialect),
   column('Client', (request) => request.client),
   column('Key', (request) => request.key ?? '–'),

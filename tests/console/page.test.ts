@@ -1,0 +1,203 @@
+import { gzipSync } from 'node:zlib'
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import type { Page } from 'playwright-core'
+import { expectAccessible, openPage, picture } from '../support/browser.ts'
+import { REPOSITORY } from '../support/server-process.ts'
+import { logLine, model, openRequest, overview, Watched } from './watched.ts'
+
+const EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+
+let watched: Watched
+let page: Page
+let faults: string[]
+
+beforeEach(async () => {
+  watched = await Watched.start()
+})
+
+afterEach(async () => {
+  await page.close()
+  await watched.stop()
+  expect(faults).toEqual([])
+})
+
+async function open(hash = '', dark = false): Promise<void> {
+  ;({ page, faults } = await openPage(`${watched.url}${hash}`, dark))
+}
+
+/** Opens a view and waits until the page follows the events. */
+async function follow(hash = '', dark = false): Promise<void> {
+  await open(hash, dark)
+  await page.getByRole('status').getByText('live').waitFor()
+}
+
+test('a wrong token is refused with the server’s words, and a right one shows the overview', async () => {
+  watched.token = 'right'
+  await open()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await expectAccessible(page)
+  await page.getByLabel('Token').fill('wrong')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('alert').getByText('Token Authentication failed.').waitFor()
+  await page.getByLabel('Token').fill('right')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('status').getByText('live').waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+})
+
+test.each([false, true])('models, workers and charts are shown (dark: %s)', async (dark) => {
+  await follow('', dark)
+  const exit = { at: '2026-01-02T03:04:05.000Z', cause: 'killed by SIGKILL', lines: ['the last line'] }
+  const failure = { id: 'f-1', at: exit.at, reason: 'Cannot find module weights' }
+  const workers = [{ id: '9000', state: 'UNLOADED', inFlight: 0, restarts: 3, lastExit: exit }]
+  const models = [model(), model({ modelName: 'broken', state: 'failed', failure, workers })]
+  const loading = [
+    {
+      url: 'https://models/x.mar',
+      phase: 'downloading' as const,
+      receivedBytes: 5e6,
+      totalBytes: 1e7,
+      ageMs: 900,
+    },
+  ]
+  for (let second = 0; second < 5; second += 1) {
+    const counts = { ...models[0]!.counts, items: second * 100 }
+    const gaps = { bounds: [0.001, 0.01, 0.1], counts: [0, second * 50, second * 50, 0], sum: second }
+    const times = { ...models[0]!.times, gaps }
+    const at = new Date(Date.UTC(2026, 0, 2, 3, 4, 5 + second)).toISOString()
+    watched.send('overview', overview([{ ...models[0]!, counts, times }, models[1]!], { at, loading }))
+  }
+  await page.getByText('sent 100', { exact: true }).waitFor()
+  await page.getByText('p50 10 ms, p99 98 ms').waitFor()
+  await page.getByRole('heading', { name: 'broken' }).waitFor()
+  await page.getByText('Cannot find module weights').waitFor()
+  await page.getByText('killed by SIGKILL').click()
+  await page.getByText('the last line').waitFor()
+  await page.getByRole('progressbar').waitFor()
+  await expectAccessible(page)
+  await picture(page, dark ? 'overview-dark' : 'overview')
+})
+
+test('2,000 open requests: few are in the document, and they can be sorted, searched and scrolled', async () => {
+  await follow('#requests')
+  const requests = Array.from({ length: 2_000 }, (_, index) => openRequest(index))
+  watched.send('requests', { at: '', total: 2_000, requests })
+  await page.getByText('2,000 shown, 2,000 open').waitFor()
+  expect(await page.locator('tbody tr').count()).toBeLessThan(40)
+  await page.getByTitle('id-01999').waitFor()
+  await page.getByRole('button', { name: 'Age' }).click()
+  await page.getByTitle('id-00000').waitFor()
+  await page
+    .getByRole('region', { name: 'Open requests' })
+    .evaluate('(region) => { region.scrollTop = 34 * 1000 }')
+  await page.getByTitle('id-01005').waitFor()
+  await expectAccessible(page)
+  await picture(page, 'requests')
+  await page.getByLabel('Filter').fill('id-0123')
+  await page.getByText('10 shown, 2,000 open').waitFor()
+})
+
+test('a request is cancelled after a question, and not without it', async () => {
+  await follow('#requests')
+  watched.send('requests', { at: '', total: 1, requests: [openRequest(7)] })
+  const cancel = page.getByRole('button', { name: 'Cancel id-00007' })
+  await cancel.click()
+  await page.getByRole('button', { name: 'Keep it' }).click()
+  await cancel.click()
+  expect(watched.calls).toEqual([])
+  await expectAccessible(page)
+  await page.getByRole('button', { name: 'Cancel the request' }).click()
+  await page.getByText('Done: DELETE').waitFor()
+  expect(watched.calls).toEqual(['DELETE /requests/id-00007'])
+})
+
+test('a model is registered, scaled up at once, and scaled down or unregistered only after a question', async () => {
+  await follow('#models')
+  watched.send('overview', overview([model()]))
+  await page.getByLabel('Archive in the model store, or URL').fill('a b.mar')
+  await page.getByRole('button', { name: 'Register', exact: true }).click()
+  await page.getByText('Done: POST').waitFor()
+  const workers = page.getByRole('form', { name: 'Scale words 1.0' }).getByLabel('Workers')
+  await workers.fill('3')
+  await page.getByRole('button', { name: 'Scale', exact: true }).click()
+  await page.getByText('Done: PUT').waitFor()
+  await workers.fill('0')
+  await page.getByRole('button', { name: 'Scale', exact: true }).click()
+  await page.getByText('Scale words 1.0 from 1 down to 0 workers?').waitFor()
+  await page.getByRole('button', { name: 'Keep it' }).click()
+  await page.getByRole('button', { name: 'Unregister', exact: true }).click()
+  await page.getByRole('button', { name: 'Unregister words 1.0' }).click()
+  await page.getByText('Done: DELETE').waitFor()
+  await expectAccessible(page)
+  await picture(page, 'models')
+  expect(watched.calls).toEqual([
+    'POST /models?url=a+b.mar&synchronous=true&initial_workers=1',
+    'PUT /models/words/1.0?min_worker=3&synchronous=true',
+    'DELETE /models/words/1.0',
+  ])
+})
+
+test('the log is filtered by level and text, and stands still when paused', async () => {
+  await follow('#log')
+  const lines = [logLine('loaded'), logLine('slow', 'warn'), logLine('Traceback', 'error')]
+  watched.send('log', { lines, dropped: 4 })
+  await page.getByText('3 lines, 4 left out by the server').waitFor()
+  await page.getByLabel('Level').selectOption('warn')
+  await page.getByText('2 lines').waitFor()
+  await page.getByLabel('Search').fill('trace')
+  await page.getByText('1 lines').waitFor()
+  await page.getByLabel('Search').fill('')
+  await page.getByRole('button', { name: 'Pause' }).click()
+  watched.send('log', { lines: [logLine('later', 'error')], dropped: 0 })
+  await page.getByRole('button', { name: 'Go on' }).waitFor()
+  expect(await page.getByText('later').count()).toBe(0)
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByText('later').waitFor()
+  await expectAccessible(page)
+  await picture(page, 'log')
+})
+
+test('HTML in names, errors and log lines stays text', async () => {
+  await follow()
+  const failure = { id: EVIL, at: EVIL, reason: EVIL }
+  const exit = { at: EVIL, cause: EVIL, lines: [EVIL] }
+  const workers = [{ id: EVIL, state: EVIL, inFlight: 0, restarts: 0, lastExit: exit }]
+  watched.send(
+    'overview',
+    overview([model({ modelName: EVIL, state: 'failed', failure, workers, runtime: EVIL })]),
+  )
+  await page.getByRole('heading', { name: EVIL }).waitFor()
+  watched.send('requests', {
+    at: '',
+    total: 1,
+    requests: [openRequest(1, { id: EVIL, client: EVIL, key: EVIL })],
+  })
+  await page.getByRole('link', { name: 'Live requests' }).click()
+  await page.getByRole('cell', { name: EVIL }).first().waitFor()
+  watched.send('log', { lines: [logLine(EVIL)], dropped: 0 })
+  await page.getByRole('link', { name: 'Log' }).click()
+  await page.getByText(EVIL).waitFor()
+  await page.getByRole('link', { name: 'Models' }).click()
+  await page.getByRole('heading', { name: EVIL }).waitFor()
+  expect(await page.locator('img, #console script').count()).toBe(0)
+})
+
+test('a lost connection is said, and made again', async () => {
+  await follow()
+  watched.send('overview', overview([model()]))
+  await page.getByRole('heading', { name: 'words' }).waitFor()
+  watched.lose()
+  await page.getByText('connection lost, trying again').waitFor()
+  await page.getByRole('status').getByText('live', { exact: true }).waitFor()
+  expect(watched.viewers).toBe(1)
+})
+
+test('the page has less than 100 KB, packed', async () => {
+  await open()
+  const folder = join(REPOSITORY, 'dist', 'frontend', 'console')
+  const packed = readdirSync(folder).map((file) => gzipSync(readFileSync(join(folder, file))).length)
+  expect(packed.reduce((sum, size) => sum + size)).toBeLessThan(100_000)
+})
