@@ -61,11 +61,12 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
   return {
     width,
     height: HEIGHT,
+    padding: [8, 32, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { stroke, grid },
+      { stroke, grid, size: 32, values: (_, ticks) => ticks.map(clock) },
       { stroke, grid, size: 70, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
@@ -78,6 +79,11 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
       })),
     ],
   }
+}
+
+/** `14:05:09` of seconds since the epoch. */
+function clock(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleTimeString('en-GB')
 }
 
 /** Asked for at each drawing, because the user may turn to dark while the page is open. */
