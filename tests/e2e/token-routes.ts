@@ -196,11 +196,16 @@ function prefixesOf(path: string): string[] {
   return ['', ...segments.map((_segment, index) => `/${segments.slice(0, index + 1).join('/')}`)]
 }
 
+/** The rooms that see paths of requests; every other one gets names and bodies from them. */
+const ROOMS = ['edge', 'dialects'].map((room) => join(REPOSITORY, 'frontend', room))
+
 /** Texts in the code that takes requests apart. */
 const WORDS = unique(
-  readdirSync(join(REPOSITORY, 'frontend'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => readFileSync(join(REPOSITORY, 'frontend', file), 'utf8'))
+  ROOMS.flatMap((room) =>
+    readdirSync(room, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => readFileSync(join(room, file), 'utf8')),
+  )
     .filter((code) => /\bsegments\b|\bnew Router\b|\.url\b/.test(code))
     .flatMap((code) => [...code.matchAll(/'\/?([a-z0-9][\w./-]*)'/g)].map(([, word]) => word!))
     .filter((word) => !word.endsWith('.ts') && !/^\d+$/.test(word)),
