@@ -16,6 +16,8 @@ interface Column {
   readonly text: (request: OpenRequest) => string
   /** What the column is sorted by. */
   readonly key: (request: OpenRequest) => string | number
+  /** Sorted with the highest first, until it is asked for the other way. */
+  readonly descends: boolean
 }
 
 const WAITS: Readonly<Record<OpenRequest['waitsFor'], string>> = {
@@ -41,7 +43,7 @@ const COLUMNS: readonly Column[] = [
 const AGE = COLUMNS.findIndex(({ title }) => title === 'Age')
 
 function column(title: string, text: (request: OpenRequest) => string): Column {
-  return { title, text, key: text }
+  return { title, text, key: text, descends: false }
 }
 
 function measure(
@@ -49,7 +51,7 @@ function measure(
   key: (request: OpenRequest) => number,
   said: (value: number) => string,
 ): Column {
-  return { title, text: (request) => said(key(request)), key }
+  return { title, text: (request) => said(key(request)), key, descends: true }
 }
 
 function shown(milliseconds: number): string {
@@ -129,12 +131,12 @@ function RequestTable(props: {
       <table aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
-            {COLUMNS.map(({ title }, index) => (
+            {COLUMNS.map(({ title, descends }, index) => (
               <th scope="col" aria-sort={sorting(sort, index)}>
                 <button
                   type="button"
                   onClick={() =>
-                    onSort({ column: index, descending: sort.column === index && !sort.descending })
+                    onSort({ column: index, descending: sort.column === index ? !sort.descending : descends })
                   }
                 >
                   {title}

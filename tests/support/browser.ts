@@ -18,6 +18,10 @@ export interface Opened {
   readonly faults: string[]
 }
 
+/** The event says what a page's policy refused; texts on the browser's console differ between versions. */
+const TELL_VIOLATIONS = `addEventListener('securitypolicyviolation', (event) =>
+  toldViolation(event.effectiveDirective + ' ' + event.blockedURI))`
+
 /** Opens an address in a tab of its own. */
 export async function openPage(url: string, dark = false): Promise<Opened> {
   browser ??= await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox'] })
@@ -37,9 +41,8 @@ export async function openPage(url: string, dark = false): Promise<Opened> {
     faults.push(`ran a script: ${dialog.message()}`)
     void dialog.dismiss()
   })
-  page.on('console', (message) => {
-    if (/content security policy/i.test(message.text())) faults.push(message.text())
-  })
+  await page.exposeFunction('toldViolation', (what: string) => faults.push(`broke the policy: ${what}`))
+  await page.addInitScript(TELL_VIOLATIONS)
   await page.goto(url)
   return { page, faults }
 }
