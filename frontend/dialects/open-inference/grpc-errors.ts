@@ -38,8 +38,9 @@ const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   INVALID_DAG: Status.INVALID_ARGUMENT,
   WORKFLOW_NOT_REGISTERED: Status.INTERNAL,
   WORKFLOW_NODE_FAILED: Status.INTERNAL,
+  // Not NOT_FOUND: the model is there.
+  REQUEST_NOT_FOUND: Status.FAILED_PRECONDITION,
   // An operator scaled it to none: a load would undo that.
-  REQUEST_NOT_FOUND: Status.NOT_FOUND,
   NO_WORKER: Status.FAILED_PRECONDITION,
   QUEUE_FULL: Status.RESOURCE_EXHAUSTED,
   NO_DEVICE: Status.INTERNAL,

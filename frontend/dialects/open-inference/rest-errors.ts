@@ -36,7 +36,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   INVALID_DAG: 422,
   WORKFLOW_NOT_REGISTERED: 500,
   WORKFLOW_NODE_FAILED: 500,
-  REQUEST_NOT_FOUND: 404,
+  // Not 404: the model is there.
+  REQUEST_NOT_FOUND: 409,
   NO_WORKER: 503,
   QUEUE_FULL: 429,
   NO_DEVICE: 500,
