@@ -10,6 +10,9 @@ export const protoDir = join(packageRoot(), 'proto')
 /** Folder of the documentation, which the installed package has too. */
 export const docsDir = join(packageRoot(), 'docs')
 
+/** Folder of the console's page, as the build makes it. */
+export const consoleDir = join(packageRoot(), 'dist', 'frontend', 'console')
+
 /** Folder of the projects that `init` writes. */
 export const templatesDir = join(packageRoot(), 'templates')
 

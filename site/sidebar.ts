@@ -40,6 +40,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'metrics-and-logs',
       'dashboards',
       'tracing',
+      'console',
       'autoscaling',
       'canary',
       'snapshots',

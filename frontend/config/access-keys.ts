@@ -27,6 +27,13 @@ export const ACCESS_KEYS = {
     'Whether the inference and metrics APIs refuse requests from web pages of other sites, as management always does.',
     OURS,
   ),
+  enableConsole: key(
+    'enable_console',
+    BOOLEAN,
+    'true',
+    'Whether the management listener serves the page of the console at `/console` ([Console](console.md)).',
+    OURS,
+  ),
   maxConnections: optional(
     'max_connections',
     integer(1, INT_MAX),

@@ -262,6 +262,8 @@ export interface Settings {
   /** Passed to handlers, which decide whether to limit the pixels of an image. */
   readonly limitMaxImagePixels: boolean
   readonly enableModelApi: boolean
+  /** Ours: whether the management listener serves the page of the console. Key enable_console. */
+  readonly enableConsole: boolean
   readonly disableTokenAuthorization: boolean
   /** Minutes, default 60. */
   readonly tokenExpirationMin: number

@@ -106,7 +106,7 @@ const OPEN_ROUTES: RestRoute[] = [
   { method: 'POST', path: '/api-description', needs: 'nothing' },
 ]
 
-const OPEN_PATHS = ['/', '/api-description', '/metrics', TOKEN_PATH]
+const OPEN_PATHS = ['/', '/api-description', '/console', '/metrics', TOKEN_PATH]
 
 function isNotOpen(path: string): boolean {
   return !OPEN_PATHS.includes(path)

@@ -172,19 +172,24 @@ function answerTo(
   return new Promise((resolve, reject) => {
     let text = ''
     const socket = 'port' in target ? connect(target.port, target.host) : connect(target.socketPath)
-    socket.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk
-      // A stream of events goes on until its reader leaves.
-      if (/^content-type: text\/event-stream\b.*\r\n\r\n/ims.test(text)) socket.end()
-    })
-    socket.on('error', reject).on('end', () => {
+    const done = (): void => {
       const status = /^HTTP\/1\.1 (\d+) /.exec(text)?.[1]
       if (status === undefined) reject(new Error(`No answer to ${method} ${path}: ${text}`))
       else resolve({ status: Number(status), text })
+    }
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      if (!EVENTS.test(text)) return
+      done()
+      socket.destroy()
     })
+    socket.on('error', reject).on('end', done)
     socket.write(`${lines.join('\r\n')}\r\n\r\n`)
   })
 }
+
+/** The head of a stream that goes on until its reader leaves. */
+const EVENTS = /^content-type: text\/event-stream\b.*\r\n\r\n/ims
 
 /** What an rpc needs whoever added it; only what is listed here may differ. */
 function rpcNeeds(service: string, path: string): Need {

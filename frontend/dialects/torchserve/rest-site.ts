@@ -6,11 +6,12 @@ import type { RestDialect } from '../rest-dialect.ts'
 import { listenerDescription } from './api-description/documents.ts'
 import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
+import { consolePages } from './rest-console.ts'
 import { eventRouter } from './rest-events.ts'
 import { requestRouter } from './rest-requests.ts'
 import { trafficRouter } from './rest-traffic.ts'
 import { workflowRouter } from './rest-workflows.ts'
-import { wantsPage, WELCOME_HEADERS, WELCOME_PAGE } from './welcome-page.ts'
+import { wantsPage, WELCOME_HEADERS, welcomePage } from './welcome-page.ts'
 
 /** The dependencies of the management API; all its routes require the management token. */
 export const MANAGEMENT_ROUTERS = [
@@ -28,13 +29,19 @@ export const MANAGEMENT_ROUTERS = [
 export function createSite(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
   const koa = createKoa(state)
   const paths = dialects.flatMap((dialect) => dialect.paths())
-  koa.use(apiDescription(listenerDescription(state.listener, paths)))
+  const hasConsole = state.settings.enableConsole && isManaging(state)
+  koa.use(apiDescription(listenerDescription(state.listener, paths), hasConsole))
+  if (hasConsole) koa.use(consolePages())
   if (state.listener === 'metrics') {
     if (state.settings.metricsRequireToken) koa.use(authorization('metrics'))
     koa.use(metricsRouter(state).routes())
   } else if (state.listener === 'inference') koa.use(admission('inference'))
   else useManagement(koa, state)
   return koaHandler(koa)
+}
+
+function isManaging({ listener }: RestState): boolean {
+  return listener === 'management' || listener === 'shared'
 }
 
 function useManagement(koa: Koa, state: RestState): void {
@@ -53,7 +60,8 @@ const wrongMethod: Koa.Middleware = (ctx) => {
  * OPTIONS on `/`, and any method on `/api-description`; no token is required. A browser that opens `/` gets a
  * page with links; anything else on `/` is 405.
  */
-function apiDescription(document: string): Koa.Middleware {
+function apiDescription(document: string, hasConsole: boolean): Koa.Middleware {
+  const page = welcomePage(hasConsole)
   return (ctx, next) => {
     const exchange = exchangeOf(ctx)
     const { segments } = exchange.target
@@ -62,7 +70,7 @@ function apiDescription(document: string): Koa.Middleware {
     exchange.admit(undefined)
     if (!isDescription && wantsPage(ctx.method, ctx.get('accept'))) {
       for (const [name, value] of WELCOME_HEADERS) ctx.set(name, value)
-      ctx.body = WELCOME_PAGE
+      ctx.body = page
       return undefined
     }
     if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()

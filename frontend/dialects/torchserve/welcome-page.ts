@@ -10,15 +10,19 @@ export const WELCOME_HEADERS: readonly (readonly [name: string, value: string])[
 
 const DOCS = 'https://github.com/torchserve-ts/torchserve-ts'
 
-/** The same on every listener, and for everybody: it says nothing of models and settings. */
-export const WELCOME_PAGE = `<!doctype html>
+const CONSOLE = '<li><a href="/console">Console</a>: models, open requests and the log of this server</li>\n'
+
+/** The same for everybody: it says nothing of models and settings. */
+export function welcomePage(hasConsole: boolean): string {
+  return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>torchserve-ts</title>
 <h1>A torchserve-ts server</h1>
 <p>This address is an API for programs.</p>
 <ul>
-<li><a href="/api-description">API description</a> of this port (OpenAPI)</li>
+${hasConsole ? CONSOLE : ''}<li><a href="/api-description">API description</a> of this port (OpenAPI)</li>
 <li><a href="${DOCS}/blob/main/docs/protocols.md">The APIs</a>, and <a href="${DOCS}#readme">the documentation</a></li>
 </ul>
 `
+}

@@ -50,6 +50,7 @@ type RestSettings = Pick<
   | 'maxResponseSize'
   | 'openaiHeartbeatInterval'
   | 'enableModelApi'
+  | 'enableConsole'
   | 'openInferenceProtocol'
   | 'openInferenceGzip'
   | 'corsAllowedOrigin'

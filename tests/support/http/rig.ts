@@ -90,6 +90,7 @@ export async function startRig(
       maxRequestElements: options.maxRequestElements ?? 250_000,
       maxResponseSize: 100_000,
       openaiHeartbeatInterval: 0,
+      enableConsole: true,
       enableModelApi: options.enableModelApi ?? true,
       openInferenceProtocol: options.openInferenceProtocol ?? false,
       openInferenceGzip: true,

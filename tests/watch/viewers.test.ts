@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
+import type { EventTopic } from '../../common/server-events.ts'
+import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
+import { Job } from '../../frontend/jobs/job.ts'
+import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
+import { type EventOutlet, Viewers } from '../../frontend/watch/viewers.ts'
+import { nothingToWatch } from '../support/nothing-to-watch.ts'
+
+beforeEach(() => jest.useFakeTimers())
+afterEach(() => jest.useRealTimers())
+
+/** Milliseconds between two overviews. */
+const SECOND = 1000
+
+class FakeOutlet implements EventOutlet {
+  isFull = false
+  ended = false
+  why: string | undefined
+  readonly sent: Buffer[] = []
+
+  send(bytes: Buffer): void {
+    this.sent.push(bytes)
+  }
+
+  end(): void {
+    this.ended = true
+  }
+
+  cut(why: { message: string }): void {
+    this.why = why.message
+  }
+}
+
+const query = (...topics: EventTopic[]) => ({ topics: new Set(topics), requests: 10 })
+
+function job(requestId: string, modelName: string): Job {
+  const never = (): never => {
+    throw new Error('Not expected')
+  }
+  const sink: ReplySink = { whole: never, open: never, write: never, close: never, fail: never }
+  return new Job({ requestId, modelName, method: 'handle', headers: '', parts: [] }, sink)
+}
+
+/** A key for one model. */
+function keyFor(model: string): Principal & { revoked: boolean } {
+  return {
+    kind: 'api key',
+    name: 'k',
+    isNarrow: true,
+    revoked: false,
+    sees: (name) => name === model,
+    allows() {
+      return !this.revoked
+    },
+  }
+}
+
+test('viewers of the same get the same bytes, and nothing runs when the last has left', () => {
+  const overviews = jest.fn(() => [])
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  expect([viewers.isActive, overviews.mock.calls.length]).toEqual([false, 0])
+  const [one, two] = [new FakeOutlet(), new FakeOutlet()]
+  const leave = [one, two].map((outlet) => viewers.watch(ANYBODY, query('overview'), outlet))
+  jest.advanceTimersByTime(SECOND)
+  expect(one.sent).toHaveLength(2)
+  expect(one.sent[1]).toBe(two.sent[1])
+  expect(overviews).toHaveBeenCalledTimes(3)
+  for (const each of leave) each()
+  expect([viewers.isActive, jest.getTimerCount()]).toEqual([false, 0])
+})
+
+test('a viewer that does not read gets nothing more, and is disconnected after a minute', () => {
+  const viewers = new Viewers(nothingToWatch())
+  const [stuck, other] = [new FakeOutlet(), new FakeOutlet()]
+  for (const outlet of [stuck, other]) viewers.watch(ANYBODY, query('overview', 'requests'), outlet)
+  stuck.isFull = true
+  jest.advanceTimersByTime(59 * SECOND)
+  expect([stuck.sent.length, stuck.why, other.sent.length]).toEqual([2, undefined, 120])
+  jest.advanceTimersByTime(2 * SECOND)
+  expect(stuck.why).toBe('The viewer does not read')
+  expect(viewers.isActive).toBe(true)
+})
+
+test('a key for one model sees its requests alone, until the key ends', () => {
+  const jobs = [job('a', 'mine'), job('b', 'other')]
+  const viewers = new Viewers({ ...nothingToWatch(), jobs })
+  const key = keyFor('mine')
+  const [narrow, wide] = [new FakeOutlet(), new FakeOutlet()]
+  viewers.watch(key, query('overview', 'requests'), narrow)
+  viewers.watch(ANYBODY, query('requests'), wide)
+  const text = narrow.sent.join('')
+  expect(text).toContain('"openRequests":1')
+  expect(text).toContain('"total":1,"requests":[{"id":"a"')
+  expect(wide.sent.join('')).toContain('"total":2')
+  key.revoked = true
+  jest.advanceTimersByTime(SECOND)
+  expect([narrow.ended, narrow.sent.length, wide.sent.length]).toEqual([true, 2, 2])
+})
+
+test('what breaks one viewer breaks no other', () => {
+  const viewers = new Viewers(nothingToWatch())
+  const [broken, other] = [new FakeOutlet(), new FakeOutlet()]
+  for (const outlet of [broken, other]) viewers.watch(ANYBODY, query('overview'), outlet)
+  broken.send = () => {
+    throw new Error('gone')
+  }
+  jest.advanceTimersByTime(2 * SECOND)
+  expect([broken.why, other.sent.length]).toEqual(['Internal server error', 3])
+})
