@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from '@jest/globals'
-import { COUNT, countBody, ended, produced } from '../support/count.ts'
+import { ServeError } from '../../common/errors.ts'
+import type { RequestsEvent } from '../../common/server-events.ts'
+import { openaiFailure } from '../../frontend/dialects/openai/rest-errors.ts'
+import { COUNT, countBody, countInput, ended, produced } from '../support/count.ts'
+import { inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 
@@ -45,6 +49,40 @@ test('one stream is cancelled and the one beside it goes on', async () => {
     (run) => run.state === 'running' && run.items > items,
   )
   await other.body!.cancel()
+})
+
+/** The open request of this dialect, from the first event about requests. */
+async function openId(dialect: string): Promise<string> {
+  const { requests } = await server.until(firstRequests, (event) =>
+    event.requests.some((request) => request.dialect === dialect),
+  )
+  return requests.find((request) => request.dialect === dialect)!.id
+}
+
+async function firstRequests(): Promise<RequestsEvent> {
+  const response = await fetch(`http://127.0.0.1:${server.ports.management}/events?topics=requests`)
+  let text = ''
+  for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk
+    if (text.includes('\n\n')) break
+  }
+  return JSON.parse(/^data: (.*)$/m.exec(text)![1]!) as RequestsEvent
+}
+
+test('a gRPC stream is found by its event, and ends with an error that says why', async () => {
+  const client = inferenceClient(server.ports.grpcInference)
+  const stream = client.StreamPredictions(countInput({ id: 'rpc', ...STREAM }))
+  const read = readAll(stream)
+  expect((await cancel(await openId('torchserve-grpc'))).status).toBe(200)
+  const { error } = await read
+  expect(error?.details).toContain('The request was cancelled by an operator')
+  expect((await ended(server, 'rpc')).state).toBe('cancelled')
+  client.close()
+})
+
+test('OpenAI’s clients are told not to run a cancelled request again', () => {
+  const { status, headers } = openaiFailure(new ServeError('CANCELLED', 'The request was cancelled'))
+  expect([status, headers]).toEqual([503, ['x-should-retry', 'false']])
 })
 
 test('an unknown id is 404 with its text, and another method is 405', async () => {

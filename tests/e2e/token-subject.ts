@@ -152,7 +152,9 @@ export class Subject {
     // The answer to HEAD has no body.
     const isToken = method === 'HEAD' || text.includes('"type": "InvalidKeyException"')
     const isRefusal = (status === 400 && isToken) || status === 401
-    return isRefusal ? 'refused' : text.includes('"ResourceNotFoundException"') ? 'absent' : 'let in'
+    // A route that looked for an open request, and found none, has let its client in.
+    const isAbsent = text.includes('"ResourceNotFoundException"') && !text.includes('No open request')
+    return isRefusal ? 'refused' : isAbsent ? 'absent' : 'let in'
   }
 }
 
