@@ -66,7 +66,7 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { stroke, grid, size: 32, values: (_, ticks) => ticks.map(clock) },
+      { stroke, grid, size: 32, space: 90, values: (_, ticks) => ticks.map(clock) },
       { stroke, grid, size: 70, values: (_, ticks) => ticks.map(format) },
     ],
     series: [

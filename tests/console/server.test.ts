@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeAll, expect, test } from '@jest/globals'
+import type { Page } from 'playwright-core'
+import { expectAccessible, openPage, picture } from '../support/browser.ts'
+import { COUNT, countBody, ended } from '../support/count.ts'
+import { modelFolder } from '../support/model-folder.ts'
+import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+
+/** Too long to end by itself before a test is over. */
+const STREAM = { n: 100_000, delay: 10 }
+
+let server: Server
+let page: Page
+let faults: string[]
+
+beforeAll(async () => {
+  server = await startServer({ models: [COUNT] })
+  await server.ready('count')
+})
+
+afterEach(async () => {
+  await page.close()
+  expect(faults).toEqual([])
+})
+
+async function open(on: Server, hash = ''): Promise<void> {
+  ;({ page, faults } = await openPage(`http://127.0.0.1:${on.ports.management}/console${hash}`))
+}
+
+test('without a token the server is not shown, with a wrong one neither, and with the management key it is', async () => {
+  const guarded = await startServer({ flags: ['--enable-model-api'] })
+  const keys = JSON.parse(readFileSync(join(guarded.folder, 'key_file.json'), 'utf8')) as {
+    management: { key: string }
+    inference: { key: string }
+  }
+  await open(guarded)
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
+  await page.getByLabel('Token').fill(keys.inference.key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('alert').getByText('The server refused this token').waitFor()
+  await picture(page, 'sign-in')
+  await page.getByLabel('Token').fill(keys.management.key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('No model is registered.').waitFor()
+  expect(await page.evaluate('[localStorage.length, sessionStorage.length, document.cookie]')).toEqual([
+    0,
+    0,
+    '',
+  ])
+})
+
+test('an open stream appears, is cancelled from the list, and its handler stops', async () => {
+  await open(server, '#requests')
+  const url = `http://127.0.0.1:${server.ports.inference}/predictions/count`
+  const response = await fetch(url, { method: 'POST', ...countBody({ id: 'cancelled', ...STREAM }) })
+  const id = response.headers.get('x-request-id')!
+  await page.getByRole('button', { name: `Cancel ${id}` }).click()
+  await page.getByRole('button', { name: 'Cancel the request' }).click()
+  await page.getByRole('status').getByText(`Request ${id} was cancelled`).waitFor()
+  await expect(response.text()).rejects.toThrow()
+  expect((await ended(server, 'cancelled')).state).toBe('cancelled')
+  await page.getByText('0 shown, 0 open').waitFor()
+})
+
+test('a killed worker comes back on the page, which tells how the last one ended', async () => {
+  await open(server)
+  await page.getByRole('heading', { name: 'count' }).getByText('ready').waitFor()
+  const { pid } = await server.worker('count')
+  const worker = page.getByRole('region', { name: 'Workers' }).locator('tbody tr')
+  await worker.getByRole('cell', { name: String(pid), exact: true }).waitFor()
+  process.kill(pid, 'SIGKILL')
+  await worker.getByText('SIGKILL').waitFor()
+  await server.ready('count')
+  const { pid: next } = await server.worker('count')
+  expect(next).not.toBe(pid)
+  await worker.getByRole('cell', { name: String(next), exact: true }).waitFor()
+  await page.getByRole('heading', { name: 'count' }).getByText('ready').waitFor()
+  await expectAccessible(page)
+  await picture(page, 'real-overview')
+})
+
+test('a model is registered, scaled and unregistered from the page, and a refusal is shown', async () => {
+  const empty = await startServer({ modelStore: join(REPOSITORY, 'model-store') })
+  await open(empty, '#models')
+  const location = page.getByLabel('Archive in the model store, or URL')
+  await location.fill('no-such-model')
+  await page.getByRole('button', { name: 'Register', exact: true }).click()
+  await page.getByRole('alert').getByText('no-such-model').waitFor()
+  await location.fill('count')
+  await page.getByRole('button', { name: 'Register', exact: true }).click()
+  await page.getByRole('status').getByText('Register the model:').waitFor()
+  const form = page.getByRole('form', { name: /^Scale count/ })
+  await form.getByLabel('Workers').fill('2')
+  await form.getByRole('button', { name: 'Scale', exact: true }).click()
+  await server.until(
+    () => empty.describe('count'),
+    ([model]) => model?.workers.length === 2,
+  )
+  await page.getByRole('status').getByText('to 2:').waitFor()
+  await page.getByRole('button', { name: 'Unregister', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unregister count' }).click()
+  await form.waitFor({ state: 'detached' })
+})
+
+test('HTML that a client sends and a handler writes to the log stays text', async () => {
+  const talking = await startServer({ models: [modelFolder('says', 'says', {})] })
+  await talking.ready('says')
+  await open(talking, '#log')
+  const text = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+  const url = `http://127.0.0.1:${talking.ports.inference}/predictions/says`
+  await fetch(url, { method: 'POST', body: text, headers: { 'content-type': 'text/plain' } })
+  await page.getByRole('region', { name: 'Log lines' }).getByText(text).waitFor()
+  expect(await page.locator('img, #console script').count()).toBe(0)
+})
