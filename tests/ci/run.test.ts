@@ -47,6 +47,7 @@ test('without Python the run fails and lists what it left out', async () => {
   expect(status).toBe(1)
   expect(end).toContain('gemma, clients, python, torchserve')
   expect(end).toContain('tests: 1 skipped')
+  expect(end).toContain('console: its page in a browser; no Chromium in PATH')
   expect(end).toMatch(/\n\d+ passed, 1 failed$/)
 })
 

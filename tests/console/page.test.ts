@@ -247,6 +247,16 @@ test('a lost connection is said, and made again', async () => {
   expect(watched.viewers).toBe(1)
 })
 
+test('these tests notice a broken policy', async () => {
+  await open()
+  await page.evaluate(`new Promise((resolve) => {
+    addEventListener('securitypolicyviolation', resolve)
+    document.body.setAttribute('style', 'color: red')
+  })`)
+  await page.evaluate("toldViolation('after it')")
+  expect(faults.splice(0)).toEqual(['broke the policy: style-src-attr inline', 'broke the policy: after it'])
+})
+
 test('the page has less than 100 KB, packed', async () => {
   await open()
   const folder = join(REPOSITORY, 'dist', 'frontend', 'console')
