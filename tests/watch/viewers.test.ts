@@ -6,8 +6,12 @@ import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import { type EventOutlet, Viewers } from '../../frontend/watch/viewers.ts'
 import { nothingToWatch } from '../support/nothing-to-watch.ts'
 
-beforeEach(() => jest.useFakeTimers())
-afterEach(() => jest.useRealTimers())
+beforeEach(() => {
+  jest.useFakeTimers()
+})
+afterEach(() => {
+  jest.useRealTimers()
+})
 
 /** Milliseconds between two overviews. */
 const SECOND = 1000

@@ -397,8 +397,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'open streams are all open jobs',
     file: 'frontend/jobs/open-jobs.ts',
-    find: 'if (job.streaming) count += 1',
-    replace: 'if (job.request !== undefined) count += 1',
+    find: 'if (job.streaming) sum.streams += 1',
+    replace: 'if (job.request !== undefined) sum.streams += 1',
     tests: ['tests/jobs/open-jobs.test.ts'],
   },
   {

@@ -18,8 +18,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a bare item does not start the gap anew',
     file: 'frontend/jobs/job.ts',
-    find: '    this.#lastResponse = this.#lastProgress = now\n    try {\n      return this.#sink.write(chunk, from, to)',
-    replace: '    this.#lastResponse = now\n    try {\n      return this.#sink.write(chunk, from, to)',
+    find: '    this.#follows(now)\n    this.#lastResponse = this.#lastProgress = now',
+    replace: '    this.#follows(now)\n    this.#lastResponse = now',
     tests: ['tests/jobs/job.test.ts'],
   },
   {
