@@ -108,8 +108,10 @@ describe('the API description, without a token', () => {
     const page = await ask(rig, '/', { headers: { accept } })
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
-    const [link] = /(?<=href=")\/[^"]*/.exec(page.text)!
-    expect(api(await ask(rig, link)).info.version).toBe(version)
+    const links = [...page.text.matchAll(/(?<=href=")\/[^"]*/g)].map(([link]) => link)
+    const isManaging = kind === 'management' || kind === 'shared'
+    expect(links).toEqual([...(isManaging ? ['/console'] : []), '/api-description'])
+    expect(api(await ask(rig, '/api-description')).info.version).toBe(version)
     expect((await ask(rig, '/', { method: 'POST', headers: { accept } })).status).toBe(405)
   })
 
