@@ -55,6 +55,8 @@ async function main(folder: string, checks: Checks): Promise<void> {
     const targets = ports.map((port) => `127.0.0.1:${port}`)
     prometheus = await Prometheus.start({ folder, rules, targets })
     const begin = Date.now() / 1000
+    for (const model of MODELS) await subject.server.ready(model)
+    await spare.server.ready('count')
     const load = new Load(subject)
     await load.begin()
     await sleep(WINDOW_S * 1000)
