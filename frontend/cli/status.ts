@@ -1,8 +1,6 @@
 import type { ServedModel } from '../server-api.ts'
 import type { Output } from './output.ts'
-import { tempDirOf } from './pid-file.ts'
-import { type FoundServer, listServers } from './servers.ts'
-import { askStatus, type ToldStatus } from './status-socket.ts'
+import { askServers, headOf, type ShownServer } from './shown-servers.ts'
 import { newCommand, runCommand } from './subcommand.ts'
 
 const EXAMPLES = `
@@ -11,15 +9,6 @@ Examples:
     $ torchserve-ts status --json | jq '.[].models[].workers[].pid'
 
 Shows the servers of this user, those of the working folder first. Status 0: at least one runs; 1: none.`
-
-/** A server as --json shows it. */
-interface ShownServer extends Partial<ToldStatus> {
-  readonly pid: number
-  readonly folder: string
-  readonly config?: string
-  /** `silent`: it starts, or its process does not answer. */
-  readonly state: 'running' | 'stopping' | 'silent'
-}
 
 /**
  * The command `torchserve-ts status`.
@@ -31,7 +20,7 @@ export function runStatus(argv: readonly string[], output: Output): Promise<numb
     .option('--json', 'print one JSON array')
     .addHelpText('after', EXAMPLES)
   return runCommand(program, argv, output, async () => {
-    const servers = await Promise.all(listServers(tempDirOf(process.env)).map(shown))
+    const servers = await askServers()
     if (program.opts<{ json?: boolean }>().json === true) output.out(JSON.stringify(servers, undefined, 2))
     else if (servers.length === 0) output.out('TorchServe-TS is not currently running.')
     else for (const line of servers.flatMap(linesOf)) output.out(line)
@@ -39,25 +28,9 @@ export function runStatus(argv: readonly string[], output: Output): Promise<numb
   })
 }
 
-async function shown({ pid, folder, config, socket, stopping }: FoundServer): Promise<ShownServer> {
-  const told = socket === undefined ? undefined : await askStatus(socket)
-  const state = stopping === true ? 'stopping' : told === undefined ? 'silent' : 'running'
-  return { pid, folder, ...(config !== undefined && { config }), state, ...told }
-}
-
-function linesOf({
-  pid,
-  folder,
-  config,
-  state,
-  started,
-  listening,
-  openRequests,
-  models,
-}: ShownServer): string[] {
-  const since = started === undefined ? '' : ` since ${started}`
-  const word = state === 'silent' ? 'does not answer: it is starting, or busy' : `${state}${since}`
-  const lines = [`Server ${pid} in ${folder}: ${word}`]
+function linesOf(server: ShownServer): string[] {
+  const { config, listening, openRequests, models } = server
+  const lines = [headOf(server)]
   if (config !== undefined) lines.push(`  Configuration: ${config}`)
   for (const { name, address } of listening ?? []) lines.push(`  ${name}: ${address}`)
   if (openRequests !== undefined) lines.push(`  Running requests: ${openRequests}`)
