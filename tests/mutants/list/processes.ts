@@ -13,6 +13,7 @@ const SERVED_FOLDER = 'frontend/cli/dev/served-folder.ts'
 
 const LEFT = ['tests/security/processes-of-handlers.test.ts']
 const SENT = ['tests/workers/session.test.ts']
+const UNREAD = ['tests/python/unread-streams.test.ts']
 const KEPT = ['tests/workers/python/backlog.test.ts']
 const DEV = ['tests/e2e/dev.test.ts']
 
@@ -109,6 +110,22 @@ const KEPT_MUTANTS: Mutant[] = [
     find: 'else if (this.#overdrafts.bytes > this.#options.maxUnsentBytesTogether)',
     replace: 'else if (this.#overdrafts.bytes > Infinity)',
     tests: SENT,
+  },
+  {
+    name: 'a worker whose only stream nobody reads is listened to',
+    file: SESSION,
+    find: 'const held = this.#wanted > 0 && this.#overdrafts.size === this.#wanted',
+    replace: 'const held = this.#wanted < 0',
+    tests: UNREAD,
+    title: 'REST: the handler waits',
+  },
+  {
+    name: 'Python workers get no limit of unread streams together',
+    file: 'frontend/workers/runtimes.ts',
+    find: 'maxUnsentBytesTogether: Math.max(maxUnsentBytes, MAX_UNSENT_TOGETHER)',
+    replace: 'maxUnsentBytesTogether: Math.max(Infinity, MAX_UNSENT_TOGETHER)',
+    tests: UNREAD,
+    title: 'have a limit together',
   },
   {
     name: 'a prompt without a newline is never told',
