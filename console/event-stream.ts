@@ -4,8 +4,11 @@ export type ServerEvent = { [Topic in EventTopic]: { topic: Topic; data: ServerE
 
 const TOPICS: ReadonlySet<string> = new Set<EventTopic>(['overview', 'requests', 'log'])
 
+/** Milliseconds without a byte after which the connection counts as lost; events come every second. */
+const SILENCE_MS = 10_000
+
 /**
- * Reads Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html). EventSource
+ * Reads Server-Sent Events until they end or fall silent (https://html.spec.whatwg.org/multipage/server-sent-events.html). EventSource
  * cannot send the header with the token.
  */
 export async function readEvents(
@@ -16,7 +19,8 @@ export async function readEvents(
   const decoder = new TextDecoder()
   let rest = ''
   for (;;) {
-    const { done, value } = await reader.read()
+    const watchdog = setTimeout(() => void reader.cancel(), SILENCE_MS)
+    const { done, value } = await reader.read().finally(() => clearTimeout(watchdog))
     if (done) return
     const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n')
     rest = blocks.pop()!

@@ -154,14 +154,16 @@ function RequestTable(props: {
                 <td title={text(request)}>{text(request)}</td>
               ))}
               <td>
-                <button
-                  type="button"
-                  class="harms"
-                  aria-label={`Cancel ${request.id}`}
-                  onClick={() => onCancel(request)}
-                >
-                  Cancel
-                </button>
+                {request.dialect !== 'workflow' && (
+                  <button
+                    type="button"
+                    class="harms"
+                    aria-label={`Cancel ${request.id}`}
+                    onClick={() => onCancel(request)}
+                  >
+                    Cancel
+                  </button>
+                )}
               </td>
             </tr>
           ))}

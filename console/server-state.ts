@@ -40,7 +40,7 @@ export class ServerState {
         this.log.length = 0
         delay = FIRST_DELAY
         await readEvents(response.body!, (event) => this.#take(event))
-        this.#show({ state: 'lost', reason: 'the server closed the stream of events' })
+        this.#show({ state: 'lost', reason: 'the events ended' })
       } catch (thrown) {
         if (this.#stop.signal.aborted) return
         const reason = thrown instanceof Error ? thrown.message : String(thrown)

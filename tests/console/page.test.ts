@@ -166,6 +166,14 @@ test('a request is cancelled after a question, and not without it', async () => 
   expect(watched.calls).toEqual(['DELETE /requests/id-00007'])
 })
 
+test('a node of a workflow has no cancel of its own: its workflow is cancelled', async () => {
+  await follow('#requests')
+  const requests = [openRequest(1), openRequest(2, { dialect: 'workflow', id: 'id-00001/node' })]
+  watched.send('requests', { at: '', total: 2, requests })
+  await page.getByTitle('id-00001/node').waitFor()
+  expect(await page.getByRole('button', { name: /^Cancel id/ }).count()).toBe(1)
+})
+
 test('a model is registered, scaled up at once, and scaled down or unregistered only after a question', async () => {
   await follow('#models')
   watched.send('overview', overview([model()]))
@@ -245,6 +253,21 @@ test('a lost connection is said, and made again', async () => {
   await page.getByText('connection lost, trying again').waitFor()
   await page.getByRole('status').getByText('live', { exact: true }).waitFor()
   expect(watched.viewers).toBe(1)
+})
+
+test('events that fall silent are a lost connection, and made again', async () => {
+  await follow()
+  await page.clock.install()
+  // The page sets its timers anew after each event.
+  watched.send('overview', overview([model()]))
+  await page.getByRole('heading', { name: 'words' }).waitFor()
+  await page.clock.fastForward(9_000)
+  watched.send('overview', overview([model({ modelName: 'still' })]))
+  await page.getByRole('heading', { name: 'still' }).waitFor()
+  await page.clock.fastForward(11_000)
+  await page.getByText('connection lost, trying again').waitFor()
+  await page.clock.fastForward(1_000)
+  await page.getByRole('status').getByText('live', { exact: true }).waitFor()
 })
 
 test('these tests notice a broken policy', async () => {
