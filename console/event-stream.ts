@@ -8,8 +8,8 @@ const TOPICS: ReadonlySet<string> = new Set<EventTopic>(['overview', 'requests',
 const SILENCE_MS = 10_000
 
 /**
- * Reads Server-Sent Events until they end or fall silent (https://html.spec.whatwg.org/multipage/server-sent-events.html). EventSource
- * cannot send the header with the token.
+ * Reads Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html) until they end or
+ * fall silent. EventSource cannot send the header with the token.
  */
 export async function readEvents(
   body: ReadableStream<Uint8Array>,
