@@ -36,6 +36,8 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
     'needs a cluster; tests/e2e/seldon.test.ts starts with the files of deploy/seldon',
   ],
   ['helm install', 'needs a cluster; npm run test:manifests renders the chart with the code of Helm'],
+  ['torchserve-ts top --once', 'its numbers differ each time; tests/cli/top.test.ts reads them'],
+  ['/events?topics=overview,requests', 'ends when its reader leaves; tests/e2e/events.test.ts reads it'],
   ['torchserve-ts status\n', 'its numbers differ each time; tests/cli/servers.test.ts reads them'],
   ['npm run test:torchserve', 'needs a checkout of pytorch/serve; .ci/run runs a part'],
   ['npm run test:clients', 'installs 550 MB; .ci/run runs it'],
