@@ -154,3 +154,11 @@ test('the streams end when the server stops, with a last overview that says so',
   expect(await watching.next()).toBeUndefined()
   await stopped
 })
+
+test('the start says where the console is, and it is there', async () => {
+  const url = `http://127.0.0.1:${server.ports.management}/console`
+  expect(server.output).toContain(`The console is at ${url}`)
+  const response = await fetch(url)
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+  expect(await response.text()).toContain('<div id="console">')
+})
