@@ -66,7 +66,7 @@ describe('the command', () => {
   })
 
   test.each([
-    ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status;'],
+    ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status, top;'],
     ['words.mar', 'There is no command words.mar. Commands: dev'],
   ])('%s is no command, which is one line and status 1', async (word, message) => {
     const { err, output } = recorder()
