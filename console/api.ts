@@ -49,3 +49,8 @@ function told(body: string): string {
   }
   return body.trim().slice(0, 2_000)
 }
+
+/** Why something failed, for the user. */
+export function reasonOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

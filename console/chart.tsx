@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
+import { timeOfDay } from './format.ts'
 
 export interface Line {
   readonly label: string
@@ -66,7 +67,13 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { stroke, grid, size: 32, space: 90, values: (_, ticks) => ticks.map(clock) },
+      {
+        stroke,
+        grid,
+        size: 32,
+        space: 90,
+        values: (_, ticks) => ticks.map((seconds) => timeOfDay(seconds * 1000)),
+      },
       { stroke, grid, size: 70, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
@@ -79,11 +86,6 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
       })),
     ],
   }
-}
-
-/** `14:05:09` of seconds since the epoch. */
-function clock(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleTimeString('en-GB')
 }
 
 /** Asked for at each drawing, because the user may turn to dark while the page is open. */

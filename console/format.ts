@@ -26,8 +26,8 @@ export function duration(ms: number | null | undefined): string {
   return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
 }
 
-/** The local time of day of an ISO time. */
-export function timeOfDay(iso: string): string {
-  const date = new Date(iso)
-  return Number.isNaN(date.getTime()) ? iso : date.toLocaleTimeString('en-GB')
+/** The local time of day, `14:05:09`, of an ISO time or of milliseconds since the epoch. */
+export function timeOfDay(time: string | number): string {
+  const date = new Date(time)
+  return Number.isNaN(date.getTime()) ? String(time) : date.toLocaleTimeString('en-GB')
 }

@@ -2,7 +2,9 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ModelOverview } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
+import { reasonOf } from './api.ts'
 import { Ask, type Question } from './ask.tsx'
+import { ModelTitle } from './model-title.tsx'
 
 /** One management call, and what it is called on the page. */
 interface Action {
@@ -27,7 +29,7 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
     try {
       setOutcome({ ok: true, text: `${what}: ${await api.call(method, path)}` })
     } catch (error) {
-      setOutcome({ ok: false, text: `${what}: ${error instanceof Error ? error.message : String(error)}` })
+      setOutcome({ ok: false, text: `${what}: ${reasonOf(error)}` })
     } finally {
       setRunning(undefined)
     }
@@ -119,8 +121,7 @@ function ModelActions(props: {
   return (
     <article class="model">
       <h2>
-        {modelName} <small>{modelVersion}</small> <span class={`state ${model.state}`}>{model.state}</span>
-        {isDefault && <span class="badge">default</span>}
+        <ModelTitle {...model} />
       </h2>
       <form class="bar" onSubmit={scale} aria-label={`Scale ${title}`}>
         <label>

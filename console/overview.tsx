@@ -7,9 +7,10 @@ import type {
   WorkerOverview,
 } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
-import { Chart } from './chart.tsx'
+import { Chart, type Line } from './chart.tsx'
 import { bytes, duration, number, timeOfDay } from './format.ts'
-import type { History } from './history.ts'
+import type { History, Point, Quantiles } from './history.ts'
+import { ModelTitle } from './model-title.tsx'
 
 /** The server, its charts, and its models with their workers. */
 export function Overview({ state }: ViewProps): JSX.Element {
@@ -46,10 +47,7 @@ function Facts({ at, server }: OverviewEvent): JSX.Element {
   return (
     <dl class="facts">
       {facts.map(([name, value]) => (
-        <div>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
+        <Fact name={name} value={value} />
       ))}
     </dl>
   )
@@ -57,7 +55,10 @@ function Facts({ at, server }: OverviewEvent): JSX.Element {
 
 function Charts({ history: { points } }: { history: History }): JSX.Element {
   const times = points.map(({ at }) => at)
-  const milliseconds = (value: number): string => duration(value)
+  const quantiles = (of: (point: Point) => Quantiles): Line[] => [
+    { label: 'p50', values: points.map((point) => of(point).p50) },
+    { label: 'p99', values: points.map((point) => of(point).p99) },
+  ]
   return (
     <section class="charts" aria-label="Last three minutes">
       <Chart
@@ -75,20 +76,14 @@ function Charts({ history: { points } }: { history: History }): JSX.Element {
       <Chart
         title="Time to first item"
         times={times}
-        lines={[
-          { label: 'p50', values: points.map((point) => point.firstResponse.p50) },
-          { label: 'p99', values: points.map((point) => point.firstResponse.p99) },
-        ]}
-        format={milliseconds}
+        lines={quantiles(({ firstResponse }) => firstResponse)}
+        format={duration}
       />
       <Chart
         title="Gap between items"
         times={times}
-        lines={[
-          { label: 'p50', values: points.map((point) => point.gaps.p50) },
-          { label: 'p99', values: points.map((point) => point.gaps.p99) },
-        ]}
-        format={milliseconds}
+        lines={quantiles(({ gaps }) => gaps)}
+        format={duration}
       />
     </section>
   )
@@ -120,12 +115,11 @@ function Loading({ loading }: { loading: readonly LoadingModel[] }): JSX.Element
 }
 
 function Model({ model }: { model: ModelOverview }): JSX.Element {
-  const { modelName, modelVersion, isDefault, state, failure, queue, open, streams, counts } = model
+  const { failure, queue, open, streams, counts } = model
   return (
     <article class="model">
       <h3>
-        {modelName} <small>{modelVersion}</small> <span class={`state ${state}`}>{state}</span>
-        {isDefault && <span class="badge">default</span>}
+        <ModelTitle {...model} />
         {model.trafficShare !== undefined && (
           <span class="badge">{number(model.trafficShare * 100)} % of the traffic</span>
         )}

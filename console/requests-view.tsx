@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { OpenRequest } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
+import { reasonOf } from './api.ts'
 import { Ask, type Question } from './ask.tsx'
 import { bytes, duration, number } from './format.ts'
 
@@ -78,7 +79,7 @@ export function RequestsView({ state, api }: ViewProps): JSX.Element {
       run: () =>
         void api
           .call('DELETE', `/requests/${encodeURIComponent(request.id)}`)
-          .then(setTold, (error: unknown) => setTold(error instanceof Error ? error.message : String(error))),
+          .then(setTold, (error: unknown) => setTold(reasonOf(error))),
     })
   return (
     <>

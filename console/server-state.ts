@@ -1,5 +1,5 @@
 import type { LogEntry, OverviewEvent, RequestsEvent } from '../common/server-events.ts'
-import { type Api, ApiError } from './api.ts'
+import { type Api, ApiError, reasonOf } from './api.ts'
 import { readEvents, type ServerEvent } from './event-stream.ts'
 import { History } from './history.ts'
 
@@ -43,7 +43,7 @@ export class ServerState {
         this.#show({ state: 'lost', reason: 'the events ended' })
       } catch (thrown) {
         if (this.#stop.signal.aborted) return
-        const reason = thrown instanceof Error ? thrown.message : String(thrown)
+        const reason = reasonOf(thrown)
         if (thrown instanceof ApiError && thrown.asksForToken) return this.#show({ state: 'refused', reason })
         this.#show({ state: 'lost', reason })
       }

@@ -13,6 +13,7 @@ import {
 } from './dialects/rest-apps.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
+import { servesManagement } from './edge/http/listener-kind.ts'
 import { ConnectionPools } from './edge/connection-plan.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { RequestOperations } from './jobs/open-requests.ts'
@@ -59,6 +60,8 @@ const GRPC_NAMES: Readonly<Record<GrpcListenerKind, string>> = {
 export class Listeners {
   /** Names and addresses, in the order to print. */
   readonly listening: { name: string; address: string }[] = []
+  /** See RunningServer. */
+  consoleUrl: string | undefined
   readonly #deps: ListenerDeps
   readonly #rest: Listener[] = []
   readonly #apps: RestApp[] = []
@@ -134,6 +137,8 @@ export class Listeners {
     this.#apps.push(app)
     this.#rest.push(listener)
     this.listening.push({ name: `${name} REST API`, address: listener.address })
+    if (this.#deps.settings.enableConsole && servesManagement(kind) && address.kind === 'tcp')
+      this.consoleUrl = `${listener.address}/console`
   }
 
   /**

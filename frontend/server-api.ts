@@ -41,6 +41,8 @@ export interface StartOptions {
 export interface RunningServer {
   /** Listeners in the order to print: `{ name: 'Inference REST API', address: 'http://127.0.0.1:8080' }`. */
   readonly listening: readonly { readonly name: string; readonly address: string }[]
+  /** The page of the console; undefined: it is off, or on a Unix socket. */
+  readonly consoleUrl?: string | undefined
   /** Warnings about this start, one line each. */
   readonly warnings: readonly string[]
   /** Number of requests that have not ended, in models and workflows. */

@@ -182,6 +182,10 @@ class Server implements RunningServer {
     return this.#listeners?.listening ?? []
   }
 
+  get consoleUrl(): string | undefined {
+    return this.#listeners?.consoleUrl
+  }
+
   get openRequests(): number {
     return this.#jobs.size
   }

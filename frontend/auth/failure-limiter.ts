@@ -1,4 +1,5 @@
 import { groupOf } from '../../common/address-group.ts'
+import { remember } from '../../common/remember.ts'
 
 /** Wrong tokens that an address may send at once. */
 const BURST = 10
@@ -48,25 +49,17 @@ export class FailureLimiter {
     const group = groupOf(address)
     const failures = this.#failures.get(group)
     const left = failures === undefined ? BURST : this.#left(failures)
-    remember(this.#failures, group, { left: Math.max(0, left - 1), at: this.#now() })
+    remember(this.#failures, MAX_ADDRESSES, group, { left: Math.max(0, left - 1), at: this.#now() })
   }
 
   passed(address: string): void {
     const now = this.#now()
     const group = groupOf(address)
-    if (now - (this.#trusted.get(group) ?? -Infinity) >= TRUST_STEP_MS) remember(this.#trusted, group, now)
+    if (now - (this.#trusted.get(group) ?? -Infinity) >= TRUST_STEP_MS)
+      remember(this.#trusted, MAX_ADDRESSES, group, now)
   }
 
   #left({ left, at }: Failures): number {
     return Math.min(BURST, left + (this.#now() - at) / REFILL_MS)
   }
-}
-
-/** As the newest, in the place of the oldest if need be. */
-function remember<V>(map: Map<string, V>, key: string, value: V): void {
-  map.delete(key)
-  map.set(key, value)
-  if (map.size <= MAX_ADDRESSES) return
-  const [oldest] = map.keys()
-  map.delete(oldest!)
 }

@@ -1,5 +1,6 @@
 import type * as Jose from 'jose'
 import { isObject } from '../../common/json.ts'
+import { remember } from '../../common/remember.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import type { Credential, IdentitySource } from './identity-source.ts'
 import { JWKS_MAX_AGE_MS, type KeySet } from './jwks.ts'
@@ -146,12 +147,4 @@ function texts(value: unknown): string[] | undefined {
   const list = typeof value === 'string' ? value.split(' ').filter((word) => word !== '') : value
   if (!Array.isArray(list) || list.length > MAX_PATTERNS) return undefined
   return list.filter((item): item is string => typeof item === 'string')
-}
-
-function remember(map: Map<string, Checked>, max: number, digest: string, checked: Checked): void {
-  map.delete(digest)
-  map.set(digest, checked)
-  if (map.size <= max) return
-  const [oldest] = map.keys()
-  map.delete(oldest!)
 }

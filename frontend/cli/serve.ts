@@ -177,10 +177,7 @@ class ServingProcess {
         `Requests need a token: see ${KEY_FILE_NAME} in ${process.cwd()}; send it as -H 'Authorization: Bearer <key>'`,
       )
     }
-    const management = server.listening.find(({ name }) => name.includes('Management REST'))
-    if (settings.enableConsole && management?.address.startsWith('http') === true) {
-      lines.push(`The console is at ${management.address}/console`)
-    }
+    if (server.consoleUrl !== undefined) lines.push(`The console is at ${server.consoleUrl}`)
     if (this.#logFiles.ts_log !== undefined) {
       lines.push(`The log is also in ${resolve(settings.logLocation, 'ts_log.log')}`)
     }

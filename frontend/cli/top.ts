@@ -1,9 +1,10 @@
 import { InvalidArgumentError } from 'commander'
+import { escapeControls } from '../observe/logs/escape.ts'
 import type { ServedModel } from '../server-api.ts'
 import type { Output } from './output.ts'
 import { askServers, headOf, type ShownServer } from './shown-servers.ts'
 import { newCommand, runCommand } from './subcommand.ts'
-import { plain, type Row, tableLines } from './table.ts'
+import { type Row, tableLines } from './table.ts'
 import { TopScreen } from './top-screen.ts'
 
 const EXAMPLES = `
@@ -55,7 +56,7 @@ function pageOf(servers: readonly ShownServer[]): string[] {
 
 function serverLines(server: ShownServer): string[] {
   const { openRequests, models = [] } = server
-  const lines = [plain(headOf(server))]
+  const lines = [escapeControls(headOf(server))]
   if (openRequests === undefined) return lines
   const queued = models.reduce((sum, { jobQueueStatus }) => sum + jobQueueStatus.pendingRequests, 0)
   lines.push(`  ${openRequests} open ${openRequests === 1 ? 'request' : 'requests'}, ${queued} in the queue`)

@@ -1,5 +1,6 @@
 import type { Server, Socket } from 'node:net'
 import { groupOf } from '../../common/address-group.ts'
+import { remember } from '../../common/remember.ts'
 import { RateBucket } from '../auth/rate-bucket.ts'
 
 /** Connections that wait together: Node reads up to 64 KB of each meanwhile. */
@@ -89,18 +90,13 @@ export class ArrivalPace {
     if (waiting.length > 0) this.#wake(arrivals)
   }
 
-  /** As the newest, in the place of the oldest if need be. */
+  /** They are the newest now. */
   #arrivalsOf(address: string): Arrivals {
     const arrivals = this.#byAddress.get(address) ?? {
       bucket: new RateBucket(this.#perSecond, this.#now()),
       waiting: [],
     }
-    this.#byAddress.delete(address)
-    this.#byAddress.set(address, arrivals)
-    if (this.#byAddress.size > MAX_ADDRESSES) {
-      const [oldest] = this.#byAddress.keys()
-      this.#byAddress.delete(oldest!)
-    }
+    remember(this.#byAddress, MAX_ADDRESSES, address, arrivals)
     return arrivals
   }
 }

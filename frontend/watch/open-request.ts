@@ -1,3 +1,4 @@
+import { unmapped } from '../../common/address-group.ts'
 import type { OpenRequest } from '../../common/server-events.ts'
 import type { Job } from '../jobs/job.ts'
 
@@ -10,7 +11,7 @@ export function openRequest(job: Job, now: number): OpenRequest {
     modelName: request.modelName,
     modelVersion: job.version,
     dialect: request.dialect ?? 'server',
-    client: sender === undefined ? 'server' : plainAddress(sender.address),
+    client: sender === undefined ? 'server' : unmapped(sender.address),
     key: sender?.keyName,
     ageMs: Math.round(now - createdAt),
     streaming: job.streaming,
@@ -25,11 +26,6 @@ export function openRequest(job: Job, now: number): OpenRequest {
 function waitsFor({ startedAt, isHeldBack }: Job): OpenRequest['waitsFor'] {
   if (startedAt === undefined) return 'worker'
   return isHeldBack ? 'client' : 'handler'
-}
-
-/** A listener for IPv6 names clients of IPv4 `::ffff:192.0.2.1`. */
-function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
 /** Microseconds are enough. */

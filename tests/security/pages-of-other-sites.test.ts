@@ -7,7 +7,7 @@ import {
   createSharedApp,
 } from '../../frontend/dialects/rest-apps.ts'
 import { PageCheck, type PageSettings } from '../../frontend/edge/http/page-check.ts'
-import type { ListenerKind } from '../../frontend/edge/http/rest-state.ts'
+import type { ListenerKind } from '../../frontend/edge/http/listener-kind.ts'
 import type { ListenAddress } from '../../frontend/config/listen-address.ts'
 import { ask, pageSettings, startRig, TCP, TLS } from '../support/http/rig.ts'
 import { rawRequest } from '../support/raw-http.ts'

@@ -5,8 +5,8 @@ import type { EventTopic } from '../../../common/server-events.ts'
 import { type Principal, seesAll } from '../../auth/principal.ts'
 import type { ChunkWriter } from '../../edge/http/chunk-writer.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
-import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
+import { EVENT_STREAM_TYPE, eventStreamHead } from '../../edge/http/sse.ts'
 import type { EventOutlet, EventQuery } from '../../watch/viewers.ts'
 import { exchangeOf } from './rest-koa.ts'
 import { queryParams } from './rest-management-params.ts'
@@ -14,7 +14,6 @@ import { queryParams } from './rest-management-params.ts'
 const TOPICS: readonly EventTopic[] = ['overview', 'requests', 'log']
 const DEFAULT_REQUESTS = 200
 const MAX_REQUESTS = 5_000
-const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** What the server does, as Server-Sent Events; TorchServe has no such route. */
 export function eventRouter(state: RestState): Router {
@@ -24,7 +23,7 @@ export function eventRouter(state: RestState): Router {
     const query = eventQuery(ctx, exchange.principal)
     if (ctx.method === 'HEAD') {
       ctx.status = 200
-      ctx.set('content-type', EVENT_STREAM)
+      ctx.set('content-type', EVENT_STREAM_TYPE)
       return
     }
     ctx.respond = false
@@ -90,7 +89,7 @@ class Outlet implements EventOutlet {
   send(bytes: Buffer): void {
     const { reply } = this.#exchange
     if (reply.ended) return
-    this.#writer ??= reply.open(200, this.#head())
+    this.#writer ??= reply.open(200, eventStreamHead(reply))
     this.#writer.write(bytes, 0, bytes.byteLength)
   }
 
@@ -100,12 +99,5 @@ class Outlet implements EventOutlet {
 
   cut(why: ServeError): void {
     this.#exchange.reply.break(why)
-  }
-
-  #head(): string[] {
-    const { requestId, reply } = this.#exchange
-    const head = baseHeaders(requestId, reply.keepsAlive(200))
-    head.push('content-type', EVENT_STREAM)
-    return head
   }
 }

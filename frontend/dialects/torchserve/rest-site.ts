@@ -1,6 +1,7 @@
 import { Router, type RouterContext } from '@koa/router'
 import type Koa from 'koa'
 import type { Exchange } from '../../edge/http/exchange.ts'
+import { servesManagement } from '../../edge/http/listener-kind.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { listenerDescription } from './api-description/documents.ts'
@@ -29,7 +30,7 @@ export const MANAGEMENT_ROUTERS = [
 export function createSite(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
   const koa = createKoa(state)
   const paths = dialects.flatMap((dialect) => dialect.paths())
-  const hasConsole = state.settings.enableConsole && isManaging(state)
+  const hasConsole = state.settings.enableConsole && servesManagement(state.listener)
   koa.use(apiDescription(listenerDescription(state.listener, paths), hasConsole))
   if (hasConsole) koa.use(consolePages())
   if (state.listener === 'metrics') {
@@ -38,10 +39,6 @@ export function createSite(state: RestState, dialects: readonly RestDialect[]): 
   } else if (state.listener === 'inference') koa.use(admission('inference'))
   else useManagement(koa, state)
   return koaHandler(koa)
-}
-
-function isManaging({ listener }: RestState): boolean {
-  return listener === 'management' || listener === 'shared'
 }
 
 function useManagement(koa: Koa, state: RestState): void {

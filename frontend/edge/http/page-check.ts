@@ -5,7 +5,7 @@ import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts
 import type { Settings } from '../../config/settings.ts'
 import type { ListenAddress } from '../../config/listen-address.ts'
 import { type Host, parseHost } from './host.ts'
-import type { ListenerKind } from './rest-state.ts'
+import { type ListenerKind, servesManagement } from './listener-kind.ts'
 
 export type PageSettings = Pick<
   Settings,
@@ -49,7 +49,7 @@ export class PageCheck {
   constructor(listener: ListenerKind, settings: PageSettings) {
     const { allowedHosts, corsAllowedOrigin = '' } = settings
     const address = addressOf(listener, settings)
-    const managed = listener === 'management' || listener === 'shared'
+    const managed = servesManagement(listener)
     this.#off = !managed && !settings.checkInferenceOrigin
     this.#isOpen = !asksForIdentity(settings, address.kind === 'tcp' && address.tls)
     this.#anyHost = allowedHosts.includes('*')

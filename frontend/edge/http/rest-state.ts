@@ -12,10 +12,8 @@ import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
+import type { ListenerKind } from './listener-kind.ts'
 import { PageCheck, type PageSettings } from './page-check.ts'
-
-/** What one listener serves. `shared`: inference and management on one port. */
-export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
 
 /** What the REST listeners need of the server. */
 export interface RestDeps extends Operations {

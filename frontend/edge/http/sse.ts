@@ -14,6 +14,15 @@ const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 const SPACE = 0x20
 
+export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8'
+
+/** Names and values of the head of a response as Server-Sent Events, alternating. */
+export function eventStreamHead(reply: HttpReply): string[] {
+  const head = baseHeaders(reply.exchange.requestId, reply.keepsAlive(200))
+  head.push('content-type', EVENT_STREAM_TYPE)
+  return head
+}
+
 /**
  * A response as Server-Sent Events. The dialect decides when it opens (at the first item, so that an earlier
  * failure is a plain response), what an event contains, and how the stream ends. Each event is sent at once
@@ -46,10 +55,8 @@ export class EventStream implements Beating {
    */
   open(headers: readonly string[] = []): void {
     if (this.reply.ended || this.#writer !== undefined) return
-    const { exchange } = this.reply
-    const head = baseHeaders(exchange.requestId, this.reply.keepsAlive(200))
-    head.push('content-type', 'text/event-stream; charset=utf-8', ...headers, ...this.headers)
-    head.push(...exchange.rateHeaders())
+    const head = eventStreamHead(this.reply)
+    head.push(...headers, ...this.headers, ...this.reply.exchange.rateHeaders())
     this.#writer = this.reply.open(200, head, EVENT)
     if (this.heartbeatMs > 0) beatFor(this)
   }

@@ -2,7 +2,7 @@ import { version } from '../../../package-info.ts'
 import { prettyJson } from '../rest-errors.ts'
 import { METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
 import { MANAGEMENT_PATHS, MODEL_PATHS } from './management-paths.ts'
-import type { ListenerKind } from '../../../edge/http/rest-state.ts'
+import { type ListenerKind, servesManagement } from '../../../edge/http/listener-kind.ts'
 import type { OpenApi, PathItem } from '../../openapi.ts'
 import type { RestPath } from '../../rest-dialect.ts'
 
@@ -13,7 +13,7 @@ const DESCRIPTION = 'TorchServe is a flexible and easy to use tool for serving d
 export function listenerDescription(kind: ListenerKind, paths: readonly RestPath[]): string {
   const items = {
     ...pathItems(paths),
-    ...(kind === 'management' || kind === 'shared' ? MANAGEMENT_PATHS : {}),
+    ...(servesManagement(kind) ? MANAGEMENT_PATHS : {}),
     ...METRICS_PATHS,
   }
   return prettyJson(document({ title: TITLE, description: DESCRIPTION, version }, items))
