@@ -5,12 +5,12 @@ import { execa, execFileSync } from '../support/tools.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
-const COMMANDS = ['bash', 'dirname', 'mktemp', 'rm', 'tee', 'grep', 'tail', 'uname']
+const COMMANDS = ['bash', 'dirname', 'mktemp', 'rm', 'tee', 'grep', 'sort', 'head', 'tail', 'uname']
 /** A command that passes every check; its test counts differ by command. */
 const NPM = `#!/bin/sh
 case "$*" in
   *bench*) echo "$SPEED"; exit "$SPEED_STATUS" ;;
-  *gemma*) echo "2 passed, 1 failed" ;;
+  *gemma*) echo "FAILED the weather"; echo "2 passed, 1 failed" ;;
   *test:*|*soak*|*fuzz*) echo "2 passed, 0 failed" ;;
   *test*) echo "Tests:       1 skipped, 3 passed, 4 total" ;;
 esac
@@ -58,13 +58,13 @@ test('without Python the run passes if the variable allows it, and still lists w
   expect(end).toMatch(/\n\d+ passed, 0 failed$/)
 })
 
-test('with Python its tests run, and a failure among them fails the run', async () => {
+test('with Python its tests run, and a failure among them fails the run, which names it', async () => {
   const python = join(folder, 'python-with-venv')
   writeFileSync(python, '#!/bin/sh\n', { mode: 0o755 })
   const [status, end] = await ciRun({ TORCH_PYTHON: python })
   expect(status).toBe(1)
   expect(end).toContain('set TORCHSERVE_TESTS to a checkout of pytorch/serve')
-  expect(end).toMatch(/\n\d+ passed, 1 failed$/)
+  expect(end).toMatch(/\n== failed\n {2}gemma: FAILED the weather\n\d+ passed, 1 failed$/)
 })
 
 const onLinux = process.platform === 'linux' ? test : test.skip
@@ -73,7 +73,7 @@ onLinux('a drop of the speed fails the run; where nothing can be said, the run s
   const dropped = { ALLOW_NO_PYTHON: '1', SPEED_STATUS: '1' }
   const [status, end] = await ciRun(dropped)
   expect(status).toBe(1)
-  expect(end).toMatch(/\n\d+ passed, 1 failed$/)
+  expect(end).toMatch(/\n== failed\n {2}speed: no case has dropped\n\d+ passed, 1 failed$/)
   const [leftOut, list] = await ciRun({ ...dropped, SPEED_STATUS: '3', SPEED: 'a shallow clone' })
   expect(leftOut).toBe(0)
   expect(list).toContain('  speed: a shallow clone\n')
