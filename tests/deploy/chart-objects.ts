@@ -100,8 +100,9 @@ export function queriesOf(objects: readonly Content[]): string[] {
   const scaled = objects.flatMap(({ spec }) => spec?.triggers?.map(({ metadata }) => metadata.query) ?? [])
   const boards = objects.flatMap(({ data }) => data?.['torchserve-ts.json'] ?? [])
   const shown = boards.flatMap((board) => {
-    const { panels } = JSON.parse(board) as { panels: { targets: { expr: string }[] }[] }
-    return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+    // The title of a row is a panel without queries.
+    const { panels } = JSON.parse(board) as { panels: { targets?: { expr: string }[] }[] }
+    return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
   })
   return [...scaled, ...shown.map((expr) => expr.replaceAll('$__rate_interval', '1m'))]
 }
