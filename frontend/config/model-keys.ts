@@ -31,7 +31,7 @@ export const MODEL_KEYS = {
     'default_workers_per_model',
     integer(0, 10_000),
     '0',
-    'Workers of a model without its own setting. 0: one per CPU for models loaded at the start, none for registered models.',
+    'Workers of a model without its own setting. 0: one per CPU (in a container: of its CPU limit) for models loaded at the start, none for registered models.',
   ),
   maxWorkersPerModel: key(
     'max_workers_per_model',

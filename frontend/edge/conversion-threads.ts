@@ -1,6 +1,6 @@
-import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../../common/errors.ts'
+import { processors } from '../../common/processors.ts'
 import { queueFull } from '../jobs/queue-full.ts'
 
 /** A body of more bytes is converted in a thread: it may take 200 ns a byte, and others would wait. */
@@ -42,8 +42,8 @@ interface ThreadOptions {
   readonly onThread?: (worker: Worker) => void
 }
 
-/** Conversions at the same time: half of the cores, because workers and the event loop need some too. */
-const MAX_THREADS = Math.max(1, Math.min(4, availableParallelism() >> 1))
+/** Conversions at the same time: half of the processors, because workers and the event loop need some too. */
+const MAX_THREADS = Math.max(1, Math.min(4, processors() >> 1))
 /** Those that wait keep their bodies in memory. */
 const MAX_WAITING = 64
 const IDLE_MS = 30_000

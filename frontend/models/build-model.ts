@@ -1,6 +1,6 @@
-import { availableParallelism } from 'node:os'
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
+import { processors } from '../../common/processors.ts'
 import { redactUrl } from '../../common/redact.ts'
 import type { Settings } from '../config/settings.ts'
 import type { AuditEntry } from '../observe/logs/audit-log.ts'
@@ -131,7 +131,7 @@ function firstWorkers(
   const scales = own.scaling !== undefined
   const isSaid = scales ? own.maxWorkers > 0 : own.minWorkers > 0
   if (isSaid || request.initialWorkers !== undefined) return own
-  const devices = Math.min(gpuCount > 0 ? gpuCount : availableParallelism(), settings.maxWorkersPerModel)
+  const devices = Math.min(gpuCount > 0 ? gpuCount : processors(), settings.maxWorkersPerModel)
   const count =
     settings.defaultWorkersPerModel > 0 ? settings.defaultWorkersPerModel : atStartup || scales ? devices : 0
   if (scales) return { minWorkers: own.minWorkers, maxWorkers: Math.max(own.minWorkers, count) }

@@ -10,6 +10,7 @@ import {
 } from 'node-llama-cpp'
 import { OpenAIError, type Logger } from 'torchserve-ts'
 import { within } from '../../common/deadline.ts'
+import { processors } from '../../common/processors.ts'
 import { checkWeights } from './check-weights.ts'
 import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
@@ -30,20 +31,21 @@ const MAX_CHARACTERS_PER_TOKEN = 64
  */
 export class Engine {
   readonly #llama: Llama
-  readonly #settings: LlamaSettings
   readonly #context: LlamaContext
   readonly #slots: Slots
   readonly #interlude = new Interlude()
   readonly model: LlamaModel
+  /** Threads that compute a token. */
+  readonly threads: number
   #embedding: Promise<LlamaEmbeddingContext> | undefined
   readonly #oneEmbedding = new Slots(1)
   #vocabularySize: number | undefined
 
-  private constructor(llama: Llama, model: LlamaModel, context: LlamaContext, settings: LlamaSettings) {
+  private constructor(llama: Llama, model: LlamaModel, context: LlamaContext, threads: number) {
     this.#llama = llama
     this.model = model
     this.#context = context
-    this.#settings = settings
+    this.threads = threads
     this.#slots = new Slots(context.totalSequences)
   }
 
@@ -69,13 +71,14 @@ export class Engine {
       await within(LOG_LAG_MS, told)
       throw firstError === undefined ? thrown : new Error(firstError, { cause: thrown })
     })
+    const threads = settings.threads ?? defaultThreads(llama)
     const context = await model.createContext({
       contextSize: settings.contextSize ?? Math.min(model.trainContextSize, DEFAULT_CONTEXT_SIZE),
       sequences: settings.sequences,
-      threads: settings.threads,
+      threads,
     })
     sampleFirstAlone(context)
-    const engine = new Engine(llama, model, context, settings)
+    const engine = new Engine(llama, model, context, threads)
     await engine.#warmUp()
     return engine
   }
@@ -147,7 +150,7 @@ export class Engine {
     if (tokens.length > this.contextSize) throw tooLong(`${tokens.length} tokens`, this.contextSize)
     await this.#oneEmbedding.take(signal)
     try {
-      const { contextSize, threads } = { contextSize: this.contextSize, threads: this.#settings.threads }
+      const { contextSize, threads } = this
       this.#embedding ??= this.model.createEmbeddingContext({ contextSize, threads })
       const { vector } = await (await this.#embedding).getEmbeddingFor(tokens)
       return vector
@@ -190,4 +193,12 @@ function log(logger: Logger, level: LlamaLogLevel, message: string): void {
   if (level === LlamaLogLevel.error || level === LlamaLogLevel.fatal) logger.error(text)
   else if (level === LlamaLogLevel.warn) logger.warn(text)
   else logger.debug(text)
+}
+
+/**
+ * llama.cpp's threads wait for each other busily after each part of a token: with one more than there are
+ * idle cores, a token of a small model takes a hundred times as long. One core stays for the server.
+ */
+function defaultThreads({ cpuMathCores }: Llama): number {
+  return Math.max(1, Math.min(cpuMathCores, processors() - 1))
 }

@@ -39,7 +39,7 @@ export default class TextCompletion extends BaseHandler {
     context.logger.info(
       `Loaded ${basename(settings.modelPath)} in ${Math.round(performance.now() - start)} ms: ` +
         `context of ${this.#engine.contextSize} tokens, ${settings.sequences} sequences, ` +
-        `${settings.threads} thread${settings.threads === 1 ? '' : 's'}, gpu ${settings.gpu}, ` +
+        `${this.#engine.threads} thread${this.#engine.threads === 1 ? '' : 's'}, gpu ${settings.gpu}, ` +
         `${this.#prompts.source} chat template`,
     )
   }

@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { Context } from 'torchserve-ts'
 import { record } from './record.ts'
@@ -16,8 +15,8 @@ export interface LlamaSettings {
   contextSize: number | undefined
   /** Number of requests computed together. Default 4. */
   sequences: number
-  /** Default: as many as the process may use cores. */
-  threads: number
+  /** Undefined: as `defaultThreads` has it. */
+  threads: number | undefined
   gpu: false | 'auto' | 'cuda' | 'vulkan' | 'metal'
   /** Defaults for requests. */
   sampling: SamplingDefaults
@@ -61,7 +60,7 @@ export function readSettings(
     modelPath: weightsPath(context, folder, config),
     contextSize: config['context_size'] === undefined ? undefined : count(config, 'context_size', 0),
     sequences: count(config, 'sequences', 4),
-    threads: count(config, 'threads', availableParallelism()),
+    threads: config['threads'] === undefined ? undefined : count(config, 'threads', 0),
     gpu: gpu(config['gpu'] ?? false),
     sampling: {
       maxTokens: count(config, 'max_tokens', 128),

@@ -8,7 +8,7 @@ import TextCompletion from '../../handlers/gguf/handler.ts'
 
 const modelDir = fileURLToPath(new URL('../../model-store/tiny-llama', import.meta.url))
 const PROMPT = 'In the beginning'
-const modelConfig = { handler: { context_size: 256, sequences: 2 } }
+const modelConfig = { handler: { context_size: 256, sequences: 2, threads: 1 } }
 
 const model = new TextCompletion()
 /** The model loads once for all tests. */
