@@ -183,7 +183,9 @@ function unique<T>(values: T[]): T[] {
 export function guessedPaths(kind: ListenerKind): string[] {
   const open = new Set([...OPEN_PATHS, ...restRoutes('metrics').map(({ path }) => path)])
   const known = restRoutes(kind).map(({ path }) => path.split('?', 1)[0]!)
-  const prefixes = unique(known.flatMap(prefixesOf))
+  // The shared listener has the routes of two others, below each of which something is asked there.
+  const paths = kind === 'shared' ? known.map((path) => path.slice(0, path.lastIndexOf('/'))) : known
+  const prefixes = unique(paths.flatMap(prefixesOf))
   const guesses = prefixes.flatMap((prefix) => WORDS.map((word) => `${prefix}/${word}`))
   // What stands behind /metrics there does not count.
   return unique(guesses).filter(

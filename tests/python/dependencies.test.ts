@@ -2,11 +2,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { installDependencies } from '../../frontend/workers/python/environment/dependencies.ts'
-import {
-  findPython,
-  packagesFolder,
-  venvFolder,
-} from '../../frontend/workers/python/environment/environment.ts'
+import { findPython, packagesFolder } from '../../frontend/workers/python/environment/environment.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import { settingsOf } from '../config/support.ts'
 import { packPython } from '../support/python/archive.ts'
@@ -71,15 +67,6 @@ await describePython('the packages of a Python model', (environment) => {
     expect(existsSync(prepared.workDir)).toBe(false)
   })
 
-  test('useVenv makes a virtual environment that has what the interpreter has', async () => {
-    const prepared = await model(`${await wheel('venvmine')}\n`, 'useVenv: true\n')
-    await install(prepared)
-    expect((await findPython(settings, prepared)).python).toBe(join(venvFolder(prepared), 'bin', 'python'))
-    expect(await imported(prepared, 'venvmine')).toContain(venvFolder(prepared))
-    expect((await findPython(settings)).python).toBe(python)
-    await prepared.dispose()
-  })
-
   test('a folder of the user stays as it is', async () => {
     const store = tempDir()
     const folder = await packPython(environment, store, {
@@ -115,7 +102,7 @@ await describePython('the packages of a Python model', (environment) => {
     await prepared.dispose()
   })
 
-  test('a started server installs them when the archive is registered, and says why it could not', async () => {
+  test('a started server installs them when the archive is registered, in a virtual environment with useVenv, and says why it could not', async () => {
     const store = tempDir()
     const pack = async (name: string, requirements: string, config = ''): Promise<void> => {
       const handler = `import ${name}\ndef handle(data, context):\n    return data and [${name}.__file__]\n`
