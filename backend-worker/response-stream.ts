@@ -168,14 +168,14 @@ export class ResponseStream {
 
   #fits(body: Uint8Array): boolean {
     const limit = this.#limits.maxResponseBytes
-    if (body.byteLength <= limit) return true
-    const message = `A response of ${body.byteLength} bytes is larger than max_response_size (${limit})`
+    if (body.length <= limit) return true
+    const message = `A response of ${body.length} bytes is larger than max_response_size (${limit})`
     this.drop(markOwn(new ServeError('RESPONSE_TOO_LARGE', message)))
     return false
   }
 
   #keep(body: Uint8Array): void {
-    this.#waitingBytes += itemCost(body.byteLength)
+    this.#waitingBytes += itemCost(body.length)
     if (this.#waitingBytes > this.#limits.maxUnsentBytes) {
       const message = `The handler sent ${this.#waitingBytes} bytes beyond the window; await each send`
       this.drop(markOwn(new ServeError('SEND_OVERFLOW', message)))
@@ -189,7 +189,7 @@ export class ResponseStream {
     let sent = 0
     while (sent < waiting.length && this.#window > 0) {
       const body = waiting[sent++]!
-      this.#waitingBytes -= itemCost(body.byteLength)
+      this.#waitingBytes -= itemCost(body.length)
       this.#sendItem(body)
     }
     if (sent === waiting.length) this.#waiting = undefined
@@ -197,7 +197,7 @@ export class ResponseStream {
   }
 
   #sendItem(body: Uint8Array): void {
-    this.#window -= itemCost(body.byteLength)
+    this.#window -= itemCost(body.length)
     if (this.#streamed || this.#head === undefined) this.#outlet.sendItem(this.id, body)
     else this.#outlet.send(this.#response(body, 'true'))
     if (this.#streamed) return

@@ -33,12 +33,12 @@ interface BoundsOptions {
  * @throws ServeError INVALID_ARGUMENT with more than `maxElements`, or more than 128 levels
  */
 export function checkJsonBounds(text: Buffer, maxElements: number, options: BoundsOptions = {}): void {
-  if (text.byteLength <= Math.min(SMALL_BYTES, maxElements)) return
+  if (text.length <= Math.min(SMALL_BYTES, maxElements)) return
   const { key, tensors = false } = options
   const entryCost = tensors ? 0 : ENTRY_COST
   let left = maxElements
   let depth = 0
-  for (let at = 0; at < text.byteLength; at += 1) {
+  for (let at = 0; at < text.length; at += 1) {
     switch (text[at]) {
       case QUOTE:
         at = stringEnd(text, at)
@@ -66,12 +66,12 @@ export function checkJsonBounds(text: Buffer, maxElements: number, options: Boun
 
 /** The position of the closing quote of the string that opens at `at`. */
 function stringEnd(text: Buffer, at: number): number {
-  for (let end = at + 1; end < text.byteLength; end += 1) {
+  for (let end = at + 1; end < text.length; end += 1) {
     const code = text[end]
     if (code === QUOTE) return end
     if (code === BACKSLASH) end += 1
   }
-  return text.byteLength
+  return text.length
 }
 
 function tooDeep(): ServeError {

@@ -20,7 +20,7 @@ export class UnreadBytes {
   join(chunk: Buffer, wanted: number): Buffer | undefined {
     if (this.#bytes === 0) return chunk
     this.#chunks.push(chunk)
-    this.#bytes += chunk.byteLength
+    this.#bytes += chunk.length
     if (this.#bytes < wanted) return undefined
     const joined = Buffer.concat(this.#chunks, this.#bytes)
     this.#chunks = []
@@ -31,6 +31,6 @@ export class UnreadBytes {
   /** Keeps the end of a chunk, from the byte at `from`. */
   keep(chunk: Buffer, from: number): void {
     this.#chunks = [from === 0 ? chunk : chunk.subarray(from)]
-    this.#bytes = chunk.byteLength - from
+    this.#bytes = chunk.length - from
   }
 }

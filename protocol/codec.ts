@@ -18,7 +18,7 @@ export function encode(message: ToWorker | FromWorker): Buffer {
 }
 
 /** Decodes a frame (bytes from..to of a chunk) that the frontend received. @throws ServeError PROTOCOL */
-export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength): FromWorker {
+export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.length): FromWorker {
   const response = readResponse(chunk, from, to)
   if (response !== undefined) return response
   const message = unpack(chunk, from, to)
@@ -27,7 +27,7 @@ export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.byteLength)
 }
 
 /** Decodes a frame (bytes from..to of a chunk) that a worker received. @throws ServeError PROTOCOL */
-export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.byteLength): ToWorker {
+export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWorker {
   const predict = readPredict(chunk, from, to)
   if (predict !== undefined) return predict
   const message = unpack(chunk, from, to)

@@ -6,7 +6,7 @@ export const LENGTH_BYTES = 4
 
 /** Writes the length into the first four bytes of a frame that already contains its body. */
 export function writeLength(frame: Uint8Array): void {
-  const length = frame.byteLength - LENGTH_BYTES
+  const length = frame.length - LENGTH_BYTES
   frame[0] = length >>> 24
   frame[1] = length >>> 16
   frame[2] = length >>> 8
@@ -47,10 +47,10 @@ export class FrameDecoder {
     for (;;) {
       const end = offset + this.#wanted - this.#unread.bytes
       const bytes = this.#unread.join(chunk.subarray(offset, end), this.#wanted)
-      if (bytes === undefined) return chunk.byteLength
+      if (bytes === undefined) return chunk.length
       offset = end
-      if (bytes.byteLength > LENGTH_BYTES) {
-        this.#onFrame(bytes, LENGTH_BYTES, bytes.byteLength)
+      if (bytes.length > LENGTH_BYTES) {
+        this.#onFrame(bytes, LENGTH_BYTES, bytes.length)
         return offset
       }
       this.#keep(bytes, 0, LENGTH_BYTES + this.#checked(readLength(bytes, 0)))
@@ -58,7 +58,7 @@ export class FrameDecoder {
   }
 
   #cut(chunk: Buffer, from: number): void {
-    const size = chunk.byteLength
+    const size = chunk.length
     const onFrame = this.#onFrame
     let offset = from
     while (size - offset >= LENGTH_BYTES) {

@@ -34,7 +34,7 @@ const TEMPLATE = Buffer.concat([
 
 /** Writes the frame into `target`, which must have room; returns the end position. */
 export function writeItemFrame(target: Buffer, at: number, id: number, body: Uint8Array): number {
-  const size = body.byteLength
+  const size = body.length
   target.set(TEMPLATE, at)
   writeUint32(target, at, HEAD_BYTES + size)
   writeUint32(target, at + LENGTH_BYTES + ID_AT, id)
@@ -67,8 +67,8 @@ interface Words {
 }
 
 function wordsOf(bytes: Buffer): Words {
-  const words = Int32Array.from({ length: bytes.byteLength >> 2 }, (_, i) => bytes.readInt32BE(4 * i))
-  const lastAt = bytes.byteLength - 4
+  const words = Int32Array.from({ length: bytes.length >> 2 }, (_, i) => bytes.readInt32BE(4 * i))
+  const lastAt = bytes.length - 4
   return { words, lastAt, last: bytes.readInt32BE(lastAt) }
 }
 
@@ -84,8 +84,8 @@ let lastView: DataView
 /** Making a view costs more than to read an item with it. A large chunk is not kept for the next item. */
 function viewOf(chunk: Buffer): DataView {
   if (chunk === viewed) return lastView
-  const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-  if (chunk.byteLength > SOCKET_READ_BYTES) return view
+  const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
+  if (chunk.length > SOCKET_READ_BYTES) return view
   viewed = chunk
   lastView = view
   return view

@@ -47,18 +47,18 @@ export class Outbox {
     this.#messages += 1
     if (this.#addHot(message)) return
     const frame = encode(message)
-    if (frame.byteLength >= LARGE_FRAME_BYTES) {
+    if (frame.length >= LARGE_FRAME_BYTES) {
       this.#addLarge(frame)
       return
     }
-    const room = this.#room(frame.byteLength)
+    const room = this.#room(frame.length)
     room.set(frame, this.#used)
-    this.#used += frame.byteLength
+    this.#used += frame.length
   }
 
   /** A stream item; see Channel.sendItem. `id` is a uint32. */
   addItem(id: number, body: Uint8Array): void {
-    const size = body.byteLength
+    const size = body.length
     if (size < LARGE_FRAME_BYTES) {
       this.#used = writeItemFrame(this.#room(ITEM_FRAME_BYTES + size), this.#used, id, body)
     } else {
@@ -113,8 +113,7 @@ export class Outbox {
   #writeBuffer(socket: Socket, buffer: Buffer): void {
     let taken = false
     socket.write(buffer.subarray(0, this.#used), () => {
-      if (taken && buffer.byteLength === BUFFER_BYTES && this.#spare.length < MAX_SPARE)
-        this.#spare.push(buffer)
+      if (taken && buffer.length === BUFFER_BYTES && this.#spare.length < MAX_SPARE) this.#spare.push(buffer)
     })
     this.#used = 0
     if (socket.writableLength === 0) return
@@ -124,7 +123,7 @@ export class Outbox {
 
   /** A buffer with this much room after `#used`. */
   #room(bytes: number): Buffer {
-    if (this.#buffer !== undefined && this.#used + bytes <= this.#buffer.byteLength) return this.#buffer
+    if (this.#buffer !== undefined && this.#used + bytes <= this.#buffer.length) return this.#buffer
     this.#closeBuffer()
     const spare = bytes <= BUFFER_BYTES ? this.#spare.pop() : undefined
     return (this.#buffer = spare ?? Buffer.allocUnsafeSlow(Math.max(BUFFER_BYTES, bytes)))
@@ -133,7 +132,7 @@ export class Outbox {
   #addLarge(frame: Buffer): void {
     this.#closeBuffer()
     this.#earlier.push(frame)
-    this.#earlierBytes += frame.byteLength
+    this.#earlierBytes += frame.length
   }
 
   /** Queues what the buffer holds before the next frame. The rest of the buffer stays in use. */

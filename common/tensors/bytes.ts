@@ -8,7 +8,7 @@ import { elementEnd, type RawTensor } from './tensor.ts'
 export function splitElements({ name, data }: Pick<RawTensor, 'name' | 'data'>): Buffer[] {
   const bytes = asBuffer(data)
   const elements: Buffer[] = []
-  for (let at = 0; at < bytes.byteLength;) {
+  for (let at = 0; at < bytes.length;) {
     const end = elementEnd(name, bytes, at)
     elements.push(bytes.subarray(at + 4, end))
     at = end
@@ -23,7 +23,7 @@ export function splitElements({ name, data }: Pick<RawTensor, 'name' | 'data'>):
 export function textElements({ name, data }: Pick<RawTensor, 'name' | 'data'>): string[] | undefined {
   const bytes = asBuffer(data)
   const texts: string[] = []
-  for (let at = 0; at < bytes.byteLength;) {
+  for (let at = 0; at < bytes.length;) {
     const end = elementEnd(name, bytes, at)
     const text = end === at + 4 ? '' : bytes.toString('utf8', at + 4, end)
     // What stands for bytes that are none may also be a character of the text.

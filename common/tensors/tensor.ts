@@ -83,18 +83,18 @@ export function checkSize(tensor: RawTensor): RawTensor {
 /** Counts the elements of raw BYTES. @throws ServeError INVALID_TENSOR */
 function countElements(name: string, data: Uint8Array): number {
   let count = 0
-  for (let at = 0; at < data.byteLength; count += 1) at = elementEnd(name, data, at)
+  for (let at = 0; at < data.length; count += 1) at = elementEnd(name, data, at)
   return count
 }
 
 /** The end of the element whose length begins at `at`. @throws ServeError INVALID_TENSOR */
 export function elementEnd(name: string, data: Uint8Array, at: number): number {
   const start = at + 4
-  const end =
-    start > data.byteLength
-      ? Infinity
-      : start + ((data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)) >>> 0)
-  if (end <= data.byteLength) return end
+  if (start <= data.length) {
+    // Negative: of 2 GiB or more. As a number without a sign it would be an object of the heap.
+    const length = data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)
+    if (length >= 0 && length <= data.length - start) return start + length
+  }
   throw invalid(name, 'the last element of data is incomplete')
 }
 

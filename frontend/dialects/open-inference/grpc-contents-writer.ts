@@ -35,21 +35,20 @@ function packed(tag: number, bytes: number, write: (into: Buffer, at: number) =>
 
 /** The elements stand behind their lengths in both forms. */
 function texts({ name, data }: RawTensor, tag: number): Buffer {
-  let size = 0
-  for (let at = 0; at < data.byteLength;) {
-    const end = elementEnd(name, data, at)
-    const bytes = end - at - 4
-    size += 1 + varintBytes(bytes) + bytes
-    at = end
-  }
-  const contents = Buffer.allocUnsafe(size)
-  for (let at = 0, to = 0; at < data.byteLength;) {
+  const contents = Buffer.allocUnsafe(maxTextBytes(data.byteLength))
+  let to = 0
+  for (let at = 0; at < data.length;) {
     const end = elementEnd(name, data, at)
     contents[to] = tag
     to = writeVarint(contents, to + 1, end - at - 4)
     for (at += 4; at < end; at += 1, to += 1) contents[to] = data[at]!
   }
-  return contents
+  return contents.subarray(0, to)
+}
+
+/** A tag and a length take more than the four bytes of an element's length where it has 2 MiB or more. */
+function maxTextBytes(bytes: number): number {
+  return bytes + 2 * Math.ceil(bytes / 2 ** 21)
 }
 
 function varints(tensor: RawTensor, tag: number): Buffer {

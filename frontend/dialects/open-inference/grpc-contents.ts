@@ -85,7 +85,7 @@ class Values {
       if (this.end > this.bytes.byteLength) throw malformed(this.name)
       return true
     }
-    while (this.#at < this.bytes.byteLength) {
+    while (this.#at < this.bytes.length) {
       const tag = this.#varint()
       this.start = this.#at
       this.#skip(tag % 8)

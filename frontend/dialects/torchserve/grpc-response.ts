@@ -28,7 +28,7 @@ export interface MessageStatus {
  * frame it came in.
  */
 export function encodePrediction(prediction: Uint8Array): Buffer {
-  const length = prediction.byteLength
+  const length = prediction.length
   if (length === 0) return EMPTY
   const message = Buffer.allocUnsafe(1 + varintBytes(length) + length)
   message[0] = PREDICTION
@@ -74,7 +74,7 @@ function encodeStatus({ code, message, reason }: MessageStatus): Buffer {
 
 /** Proto3 leaves empty values out. */
 function field(key: number, value: Uint8Array): Uint8Array[] {
-  return value.byteLength === 0 ? [] : [Buffer.of(key, ...varint(value.byteLength)), value]
+  return value.length === 0 ? [] : [Buffer.of(key, ...varint(value.length)), value]
 }
 
 function varint(value: number): number[] {

@@ -19,6 +19,6 @@ export class CallTraffic {
 
 /** One function for all streams, as in request-reader.ts. */
 function writeCounted(this: CountedStream, chunk: Uint8Array, ...rest: [BufferEncoding]): boolean {
-  this[TRAFFIC]!.bytes += chunk.byteLength
+  this[TRAFFIC]!.bytes += chunk.length
   return Duplex.prototype.write.call(this, chunk, ...rest)
 }

@@ -41,7 +41,7 @@ class EagerCall extends ServerInterceptingCall {
 
   override sendMessage(message: Buffer, accepted: () => void): void {
     this.#unsentMessages++
-    this.#unsentBytes += message.byteLength + MESSAGE_OVERHEAD_BYTES
+    this.#unsentBytes += message.length + MESSAGE_OVERHEAD_BYTES
     const full = this.#unsentBytes >= MAX_UNSENT_BYTES
     if (full) this.#keptBack = accepted
     this.#next.sendMessage(message, this.#onSent)

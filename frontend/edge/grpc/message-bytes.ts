@@ -3,7 +3,7 @@ export const PREFIX_BYTES = 5
 
 /** Most requests: the chunk is one whole message that is not compressed. */
 export function isPlainMessage(chunk: Buffer, maxSize: number): boolean {
-  const size = chunk.byteLength - PREFIX_BYTES
+  const size = chunk.length - PREFIX_BYTES
   return size >= 0 && chunk[0] === 0 && chunk.readUInt32BE(1) === size && size <= maxSize
 }
 
@@ -62,7 +62,7 @@ export class MessageBytes {
   add(chunk: Buffer, at: number): number {
     if (this.#length < PREFIX_BYTES) return this.#addPrefix(chunk, at)
     const last = this.#blocks[this.#blocks.length - 1]!
-    const block = this.#filled === last.byteLength ? this.#grow() : last
+    const block = this.#filled === last.length ? this.#grow() : last
     const took = chunk.copy(block, this.#filled, at)
     this.#filled += took
     this.#length += took

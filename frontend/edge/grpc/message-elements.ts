@@ -22,7 +22,7 @@ const FIXED_32 = 5
  */
 export function exceedsElements(parts: readonly Buffer[], shape: MessageShape, maxElements: number): boolean {
   let size = -PREFIX_BYTES
-  for (const part of parts) size += part.byteLength
+  for (const part of parts) size += part.length
   if (size <= Math.min(SMALL_BYTES, maxElements / FIELD_COST)) return false
   const bytes = new PartsReader(parts)
   bytes.skip(PREFIX_BYTES)
@@ -80,8 +80,8 @@ class PartsReader {
     this.at += length
     let offset = this.#offset + length
     let part = this.#parts[this.#index]
-    while (part !== undefined && offset >= part.byteLength) {
-      offset -= part.byteLength
+    while (part !== undefined && offset >= part.length) {
+      offset -= part.length
       this.#index += 1
       part = this.#parts[this.#index]
     }

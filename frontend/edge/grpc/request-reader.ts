@@ -119,7 +119,7 @@ export class RequestReader implements Limited {
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
   receive(chunk: Buffer | null): boolean {
     if (chunk === null) return this.#takeEnd()
-    if (this.traffic !== undefined) this.traffic.bytes += chunk.byteLength
+    if (this.traffic !== undefined) this.traffic.bytes += chunk.length
     return this.#take(chunk)
   }
 
@@ -179,7 +179,7 @@ export class RequestReader implements Limited {
     // the socket.
     const begins = this.#bytes?.begun !== true && !this.#waits
     if (begins && this.#stream.readableFlowing === true && isPlainMessage(chunk, this.#rpc.maxMessage)) {
-      const cost = chunk.byteLength + MESSAGE_BYTES
+      const cost = chunk.length + MESSAGE_BYTES
       return !this.#charge(cost) || this.#deliver(chunk, cost)
     }
     if (this.#stream.writableEnded) {
@@ -196,7 +196,7 @@ export class RequestReader implements Limited {
   #collect(chunk: Buffer): boolean {
     const bytes = (this.#bytes ??= new MessageBytes(this.#rpc.maxMessage))
     let hasRoom = true
-    for (let at = 0; at < chunk.byteLength && !this.#over;) {
+    for (let at = 0; at < chunk.length && !this.#over;) {
       if (!bytes.begun) {
         if (!this.#charge(MESSAGE_BYTES)) return true
         if (this.#rpc.isStream) this.#limits.time.begin(this)
@@ -233,11 +233,11 @@ export class RequestReader implements Limited {
         this.fail(error)
         return
       }
-      if (!this.#charge(message.byteLength)) return
+      if (!this.#charge(message.length)) return
       this.#release(entry.cost - MESSAGE_BYTES)
       const prefix = Buffer.alloc(PREFIX_BYTES)
-      prefix.writeUInt32BE(message.byteLength, 1)
-      entry.cost = message.byteLength + MESSAGE_BYTES
+      prefix.writeUInt32BE(message.length, 1)
+      entry.cost = message.length + MESSAGE_BYTES
       entry.parts = [prefix, message]
       this.#flush(this.#queue!)
     })

@@ -17,7 +17,7 @@ export class BodyCollector {
   /** Returns false, and adds nothing, if the chunk does not fit. */
   add(piece: Buffer): boolean {
     if (this.#joined === undefined) {
-      if (this.#only.byteLength === 0 && piece.byteLength <= this.#limit) {
+      if (this.#only.length === 0 && piece.length <= this.#limit) {
         this.#only = piece
         return true
       }

@@ -63,7 +63,7 @@ export function readBody(
   }
   const allowance = new ChunkAllowance()
   const take = (chunk: Buffer): void => {
-    exchange.received += chunk.byteLength
+    exchange.received += chunk.length
     if (finished) return
     if (!allowance.take(chunk)) {
       finish(new ServeError('INVALID_ARGUMENT', TINY_CHUNKS))

@@ -163,7 +163,7 @@ let lastText = ''
 function textAt(chunk: Uint8Array, from: number, to: number): string {
   if (chunk === lastChunk) return lastText.slice(from, to)
   // It has a large item, and few small ones.
-  if (chunk.byteLength > SOCKET_READ_BYTES) return latin1(chunk.subarray(from, to))
+  if (chunk.length > SOCKET_READ_BYTES) return latin1(chunk.subarray(from, to))
   lastChunk = chunk
   lastText = latin1(chunk)
   return lastText.slice(from, to)
@@ -175,7 +175,7 @@ export function latin1(item: Uint8Array): string {
 }
 
 function asBuffer(item: Uint8Array): Buffer {
-  return Buffer.from(item.buffer, item.byteOffset, item.byteLength)
+  return Buffer.from(item.buffer, item.byteOffset, item.length)
 }
 
 /**
@@ -197,5 +197,5 @@ export function endWith(res: ServerResponse, text: string): void {
 
 /** Waiting bytes must not keep a much larger chunk in memory. */
 function unpinned(item: Uint8Array): Uint8Array {
-  return item.byteLength * 4 < item.buffer.byteLength ? Buffer.from(item) : item
+  return item.length * 4 < item.buffer.byteLength ? Buffer.from(item) : item
 }

@@ -87,12 +87,12 @@ export class HttpReply implements LiveReply {
    */
   answer(status: number, headers: string[], body: Uint8Array, reason?: string): void {
     if (this.#ended || this.#writer !== undefined) return
-    if (status !== 204 && status !== 304) headers.push('content-length', String(body.byteLength))
+    if (status !== 204 && status !== 304) headers.push('content-length', String(body.length))
     this.#writeHead(status, headers, reason)
     this.#finish()
     const { res } = this.exchange
     // A short body is joined with the head into one string, for one plain write.
-    if (body.byteLength <= SMALL_BODY_BYTES) endWith(res, latin1(body))
+    if (body.length <= SMALL_BODY_BYTES) endWith(res, latin1(body))
     else res.end(body)
     this.#limitFlush()
   }
@@ -137,7 +137,7 @@ export class HttpReply implements LiveReply {
     const body = Buffer.from(json)
     const head = [...headers]
     exchange.answered(status)
-    head.push('content-type', 'application/json', 'content-length', String(body.byteLength))
+    head.push('content-type', 'application/json', 'content-length', String(body.length))
     addCors(head, exchange.state.cors)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
     exchange.res.writeHead(status, STATUS_CODES[status] ?? '', head)

@@ -80,7 +80,7 @@ export class EventStream implements Beating {
     const piece = chunk.subarray(from, to)
     if (!piece.includes(CARRIAGE_RETURN) && !piece.includes(LINE_FEED))
       return this.#writer!.write(chunk, from, to)
-    return this.#writer!.write(withoutLineEnds(piece), 0, piece.byteLength)
+    return this.#writer!.write(withoutLineEnds(piece), 0, piece.length)
   }
 
   /** Ends an open stream. */
