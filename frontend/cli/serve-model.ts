@@ -15,7 +15,7 @@ import { ownCache } from './cache-folder.ts'
 import { fetchModel, type FetchedModel } from './fetch-model.ts'
 import { installCommand } from './install-hint.ts'
 import type { CliOptions } from './main.ts'
-import { curlLines } from './curl-lines.ts'
+import { modelCurlLines } from './model-curl-lines.ts'
 import { loadElsewhere, localEntries } from './local-serving.ts'
 import { modelPlace, type ModelPlace } from './model-place.ts'
 import type { Output } from './output.ts'
@@ -179,7 +179,7 @@ async function readyLines({ listening, status }: RunningServer): Promise<string[
   const told = await Promise.all(
     models.map(async ({ modelName, modelVersion, modelUrl, methods }) => {
       const what = `${modelName} (version ${modelVersion}, ${basename(modelUrl)})`
-      const lines = await curlLines(modelName, methods, base)
+      const lines = await modelCurlLines(modelName, methods, base)
       const commands = lines.map(({ api, line }) => `${api}:`.padEnd(API_COLUMNS) + line)
       return ['', `${what} is ready on ${base}. Ctrl-C stops it.`, '', ...commands, '']
     }),

@@ -3,7 +3,7 @@ import type { Model } from '../../models/model.ts'
 import type { ReplaceableModels } from '../../models/repository.ts'
 import type { Output } from '../output.ts'
 import { aborted } from '../stop-signals.ts'
-import { curlLines } from '../curl-lines.ts'
+import { modelCurlLines } from '../model-curl-lines.ts'
 import { FolderWatch } from './folder-watch.ts'
 import { findModelFolders } from './model-folders.ts'
 import { ServedFolder, type FolderHost } from './served-folder.ts'
@@ -59,7 +59,7 @@ export class Session implements FolderHost {
   async firstLoaded(model: Model): Promise<void> {
     const address = this.#server.listening[0]?.address ?? ''
     this.output.out(`${model.name}: it serves. Try it:`)
-    const lines = await curlLines(model.name, model.methods, address)
+    const lines = await modelCurlLines(model.name, model.methods, address)
     this.output.out(`  ${lines.at(-1)!.line}`)
   }
 

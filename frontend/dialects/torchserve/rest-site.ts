@@ -4,6 +4,7 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import { servesManagement } from '../../edge/http/listener-kind.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
+import { wantsPage, WELCOME_HEADERS, welcomePage } from '../welcome-page.ts'
 import { listenerDescription } from './api-description/documents.ts'
 import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
@@ -12,7 +13,6 @@ import { eventRouter } from './rest-events.ts'
 import { requestRouter } from './rest-requests.ts'
 import { trafficRouter } from './rest-traffic.ts'
 import { workflowRouter } from './rest-workflows.ts'
-import { wantsPage, WELCOME_HEADERS, welcomePage } from './welcome-page.ts'
 
 /** The dependencies of the management API; all its routes require the management token. */
 export const MANAGEMENT_ROUTERS = [
@@ -31,7 +31,7 @@ export function createSite(state: RestState, dialects: readonly RestDialect[]): 
   const koa = createKoa(state)
   const paths = dialects.flatMap((dialect) => dialect.paths())
   const hasConsole = state.settings.enableConsole && servesManagement(state.listener)
-  koa.use(apiDescription(listenerDescription(state.listener, paths), hasConsole))
+  koa.use(apiDescription(listenerDescription(state.listener, paths)))
   if (hasConsole) koa.use(consolePages())
   if (state.listener === 'metrics') {
     if (state.settings.metricsRequireToken) koa.use(authorization('metrics'))
@@ -57,8 +57,7 @@ const wrongMethod: Koa.Middleware = (ctx) => {
  * OPTIONS on `/`, and any method on `/api-description`; no token is required. A browser that opens `/` gets a
  * page with links; anything else on `/` is 405.
  */
-function apiDescription(document: string, hasConsole: boolean): Koa.Middleware {
-  const page = welcomePage(hasConsole)
+function apiDescription(document: string): Koa.Middleware {
   return (ctx, next) => {
     const exchange = exchangeOf(ctx)
     const { segments } = exchange.target
@@ -67,7 +66,7 @@ function apiDescription(document: string, hasConsole: boolean): Koa.Middleware {
     exchange.admit(undefined)
     if (!isDescription && wantsPage(ctx.method, ctx.get('accept'))) {
       for (const [name, value] of WELCOME_HEADERS) ctx.set(name, value)
-      ctx.body = page
+      ctx.body = welcomePage(exchange)
       return undefined
     }
     if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()

@@ -38,7 +38,8 @@ export class PageCheck {
   readonly #off: boolean
   readonly #checksHost: boolean
   readonly #needsHost: boolean
-  readonly #isOpen: boolean
+  /** Whether the listener asks nobody who it is. */
+  readonly isOpen: boolean
   readonly #anyOrigin: boolean
   readonly #origins: ReadonlySet<string>
   readonly #anyHost: boolean
@@ -51,11 +52,11 @@ export class PageCheck {
     const address = addressOf(listener, settings)
     const managed = servesManagement(listener)
     this.#off = !managed && !settings.checkInferenceOrigin
-    this.#isOpen = !asksForIdentity(settings, address.kind === 'tcp' && address.tls)
+    this.isOpen = !asksForIdentity(settings, address.kind === 'tcp' && address.tls)
     this.#anyHost = allowedHosts.includes('*')
     // Proxies may pass on any name; only who listens on loopback can say that nobody calls by others.
     const isConcerned = address.kind === 'tcp' && (managed || isLoopbackHost(address.host))
-    this.#checksHost = this.#isOpen && !this.#off && !this.#anyHost && isConcerned
+    this.#checksHost = this.isOpen && !this.#off && !this.#anyHost && isConcerned
     this.#needsHost = this.#checksHost && managed
     this.#origins = new Set(corsAllowedOrigin.split(',').map((each) => each.trim().toLowerCase()))
     this.#anyOrigin = this.#origins.has('*')
@@ -94,7 +95,7 @@ export class PageCheck {
     if (page === undefined || page.kind === 'other') return false
     if (isLoopbackHost(page.name) || this.#isConfigured(page.name)) return true
     // Without tokens, a page of a rebound name has the same origin as the server.
-    return place === host?.toLowerCase() && (!this.#isOpen || this.#isKnown(page))
+    return place === host?.toLowerCase() && (!this.isOpen || this.#isKnown(page))
   }
 
   /** Whether nobody else's name servers decide where the name leads. */

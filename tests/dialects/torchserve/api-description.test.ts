@@ -110,7 +110,8 @@ describe('the API description, without a token', () => {
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
     const links = [...page.text.matchAll(/(?<=href=")\/[^"]*/g)].map(([link]) => link)
     const isManaging = kind === 'management' || kind === 'shared'
-    expect(links).toEqual([...(isManaging ? ['/console'] : []), '/api-description'])
+    const own = isManaging ? ['/console'] : kind === 'metrics' ? ['/metrics'] : []
+    expect(links).toEqual([...own, '/api-description'])
     expect(api(await ask(rig, '/api-description')).info.version).toBe(version)
     expect((await ask(rig, '/', { method: 'POST', headers: { accept } })).status).toBe(405)
   })

@@ -1,4 +1,4 @@
-import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
+import { hasTensorMethod, type NativeMethod } from './handler-methods.ts'
 
 /** A command line that asks a model something. */
 export interface CurlLine {
@@ -6,31 +6,39 @@ export interface CurlLine {
   readonly line: string
 }
 
-interface DeclaredTensor {
+/** What a command line for a model is made of. */
+export interface ModelToAsk {
+  readonly name: string
+  /** Methods of the handler besides `handle`; undefined: not known yet. */
+  readonly methods?: readonly NativeMethod[] | undefined
+  /** Declared inputs; empty: none are. */
+  readonly inputs: readonly DeclaredTensor[]
+}
+
+/** An input as the metadata of the Open Inference Protocol has it. */
+export interface DeclaredTensor {
   readonly name: string
   readonly datatype: string
+  /** -1 for a dimension of any size. */
   readonly shape: readonly number[]
 }
 
 const TEXT = 'Once upon a time'
+/** For a model that declares nothing. */
+const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1] }
 
 /**
  * One command line for each API that the model speaks, as far as its handler's methods tell. The last one
  * fits it best.
- * @param methods of the handler besides `handle`
  * @param base address of the REST APIs
  */
-export async function curlLines(
-  model: string,
-  methods: readonly NativeMethod[] = [],
-  base: string,
-): Promise<CurlLine[]> {
-  const path = encodeURIComponent(model)
+export function curlLines({ name, methods = [], inputs: declared }: ModelToAsk, base: string): CurlLine[] {
+  const path = encodeURIComponent(name)
   if (hasTensorMethod(methods)) {
-    const inputs = (await declaredInputs(`${base}/v2/models/${path}`)).map(sample)
+    const inputs = (declared.length > 0 ? declared : [ANY_INPUT]).map(sample)
     return [{ api: 'Open Inference', line: post(`${base}/v2/models/${path}/infer`, { inputs }) }]
   }
-  const openai = openAiLine(model, methods, base)
+  const openai = openAiLine(name, methods, base)
   const isText = methods.includes('chatCompletions') || methods.includes('completions')
   if (openai !== undefined && !isText) return [openai]
   const plain: CurlLine = {
@@ -59,14 +67,6 @@ function openAiLine(model: string, methods: readonly NativeMethod[], base: strin
 function post(url: string, body: object): string {
   const json = JSON.stringify(body).replaceAll("'", String.raw`'\''`)
   return `curl -N -H 'content-type: application/json' -d '${json}' ${url}`
-}
-
-/** What the model's metadata says, which may be nothing. */
-async function declaredInputs(url: string): Promise<DeclaredTensor[]> {
-  const response = await fetch(url).catch(() => undefined)
-  const metadata = response?.ok === true ? ((await response.json()) as { inputs?: DeclaredTensor[] }) : {}
-  const inputs = metadata.inputs ?? []
-  return inputs.length > 0 ? inputs : [{ name: 'input', datatype: 'BYTES', shape: [1] }]
 }
 
 /** The smallest tensor of the declared kind. */
