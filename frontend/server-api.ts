@@ -4,6 +4,7 @@ import type { SnapshotContent } from './config/model-snapshot.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { NativeMethod } from '../common/handler-methods.ts'
+import type { OpenRequest } from '../common/server-events.ts'
 import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { ModelDescription } from './models/operations.ts'
 import type { ReplaceableModels } from './models/repository.ts'
@@ -47,6 +48,8 @@ export interface RunningServer {
   readonly warnings: readonly string[]
   /** Number of requests that have not ended, in models and workflows. */
   readonly openRequests: number
+  /** The open requests at this moment, in no order. */
+  readonly requests: () => OpenRequest[]
   /** What it serves at this moment. */
   readonly status: () => Promise<ServerStatus>
   /** The models, for a command that serves in its own process. */

@@ -6,7 +6,7 @@ import { listStore } from '../model-archiver/store.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
-import type { ServerOverview } from '../common/server-events.ts'
+import type { OpenRequest, ServerOverview } from '../common/server-events.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
 import { RateLimiter } from './auth/rate-limiter.ts'
@@ -38,6 +38,7 @@ import { Pool } from './workers/pool.ts'
 import { describeSupport, findSandbox, type SandboxSupport } from './workers/sandbox/support.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
+import { openRequest } from './watch/open-request.ts'
 import { Viewers } from './watch/viewers.ts'
 import { WorkflowManager } from './workflows/manager.ts'
 
@@ -188,6 +189,11 @@ class Server implements RunningServer {
 
   get openRequests(): number {
     return this.#jobs.size
+  }
+
+  readonly requests = (): OpenRequest[] => {
+    const now = performance.now()
+    return [...this.#jobs].map((job) => openRequest(job, now))
   }
 
   readonly status = async (): Promise<ServerStatus> => {

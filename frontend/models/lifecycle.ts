@@ -150,7 +150,7 @@ export class Lifecycle {
       if (this.#draining) return // close() ends it with the others
       await this.dispose(model, settings.cancelGraceMs)
     } catch (error) {
-      warn(`Model ${model.name}, version ${model.version}, did not end: ${ServeError.from(error).message}`)
+      warn(`Model ${model.name}, version ${model.version}, was ${what}; ${notEnded(error, settings)}`)
     } finally {
       this.#ending.delete(model)
     }
@@ -196,6 +196,13 @@ export class Lifecycle {
   #all(): Model[] {
     return [...new Set([...this.#registry.all(), ...this.#replacing, ...this.#ending])]
   }
+}
+
+/** For the log, and for authors of handlers. */
+function notEnded(error: unknown, { cancelGraceMs }: ManagerOptions['settings']): string {
+  const { code, message } = ServeError.from(error)
+  if (code !== 'CLEANUP_TIMEOUT') return `its old workers did not end: ${message}`
+  return `its old workers did not end within ${cancelGraceMs} ms and were killed. Look for a shutdown, or other code, that does not end`
 }
 
 /** For the log: which file was registered. */

@@ -29,6 +29,7 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
     listening: [{ name: 'Test', address: 'nowhere' }],
     warnings: ['something odd'],
     openRequests: Number(process.env['OPEN_REQUESTS'] ?? 0),
+    requests: () => [],
     status: () => Promise.resolve({ openRequests: 0, models: [] }),
     models: {
       replace: () => Promise.reject(new Error('It has no models')),

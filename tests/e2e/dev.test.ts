@@ -139,9 +139,9 @@ describe('a save', () => {
     expect(server.output).not.toContain(FAILED)
   })
 
-  test('of a test beside the handler, or of notes, loads nothing', async () => {
+  test('of a test beside the handler, of notes, or of the keys of a server loads nothing', async () => {
     const server = await dev()
-    for (const name of ['handler.test.ts', 'README.md'])
+    for (const name of ['handler.test.ts', 'README.md', 'key_file.json'])
       writeFileSync(join(root, 'handlers', 'words', name), '')
     word('new')
     await server.said(SERVES)
@@ -158,6 +158,46 @@ test('a handler that cannot load at the start is served after the save that mend
   save(HANDLER)
   await server.said('words: it serves')
   expect(await ask(server)).toBe('old begins old ends')
+})
+
+describe('what takes long is told of', () => {
+  test('a load, at the start and after a save', async () => {
+    save('export const initialize = () => new Promise(() => undefined)\nexport const handle = () => []')
+    const server = new DevServer('handlers', root)
+    servers.push(server)
+    await server.said(
+      'words: it still loads, after 5 s: its packages, the top level of its code, or initialize',
+    )
+    save(HANDLER)
+    await server.said('words: it serves')
+    save(`${HANDLER}\nawait new Promise((resolve) => setTimeout(resolve, 60_000))`)
+    await server.said('initialize; the old code serves meanwhile')
+  })
+
+  test.each([
+    ['waits', 'await new Promise(() => undefined)', 'its worker waits (an await of what does not come?)'],
+    ['computes', 'for (;;);', 'its worker computes (a loop without an end?)'],
+  ])('a request whose handler %s', async (_, forever, told) => {
+    save(`export async function* handle() { yield ['first']; ${forever} }`)
+    const server = await dev()
+    const stream = begin(server)
+    await stream.gotChunks(1)
+    await server.said(told)
+    const lines = server.lines.filter((line) => line.includes('no further response'))
+    expect(lines).toEqual([
+      expect.stringMatching(/^words: request [\da-f-]{36} has had no further response for 5 s; /),
+    ])
+  })
+
+  test('a worker that died, and that it is back', async () => {
+    save('export const handle = (requests) => (requests[0].body === "go" ? process.exit(3) : ["hello"])')
+    const server = await dev()
+    expect(await ask(server)).toContain('Worker died.')
+    await server.said('words: The worker serves again')
+    expect(server.lines).toContain('words: Worker died: The process exited with code 3')
+    const { body } = await rawRequest(server.port, '/predictions/words', { headers: TEXT, body: 'again' })
+    expect(body).toBe('hello')
+  })
 })
 
 test('a handler whose package is missing is served after npm install, without a save', async () => {

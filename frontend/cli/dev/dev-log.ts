@@ -12,6 +12,7 @@ interface LogRecord {
   err?: { message?: string; stack?: string }
 }
 
+const INFO = 30
 const WARN = 40
 /** `W-9000-words_1.0`, with the name of an output at its end. */
 const WORKER_THREAD = /^W-\d+-(.+)_[^_]*$/
@@ -19,8 +20,8 @@ const WORKER_THREAD = /^W-\d+-(.+)_[^_]*$/
 const PID_LINE = /^\[PID\]\d+$/
 
 /**
- * The server's log for the author of a handler: what handlers print, warnings and errors with their traces,
- * each after the model's name.
+ * The server's log for the author of a handler: what handlers print, what happens to workers, warnings and
+ * errors with their traces, each after the model's name.
  */
 export class DevLog implements LineWriter {
   readonly #output: Output
@@ -35,7 +36,7 @@ export class DevLog implements LineWriter {
     const model = WORKER_THREAD.exec(thread)?.[1]
     if (PID_LINE.test(msg ?? '')) return
     if (logger === MODEL_LOGGER) this.#output.out(`${model ?? thread} | ${escapeControls(msg ?? '')}`)
-    else if (level >= WARN) {
+    else if (level >= (model === undefined ? WARN : INFO)) {
       const message = escapeControls(msg ?? err?.message ?? '')
       this.#output.err(model === undefined ? message : `${model}: ${message}`)
       for (const each of indented(detail ?? err?.stack)) this.#output.err(each)

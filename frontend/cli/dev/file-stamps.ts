@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { fileStamp } from '../../../common/file-stamp.ts'
 import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-name.ts'
+import { KEY_FILE_NAME } from '../../auth/token-store.ts'
 import { isSkipped } from './model-folders.ts'
 
 /** Which content files had: their stamps by absolute path. */
@@ -16,7 +17,12 @@ export interface ReadFolder {
 /** What no handler reads: notes, and logs, also the command's own. */
 const NO_CODE: ReadonlySet<string> = new Set(['.md', '.log'])
 
-/** Reads the stamps of all files of a model, without installed packages, archives, notes and logs. */
+/** Whether a change of the file can change the handler: also the keys of a server in the folder cannot. */
+function counts(name: string): boolean {
+  return name !== KEY_FILE_NAME && !NO_CODE.has(extname(name)) && !ARCHIVE_SUFFIX.test(name)
+}
+
+/** Reads the stamps of all files of a model, without installed packages, archives, notes, logs and keys. */
 export async function readFolder(folder: string): Promise<ReadFolder> {
   const stamps = new Map<string, string>()
   const folders = [folder]
@@ -26,7 +32,7 @@ export async function readFolder(folder: string): Promise<ReadFolder> {
       const path = join(at, entry.name)
       if (isSkipped(entry.name)) continue
       if (entry.isDirectory()) folders.push(path)
-      else if (!NO_CODE.has(extname(path)) && !ARCHIVE_SUFFIX.test(path)) await addStamp(stamps, path)
+      else if (counts(entry.name)) await addStamp(stamps, path)
     }
   }
   return { stamps, folders }

@@ -8,6 +8,9 @@ import type { Output } from '../output.ts'
 import { indented } from './dev-log.ts'
 import { addStamp, changedFiles, readFolder, type FileStamps } from './file-stamps.ts'
 
+/** Seconds of a load after which its author hears that it goes on. */
+const STILL_LOADING_S = [5, 30]
+
 /** What a folder needs of its session. */
 export interface FolderHost {
   readonly models: ReplaceableModels
@@ -81,6 +84,9 @@ export class ServedFolder {
   async #load(signal: AbortSignal): Promise<void> {
     const start = performance.now()
     const old = this.#model
+    const timers = STILL_LOADING_S.map((seconds) =>
+      setTimeout(() => this.#stillLoads(seconds), seconds * 1000),
+    )
     try {
       const request = { url: this.#folder, synchronous: true }
       const model = await this.#host.models.replace(request, true, signal)
@@ -93,7 +99,16 @@ export class ServedFolder {
       if (signal.aborted) return
       this.#sources = undefined
       this.#tellFailure(ServeError.from(thrown))
+    } finally {
+      for (const timer of timers) clearTimeout(timer)
     }
+  }
+
+  #stillLoads(seconds: number): void {
+    const old = this.#model === undefined ? '' : '; the old code serves meanwhile'
+    this.#say(
+      `it still loads, after ${seconds} s: its packages, the top level of its code, or initialize${old}`,
+    )
   }
 
   #tellFailure({ code, message, detail }: ServeError): void {

@@ -6,6 +6,7 @@ import { aborted } from '../stop-signals.ts'
 import { modelCurlLines } from '../model-curl-lines.ts'
 import { FolderWatch } from './folder-watch.ts'
 import { findModelFolders } from './model-folders.ts'
+import { SlowRequests } from './slow-requests.ts'
 import { ServedFolder, type FolderHost } from './served-folder.ts'
 
 /** Keeps the models of a server like the folders that are watched. */
@@ -32,6 +33,7 @@ export class Session implements FolderHost {
 
   /** Serves until the signal is aborted. @throws errors of the first look at the folders */
   async run(signal: AbortSignal): Promise<void> {
+    const slow = new SlowRequests(this.#server, this.output)
     try {
       this.#watched.set(undefined, [this.#folder])
       this.#looking = this.#look()
@@ -44,6 +46,7 @@ export class Session implements FolderHost {
       this.output.out(`Watching ${this.#folder}; each save is loaded, Ctrl-C ends`)
       await aborted(signal)
     } finally {
+      slow.close()
       this.#watch.close()
       for (const served of this.#served.values()) served.callOff()
     }

@@ -34,8 +34,8 @@ const LOAD_MUTANTS: Mutant[] = [
   {
     name: 'the operator does not hear of an old version that did not end',
     file: LIFECYCLE,
-    find: '      warn(`Model ${model.name}, version ${model.version}, did not end',
-    replace: '      void (`Model ${model.name}, version ${model.version}, did not end',
+    find: '      warn(`Model ${model.name}, version ${model.version}, was ${what}; ${notEnded',
+    replace: '      void (`Model ${model.name}, version ${model.version}, was ${what}; ${notEnded',
     tests: MANAGED,
   },
   {
