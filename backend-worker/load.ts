@@ -1,5 +1,7 @@
+import { isAbsolute } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
+import { notInstalled } from '../common/not-installed.ts'
 import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'
@@ -50,7 +52,7 @@ export async function startService(
 function loadError(thrown: unknown): ServeError {
   if (thrown instanceof ServeError) return thrown
   const code = looksOutOfMemory(thrown) ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED'
-  return new ServeError(code, missingPackage(thrown) ?? messageOf(thrown), {
+  return new ServeError(code, missingPackage(thrown) ?? missingFile(thrown) ?? messageOf(thrown), {
     detail: describeThrown(thrown),
     cause: thrown,
   })
@@ -68,5 +70,13 @@ function missingPackage(thrown: unknown): string | undefined {
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined
   const name = /^Cannot find (?:package|module) '((?:@[\w.-]+\/)?[\w-][\w.-]*)/.exec(String(message))?.[1]
   if (name === undefined) return undefined
-  return `The package ${name} is not installed. Install it where torchserve-ts is installed: npm install ${name}`
+  return notInstalled([name])
+}
+
+/** For a file that is opened by a relative path: where that begins. */
+function missingFile(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) return undefined
+  const { code, path } = thrown as NodeJS.ErrnoException
+  if (code !== 'ENOENT' || typeof path !== 'string' || isAbsolute(path)) return undefined
+  return `${thrown.message}. Relative paths begin in the folder of the model (context.properties.modelDir), here ${process.cwd()}`
 }

@@ -44,6 +44,8 @@ export interface ListenerDeps {
   tracing?: Tracing
   /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
   restDialects?: readonly RestDialect[]
+  /** See StartOptions. */
+  portFlag?: string | undefined
   /** What gRPC clients can speak; absent: every service of dialects/index.ts. */
   grpcDialects?: readonly GrpcDialect[]
 }
@@ -88,23 +90,31 @@ export class Listeners {
     if (sameAddress(settings.inferenceAddress, settings.managementAddress)) {
       await this.#openRest(
         'Inference and Management',
+        'inference_address',
         settings.inferenceAddress,
         createSharedApp(this.#deps, restDialects),
       )
     } else {
       await this.#openRest(
         'Inference',
+        'inference_address',
         settings.inferenceAddress,
         createInferenceApp(this.#deps, restDialects),
       )
       await this.#openRest(
         'Management',
+        'management_address',
         settings.managementAddress,
         createManagementApp(this.#deps, restDialects),
       )
     }
     if (settings.enableMetricsApi) {
-      await this.#openRest('Metrics', settings.metricsAddress, createMetricsApp(this.#deps, restDialects))
+      await this.#openRest(
+        'Metrics',
+        'metrics_address',
+        settings.metricsAddress,
+        createMetricsApp(this.#deps, restDialects),
+      )
     }
     const credentials = await grpcCredentials(settings, (message) => this.#deps.log.warn(message))
     const bound = await this.#grpc.listen(credentials)
@@ -129,11 +139,17 @@ export class Listeners {
     this.#grpc.forceShutdown()
   }
 
-  async #openRest(name: string, address: ListenAddress, app: RestApp): Promise<void> {
+  /** `key`: the configuration key of the address. */
+  async #openRest(name: string, key: string, address: ListenAddress, app: RestApp): Promise<void> {
     const { listener: kind } = app.state
     const isReserved = kind === 'management' || kind === 'metrics'
     const pool = isReserved ? this.#pools.reserve(kind) : this.#pools.inference
-    const listener = await listen(`${name} REST`, address, app, await this.#tlsFor(address), pool)
+    const setting = this.#deps.portFlag ?? key
+    const listener = await listen(`${name} REST`, address, app, {
+      setting,
+      tls: await this.#tlsFor(address),
+      pool,
+    })
     this.#apps.push(app)
     this.#rest.push(listener)
     this.listening.push({ name: `${name} REST API`, address: listener.address })

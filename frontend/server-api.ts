@@ -29,6 +29,8 @@ export interface StartOptions {
   waitForModels?: boolean
   /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, content: SnapshotContent): Promise<void> }
+  /** The flag that chose the port of REST, for messages. Default: the configuration key. */
+  portFlag?: string | undefined
   /** Where `model_snapshot` was read, and how not to: ends messages about models of it that cannot load. */
   snapshotHint?: string
   /** REST dialects, in the order in which a request is offered to them. Default: all of dialects/index.ts. */

@@ -237,6 +237,7 @@ class Server implements RunningServer {
       log: this.#log,
       restDialects,
       grpcDialects,
+      portFlag: options.portFlag,
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()

@@ -67,7 +67,14 @@ export function runServe(
     return serveOnConsole(
       async () => {
         await checkExposure(loaded.settings)
-        return { loaded, waits: true, keepsSnapshots: false, claims: 'process', announce: readyLines }
+        return {
+          loaded,
+          waits: true,
+          keepsSnapshots: false,
+          claims: 'process',
+          portFlag: '--port',
+          announce: readyLines,
+        }
       },
       () => loadElsewhere(loadServer, loaded.settings),
       'terminal',

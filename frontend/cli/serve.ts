@@ -32,6 +32,8 @@ export interface Serving {
   readonly claims: Claim
   /** Absolute path of the configuration file that the user named. */
   readonly config?: string
+  /** The flag that chose the port of REST. */
+  readonly portFlag?: string
   /** What the terminal says of the started server. Default: TorchServe's lines. */
   readonly announce?: (server: RunningServer) => Promise<string[]>
 }
@@ -126,6 +128,7 @@ class ServingProcess {
         signal: stop.signal,
         waitForModels: waits,
         snapshots: keepsSnapshots ? new SnapshotStore(loaded) : undefined,
+        portFlag: this.#serving.portFlag,
         snapshotHint: loaded.modelSource.hint,
       })
       await this.#entry.tell(this.#server)

@@ -67,6 +67,7 @@ function placesOf(settings: GrpcSettings): ReadonlyMap<GrpcListenerKind, Place> 
       'inference',
       {
         name: 'gRPC inference',
+        setting: 'grpc_inference_port',
         host: settings.grpcInferenceAddress,
         port: settings.grpcInferencePort,
         maxConnectionAgeMs: settings.grpcInferenceMaxConnectionAgeMs,
@@ -77,6 +78,7 @@ function placesOf(settings: GrpcSettings): ReadonlyMap<GrpcListenerKind, Place> 
       'management',
       {
         name: 'gRPC management',
+        setting: 'grpc_management_port',
         host: settings.grpcManagementAddress,
         port: settings.grpcManagementPort,
         maxConnectionAgeMs: settings.grpcManagementMaxConnectionAgeMs,
@@ -87,12 +89,18 @@ function placesOf(settings: GrpcSettings): ReadonlyMap<GrpcListenerKind, Place> 
   if (openInferenceGrpcPort !== undefined) {
     places.set('open-inference', {
       name: 'gRPC Open Inference (mlserver)',
+      setting: 'open_inference_grpc_port',
       host,
       port: openInferenceGrpcPort,
     })
   }
   if (tritonGrpcPort !== undefined) {
-    places.set('triton', { name: 'gRPC Open Inference (triton)', host, port: tritonGrpcPort })
+    places.set('triton', {
+      name: 'gRPC Open Inference (triton)',
+      setting: 'triton_grpc_port',
+      host,
+      port: tritonGrpcPort,
+    })
   }
   return places
 }

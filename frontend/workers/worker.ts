@@ -10,6 +10,7 @@ import { Deferred } from './deferred.ts'
 import { type ExitCause, loadExit } from './exit-cause.ts'
 import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
+import { withAllMissing } from './missing-packages.ts'
 import { Requests } from './requests.ts'
 import { Reports } from './reports.ts'
 import { requestsOptions } from './requests-options.ts'
@@ -201,7 +202,8 @@ export class Worker implements JobRunner {
     try {
       await group.load()
     } catch (error) {
-      this.#loadFailed(group, ServeError.from(error))
+      const { handlerPath } = this.#model.prepared
+      this.#loadFailed(group, await withAllMissing(ServeError.from(error), handlerPath))
       return
     }
     if (this.#state !== 'loading') return

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { ModelDescription } from '../../frontend/models/operations.ts'
@@ -233,6 +235,19 @@ test('the line that it prints works, and what handlers print is there', async ()
   const line = server.lines.find((each) => each.includes('curl '))!
   const { stdout } = await execa('sh', ['-c', line.replace('curl ', 'curl --silent ')])
   expect(stdout).toBe('old begins old ends')
+})
+
+test('a port that is taken is named with the flag that chooses another', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const args = [CLI, 'dev', join('handlers', 'words'), '--port', String(port)]
+  const { exitCode, stderr } = await execa(process.execPath, args, { cwd: root, reject: false })
+  other.close()
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringContaining(`http://127.0.0.1:${port} (--port): the address is already in use`),
+  ])
 })
 
 test('Ctrl-C ends it, its streams too, and nothing is left behind', async () => {

@@ -57,6 +57,17 @@ const MISTAKES: readonly Mistake[] = [
     log: [`): Cannot read properties of undefined (reading 'layers')`, 'throws_at_load/handler.ts:2:'],
   },
   {
+    what: 'missing_weights',
+    source: `import { readFileSync } from 'node:fs'\nconst weights = readFileSync('weights.bin')\nexport const handle = () => [weights]`,
+    answer: [
+      503,
+      "cannot serve: the handler threw while it loaded. The server's log has the whole cause under the id",
+    ],
+    log: [
+      "open 'weights.bin'. Relative paths begin in the folder of the model (context.properties.modelDir), here /",
+    ],
+  },
+  {
     what: 'missing_package',
     source: `import { x } from 'no-such-package-here'\nexport const handle = () => [x]`,
     answer: [
@@ -65,6 +76,17 @@ const MISTAKES: readonly Mistake[] = [
     ],
     log: [
       'The package no-such-package-here is not installed. Install it where torchserve-ts is installed: npm install no-such-package-here',
+    ],
+  },
+  {
+    what: 'missing_packages',
+    source: `import { x } from 'no-such-package-here'\nimport y from '@no-such/scope'\nexport const handle = () => [x, y]`,
+    answer: [
+      503,
+      "cannot serve: the handler threw while it loaded. The server's log has the whole cause under the id",
+    ],
+    log: [
+      'The packages @no-such/scope and no-such-package-here are not installed. Install them where torchserve-ts is installed: npm install @no-such/scope no-such-package-here',
     ],
   },
   {

@@ -77,7 +77,12 @@ async function serveFolder(
   try {
     const startServer = await loadElsewhere(loadServer, settings)
     stop.signal.throwIfAborted()
-    server = await startServer(settings, { log: log.log, logTail: log.tail, signal: stop.signal })
+    server = await startServer(settings, {
+      log: log.log,
+      logTail: log.tail,
+      signal: stop.signal,
+      portFlag: '--port',
+    })
     for (const warning of server.warnings) output.err(warning)
     await new Session(folder, server, output).run(stop.signal)
     await server.close()

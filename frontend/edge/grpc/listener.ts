@@ -41,6 +41,8 @@ export interface GrpcTls {
 interface GrpcListenerOptions {
   /** Tells the listeners apart in errors. */
   readonly name: string
+  /** The configuration key of its port, for the same. */
+  readonly setting: string
   readonly services: readonly GrpcService[]
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
@@ -66,11 +68,13 @@ export class GrpcListener {
   readonly connections: ConnectionGate
   readonly #server: Server
   readonly #name: string
+  readonly #setting: string
   readonly #limits: GrpcLimits
 
-  constructor({ name, services, grpc, pool, ...gate }: GrpcListenerOptions) {
+  constructor({ name, setting, services, grpc, pool, ...gate }: GrpcListenerOptions) {
     const { limits } = gate
     this.#name = name
+    this.#setting = setting
     this.#limits = limits
     this.calls = new CallGate(rpcsOf(services), gate)
     this.connections = new ConnectionGate(limits, pool)
@@ -101,7 +105,7 @@ export class GrpcListener {
     } catch (cause) {
       throw new ServeError(
         'CONFIG',
-        `The ${this.#name} listener cannot use ${host}:${port}: ${reason(cause)}`,
+        `The ${this.#name} listener cannot use ${host}:${port} (${this.#setting}): ${reason(cause)}`,
         { cause },
       )
     }

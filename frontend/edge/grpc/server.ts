@@ -20,6 +20,8 @@ import type { GrpcService, ServiceFacts } from './service.ts'
 export interface ListenerPlan {
   /** Tells the listeners apart in errors. */
   readonly name: string
+  /** The configuration key of its port, for the same. */
+  readonly setting: string
   readonly host: string
   /** 0 takes any free one. */
   readonly port: number
@@ -109,10 +111,11 @@ export class GrpcServers<Kind extends string = string> {
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
     const { authorizer, limits, accessLog, audit, limiter, refusals, tracing } = deps
-    const { name, services } = plan
+    const { name, setting, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
       name,
+      setting,
       services: [...services, ...this.#commonServices(plan)],
       authorizer,
       limits,

@@ -38,20 +38,27 @@ export interface Listener {
   destroyAll(): void
 }
 
+export interface ListenOptions {
+  /** Key and certificate; an https address needs them. */
+  readonly tls?: (SecureContextOptions & Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized'>) | undefined
+  /** Its connections count there; default: they are not limited. */
+  readonly pool?: ConnectionPool
+  /** What sets the address, for error messages: a configuration key, or a flag. */
+  readonly setting?: string
+}
+
 /** TLS 1.2, TorchServe's only version, and 1.3. */
 const TLS_VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
 
 /**
- * Starts a REST listener; error messages call it `name` (such as `inference`). An https address needs `tls`:
- * key and certificate. Its connections count in `pool`; default: they are not limited.
+ * Starts a REST listener; error messages call it `name` (such as `inference`).
  * @throws ServeError CONFIG with one line when it cannot listen there
  */
 export async function listen(
   name: string,
   address: ListenAddress,
   app: RestApp,
-  tls?: SecureContextOptions & Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized'>,
-  pool?: ConnectionPool,
+  { tls, pool, setting }: ListenOptions = {},
 ): Promise<Listener> {
   const server = isTls(address)
     ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ServerResponse: SafeResponse })
@@ -68,7 +75,7 @@ export async function listen(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  await bind(server, name, address)
+  await bind(server, address, (error) => refused(name, address, setting, error))
   pool?.guard(server, (socket) => refuseConnection(app.state, socket, isTls(address)))
   const { text, port } = bound(server, address)
   return {
@@ -96,14 +103,18 @@ function close(server: Server, sockets: Set<Socket>, app: RestApp): Promise<void
   })
 }
 
-async function bind(server: Server, name: string, address: ListenAddress): Promise<void> {
+async function bind(
+  server: Server,
+  address: ListenAddress,
+  refusal: (why: unknown) => ServeError,
+): Promise<void> {
   try {
     await tryListen(server, address)
   } catch (error) {
-    if (address.kind !== 'unix' || !(await isStale(error, address.path))) throw refusal(name, address, error)
+    if (address.kind !== 'unix' || !(await isStale(error, address.path))) throw refusal(error)
     unlinkSync(address.path)
     await tryListen(server, address).catch((again: unknown) => {
-      throw refusal(name, address, again)
+      throw refusal(again)
     })
   }
 }
@@ -141,10 +152,16 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'the folder does not exist'],
 ])
 
-function refusal(name: string, address: ListenAddress, error: unknown): ServeError {
+function refused(
+  name: string,
+  address: ListenAddress,
+  setting: string | undefined,
+  error: unknown,
+): ServeError {
   const code = codeOf(error) ?? 'unknown error'
   const why = REASONS.get(code) ?? code
-  const where = formatListenAddress(address)
+  const by = setting === undefined ? '' : ` (${setting})`
+  const where = `${formatListenAddress(address)}${by}`
   return new ServeError('CONFIG', `The ${name} listener cannot use ${where}: ${why}`, { cause: error })
 }
 

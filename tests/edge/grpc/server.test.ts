@@ -59,7 +59,7 @@ describe('listening', () => {
     expect(error).toBeInstanceOf(ServeError)
     expect(error).toMatchObject({
       code: 'CONFIG',
-      message: `The gRPC management listener cannot use 127.0.0.1:${port}: the address is already in use`,
+      message: `The gRPC management listener cannot use 127.0.0.1:${port} (grpc_management_port): the address is already in use`,
     })
     const again = createServer().listen(free, '127.0.0.1')
     await once(again, 'listening')

@@ -25,9 +25,10 @@ describe('a listener', () => {
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
     const rig = await startRig(createInferenceApp)
-    await expect(listen('inference', { ...TCP, port }, rig.app)).rejects.toMatchObject({
+    const options = { setting: 'inference_address' }
+    await expect(listen('inference', { ...TCP, port }, rig.app, options)).rejects.toMatchObject({
       code: 'CONFIG',
-      message: `The inference listener cannot use http://127.0.0.1:${port}: the address is already in use`,
+      message: `The inference listener cannot use http://127.0.0.1:${port} (inference_address): the address is already in use`,
     })
     other.close()
   })

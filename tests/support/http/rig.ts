@@ -121,7 +121,7 @@ export async function startRig(
     log: { error: (...entry) => logged.push(entry), warn: (...entry) => logged.push(entry) },
   }
   const app = create(deps)
-  const listener = await listen('inference', address, app, { key: KEY, cert: CERT })
+  const listener = await listen('inference', address, app, { tls: { key: KEY, cert: CERT } })
   cleanups.push(async () => {
     const closed = listener.close()
     listener.destroyAll()
