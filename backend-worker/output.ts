@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
+import { lostIn, warnOfNested } from './lost-in-json.ts'
 
 const EMPTY = Buffer.alloc(0)
 
@@ -64,6 +65,7 @@ function toJson(item: unknown): string {
   if (json !== undefined) {
     const lost = lostIn(json, item)
     if (lost !== undefined) throw unsupported(lost)
+    if (typeof item === 'object') warnOfNested(item)
     return json
   }
   const why = cause instanceof Error ? cause.message : `a ${typeof item} has no form in JSON`
@@ -72,32 +74,6 @@ function toJson(item: unknown): string {
 
 const AWAIT =
   'An item is a Promise, so an await is missing: return await Promise.all(items), or await it before you yield it'
-
-/** How to convert what JSON writes as `{}`, by the name that JavaScript has for it. */
-const CONVERSIONS: ReadonlyMap<string, string> = new Map([
-  ['Map', 'use Object.fromEntries(map)'],
-  ['Set', 'use [...set]'],
-  ['Headers', 'use Object.fromEntries(headers)'],
-  ['URLSearchParams', 'use String(params)'],
-  ['Response', 'use await response.json() or await response.text()'],
-  ['Blob', 'use new Uint8Array(await blob.arrayBuffer())'],
-  ['ReadableStream', 'use for await (const chunk of stream) yield [chunk]'],
-  ['Generator', 'use [...generator]'],
-  ['AsyncGenerator', 'use for await (const item of generator) yield [item]'],
-  ['Error', 'throw it'],
-])
-
-/** Says what JSON lost of an item without an error; undefined: nothing. An empty object is one. */
-function lostIn(json: string, item: unknown): string | undefined {
-  if (json === 'null' && typeof item === 'number')
-    return `An item is ${item}, which JSON cannot hold: it would become null`
-  if (json !== '{}') return undefined
-  const kind = Object.prototype.toString.call(item).slice('[object '.length, -1)
-  if (kind === 'Object') return undefined
-  const article = /^[AEIOU]/.test(kind) ? 'an' : 'a'
-  const hint = CONVERSIONS.get(kind) ?? 'convert it first'
-  return `An item is ${article} ${kind}, which JSON cannot hold: it would become {}; ${hint}`
-}
 
 function isPromise(item: unknown): boolean {
   return typeof item === 'object' && item !== null && 'then' in item && typeof item.then === 'function'

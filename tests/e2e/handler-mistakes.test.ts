@@ -42,6 +42,26 @@ const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    what: 'nested_array',
+    source: `export const handle = () => [{ boxes: [{ at: new Float32Array([0.5]) }], scores: new Map() }]`,
+    answer: [200, '"0": 0.5'],
+    log: [
+      'An item has a Float32Array at .boxes[0].at, of which JSON makes an object with a key for each number; use [...array]',
+    ],
+  },
+  {
+    what: 'nested_map',
+    source: `export const handle = () => [{ label: 'cat', scores: new Map([['cat', 1]]) }]`,
+    answer: [200, '"scores": {}'],
+    log: ['An item has a Map at .scores, which JSON cannot hold: it becomes {}; use Object.fromEntries(map)'],
+  },
+  {
+    what: 'nested_nan',
+    source: `export const handle = () => [{ score: 0 / 0, at: new Date(0) }]`,
+    answer: [200, '"score": null'],
+    log: ['An item has NaN at .score, which JSON cannot hold: it becomes null'],
+  },
+  {
     what: 'not_a_number',
     source: `export const handle = () => [0 / 0]`,
     answer: [503, 'Unsupported model output data type.'],
