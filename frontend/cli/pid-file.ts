@@ -30,6 +30,8 @@ export interface PidRecord {
   readonly config?: string
   /** Path of the Unix socket that tells its status. */
   readonly socket?: string
+  /** Whether it is a `torchserve-ts serve`, which claims no folder: a stop from elsewhere never means it. */
+  readonly inTerminal?: boolean
   /** Whether it has been told to stop. */
   readonly stopping?: boolean
 }
@@ -123,6 +125,7 @@ export function readRecord(path: string): PidRecord | undefined {
     stopMs: /^\d{1,12}$/.test(stopMs ?? '') ? Number(stopMs) : DEFAULT_STOP_MS,
     folder: typeof folder === 'string' ? folder : '',
     stopping: known['stopping'] === true,
+    ...(known['inTerminal'] === true && { inTerminal: true }),
     ...(typeof config === 'string' && { config }),
     ...(typeof socket === 'string' && { socket }),
   }

@@ -30,7 +30,14 @@ export class ServerEntry {
     const path = claimPath(tempDir, claims === 'folder' ? folder : `${folder}\n${process.pid}`)
     this.#sockets = createSocketDir(tempDir)
     const socket = join(this.#sockets.path, 'status.sock')
-    this.#record = { pid: process.pid, stopMs, folder, socket, ...(config !== undefined && { config }) }
+    this.#record = {
+      pid: process.pid,
+      stopMs,
+      folder,
+      socket,
+      ...(claims === 'process' && { inTerminal: true }),
+      ...(config !== undefined && { config }),
+    }
     this.#status = new StatusSocket(socket)
     try {
       claimFolder(this.#sockets.path)

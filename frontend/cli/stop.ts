@@ -27,7 +27,8 @@ export async function stopServer(flags: CliFlags, output: Output, env: NodeJS.Pr
 }
 
 /**
- * Those with the configuration that the user named, else those of this working folder, else all. A start that
+ * Those with the configuration that the user named, else those of this working folder, else all but those of
+ * `torchserve-ts serve`, which Ctrl-C ends. A start that
  * named no file may be stopped by its folder's file.
  */
 function meantServers(servers: readonly FoundServer[], config: string | undefined): readonly FoundServer[] {
@@ -36,13 +37,15 @@ function meantServers(servers: readonly FoundServer[], config: string | undefine
     const named = servers.filter((server) => server.config === config)
     return named.length > 0 ? named : here.filter((server) => server.config === undefined)
   }
-  return here.length > 0 ? here : servers
+  return here.length > 0 ? here : servers.filter(({ inTerminal }) => inTerminal !== true)
 }
 
 function tellServers(servers: readonly FoundServer[], { tsConfig }: CliFlags, output: Output): void {
   output.err(
     tsConfig === undefined
-      ? 'torchserve-ts: more than one server runs. Stop one with --stop in its folder, with --stop --ts-config and its file, or with kill and its pid:'
+      ? servers.every(({ inTerminal }) => inTerminal === true)
+        ? 'torchserve-ts: no server of this folder runs. End these with Ctrl-C, or with --stop in their folder:'
+        : 'torchserve-ts: more than one server runs. Stop one with --stop in its folder, with --stop --ts-config and its file, or with kill and its pid:'
       : `torchserve-ts: not one server runs with ${tsConfig}. These run:`,
   )
   for (const server of servers) output.err(`  ${serverLine(server)}`)

@@ -15,10 +15,11 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { Hub, sha256 } from '../support/hub.ts'
-import { REPOSITORY } from '../support/server.ts'
+import { CLI, REPOSITORY } from '../support/server.ts'
 import { Serve } from '../support/serve-command.ts'
 import { tempDir } from '../support/temp.ts'
 import { CERT, CERT_FILE, KEY } from '../support/tls/files.ts'
+import { execa } from '../support/tools.ts'
 
 const WEIGHTS = readFileSync(join(REPOSITORY, 'model-store', 'tiny-llama', 'model.gguf'))
 
@@ -142,6 +143,25 @@ test('a file, its folder, and a handler beside it are served from where they are
   await words.wrote('TorchServe:')
   expect((await words.curls()).get('TorchServe')).toBe('Once upon a time!')
   for (const each of [file, inFolder, words]) expect(await each.stop()).toBe(0)
+})
+
+test('a stop in another folder leaves it alone, and says where it runs', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'handler.ts'), 'export const handle = () => ["x"]\n')
+  const env = { TEMP: tempDir() }
+  const served = new Serve(['.'], { folder, env })
+  await served.wrote('TorchServe:')
+  const stop = (cwd: string) => execa(process.execPath, [CLI, '--stop'], { cwd, env, reject: false })
+  const { exitCode, stderr } = await stop(tempDir())
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^torchserve-ts: no server of this folder runs\. End these with Ctrl-C, .*\n {2}pid \d+ in /,
+    ),
+  ])
+  expect((await served.curls()).get('TorchServe')).toBe('x')
+  expect((await stop(folder)).exitCode).toBe(0)
+  expect(await served.status).toBe(0)
 })
 
 test('a handler that cannot load ends the command with the cause', async () => {
