@@ -7,6 +7,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/batching.md': 'tests/examples/batching-doc.test.ts',
   'docs/canary.md': 'tests/docs/canary.test.ts',
   'docs/deploying.md': 'tests/docs/commands.test.ts',
+  'docs/grpc.md': 'tests/docs/grpc-clients.test.ts',
   'docs/migrating-from-torchserve.md': 'tests/examples/migration.test.ts',
   'docs/open-inference.md': 'tests/docs/commands.test.ts',
   'docs/signed-archives.md': 'tests/docs/commands.test.ts',
