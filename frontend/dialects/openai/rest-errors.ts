@@ -70,12 +70,16 @@ interface OpenAIFailure {
   readonly headers: readonly string[]
 }
 
-/** An error response of this API. */
-export function openaiFailure(error: ServeError): OpenAIFailure {
+/**
+ * An error response of this API.
+ * @param meant name of the model that the client may have meant; the clients show only the message
+ */
+export function openaiFailure(error: ServeError, meant?: string): OpenAIFailure {
   const { status, type, code } = answerOf(error)
+  const message = meant === undefined ? error.message : `${error.message}; did you mean ${meant}?`
   return {
     status,
-    json: JSON.stringify({ error: { message: error.message, type, param: error.param ?? null, code } }),
+    json: JSON.stringify({ error: { message, type, param: error.param ?? null, code } }),
     headers: retryHeaders(error),
   }
 }

@@ -34,7 +34,7 @@ function tellSpan({ span }: Exchange, body: Uint8Array): void {
 /** An error has its own status before the first event. After it, it is an event, and the stream ends. */
 export function failReply(events: EventStream, error: ServeError): void {
   const { reply } = events
-  const { status, json, headers } = openaiFailure(error)
+  const { status, json, headers } = openaiFailure(error, reply.exchange.modelMeant(error))
   if (!reply.opened) {
     const base = baseHeaders(reply.exchange.requestId, false)
     reply.refuse(error, { status, json, headers: [...base, ...headers, ...reply.exchange.rateHeaders()] })

@@ -4,6 +4,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
+import { nameMeant } from '../../models/not-found.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
@@ -177,6 +178,15 @@ export class Exchange implements Traffic, Sender {
   /** The models that its sender may use. */
   get models(): ModelOperations {
     return this.#permitted.models
+  }
+
+  /** For a model that is not there: the nearest name of those that its sender may use; undefined: none. */
+  modelMeant(error: ServeError): string | undefined {
+    if (error.code !== 'MODEL_NOT_FOUND') return undefined
+    return nameMeant(
+      error,
+      this.models.list().models.map(({ modelName }) => modelName),
+    )
   }
 
   /** The workflows that its sender may use. */

@@ -136,6 +136,8 @@ export class HttpReply implements LiveReply {
     exchange.logFailure(error)
     const body = Buffer.from(json)
     const head = [...headers]
+    const meant = exchange.modelMeant(error)
+    if (meant !== undefined) head.push('x-hint', `did you mean the model ${meant}?`)
     exchange.answered(status)
     head.push('content-type', 'application/json', 'content-length', String(body.length))
     addCors(head, exchange.state.cors)
