@@ -150,6 +150,8 @@ export class Job implements Limited, Listed, Indexed {
   gaps: Distribution | undefined
   /** Called once, when the job ends. */
   onEnd: ((job: Job) => void) | undefined
+  /** Called at most once, when a job has finished without fault, but its response cannot be sent. */
+  onUnsendable: (() => void) | undefined
 
   limit: TimeLimit | undefined
   limitEnd = 0
@@ -306,8 +308,21 @@ export class Job implements Limited, Listed, Indexed {
   #broke(thrown: unknown): true {
     const error = ServeError.from(thrown)
     if (this.outcome === undefined) this.abort(error, 'failed')
-    else this.#refuse(error)
+    else {
+      this.unsendable(error)
+      this.#refuse(error)
+    }
     return true
+  }
+
+  /**
+   * The response has arrived, but the client's API has no form for it: the version is to blame, although the
+   * handler answered. The sink tells the client itself. A job that runs is not changed: `abort` fails it.
+   */
+  unsendable(error: ServeError): void {
+    if (this.outcome !== 'finished' || this.fault || !isFault(error)) return
+    this.fault = true
+    this.onUnsendable?.()
   }
 
   /** Fails the job: the client gets the error in its dialect. */

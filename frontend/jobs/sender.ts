@@ -4,6 +4,8 @@ export interface Sender {
   readonly address: string
   /** Name of the API key or certificate, the subject of the JWT; undefined: TorchServe's keys, or none. */
   readonly keyName: string | undefined
+  /** Weights chose this version for a request of it. Absent: nobody wants to know. */
+  servedBy?(version: string): void
 }
 
 /** The address of a client that has none. */

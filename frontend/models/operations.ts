@@ -63,6 +63,8 @@ export interface Routed {
   readonly status: ModelStatus
   /** Undefined: nothing was to be chosen. */
   readonly routedTo: string | undefined
+  /** Whether the model has weights: only then the client is told the version. */
+  readonly byWeight: boolean
 }
 
 /** Weights between the versions of one model (docs/canary.md). */

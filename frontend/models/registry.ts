@@ -88,10 +88,12 @@ export class Registry {
   route(request: RoutedRequest, caller: Caller | undefined): Routed {
     const { modelName, modelVersion } = request
     const versions = this.#versions(modelName)
-    if (versions.router === undefined || modelVersion !== undefined)
-      return { status: statusOf(versionOf(versions, modelName, modelVersion)), routedTo: undefined }
+    if (versions.router === undefined || modelVersion !== undefined) {
+      const status = statusOf(versionOf(versions, modelName, modelVersion))
+      return { status, routedTo: undefined, byWeight: false }
+    }
     const model = versions.router.choose(request, caller)
-    return { status: statusOf(model), routedTo: model.version }
+    return { status: statusOf(model), routedTo: model.version, byWeight: versions.traffic !== undefined }
   }
 
   /** The weights of a name; undefined: none. @throws ServeError MODEL_NOT_FOUND */

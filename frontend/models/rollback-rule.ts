@@ -26,9 +26,23 @@ export class RollbackRule {
     const place = this.#placeAt(now)
     this.#requests[place]! += 1
     if (isError) this.#errors[place]! += 1
+    return this.#judge()
+  }
+
+  /**
+   * A request that was counted without error turns out to be one.
+   * @returns as `ended`
+   */
+  failedLate(now: number): string | undefined {
+    this.#errors[this.#placeAt(now)]! += 1
+    return this.#judge()
+  }
+
+  #judge(): string | undefined {
     const { maxErrorPercent, minRequests, windowSeconds } = this.#settings
     const requests = sum(this.#requests)
-    const errors = sum(this.#errors)
+    // A late error may outlast its request in the window.
+    const errors = Math.min(requests, sum(this.#errors))
     if (requests < minRequests || errors * 100 <= maxErrorPercent * requests) return undefined
     const percent = Math.round((errors / requests) * 1000) / 10
     return `${errors} of ${requests} requests failed within ${windowSeconds} s: ${percent} %, more than ${maxErrorPercent} %`

@@ -98,12 +98,14 @@ export class Traffic {
   /**
    * Counts the end of a request that the weights sent to a version; the default version keeps its weight
    * whatever happens, because nothing else could take its requests.
+   * @param isLate the request has ended without error before, but its response could not be sent
    * @returns whether the version has lost its weight now
    */
-  ended(version: TrafficVersion, isError: boolean, isDefault: boolean): boolean {
+  ended(version: TrafficVersion, isError: boolean, isDefault: boolean, isLate = false): boolean {
     if (isError) version.errors += 1
     if (this.#isOver || version.rule === undefined) return false
-    const reason = version.rule.ended(isError, this.#host.now())
+    const now = this.#host.now()
+    const reason = isLate ? version.rule.failedLate(now) : version.rule.ended(isError, now)
     if (reason === undefined || isDefault || version.weight === 0) return false
     version.rolledBack = { at: new Date().toISOString(), weight: version.weight, reason }
     this.#reweigh(version, 0)

@@ -45,18 +45,22 @@ export class VersionRouter {
   submit(job: Job, caller: Caller | undefined): void {
     const model = this.choose(job.request, caller)
     const { traffic } = this.#versions
-    if (traffic !== undefined) job.servedBy = model.version
+    if (traffic !== undefined) {
+      job.servedBy = model.version
+      job.request.sender?.servedBy?.(model.version)
+    }
     const counted = traffic?.of(model.version)
     if (traffic === undefined || counted === undefined) model.submit(job)
     else this.#submitCounted(job, model, traffic, counted)
   }
 
   #submitCounted(job: Job, model: Model, traffic: Traffic, counted: TrafficVersion): void {
-    const ended = (isError: boolean): void => {
+    const ended = (isError: boolean, isLate = false): void => {
       if (isError) model.metrics.routedError()
       const isDefault = this.#versions.default === counted.version
-      if (traffic.ended(counted, isError, isDefault)) model.metrics.rolledBack()
+      if (traffic.ended(counted, isError, isDefault, isLate)) model.metrics.rolledBack()
     }
+    job.onUnsendable = () => ended(true, true)
     counted.requests += 1
     model.metrics.routed()
     try {

@@ -4,10 +4,14 @@ import { join } from 'node:path'
 import { Metadata } from '@grpc/grpc-js'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { call, inferenceClient, managementClient } from '../support/grpc-clients.ts'
+import { OtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts'
 import { rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { register, startVersions, traffic, writeVersion } from '../support/versions.ts'
 import { tempDir } from '../support/temp.ts'
+
+/** A request of the Open Inference Protocol. */
+const V2 = { inputs: [{ name: 'text', shape: [1], datatype: 'BYTES', data: ['hi'] }] }
 
 function predict(server: Server, body = '', headers: Record<string, string> = {}): Promise<RawResponse> {
   return rawRequest(server.ports.inference, '/predictions/m', {
@@ -157,6 +161,34 @@ describe('roll-back', () => {
     expect((await versions())[1]).toMatchObject({ requests: 5, errors })
   })
 
+  test.each([
+    ['V2 generate', '/v2/models/m/generate', { text_input: 'hi' }],
+    ['V2 infer_stream', '/v2/models/m/infer_stream', V2],
+    ['OpenAI embeddings', '/v1/embeddings', { model: 'm', input: 'hi' }],
+  ])('an answer for which the API has no form is an error of its version: %s', async (_, path, body) => {
+    const own = await startVersions(
+      { '1.0': { exports: 'vector as handle' }, '2.0': { exports: 'odd as handle' } },
+      { config: { open_inference_grpc_port: 0 } },
+    )
+    await traffic(own, 'PUT', { weights, rollback: { ...rollback, minRequests: 4 } })
+    const ask = (): Promise<RawResponse> =>
+      rawRequest(own.ports.inference, path, {
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      })
+    const answers: RawResponse[] = []
+    for (let index = 0; index < 12; index += 1) answers.push(await ask())
+    const failed = answers.filter(({ status }) => status !== 200)
+    expect(failed.map(({ status }) => status)).toEqual(Array(4).fill(500))
+    const { json } = await traffic(own, 'GET')
+    expect(json['versions']).toMatchObject([
+      { weight: 1, requests: 8, errors: 0 },
+      { weight: 0, requests: 4, errors: 4 },
+    ])
+    expect(await own.metric('torchserve_ts_traffic_errors_total', { model_version: '2.0' })).toBe(4)
+    await own.stop()
+  })
+
   test('the default version keeps its weight, whatever happens', async () => {
     await traffic(server, 'PUT', { weights, rollback: { ...rollback, minRequests: 1, maxErrorPercent: 0 } })
     await bodies(6, () => predict(server, 'fail 1.0'))
@@ -174,6 +206,33 @@ describe('roll-back', () => {
     expect(await bodies(3, () => predict(server, 'fail 2.0'))).toEqual([expect.any(String), '1.0', '1.0'])
     expect((await traffic(server, 'GET')).json['weights']).toEqual({ '2.0': 0 })
   })
+})
+
+test('without weights an OpenAI answer names no version, also where sequences choose it', async () => {
+  const config = { sequenceBatching: true, maxNumSequence: 10 }
+  const own = await startVersions({ '1.0': { config }, '2.0': { config } })
+  const ask = (): Promise<RawResponse> =>
+    rawRequest(own.ports.inference, '/v1/completions', {
+      body: JSON.stringify({ model: 'm', prompt: 'hi' }),
+      headers: { 'content-type': 'application/json', ts_request_sequence_id: 'a' },
+    })
+  const plain = await ask()
+  expect([plain.status, plain.headers['x-model-version']]).toEqual([200, undefined])
+  await traffic(own, 'PUT', { weights: { '2.0': 1 } })
+  expect((await ask()).headers['x-model-version']).toBeDefined()
+  await own.stop()
+})
+
+test('the span of a request tells the version that weights chose', async () => {
+  const receiver = new OtlpReceiver()
+  const own = await startVersions({ '1.0': {}, '2.0': {} }, { env: await receiver.start() })
+  await traffic(own, 'PUT', { weights: { '2.0': 1 } })
+  const id = 'f'.repeat(31) + '1'
+  await predict(own, '', { traceparent: `00-${id}-b7ad6b7169203331-01` })
+  const isServers = ({ kind, traceId }: ReceivedSpan): boolean => kind === 2 && traceId === id
+  const spans = await receiver.trace(isServers)
+  expect(spans.find(isServers)!.attributes['torchserve_ts.model.version']).toBe('2.0')
+  await own.stop()
 })
 
 test('metrics count by version what weights have sent', async () => {

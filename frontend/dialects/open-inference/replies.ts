@@ -39,7 +39,11 @@ export class UnaryInferSink<Written> implements ReplySink {
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
-    const fail = (thrown: unknown): void => this.fail(ServeError.from(thrown))
+    const fail = (thrown: unknown): void => {
+      const error = ServeError.from(thrown)
+      this.job?.unsendable(error)
+      this.fail(error)
+    }
     try {
       const read = wholeAnswer(head, body, this.#reader)
       if (!(read instanceof Promise)) this.#target.answer(head, read)
@@ -97,7 +101,9 @@ export class StreamInferSink<Written> implements ReplySink {
       if (head.status >= 400 || body.byteLength > 0) this.#send(head, wholeAnswer(head, body, this.#reader))
       this.close()
     } catch (thrown) {
-      this.fail(ServeError.from(thrown))
+      const error = ServeError.from(thrown)
+      this.job!.unsendable(error)
+      this.fail(error)
     }
   }
 
@@ -164,6 +170,7 @@ export class StreamInferSink<Written> implements ReplySink {
     this.#failed = true
     const error = ServeError.from(thrown)
     this.job!.abort(error, 'failed')
+    this.job!.unsendable(error)
     this.#target.fail(this.#reader.failure(error))
   }
 }

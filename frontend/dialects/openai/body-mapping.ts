@@ -3,7 +3,7 @@ import { parseJson } from '../../../common/json.ts'
 import { Job } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { OpenAICall } from './call.ts'
-import { answerJson, DONE, EventSink, failReply } from './rest-reply.ts'
+import { answerJson, DONE, EventSink } from './rest-reply.ts'
 
 /**
  * For handlers with `handle` that understand the API's bodies, such as TorchServe's vLLM handler
@@ -26,13 +26,9 @@ class BodySink extends EventSink {
   whole(head: ReplyHead, body: Uint8Array): void {
     const text = Buffer.from(body).toString()
     const json = parsed(text)
-    try {
-      if (json !== undefined && isError(json)) this.#refuse(json, head)
-      else if (this.stream) this.#send(text, true)
-      else answerJson(this.events.reply, head.status, body)
-    } catch (thrown) {
-      this.fail(ServeError.from(thrown))
-    }
+    if (json !== undefined && isError(json)) throw refusal(json, head)
+    if (this.stream) this.#send(text, true)
+    else answerJson(this.events.reply, head.status, body)
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
@@ -48,14 +44,14 @@ class BodySink extends EventSink {
     if (last) this.close()
     return room
   }
+}
 
-  /** vLLM's error object contains the status as `code`. */
-  #refuse(json: Record<string, unknown>, head: ReplyHead): void {
-    const given = Number(json['code'])
-    const status = given >= 400 && given < 600 ? given : head.status >= 400 ? head.status : 400
-    const message = typeof json['message'] === 'string' ? json['message'] : 'The handler refused the request'
-    failReply(this.events, new ServeError('HANDLER_REJECTED', message, { status }))
-  }
+/** vLLM's error object contains the status as `code`. */
+function refusal(json: Record<string, unknown>, head: ReplyHead): ServeError {
+  const given = Number(json['code'])
+  const status = given >= 400 && given < 600 ? given : head.status >= 400 ? head.status : 400
+  const message = typeof json['message'] === 'string' ? json['message'] : 'The handler refused the request'
+  return new ServeError('HANDLER_REJECTED', message, { status })
 }
 
 function isError(json: Record<string, unknown>): boolean {

@@ -72,15 +72,15 @@ class VectorSink implements ReplySink {
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
     if (!this.#bytes.add(chunk.subarray(from, to)))
-      this.#failed(new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size'))
+      throw new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size')
     return true
   }
 
   close(): void {
     const vector = vectorOf(this.#bytes.bytes().toString())
     if (vector === undefined)
-      this.#failed(new ServeError('INVALID_OUTPUT', 'The response of the model must be a vector'))
-    else this.#done(vector)
+      throw new ServeError('INVALID_OUTPUT', 'The response of the model must be a vector')
+    this.#done(vector)
   }
 
   fail(error: ServeError): void {

@@ -20,8 +20,8 @@ export function answerJson(reply: HttpReply, status: number, body: Uint8Array): 
 }
 
 /** Which version answers, where weights chose it: what handlers say in headers has no place here. */
-export function versionHeaders({ routedTo }: Exchange): string[] {
-  return routedTo === undefined ? [] : [VERSION_HEADER, routedTo]
+export function versionHeaders({ weighedTo }: Exchange): string[] {
+  return weighedTo === undefined ? [] : [VERSION_HEADER, weighedTo]
 }
 
 function tellSpan({ span }: Exchange, body: Uint8Array): void {

@@ -97,10 +97,8 @@ class TextRun implements TextSinkOwner {
   text(index: number, text: string, finish: FinishReason | null): boolean {
     if (this.#stream !== undefined) return this.#send(index, text, finish)
     this.#roomFor -= text.length
-    if (this.#roomFor < 0) {
-      this.failed(new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size'))
-      return true
-    }
+    if (this.#roomFor < 0)
+      throw new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size')
     if (this.#chat) this.#collector.addChat({ choices: [chatChoice(index, text, finish)] })
     else this.#collector.addText({ choices: [{ index, text, finish_reason: finish }] })
     return true

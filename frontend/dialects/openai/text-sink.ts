@@ -76,9 +76,10 @@ export class TextSink implements ReplySink {
   }
 
   #finish(text: string): void {
-    this.#done = true
+    // Last: what throws here fails the request.
     this.#owner.text(this.#index, text, 'stop')
     this.#owner.finished()
+    this.#done = true
   }
 }
 

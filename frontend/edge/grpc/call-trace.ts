@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { status as Status } from '@grpc/grpc-js'
 import { ownValue, setOwn } from '../../../common/own-keys.ts'
+import { VERSION_HEADER } from '../../jobs/job.ts'
 import type { HeaderCarrier, Tracing } from '../../observe/traces/tracing.ts'
 
 /** Statuses that are the fault of the server or of its handler. */
@@ -34,7 +35,8 @@ export function traceCall(
   stream.once('close', () => {
     const sent = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status']
     const code = sent === undefined ? Status.CANCELLED : Number(sent)
-    span.set({ 'rpc.grpc.status_code': code })
+    const version = stream.sentHeaders?.[VERSION_HEADER]
+    span.set({ 'rpc.grpc.status_code': code, 'torchserve_ts.model.version': version?.toString() })
     const failed = FAILURES.has(code)
     if (failed) span.set({ 'error.type': Status[code] })
     span.end(failed)

@@ -170,9 +170,18 @@ export class Exchange implements Traffic, Sender {
     return (this.#routed ??= this.models.route(asked))
   }
 
-  /** The version that weights chose, if a dialect asked for one. */
+  /** The version that a dialect has asked for before. */
   get routedTo(): string | undefined {
     return this.#routed?.routedTo
+  }
+
+  /** The version that weights chose, if a dialect asked for one. */
+  get weighedTo(): string | undefined {
+    return this.#routed?.byWeight === true ? this.#routed.routedTo : undefined
+  }
+
+  servedBy(version: string): void {
+    this.span?.set({ 'torchserve_ts.model.version': version })
   }
 
   /** The models that its sender may use. */

@@ -77,6 +77,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: TRAFFIC_TESTS,
   },
   {
+    name: 'answers that cannot be sent do not count for the roll-back',
+    file: ROUTER,
+    find: '    job.onUnsendable = () => ended(true, true)\n',
+    replace: '',
+    title: 'for which the API has no form',
+    tests: RULES_E2E,
+  },
+  {
     name: 'sequences follow the weights',
     file: ROUTER,
     find: 'this.#holderOfSequence(request) ?? sent',

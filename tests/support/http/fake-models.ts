@@ -121,7 +121,7 @@ export class FakeModels implements ModelOperations, JobHolder {
   }
 
   route({ modelName, modelVersion }: RoutedRequest): Routed {
-    return { status: this.status(modelName, modelVersion), routedTo: undefined }
+    return { status: this.status(modelName, modelVersion), routedTo: undefined, byWeight: false }
   }
 
   statuses(): ModelStatus[] {

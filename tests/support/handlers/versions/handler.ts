@@ -26,6 +26,16 @@ export async function handle(requests: HandlerRequest[], context: Context): Prom
   return ['end']
 }
 
+/** For versions whose answers every API has a form for. */
+export function vector(requests: HandlerRequest[]): HandlerResponse[] {
+  return requests.map(() => [1, 2])
+}
+
+/** For versions whose answers are no inference response of V2, and no vector. */
+export function odd(requests: HandlerRequest[]): HandlerResponse[] {
+  return requests.map(() => ({ outputs: [1] }))
+}
+
 /** For versions whose handler takes tensors, and nothing else. */
 export class Tensors {
   predict(_request: unknown, context: Context): InferenceResponse {
