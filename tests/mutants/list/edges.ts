@@ -226,7 +226,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the address that guesses is forgotten first',
-    file: LIMITER,
+    file: 'common/remember.ts',
     find: '  map.delete(key)\n',
     replace: '',
     tests: LIMITED,
@@ -389,8 +389,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the first chunk of a body may have any size',
     file: 'frontend/edge/http/body-collector.ts',
-    find: 'this.#only.byteLength === 0 && piece.byteLength <= this.#limit',
-    replace: 'this.#only.byteLength === 0',
+    find: 'this.#only.length === 0 && piece.length <= this.#limit',
+    replace: 'this.#only.length === 0',
     tests: ['tests/edge/http/body.test.ts'],
     title: 'too much',
   },

@@ -62,14 +62,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an item is counted without its overhead',
     file: 'backend-worker/response-stream.ts',
-    find: 'this.#window -= itemCost(body.byteLength)',
-    replace: 'this.#window -= body.byteLength',
+    find: 'this.#window -= itemCost(body.length)',
+    replace: 'this.#window -= body.length',
     tests: ['tests/backend-worker/response-stream.test.ts'],
   },
   {
     name: 'what left the waiting line still counts for its limit',
     file: 'backend-worker/response-stream.ts',
-    find: '      this.#waitingBytes -= itemCost(body.byteLength)\n',
+    find: '      this.#waitingBytes -= itemCost(body.length)\n',
     replace: '',
     tests: ['tests/backend-worker/response-stream.test.ts'],
   },
