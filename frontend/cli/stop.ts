@@ -28,8 +28,7 @@ export async function stopServer(flags: CliFlags, output: Output, env: NodeJS.Pr
 
 /**
  * Those with the configuration that the user named, else those of this working folder, else all but those of
- * `torchserve-ts serve`, which Ctrl-C ends. A start that
- * named no file may be stopped by its folder's file.
+ * `torchserve-ts serve`, which Ctrl-C ends. A start that named no file may be stopped by its folder's file.
  */
 function meantServers(servers: readonly FoundServer[], config: string | undefined): readonly FoundServer[] {
   const here = servers.filter(({ folder }) => folder === workingFolder())
@@ -41,14 +40,15 @@ function meantServers(servers: readonly FoundServer[], config: string | undefine
 }
 
 function tellServers(servers: readonly FoundServer[], { tsConfig }: CliFlags, output: Output): void {
-  output.err(
-    tsConfig === undefined
-      ? servers.every(({ inTerminal }) => inTerminal === true)
-        ? 'torchserve-ts: no server of this folder runs. End these with Ctrl-C, or with --stop in their folder:'
-        : 'torchserve-ts: more than one server runs. Stop one with --stop in its folder, with --stop --ts-config and its file, or with kill and its pid:'
-      : `torchserve-ts: not one server runs with ${tsConfig}. These run:`,
-  )
+  output.err(`torchserve-ts: ${whyNone(servers, tsConfig)}`)
   for (const server of servers) output.err(`  ${serverLine(server)}`)
+}
+
+function whyNone(servers: readonly FoundServer[], tsConfig: string | undefined): string {
+  if (tsConfig !== undefined) return `not one server runs with ${tsConfig}. These run:`
+  if (servers.every(({ inTerminal }) => inTerminal === true))
+    return 'no server of this folder runs. End these with Ctrl-C, or with --stop in their folder:'
+  return 'more than one server runs. Stop one with --stop in its folder, with --stop --ts-config and its file, or with kill and its pid:'
 }
 
 async function stop(running: FoundServer, output: Output): Promise<number> {

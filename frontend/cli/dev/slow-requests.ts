@@ -28,7 +28,10 @@ export class SlowRequests {
   constructor(server: RunningServer, output: Output) {
     this.#server = server
     this.#output = output
-    this.#timer = setInterval(() => void this.#look(), LOOK_MS)
+    this.#timer = setInterval(() => {
+      // A model may go while it is looked at; the next look sees what is left.
+      this.#look().catch(() => undefined)
+    }, LOOK_MS)
   }
 
   close(): void {
