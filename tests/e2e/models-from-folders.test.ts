@@ -117,6 +117,6 @@ test('a package that a handler lacks is named with the command that installs it'
     (line) => line !== undefined,
   )
   expect(failed).toMatch(
-    /: The package lacking-a is not installed\. Install it where torchserve-ts is installed: npm install lacking-a$/,
+    /: The packages @lacking\/b and lacking-a are not installed\. Install them where torchserve-ts is installed: npm install @lacking\/b lacking-a$/,
   )
 })

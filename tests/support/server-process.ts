@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { ModelDescription, WorkerDescription } from '../../frontend/models/operations.ts'
 import { readLines } from '../../frontend/workers/read-lines.ts'
+import { filesBelow } from './files-below.ts'
 import { rawRequest } from './raw-http.ts'
 import { spawn } from './tools.ts'
 
@@ -143,10 +144,7 @@ export class Server {
 
   /** What is left in its temporary folder: sockets, unpacked models, the pid file. */
   leftovers(): string[] {
-    const temp = join(this.folder, 'tmp')
-    // Without types, Node.js follows links: those of unpacked models lead to all packages.
-    const entries = readdirSync(temp, { recursive: true, withFileTypes: true })
-    return entries.map(({ parentPath, name }) => relative(temp, join(parentPath, name)))
+    return filesBelow(join(this.folder, 'tmp'))
   }
 }
 
