@@ -42,9 +42,9 @@ export function restRoutes(kind: ListenerKind): RestRoute[] {
     case 'inference':
       return [...inferenceRoutes(), ...routed(kind, 'inference'), ...OPEN_ROUTES]
     case 'management':
-      return [...managementRoutes(kind), ...OPEN_ROUTES]
+      return [...managementRoutes(kind), ...played(), ...OPEN_ROUTES]
     case 'shared':
-      return [...sharedRoutes(), ...OPEN_ROUTES]
+      return [...sharedRoutes(), ...played(), ...OPEN_ROUTES]
     case 'metrics':
       return [
         { method: 'GET', path: '/metrics', needs: 'nothing' },
@@ -79,6 +79,15 @@ function inferenceRoutes(): RestRoute[] {
     })),
   )
 }
+
+/** The inference API below the console, but for what needs no token. */
+function played(): RestRoute[] {
+  return inferenceRoutes()
+    .filter(({ needs }) => needs !== 'nothing')
+    .map((route) => ({ ...route, path: `${PLAYED}${route.path}` }))
+}
+
+const PLAYED = '/console/play'
 
 /** Where both have a route, it is the management API's. */
 function sharedRoutes(): RestRoute[] {
@@ -182,10 +191,12 @@ function unique<T>(values: T[]): T[] {
  */
 export function guessedPaths(kind: ListenerKind): string[] {
   const open = new Set([...OPEN_PATHS, ...restRoutes('metrics').map(({ path }) => path)])
-  const known = restRoutes(kind).map(({ path }) => path.split('?', 1)[0]!)
+  // Below the console are the paths of the inference API, asked there.
+  const own = restRoutes(kind).filter(({ path }) => !path.startsWith(`${PLAYED}/`))
+  const known = own.map(({ path }) => path.split('?', 1)[0]!)
   // The shared listener has the routes of two others, below each of which something is asked there.
   const paths = kind === 'shared' ? known.map((path) => path.slice(0, path.lastIndexOf('/'))) : known
-  const prefixes = unique(paths.flatMap(prefixesOf))
+  const prefixes = unique([...paths.flatMap(prefixesOf), ...(kind === 'inference' ? [] : [PLAYED])])
   const guesses = prefixes.flatMap((prefix) => WORDS.map((word) => `${prefix}/${word}`))
   // What stands behind /metrics there does not count.
   return unique(guesses).filter(

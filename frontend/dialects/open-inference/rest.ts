@@ -46,8 +46,8 @@ function routeOf({ target: { segments } }: Exchange): OpenInferenceRoute | undef
 }
 
 /** Clients expect the protocol's `error` key in every 404 below /v2, including paths that only Triton has. */
-function notFound({ req }: Exchange, error: ServeError): string | undefined {
-  return req.url!.startsWith('/v2/') ? errorAnswer(error).json : undefined
+function notFound({ target }: Exchange, error: ServeError): string | undefined {
+  return target.segments[0] === 'v2' ? errorAnswer(error).json : undefined
 }
 
 function isTorchServes(exchange: Exchange, route: OpenInferenceRoute): boolean {

@@ -60,8 +60,9 @@ function routeOf(exchange: Exchange): OpenAIRoute | undefined {
  * On a port shared with the management API, /v1/models/{m} is TorchServe's route, which requires the
  * management token. Its response is the same.
  */
-function isTorchServes({ state, target: { segments } }: Exchange, { model }: OpenAIRoute): boolean {
-  return state.listener === 'shared' && segments[0] === 'v1' && segments.length === 3 && model !== undefined
+function isTorchServes({ state, target: { segments }, entered }: Exchange, { model }: OpenAIRoute): boolean {
+  if (state.listener !== 'shared' || entered) return false
+  return segments[0] === 'v1' && segments.length === 3 && model !== undefined
 }
 
 function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): void {

@@ -27,7 +27,10 @@ export class Exchange implements Traffic, Sender {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly connection: Connection
-  readonly target: Target
+  /** Where it leads; see {@link enter}. */
+  target: Target
+  /** Whether its path was below another API's. */
+  entered = false
   /** x-request-id of the response. */
   readonly requestId: string = randomUUID()
   /** When the request arrived, in milliseconds since the epoch. */
@@ -168,6 +171,12 @@ export class Exchange implements Traffic, Sender {
       },
     }
     return (this.#routed ??= this.models.route(asked))
+  }
+
+  /** From now on the path begins after this many segments, for an API that is served below them. */
+  enter(segments: number): void {
+    this.target = { ...this.target, segments: this.target.segments.slice(segments) }
+    this.entered = true
   }
 
   /** The version that a dialect has asked for before. */
