@@ -25,7 +25,7 @@ export interface DeclaredTensor {
 
 const TEXT = 'Once upon a time'
 /** For a model that declares nothing. */
-const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1] }
+export const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1] }
 
 /**
  * One command line for each API that the model speaks, as far as its handler's methods tell. The last one
@@ -35,7 +35,7 @@ const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1]
 export function curlLines({ name, methods = [], inputs: declared }: ModelToAsk, base: string): CurlLine[] {
   const path = encodeURIComponent(name)
   if (hasTensorMethod(methods)) {
-    const inputs = (declared.length > 0 ? declared : [ANY_INPUT]).map(sample)
+    const inputs = (declared.length > 0 ? declared : [ANY_INPUT]).map(sampleTensor)
     return [{ api: 'Open Inference', line: post(`${base}/v2/models/${path}/infer`, { inputs }) }]
   }
   const openai = openAiLine(name, methods, base)
@@ -65,12 +65,17 @@ function openAiLine(model: string, methods: readonly NativeMethod[], base: strin
 }
 
 function post(url: string, body: object): string {
-  const json = JSON.stringify(body).replaceAll("'", String.raw`'\''`)
-  return `curl -N -H 'content-type: application/json' -d '${json}' ${url}`
+  const data = shellWord(JSON.stringify(body))
+  return `curl -N -H 'content-type: application/json' -d ${data} ${url}`
+}
+
+/** Any text as one word of a shell. */
+export function shellWord(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
 /** The smallest tensor of the declared kind. */
-function sample({ name, datatype, shape }: DeclaredTensor): object {
+export function sampleTensor({ name, datatype, shape }: DeclaredTensor): object {
   const sizes = shape.map((size) => (size > 0 ? size : 1))
   const count = sizes.reduce((product, size) => product * size, 1)
   const value = datatype === 'BYTES' ? 'Hello' : datatype === 'BOOL' ? true : 1

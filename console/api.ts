@@ -13,6 +13,23 @@ export class Api {
     return told(await response.text())
   }
 
+  /**
+   * A request of the inference API, whatever its answer is.
+   * @param path of the inference API
+   * @param token undefined: the one that the user signed in with
+   */
+  infer(path: string, request: RequestInit, token: string | undefined): Promise<Response> {
+    const headers = new Headers(request.headers)
+    const known = token ?? this.#token
+    if (known !== undefined) headers.set('authorization', `Bearer ${known}`)
+    return fetch(`/console/play${path}`, { ...request, headers, credentials: 'omit' })
+  }
+
+  /** Whether the user signed in. */
+  get hasToken(): boolean {
+    return this.#token !== undefined
+  }
+
   /** The body is still to be read. @throws ApiError when the answer is no success */
   async open(method: string, path: string, signal?: AbortSignal): Promise<Response> {
     const headers: Record<string, string> =

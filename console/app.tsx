@@ -4,6 +4,7 @@ import { Api } from './api.ts'
 import { LogView } from './log-view.tsx'
 import { ModelsView } from './models-view.tsx'
 import { Overview } from './overview.tsx'
+import { PlaygroundView } from './playground-view.tsx'
 import { RequestsView } from './requests-view.tsx'
 import { type Link, ServerState } from './server-state.ts'
 import { SignIn } from './sign-in.tsx'
@@ -23,6 +24,7 @@ interface View {
 const VIEWS: readonly [View, ...View[]] = [
   { path: '', title: 'Overview', show: Overview },
   { path: 'requests', title: 'Live requests', show: RequestsView },
+  { path: 'playground', title: 'Playground', show: PlaygroundView },
   { path: 'models', title: 'Models', show: ModelsView },
   { path: 'log', title: 'Log', show: LogView },
 ]

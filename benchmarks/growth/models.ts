@@ -92,7 +92,8 @@ export function modelName(i: number): string {
 /** Every model was asked once, so that the metrics have all of them. */
 async function startLoaded(size: number, archive: string, { starter }: GrowthOptions): Promise<GrowthServer> {
   const models = { snapshot: snapshotOf(size, archive, 0) }
-  const server = await starter.start({ models, snapshots: true, timeout: 300_000 })
+  const config = { enable_model_api: 'true' } // one more is registered
+  const server = await starter.start({ models, config, snapshots: true, timeout: 300_000 })
   await untilReady(server, [ECHO], 20_000)
   for (let i = 1; i < size; i += 1) {
     const answer = await fetch(`${server.restOrigin}/predictions/${modelName(i)}`, { method: 'POST' })

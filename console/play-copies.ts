@@ -1,0 +1,68 @@
+import { shellWord } from '../common/curl-lines.ts'
+
+/** A request as somebody would send it from elsewhere. */
+export interface CopiedRequest {
+  readonly url: string
+  readonly contentType: string
+  /** Text, or the name of a file. */
+  readonly body: string | { readonly file: string }
+  readonly needsToken: boolean
+}
+
+/** Programs that send a request and show its answer as it arrives. The token stays out of them. */
+export const COPIES: readonly {
+  readonly title: string
+  readonly write: (request: CopiedRequest) => string
+}[] = [
+  { title: 'curl', write: curl },
+  { title: 'TypeScript', write: typescript },
+  { title: 'Python', write: python },
+]
+
+function curl({ url, contentType, body, needsToken }: CopiedRequest): string {
+  const data =
+    typeof body === 'string' ? `--data-raw ${shellWord(body)}` : `--data-binary @${shellWord(body.file)}`
+  const token = needsToken ? ' -H "Authorization: Bearer $TOKEN"' : ''
+  return `curl -N${token} -H ${shellWord(`content-type: ${contentType}`)} ${data} ${shellWord(url)}`
+}
+
+function typescript({ url, contentType, body, needsToken }: CopiedRequest): string {
+  const lines = [
+    ...(typeof body === 'string' ? [] : [`import { readFileSync } from 'node:fs'`, '']),
+    `const response = await fetch(${text(url)}, {`,
+    `  method: 'POST',`,
+    `  headers: {`,
+    `    'content-type': ${text(contentType)},`,
+    ...(needsToken ? ['    authorization: `Bearer ${process.env.TOKEN}`,'] : []),
+    `  },`,
+    `  body: ${typeof body === 'string' ? text(body) : `readFileSync(${text(body.file)})`},`,
+    `})`,
+    `for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {`,
+    `  process.stdout.write(piece)`,
+    `}`,
+  ]
+  return lines.join('\n')
+}
+
+function python({ url, contentType, body, needsToken }: CopiedRequest): string {
+  const token = needsToken ? `, "authorization": "Bearer " + os.environ["TOKEN"]` : ''
+  const lines = [
+    ...(needsToken ? ['import os', ''] : []),
+    `import requests`,
+    ``,
+    `with requests.post(`,
+    `    ${text(url)},`,
+    `    headers={"content-type": ${text(contentType)}${token}},`,
+    `    data=${typeof body === 'string' ? `${text(body)}.encode()` : `open(${text(body.file)}, "rb")`},`,
+    `    stream=True,`,
+    `) as response:`,
+    `    for piece in response.iter_content(None):`,
+    `        print(piece.decode(), end="", flush=True)`,
+  ]
+  return lines.join('\n')
+}
+
+/** A literal that JavaScript and Python read alike. */
+function text(value: string): string {
+  return JSON.stringify(value)
+}

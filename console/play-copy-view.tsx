@@ -1,0 +1,44 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { COPIES, type CopiedRequest } from './play-copies.ts'
+
+/** The request as a program, to copy. */
+export function CopyAs({ request }: { request: CopiedRequest }): JSX.Element {
+  const [title, setTitle] = useState(COPIES[0]!.title)
+  const [told, setTold] = useState('')
+  const program = COPIES.find((each) => each.title === title)!.write(request)
+  const copy = (): void =>
+    void navigator.clipboard.writeText(program).then(
+      () => setTold('Copied'),
+      () => setTold('The browser does not let this page copy: select the text'),
+    )
+  return (
+    <details>
+      <summary>Copy as …</summary>
+      <p class="bar">
+        <label for="copy-as">Language</label>
+        <select
+          id="copy-as"
+          value={title}
+          onChange={(event) => {
+            setTitle(event.currentTarget.value)
+            setTold('')
+          }}
+        >
+          {COPIES.map((each) => (
+            <option value={each.title}>{each.title}</option>
+          ))}
+        </select>
+        {isSecureContext && (
+          <button type="button" onClick={copy}>
+            Copy
+          </button>
+        )}
+        <span role="status">{told}</span>
+      </p>
+      <pre class="program" tabIndex={0}>
+        {program}
+      </pre>
+    </details>
+  )
+}

@@ -1,0 +1,154 @@
+import { reasonOf } from './api.ts'
+
+/** Pieces, characters of a piece and of the answer, and gaps that a run keeps. */
+const MAX_PIECES = 2_000
+const MAX_PIECE = 2_000
+const MAX_ANSWER = 1_000_000
+const MAX_GAPS = 100_000
+
+/** One piece of an answer: an event of an event stream, else what arrived at once. Times in milliseconds. */
+export interface Piece {
+  readonly number: number
+  /** Since the request was sent. */
+  readonly at: number
+  /** Since the piece before; undefined: it is the first. */
+  readonly gap: number | undefined
+  readonly text: string
+}
+
+export type RunState = 'waiting' | 'streaming' | 'ended' | 'stopped' | 'failed'
+
+/** What a run measures. Times in milliseconds; undefined: not known yet. */
+export interface Figures {
+  readonly first: number | undefined
+  readonly p50: number | undefined
+  readonly p99: number | undefined
+  /** Pieces per second, from the first to the last one. */
+  readonly rate: number | undefined
+  readonly pieces: number
+  readonly bytes: number
+  readonly total: number
+}
+
+/** One request of the playground and its answer, piece by piece. */
+export class PlayRun {
+  readonly title: string
+  /** The last ones. */
+  readonly pieces: Piece[] = []
+  state: RunState = 'waiting'
+  status: number | undefined
+  /** Why it failed. */
+  reason = ''
+  answer = ''
+  #count = 0
+  #bytes = 0
+  #first: number | undefined
+  #last = 0
+  #end: number | undefined
+  readonly #gaps: number[] = []
+  readonly #begin = performance.now()
+  readonly #stop = new AbortController()
+  readonly #textOf: (piece: string) => string
+  readonly #changed: () => void
+
+  /** @param textOf what a piece adds to the answer */
+  constructor(title: string, textOf: (piece: string) => string, changed: () => void) {
+    this.title = title
+    this.#textOf = textOf
+    this.#changed = changed
+  }
+
+  /** Sends the request, and reads its answer to the end. */
+  async run(send: (signal: AbortSignal) => Promise<Response>): Promise<void> {
+    try {
+      const response = await send(this.#stop.signal)
+      this.status = response.status
+      this.state = 'streaming'
+      this.#changed()
+      await this.#read(response)
+      this.state = response.ok ? 'ended' : 'failed'
+    } catch (thrown) {
+      this.state = this.#stop.signal.aborted ? 'stopped' : 'failed'
+      if (this.state === 'failed') this.reason = `The connection broke: ${reasonOf(thrown)}`
+    }
+    this.#end = this.#now()
+    this.#changed()
+  }
+
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  get isOpen(): boolean {
+    return this.state === 'waiting' || this.state === 'streaming'
+  }
+
+  /** Pieces that are no longer in `pieces`. */
+  get leftOut(): number {
+    return this.#count - this.pieces.length
+  }
+
+  get figures(): Figures {
+    const gaps = this.#gaps.toSorted((one, other) => one - other)
+    const span = this.#last - (this.#first ?? 0)
+    return {
+      first: this.#first,
+      p50: quantile(gaps, 0.5),
+      p99: quantile(gaps, 0.99),
+      rate: this.#count > 1 && span > 0 ? ((this.#count - 1) / span) * 1000 : undefined,
+      pieces: this.#count,
+      bytes: this.#bytes,
+      total: this.#end ?? this.#now(),
+    }
+  }
+
+  async #read(response: Response): Promise<void> {
+    const isEvents = /^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')
+    const reader = response.body!.getReader()
+    const decoder = new TextDecoder()
+    let rest = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      this.#bytes += value.length
+      const text = decoder.decode(value, { stream: true })
+      if (isEvents) {
+        const blocks = (rest + text).split('\n\n')
+        rest = blocks.pop()!.slice(-MAX_ANSWER)
+        for (const block of blocks) this.#event(block)
+      } else this.#piece(text)
+      this.#changed()
+    }
+    if (rest !== '') this.#event(rest)
+  }
+
+  /** Comments keep a connection alive, and are no pieces. */
+  #event(block: string): void {
+    const data = block
+      .split('\n')
+      .filter((line) => line.startsWith('data:'))
+      .map((line) => line.slice(line[5] === ' ' ? 6 : 5))
+    if (data.length > 0) this.#piece(data.join('\n'))
+  }
+
+  #piece(text: string): void {
+    const at = this.#now()
+    const gap = this.#first === undefined ? undefined : at - this.#last
+    this.#first ??= at
+    this.#last = at
+    this.#count += 1
+    if (gap !== undefined && this.#gaps.length < MAX_GAPS) this.#gaps.push(gap)
+    this.pieces.push({ number: this.#count, at, gap, text: text.slice(0, MAX_PIECE) })
+    if (this.pieces.length > MAX_PIECES) this.pieces.shift()
+    if (this.answer.length < MAX_ANSWER) this.answer += this.#textOf(text)
+  }
+
+  #now(): number {
+    return performance.now() - this.#begin
+  }
+}
+
+/** Of sorted values; undefined: there are none. */
+function quantile(sorted: readonly number[], share: number): number | undefined {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}

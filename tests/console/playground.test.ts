@@ -1,0 +1,165 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeAll, expect, test } from '@jest/globals'
+import type { Page } from 'playwright-core'
+import { expectAccessible, openPage, picture } from '../support/browser.ts'
+import { COUNT, ECHO, ended, next, produced } from '../support/count.ts'
+import { startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+const EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+/** Says the last message back, word by word. */
+const TALKS = `export default class {
+  async *chatCompletions({ messages }) {
+    for (const content of messages.at(-1).content.match(/\\S+\\s*/g))
+      yield { choices: [{ index: 0, delta: { content } }] }
+  }
+}
+`
+
+let server: Server
+let page: Page
+let faults: string[]
+
+beforeAll(async () => {
+  const folder = join(tempDir(), 'talks')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'handler.ts'), TALKS)
+  server = await startServer({ models: [COUNT, ECHO, `talks=${folder}`] })
+  for (const model of ['count', 'echo', 'talks']) await server.ready(model)
+})
+
+afterEach(async () => {
+  await page.close()
+  expect(faults).toEqual([])
+})
+
+async function open(on = server, dark = false): Promise<void> {
+  ;({ page, faults } = await openPage(`http://127.0.0.1:${on.ports.management}/console#playground`, dark))
+}
+
+async function choose(model: string, api?: string): Promise<void> {
+  await page.getByLabel('Model').selectOption({ label: model })
+  if (api !== undefined) await page.getByLabel('API', { exact: true }).selectOption({ label: api })
+}
+
+function rows() {
+  return page.getByRole('region', { name: 'Pieces' }).locator('tbody tr')
+}
+
+function row(number: number) {
+  return rows().nth(number - 1)
+}
+
+async function send(body: string): Promise<void> {
+  await page.getByLabel('Body').fill(body)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+}
+
+test('each piece appears before the handler makes the next one, and Stop stops the handler', async () => {
+  await open()
+  await choose('count')
+  await send(JSON.stringify({ id: 'shown', n: 100, gated: true }))
+  // The first item needs no call.
+  for (let item = 1; item <= 5; item += 1) {
+    await row(item).waitFor()
+    expect(await rows().count()).toBe(item)
+    if (item < 5) await next(server, 'shown')
+  }
+  await page.getByRole('status').getByText('Status 200, the answer arrives').waitFor()
+  expect((await produced(server, 'shown')).items).toBe(5)
+  await expectAccessible(page)
+  await picture(page, 'playground')
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByRole('status').getByText('stopped').waitFor()
+  expect((await ended(server, 'shown')).state).toBe('cancelled')
+})
+
+test('a second run stands beside the first one', async () => {
+  await open(server, true)
+  await choose('count')
+  await send(JSON.stringify({ id: 'one', n: 3 }))
+  await page.getByRole('cell', { name: '3', exact: true }).first().waitFor()
+  await page.getByRole('status').getByText('Status 200, ended').waitFor()
+  await send(JSON.stringify({ id: 'two', n: 7 }))
+  const pieces = page.getByRole('row', { name: /^Pieces \d/ })
+  await pieces.getByRole('cell', { name: '7' }).waitFor()
+  expect(await pieces.getByRole('cell').allTextContents()).toEqual(['7', '3'])
+  await expectAccessible(page)
+  await picture(page, 'playground-dark')
+})
+
+test('the answer of a chat becomes text, and its next turn has it', async () => {
+  await open()
+  await choose('talks', 'OpenAI: chat completions')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('status').getByText('Status 200, ended').waitFor()
+  const answer = await page.getByLabel('Text of the answer').textContent()
+  expect(answer).toBe('Tell me a story')
+  expect(await rows().count()).toBeGreaterThanOrEqual(4)
+  await page.getByRole('button', { name: 'Add the answer' }).click()
+  const body = JSON.parse(await page.getByLabel('Body').inputValue()) as { messages: object[] }
+  expect(body.messages.slice(1)).toEqual([
+    { role: 'assistant', content: answer },
+    { role: 'user', content: '' },
+  ])
+})
+
+test('HTML and scripts in an answer stay text', async () => {
+  await open()
+  await choose('echo')
+  await send(EVIL)
+  await rows().getByText(EVIL).waitFor()
+  expect(await page.getByLabel('Text of the answer').textContent()).toBe(EVIL)
+  expect(await page.locator('main img').count()).toBe(0)
+})
+
+test('a file is sent as it is', async () => {
+  await open()
+  await choose('echo')
+  const path = join(tempDir(), 'body.bin')
+  writeFileSync(path, 'from a file')
+  await page.getByLabel('File instead').setInputFiles(path)
+  const [request] = await Promise.all([
+    page.waitForRequest(/\/console\/play\/predictions\/echo/),
+    page.getByRole('button', { name: 'Send', exact: true }).click(),
+  ])
+  await rows().getByText('from a file').waitFor()
+  expect(request.headers()['content-type']).toBe('application/octet-stream')
+})
+
+test('an error is shown with its status', async () => {
+  await open()
+  await choose('count', 'Open Inference: infer')
+  await send('{')
+  await page.getByRole('status').getByText('Status 400, failed').waitFor()
+  await page.getByLabel('Text of the answer').getByText('JSON').waitFor()
+})
+
+test('the programs to copy ask the inference port, and run', async () => {
+  await open()
+  await choose('count')
+  await page.getByLabel('Body').fill(JSON.stringify({ n: 2, size: 4 }))
+  await page.getByText('Copy as').click()
+  const program = await page.locator('.program').textContent()
+  expect(program).toContain(`http://127.0.0.1:${server.ports.inference}/predictions/count`)
+})
+
+test('with TorchServe’s keys, the inference key is a field of its own', async () => {
+  const guarded = await startServer({ models: [COUNT], flags: ['--enable-model-api'] })
+  const keys = JSON.parse(readFileSync(join(guarded.folder, 'key_file.json'), 'utf8')) as Record<
+    'management' | 'inference',
+    { key: string }
+  >
+  await open(guarded)
+  await page.getByLabel('Token').fill(keys.management.key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Playground' }).waitFor()
+  await page.getByLabel('Model').waitFor()
+  await send(JSON.stringify({ n: 2 }))
+  await page.getByRole('status').getByText('Status 400, failed').waitFor()
+  await page.getByLabel('Inference token').fill(keys.inference.key)
+  await send(JSON.stringify({ n: 2 }))
+  await page.getByRole('status').getByText('Status 200, ended').waitFor()
+  expect(await rows().count()).toBe(2)
+})
