@@ -5,6 +5,7 @@ import { FailureLimiter } from '../../frontend/auth/failure-limiter.ts'
 import { createTokenStore } from '../../frontend/auth/token-store.ts'
 import { createGrpcServers } from '../../frontend/dialects/grpc-servers.ts'
 import { createManagementApp } from '../../frontend/dialects/rest-apps.ts'
+import type { Refusals } from '../../frontend/observe/metrics/refusals.ts'
 import { FakeModels } from '../edge/grpc/fake-models.ts'
 import { metadata, SETTINGS } from '../edge/grpc/start-grpc.ts'
 import { managementClient } from '../support/grpc-clients.ts'
@@ -87,6 +88,24 @@ test('who sends no token, a key of another kind or an old key does not guess, an
   for (let i = 0; i < 100; i++)
     expect(() => store.check('management', management, old)).toThrow(expect.objectContaining(refused))
   await store.rotate('management', `Bearer ${keys['API']!.key}`, old)
+})
+
+test('guesses of the API key on /token count like all others, for the key itself too, and the metrics tell', async () => {
+  const { clock, store, keys } = await openStore()
+  const rig = await startRig(createManagementApp, { authorizer: store })
+  const rotate = async (token?: string): Promise<number> => {
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return (await ask(rig, '/token?type=inference', { headers })).status
+  }
+  expect(await rotate()).toBe(400)
+  for (let i = 0; i < 10; i++) expect(await rotate('wrong')).toBe(400)
+  expect(await rotate(keys['API']!.key)).toBe(400)
+  clock.now += 1_000
+  expect(await rotate(keys['API']!.key)).toBe(200)
+  expect(await rotate(keys['management']!.key)).toBe(400)
+  expect([...(rig.deps.metrics.refusals as Refusals).requests()].map(([, count]) => count)).toEqual([
+    1, 12, 0,
+  ])
 })
 
 test('with tokens off, a check does not read the address of the client', async () => {

@@ -41,13 +41,16 @@ export async function audited<T>(
   }
 }
 
-/** The same for making a key, which asks for the API key; without that it is a failed authentication. */
+/**
+ * The same for making a key, which asks for the API key; without that it is a failed authentication, which
+ * the metrics count.
+ */
 export async function auditedKey(
   exchange: Exchange,
   operation: string,
   run: () => Promise<void>,
 ): Promise<void> {
-  const { audit } = exchange.state
+  const { audit, metrics } = exchange.state
   const write = (entry: Pick<AuditEntry, 'event' | 'who' | 'outcome' | 'code'>): void => {
     audit?.write({ ...exchange.auditFacts(), operation, ...entry })
   }
@@ -57,6 +60,7 @@ export async function auditedKey(
   } catch (thrown) {
     const error = ServeError.from(thrown)
     const isWrong = error.code === 'INVALID_API_KEY'
+    metrics.refusals.count(error, exchange.req.headers.authorization)
     // Without tokens there is no such route.
     if (error.code !== 'ROUTE_NOT_FOUND')
       write({ event: isWrong ? 'authentication' : 'keys', ...outcomeOf(error), who: undefined })

@@ -1,4 +1,4 @@
-import type { ServeError } from '../../../common/errors.ts'
+import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 import { labelText } from './page.ts'
 
 /**
@@ -6,6 +6,9 @@ import { labelText } from './page.ts'
  * accepted (unknown, expired, without the right), or its sender is over a limit.
  */
 export type RefusalReason = 'no_token' | 'not_accepted' | 'rate_limit'
+
+/** INVALID_API_KEY: the one of `/token`. */
+const TOKEN_CODES: ReadonlySet<ErrorCode> = new Set(['UNAUTHORIZED', 'INVALID_API_KEY'])
 
 /** Connections that share a limit, and how many were refused since the start. */
 export interface RefusingPool {
@@ -23,10 +26,10 @@ export class Refusals {
   ])
   readonly #pools: RefusingPool[] = []
 
-  /** Counts a refused request; errors with other codes than UNAUTHORIZED and RATE_LIMITED do not count. */
+  /** Counts a refused request. Errors with other codes than that of a token or of a limit do not count. */
   count({ code }: ServeError, authorization: string | undefined): void {
     if (code === 'RATE_LIMITED') this.#add('rate_limit')
-    else if (code === 'UNAUTHORIZED') this.#add(authorization === undefined ? 'no_token' : 'not_accepted')
+    else if (TOKEN_CODES.has(code)) this.#add(authorization === undefined ? 'no_token' : 'not_accepted')
   }
 
   /** From now on the refused connections of this pool are on the page. */

@@ -26,6 +26,20 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'guesses of the API key on /token have no limit',
+    file: 'frontend/dialects/torchserve/rest-management.ts',
+    find: 'state.authorizer.rotate(kind, authorization, ctx.req.socket)',
+    replace: 'state.authorizer.rotate(kind, authorization)',
+    tests: ['tests/security/guessed-tokens.test.ts'],
+  },
+  {
+    name: 'the metrics do not tell of guesses on /token',
+    file: 'frontend/edge/http/audited.ts',
+    find: '    metrics.refusals.count(error, exchange.req.headers.authorization)\n',
+    replace: '',
+    tests: ['tests/security/guessed-tokens.test.ts'],
+  },
+  {
     name: 'a gRPC stream whose status waited never closes',
     file: CLOSE,
     find: '      closeWhenSent(stream)\n      return\n',
