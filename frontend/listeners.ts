@@ -70,6 +70,8 @@ export class Listeners {
   readonly #grpc: GrpcServers<GrpcListenerKind>
   readonly #pools: ConnectionPools
   #restTls: Promise<TlsCredentials> | undefined
+  /** What was warned of: REST and gRPC read the same key. */
+  readonly #warned = new Set<string>()
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
@@ -116,7 +118,7 @@ export class Listeners {
         createMetricsApp(this.#deps, restDialects),
       )
     }
-    const credentials = await grpcCredentials(settings, (message) => this.#deps.log.warn(message))
+    const credentials = await grpcCredentials(settings, this.#warnOnce)
     const bound = await this.#grpc.listen(credentials)
     for (const [kind, address] of bound) {
       this.listening.push({ name: GRPC_NAMES[kind], address: hostAndPort(address) })
@@ -162,8 +164,14 @@ export class Listeners {
    */
   #tlsFor(address: ListenAddress): Promise<TlsCredentials> | undefined {
     if (address.kind !== 'tcp' || !address.tls) return undefined
-    this.#restTls ??= restCredentials(this.#deps.settings, (message) => this.#deps.log.warn(message))
+    this.#restTls ??= restCredentials(this.#deps.settings, this.#warnOnce)
     return this.#restTls
+  }
+
+  readonly #warnOnce = (message: string): void => {
+    if (this.#warned.has(message)) return
+    this.#warned.add(message)
+    this.#deps.log.warn(message)
   }
 }
 

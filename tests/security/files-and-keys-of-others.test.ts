@@ -10,12 +10,14 @@ import {
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { once } from 'node:events'
+import { credentials } from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
 import { claimPidFile, removePidFile, findRunning, pidFilePath } from '../../frontend/cli/pid-file.ts'
 import { LogFile } from '../../frontend/observe/logs/log-file.ts'
+import { call, inferenceClient } from '../support/grpc-clients.ts'
 import { startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-import { CERT, KEY } from '../support/tls/files.ts'
+import { CERT, KEY, RSA_CERT_FILE, RSA_KEY_FILE } from '../support/tls/files.ts'
 
 const mode = (path: string): number => statSync(path).mode & 0o777
 
@@ -85,7 +87,8 @@ test('what a server writes is closed to other users, tokens have 128 bits, a rea
   expect(files.filter((path) => (mode(path) & 0o007) !== 0)).toEqual([])
   const { management, API } = JSON.parse(readFileSync(keyFile, 'utf8')) as Record<string, { key: string }>
   expect([management!.key.length, API!.key.length]).toEqual([22, 22])
-  expect(server.output.join('\n')).toContain(`private_key_file ${key} can be read by every user`)
+  const warnings = server.output.filter((line) => line.includes('can be read by every user'))
+  expect(warnings).toEqual([expect.stringContaining(`private_key_file ${key} can be read by every user`)])
   for (const port of [server.ports.inference, server.ports.grpcInference]) {
     const [weak, sound] = [
       await suiteOf(port, 'AES128-SHA:AES256-GCM-SHA384:ECDHE-RSA-AES128-SHA'),
@@ -93,6 +96,38 @@ test('what a server writes is closed to other users, tokens have 128 bits, a rea
     ]
     expect(weak).toMatch(/alert|ECONNRESET/)
     expect(sound).toMatch(/^ECDHE-(RSA|ECDSA)-(AES|CHACHA)/)
+  }
+  await server.stop()
+})
+
+test('with an RSA key, REST and gRPC serve over suites with forward secrecy alone', async () => {
+  const server = await startServer({
+    config: {
+      inference_address: 'https://127.0.0.1:0',
+      enable_grpc_ssl: true,
+      private_key_file: RSA_KEY_FILE,
+      certificate_file: RSA_CERT_FILE,
+    },
+  })
+  const { inference, grpcInference } = server.ports
+  for (const port of [inference, grpcInference]) {
+    for (const weak of ['AES256-GCM-SHA384', 'AES128-SHA', 'ECDHE-RSA-AES128-SHA256', 'DHE-RSA-AES128-SHA'])
+      expect([port, weak, await suiteOf(port, `${weak}:@SECLEVEL=0`)]).toEqual([
+        port,
+        weak,
+        expect.stringMatching(/alert|ECONNRESET/),
+      ])
+    expect(await suiteOf(port)).toMatch(/^ECDHE-RSA-(AES\d+-GCM|CHACHA20)/)
+  }
+  const trusting = inferenceClient(grpcInference, credentials.createSsl(readFileSync(RSA_CERT_FILE)))
+  const doubting = inferenceClient(grpcInference, credentials.createSsl(CERT))
+  try {
+    expect(JSON.parse((await call(trusting, trusting.Ping, {})).health)).toEqual({ status: 'Healthy' })
+    const deadline = { deadline: Date.now() + 60_000 }
+    await expect(call(doubting, doubting.Ping, {}, deadline)).rejects.toMatchObject({ code: 14 })
+  } finally {
+    trusting.close()
+    doubting.close()
   }
   await server.stop()
 })

@@ -26,6 +26,14 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'REST and gRPC both warn of the same key',
+    file: 'frontend/listeners.ts',
+    find: '    if (this.#warned.has(message)) return\n',
+    replace: '',
+    tests: ['tests/security/files-and-keys-of-others.test.ts'],
+    title: 'closed to other users',
+  },
+  {
     name: 'guesses of the API key on /token have no limit',
     file: 'frontend/dialects/torchserve/rest-management.ts',
     find: 'state.authorizer.rotate(kind, authorization, ctx.req.socket)',
