@@ -151,15 +151,15 @@ export class ServeError extends Error {
     return { code, message, status, reason, param, detail, said }
   }
 
-  /** Rebuilds an error from the other process. An unknown code becomes INTERNAL. */
+  /** Rebuilds an error from the other process, with texts cut. An unknown code becomes INTERNAL. */
   static fromWire(wire: WireError, publicCause?: string): ServeError {
     const known = (ERROR_CODES as readonly string[]).includes(wire.code)
-    return new ServeError(known ? wire.code : 'INTERNAL', wire.message, {
+    return new ServeError(known ? wire.code : 'INTERNAL', cut(wire.message), {
       status: wire.status,
-      reason: wire.reason,
-      param: wire.param,
-      detail: wire.detail,
-      said: wire.said,
+      reason: wire.reason && cut(wire.reason),
+      param: wire.param && cut(wire.param),
+      detail: wire.detail && cut(wire.detail),
+      said: wire.said && cut(wire.said),
       publicCause,
     })
   }
@@ -172,4 +172,11 @@ export class ServeError extends Error {
     const detail = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
     return new ServeError('INTERNAL', 'Internal server error', { detail, cause: thrown })
   }
+}
+
+/** A worker's library cuts its texts sooner; a handler may write frames by itself. */
+const MAX_WIRE_CHARACTERS = 32_768
+
+function cut(text: string): string {
+  return text.slice(0, MAX_WIRE_CHARACTERS)
 }

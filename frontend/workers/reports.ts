@@ -8,6 +8,9 @@ import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
 
 type LogMessage = Extract<FromWorker, { type: 'log' }>
 
+/** Characters of a text for the log. The worker's library sends no more, but a handler need not use it. */
+const MAX_CHARACTERS = 32_768
+
 /** What a worker's processes print and log, and what went wrong in them: for the log and the metrics. */
 export class Reports {
   readonly #events: Pick<WorkerEvents, 'log' | 'failed'>
@@ -22,7 +25,8 @@ export class Reports {
 
   /** The handler used its logger. */
   logged({ level, requestId, message }: LogMessage): void {
-    this.#events.log(level, requestId ? `${requestId} ${message}` : message, 'stdout')
+    const text = requestId ? `${requestId} ${message}` : message
+    this.#events.log(level, text.slice(0, MAX_CHARACTERS), 'stdout')
   }
 
   /**
@@ -35,7 +39,7 @@ export class Reports {
   }
 
   requestFailed(job: Job, error: ServeError): void {
-    const [told, ...rest] = (error.detail ?? error.message).split('\n')
+    const [told, ...rest] = (error.detail ?? error.message).slice(0, MAX_CHARACTERS).split('\n')
     const message = `${job.request.requestId} ${error.code}: ${told}`
     this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
   }

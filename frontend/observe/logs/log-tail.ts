@@ -3,11 +3,14 @@ import { logEntry } from './log-line.ts'
 
 /** Lines that are kept. */
 const LINES = 500
-/** Characters of a message that are kept. */
+/** Characters of a message that are shown. */
 const MAX_MESSAGE = 16_384
+/** Characters of a line that is kept as it is; of a longer one only what is shown of it. */
+const MAX_LINE = 65_536
 
 /**
- * The last lines of the log, for those who watch. A line costs a reference; it is read when somebody asks.
+ * The last lines of the log, for those who watch, in at most 32 million characters. A line costs a reference;
+ * it is read when somebody asks.
  */
 export class LogTail {
   readonly #lines = new Array<string>(LINES).fill('')
@@ -18,9 +21,14 @@ export class LogTail {
     return this.#written
   }
 
+  /** Characters that it keeps. */
+  get characters(): number {
+    return this.#lines.reduce((sum, { length }) => sum + length, 0)
+  }
+
   /** `json`: one line of pino. */
   add(json: string): void {
-    this.#lines[this.#written % LINES] = json
+    this.#lines[this.#written % LINES] = json.length <= MAX_LINE ? json : shortLine(json)
     this.#written += 1
   }
 
@@ -36,4 +44,10 @@ export class LogTail {
 function shortened(entry: LogEntry): LogEntry {
   if (entry.message.length <= MAX_MESSAGE) return entry
   return { ...entry, message: `${entry.message.slice(0, MAX_MESSAGE)}…` }
+}
+
+/** A line of its own, so that nothing of the long one stays in memory. */
+function shortLine(json: string): string {
+  const { level, time, thread, logger } = JSON.parse(json) as Record<string, unknown>
+  return JSON.stringify({ level, time, thread, logger, msg: shortened(logEntry(json)).message })
 }

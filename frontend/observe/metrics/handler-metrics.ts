@@ -5,6 +5,10 @@ import { HOST } from './server-metrics.ts'
 
 /** Maximum number of detected metrics; further ones are ignored. */
 const MAX_DETECTED = 1_000
+/** Characters of a name, a unit, or the value of a dimension. */
+const MAX_CHARACTERS = 256
+/** Dimensions of a detected metric. */
+const MAX_DIMENSIONS = 16
 
 export interface HandlerMetricsOptions {
   declared: readonly MetricSpec[]
@@ -27,7 +31,8 @@ export class HandlerMetrics {
 
   /** For a declared metric, the declaration overrides kind, unit and dimensions of the message. */
   record(message: MetricMessage): void {
-    const { name, dimensions } = message
+    const { dimensions } = message
+    const name = clip(message.name)
     const family = this.#families.get(name) ?? this.#detect(message)
     if (family === undefined) return
     const names = family.labelNames.slice(0, -1)
@@ -37,7 +42,7 @@ export class HandlerMetrics {
       this.#options.warn(`Metric ${name} must have the dimension ${names[missing]!}; the value is dropped`)
       return
     }
-    const series = family.series([...(values as string[]), HOST])
+    const series = family.series([...(values as string[]).map(clip), HOST])
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
         this.#options.warn(`Counter ${name} must not be negative; the value is dropped`)
@@ -51,7 +56,8 @@ export class HandlerMetrics {
       this.#options.warn(`More than ${MAX_DETECTED} metrics were detected; further ones are dropped`)
       return undefined
     }
-    return this.#add({ name, kind, unit, dimensions: Object.keys(dimensions) })
+    const names = Object.keys(dimensions).slice(0, MAX_DIMENSIONS)
+    return this.#add({ name: clip(name), kind, unit: clip(unit), dimensions: names.map(clip) })
   }
 
   #add(spec: MetricSpec): MetricFamily {
@@ -60,4 +66,9 @@ export class HandlerMetrics {
     this.#families.set(spec.name, family)
     return family
   }
+}
+
+/** As the worker's library does, which a handler need not use. No part of a longer text stays in memory. */
+function clip(text: string): string {
+  return text.length <= MAX_CHARACTERS ? text : Buffer.from(text.slice(0, MAX_CHARACTERS)).toString()
 }

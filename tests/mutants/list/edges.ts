@@ -26,6 +26,21 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'the last lines of the log are kept whatever their length',
+    file: 'frontend/observe/logs/log-tail.ts',
+    find: 'json.length <= MAX_LINE ? json : shortLine(json)',
+    replace: 'json',
+    tests: ['tests/observe/log-tail.test.ts'],
+  },
+  {
+    name: 'dimensions of a metric have any length',
+    file: 'frontend/observe/metrics/handler-metrics.ts',
+    find: '[...(values as string[]).map(clip), HOST]',
+    replace: '[...(values as string[]), HOST]',
+    tests: ['tests/security/frames-of-handlers.test.ts'],
+    title: 'metric',
+  },
+  {
     name: 'REST and gRPC both warn of the same key',
     file: 'frontend/listeners.ts',
     find: '    if (this.#warned.has(message)) return\n',

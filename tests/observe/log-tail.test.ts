@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals'
+import { LogTail } from '../../frontend/observe/logs/log-tail.ts'
+
+const json = (more: object): string => JSON.stringify({ level: 30, time: 0, msg: 'x', ...more })
+
+test('of a long line only what is shown of it is kept', () => {
+  const tail = new LogTail()
+  const short = json({ thread: 'W-9000-m_1.0', msg: 'short' })
+  const long = json({
+    thread: 'W-9000-m_1.0',
+    logger: 'MODEL_LOG',
+    msg: 'a\nb'.repeat(2_000_000),
+    detail: 'd',
+  })
+  tail.add(short)
+  tail.add(long)
+  tail.add(json({ err: { message: 'e', stack: 's\n'.repeat(1_000_000) } }))
+  const [one, two, three] = tail.after(0).lines
+  expect(one).toMatchObject({ thread: 'W-9000-m_1.0', message: 'short' })
+  expect(two).toMatchObject({ thread: 'W-9000-m_1.0', logger: 'MODEL_LOG', level: 'info' })
+  expect([two!.message.length, three!.message.length]).toEqual([16_385, 16_385])
+  expect(tail.characters).toBeLessThan(60_000)
+})
