@@ -25,7 +25,7 @@ export interface DeclaredTensor {
 
 const TEXT = 'Once upon a time'
 /** For a model that declares nothing. */
-export const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1] }
+const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1] }
 
 /**
  * One command line for each API that the model speaks, as far as its handler's methods tell. The last one
@@ -35,7 +35,7 @@ export const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', sha
 export function curlLines({ name, methods = [], inputs: declared }: ModelToAsk, base: string): CurlLine[] {
   const path = encodeURIComponent(name)
   if (hasTensorMethod(methods)) {
-    const inputs = (declared.length > 0 ? declared : [ANY_INPUT]).map(sampleTensor)
+    const inputs = sampleInputs(declared)
     return [{ api: 'Open Inference', line: post(`${base}/v2/models/${path}/infer`, { inputs }) }]
   }
   const openai = openAiLine(name, methods, base)
@@ -74,10 +74,21 @@ export function shellWord(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** The smallest tensor of the declared kind. */
-export function sampleTensor({ name, datatype, shape }: DeclaredTensor): object {
-  const sizes = shape.map((size) => (size > 0 ? size : 1))
+/** The smallest values for the declared inputs; whoever packed the model has declared them. */
+export function sampleInputs(declared: readonly DeclaredTensor[]): object[] {
+  return (declared.length > 0 ? declared.slice(0, MAX_INPUTS) : [ANY_INPUT]).map(sample)
+}
+
+function sample({ name, datatype, shape }: DeclaredTensor): object {
+  const sizes = shape.slice(0, MAX_DIMENSIONS).map((size) => (size > 0 ? size : 1))
   const count = sizes.reduce((product, size) => product * size, 1)
   const value = datatype === 'BYTES' ? 'Hello' : datatype === 'BOOL' ? true : 1
-  return { name, datatype, shape: sizes, data: Array.from({ length: count }, () => value) }
+  const data = Array.from({ length: Math.min(count, MAX_VALUES) }, () => value)
+  return { name, datatype, shape: sizes, data: count > MAX_VALUES ? [...data, '...'] : data }
 }
+
+/** Values that are written out. A larger tensor, an image say, is for its user to complete. */
+const MAX_VALUES = 16
+/** Inputs and dimensions that are written out. */
+const MAX_INPUTS = 16
+const MAX_DIMENSIONS = 16

@@ -1,4 +1,4 @@
-import { ANY_INPUT, type DeclaredTensor, sampleTensor } from '../common/curl-lines.ts'
+import { type DeclaredTensor, sampleInputs } from '../common/curl-lines.ts'
 
 /** A model as the playground asks it. */
 export interface PlayModel {
@@ -45,8 +45,7 @@ export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
     contentType: JSON_TYPE,
     takesVersions: true,
     path: (model) => `${v2(model)}/infer`,
-    example: ({ inputs }) =>
-      pretty({ inputs: (inputs.length > 0 ? inputs : [ANY_INPUT]).map((input) => sampleTensor(input)) }),
+    example: ({ inputs }) => pretty({ inputs: sampleInputs(inputs) }),
     textOf: (piece) => piece,
   },
   {

@@ -26,6 +26,13 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'what a model declares decides how long its command line is',
+    file: 'common/curl-lines.ts',
+    find: 'Math.min(count, MAX_VALUES)',
+    replace: 'Math.min(count, 1_000_000)',
+    tests: ['tests/common/curl-lines.test.ts'],
+  },
+  {
     name: 'the last lines of the log are kept whatever their length',
     file: 'frontend/observe/logs/log-tail.ts',
     find: 'json.length <= MAX_LINE ? json : shortLine(json)',
