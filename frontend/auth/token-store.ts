@@ -87,19 +87,26 @@ interface Key {
 /** The kinds of TorchServe's keys, besides the API key. */
 type TokenKind = 'inference' | 'management'
 
-type Keys = Readonly<Record<TokenKind, Key>>
+/** A key that callers show for requests. */
+interface TokenKey extends Key {
+  readonly holder: TokenHolder
+}
+
+type Keys = Readonly<Record<TokenKind, TokenKey>>
 
 /** Who has the API key may rotate the others, and nothing else. */
 const API_HOLDER: Principal = { ...NOBODY, name: 'API', kind: 'token' }
 
-/** Whoever has one of TorchServe's keys. */
+/** Whoever has one of TorchServe's keys, with rights that end with the key, for what it has open too. */
 class TokenHolder implements Principal {
   readonly kind = 'token'
   readonly isNarrow = false
   readonly name: TokenKind
+  readonly #isInForce: () => boolean
 
-  constructor(name: TokenKind) {
+  constructor(name: TokenKind, isInForce: () => boolean) {
     this.name = name
+    this.#isInForce = isInForce
   }
 
   sees(): boolean {
@@ -107,13 +114,9 @@ class TokenHolder implements Principal {
   }
 
   allows(scope: Scope): boolean {
-    return scope === this.name || (scope === 'metrics' && this.name === 'management')
+    const isOfKind = scope === this.name || (scope === 'metrics' && this.name === 'management')
+    return isOfKind && this.#isInForce()
   }
-}
-
-const HOLDERS: Readonly<Record<TokenKind, Principal>> = {
-  inference: new TokenHolder('inference'),
-  management: new TokenHolder('management'),
 }
 
 class KeyFileTokens implements TokenStore {
@@ -140,24 +143,20 @@ class KeyFileTokens implements TokenStore {
     this.#lifeMs = expirationMin * MS_PER_MINUTE
     this.#now = now
     this.#api = newKey(Infinity)
-    this.#keys = { management: this.#fresh(), inference: this.#fresh() }
+    this.#keys = { management: this.#fresh('management'), inference: this.#fresh('inference') }
   }
 
   check(scope: Scope | 'any', authorization: string | undefined, client?: Client): Principal {
     return this.gatekeeper.check(scope, authorization, client)
   }
 
-  /** Who has this key of ours. One that has expired is nobody's. */
+  /** Who has this key of ours. The holder of one that has expired has no right any more. */
   find(authorization: string): Principal | undefined {
     // Other tokens are longer or shorter; a key of another kind is no guess.
     const { management, inference } = this.#keys
-    if (this.#matches(inference, authorization)) return this.#holder('inference')
-    if (this.#matches(management, authorization)) return this.#holder('management')
+    if (this.#matches(inference, authorization)) return inference.holder
+    if (this.#matches(management, authorization)) return management.holder
     return this.#matches(this.#api, authorization) ? API_HOLDER : undefined
-  }
-
-  #holder(kind: TokenKind): Principal {
-    return this.#now() < this.#keys[kind].expires ? HOLDERS[kind] : NOBODY
   }
 
   async rotate(kind: string | undefined, authorization: string | undefined, client?: Client): Promise<void> {
@@ -191,15 +190,17 @@ class KeyFileTokens implements TokenStore {
 
   /** The new key takes effect only once it is on disk: a failed write must not lock everybody out. */
   async #replace(kind: TokenKind): Promise<void> {
-    const keys = { ...this.#keys, [kind]: this.#fresh() }
+    const keys = { ...this.#keys, [kind]: this.#fresh(kind) }
     if (this.#closed) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     await this.#write(keys)
     this.#keys = keys
     if (this.#closed) this.close()
   }
 
-  #fresh(): Key {
-    return newKey(this.#now() + this.#lifeMs)
+  #fresh(kind: TokenKind): TokenKey {
+    const key = newKey(this.#now() + this.#lifeMs)
+    const isInForce = (): boolean => this.#now() < key.expires && this.#keys[kind].bytes === key.bytes
+    return { ...key, holder: new TokenHolder(kind, isInForce) }
   }
 
   /** Writes beside and renames: readers never see half a file, and a symlink at the path is not followed. */

@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import type { EventTopic } from '../../common/server-events.ts'
-import type { Principal } from '../auth/principal.ts'
+import { type Principal, seesAll } from '../auth/principal.ts'
 import { Moment, type WatchedServer } from './moment.ts'
 
 /** What one viewer wants to see. */
@@ -33,6 +33,8 @@ export interface EventOperations {
 }
 
 export const MAX_VIEWERS = 32
+/** Those of callers that may use only some models; the rest is for operators of the server. */
+export const MAX_NARROW_VIEWERS = 16
 /** Lines of the log that a viewer gets at first. */
 const FIRST_LINES = 200
 const TICK_MS = 250
@@ -79,12 +81,21 @@ export class Viewers implements EventOperations {
         'RATE_LIMITED',
         `This server has ${MAX_VIEWERS} viewers, and more are not supported. Close one of them, then try again.`,
       )
+    if (!seesAll(principal) && this.#narrow >= MAX_NARROW_VIEWERS)
+      throw new ServeError(
+        'RATE_LIMITED',
+        `Keys of some models have ${MAX_NARROW_VIEWERS} viewers, and more are not supported. Close one of them, then try again.`,
+      )
     const written = this.#watched.logTail?.written ?? 0
     const viewer = { principal, query, outlet, lines: Math.max(0, written - FIRST_LINES), sentAt: 0 }
     this.#viewers.add(viewer)
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref()
     this.#guarded(viewer, () => this.#show(viewer, new Moment(this.#watched), true))
     return () => this.#leave(viewer)
+  }
+
+  get #narrow(): number {
+    return [...this.#viewers].filter(({ principal }) => !seesAll(principal)).length
   }
 
   /** Shows everybody that the server stops, then ends all streams. */

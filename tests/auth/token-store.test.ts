@@ -176,6 +176,19 @@ describe('a rotation', () => {
     expect(fixture.refusal('inference', `Bearer ${after.inference.key}`)).toBeUndefined()
   })
 
+  test('ends what the old key has open, as does the end of its life', async () => {
+    const fixture = await open()
+    const { keys, store } = fixture
+    const management = store.check('management', `Bearer ${keys.management.key}`)
+    const inference = store.check('inference', `Bearer ${keys.inference.key}`)
+    expect([management.allows('management'), management.allows('inference')]).toEqual([true, false])
+    await store.rotate('management', `Bearer ${keys.API.key}`)
+    expect([management.allows('management'), inference.allows('inference')]).toEqual([false, true])
+    const next = store.check('management', `Bearer ${fixture.keys.management.key}`)
+    fixture.now += 60 * 60_000
+    expect([next.allows('management'), inference.allows('inference')]).toEqual([false, false])
+  })
+
   test('needs the API key and a kind', async () => {
     const { store, keys } = await open()
     const api = `Bearer ${keys.API.key}`

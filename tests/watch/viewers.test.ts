@@ -3,7 +3,7 @@ import type { EventTopic } from '../../common/server-events.ts'
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
-import { type EventOutlet, Viewers } from '../../frontend/watch/viewers.ts'
+import { type EventOutlet, MAX_NARROW_VIEWERS, MAX_VIEWERS, Viewers } from '../../frontend/watch/viewers.ts'
 import { nothingToWatch } from '../support/nothing-to-watch.ts'
 
 beforeEach(() => {
@@ -99,6 +99,17 @@ test('a key for one model sees its requests alone, until the key ends', () => {
   key.revoked = true
   jest.advanceTimersByTime(SECOND)
   expect([narrow.ended, narrow.sent.length, wide.sent.length]).toEqual([true, 2, 2])
+})
+
+test('keys of some models leave half of the viewers to operators', () => {
+  const viewers = new Viewers(nothingToWatch())
+  const watch = (principal: Principal) => viewers.watch(principal, query('overview'), new FakeOutlet())
+  const leave = Array.from({ length: MAX_NARROW_VIEWERS }, (_, i) => watch(keyFor(`m${i % 3}`)))
+  expect(() => watch(keyFor('m'))).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
+  for (let i = MAX_NARROW_VIEWERS; i < MAX_VIEWERS; i++) watch(ANYBODY)
+  expect(() => watch(ANYBODY)).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
+  leave[0]!()
+  watch(keyFor('m'))
 })
 
 test('what breaks one viewer breaks no other', () => {

@@ -26,6 +26,20 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'who watches with a management key watches on when it was replaced',
+    file: 'frontend/auth/token-store.ts',
+    find: ' && this.#keys[kind].bytes === key.bytes',
+    replace: '',
+    tests: ['tests/auth/token-store.test.ts'],
+  },
+  {
+    name: 'keys of some models may take every place of a viewer',
+    file: 'frontend/watch/viewers.ts',
+    find: 'this.#narrow >= MAX_NARROW_VIEWERS',
+    replace: 'false',
+    tests: ['tests/watch/viewers.test.ts'],
+  },
+  {
     name: 'what a model declares decides how long its command line is',
     file: 'common/curl-lines.ts',
     find: 'Math.min(count, MAX_VALUES)',
