@@ -1,6 +1,8 @@
+import type { Dirent } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { fileStamp } from '../../../common/file-stamp.ts'
+import { isScript } from '../../../model-archiver/handler-entry.ts'
 import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-name.ts'
 import { KEY_FILE_NAME } from '../../auth/token-store.ts'
 import { isSkipped } from './model-folders.ts'
@@ -12,7 +14,18 @@ export interface ReadFolder {
   readonly stamps: FileStamps
   /** It and all of its folders, absolute. */
   readonly folders: readonly string[]
+  /** The first folder of which something was left out, because there is more than the limits; absolute. */
+  readonly unread: string | undefined
 }
+
+/** How much of a model is watched. */
+export type WatchLimits = Readonly<Record<'filesInFolder' | 'files' | 'folders', number>>
+
+/** A save looks at all files of a model, each with a call of the system. Who has more has data there. */
+export const WATCH_LIMITS = { filesInFolder: 1_000, files: 5_000, folders: 1_000 } satisfies WatchLimits
+
+/** Folders of what builds and test runs write. What a handler imports from there is watched all the same. */
+const OUTPUTS: ReadonlySet<string> = new Set(['dist', 'build', 'target', 'coverage', 'venv'])
 
 /** What no handler reads: notes, and logs, also the command's own. */
 const NO_CODE: ReadonlySet<string> = new Set(['.md', '.log'])
@@ -22,21 +35,38 @@ function counts(name: string): boolean {
   return name !== KEY_FILE_NAME && !NO_CODE.has(extname(name)) && !ARCHIVE_SUFFIX.test(name)
 }
 
-/** Reads the stamps of all files of a model, without installed packages, archives, notes, logs and keys. */
-export async function readFolder(folder: string): Promise<ReadFolder> {
+/**
+ * Reads the stamps of the files of a model, without installed packages, outputs of builds, archives, notes,
+ * logs and keys. Folders near the top come first, and code before other files.
+ */
+export async function readFolder(folder: string, limits: WatchLimits = WATCH_LIMITS): Promise<ReadFolder> {
   const stamps = new Map<string, string>()
   const folders = [folder]
+  let left = limits.files
+  let unread: string | undefined
   for (const at of folders) {
-    const entries = await readdir(at, { withFileTypes: true }).catch(() => [])
-    for (const entry of entries) {
-      const path = join(at, entry.name)
-      if (isSkipped(entry.name)) continue
-      if (entry.isDirectory()) folders.push(path)
-      else if (counts(entry.name)) await addStamp(stamps, path)
-    }
+    const entries = (await readdir(at, { withFileTypes: true }).catch(() => [])).filter(
+      ({ name }) => !isSkipped(name),
+    )
+    const below = entries.filter((entry) => entry.isDirectory() && !OUTPUTS.has(entry.name))
+    const files = entries.filter((entry) => !entry.isDirectory() && counts(entry.name))
+    const looked = codeFirst(files).slice(0, Math.min(left, limits.filesInFolder))
+    for (const { name } of looked) await addStamp(stamps, join(at, name))
+    const entered = below.slice(0, limits.folders - folders.length)
+    for (const { name } of entered) folders.push(join(at, name))
+    left -= looked.length
+    if (looked.length < files.length || entered.length < below.length) unread ??= at
   }
-  return { stamps, folders }
+  return { stamps, folders, unread }
 }
+
+function codeFirst(files: readonly Dirent[]): Dirent[] {
+  const isCode = ({ name }: Dirent): boolean => isScript(name) || CODE.test(name)
+  return [...files.filter(isCode), ...files.filter((file) => !isCode(file))]
+}
+
+/** Code besides scripts, and what says how it runs. */
+const CODE = /^package(?:-lock)?\.json$|^model-settings\.json$|\.(?:py|ya?ml)$/
 
 /** A file that does not exist has no stamp. */
 export async function addStamp(stamps: Map<string, string>, path: string): Promise<void> {

@@ -6,7 +6,7 @@ import type { Model } from '../../models/model.ts'
 import type { ReplaceableModels } from '../../models/repository.ts'
 import type { Output } from '../output.ts'
 import { indented } from './dev-log.ts'
-import { addStamp, changedFiles, readFolder, type FileStamps } from './file-stamps.ts'
+import { addStamp, changedFiles, readFolder, WATCH_LIMITS, type FileStamps } from './file-stamps.ts'
 
 /** Seconds of a load after which its author hears that it goes on. */
 const STILL_LOADING_S = [5, 30]
@@ -27,7 +27,10 @@ export class ServedFolder {
   readonly #host: FolderHost
   #stamps: FileStamps | undefined
   #model: Model | undefined
-  /** Files of the handler that are not in the folder. */
+  /** What the last look at the folder itself found. */
+  #read: FileStamps = new Map()
+  #toldUnread = false
+  /** Files of the handler that looks at the folder do not find. */
   #outside: readonly string[] = []
   /** Scripts that the loaded handler consists of; undefined: it did not load, so any may be one. */
   #sources: ReadonlySet<string> | undefined
@@ -54,6 +57,8 @@ export class ServedFolder {
     do {
       read = await readFolder(this.#folder)
     } while (watch([...read.folders, ...this.#outside.map((path) => dirname(path))]))
+    this.#tellUnread(read.unread)
+    this.#read = read.stamps
     const stamps = new Map(read.stamps)
     for (const path of this.#outside) await addStamp(stamps, path)
     const before = this.#stamps
@@ -104,6 +109,18 @@ export class ServedFolder {
     }
   }
 
+  #tellUnread(folder: string | undefined): void {
+    if (folder === undefined || this.#toldUnread) return
+    this.#toldUnread = true
+    const { filesInFolder, files, folders } = WATCH_LIMITS
+    const where = relative(this.#folder, folder) || 'its folder'
+    this.#host.output.err(
+      `${this.#name}: not everything is watched, from ${where} on: a model may have ${files} files in ` +
+        `${folders} folders, and each of them ${filesInFolder}. What the handler imports is watched in any case. ` +
+        'Keep data elsewhere, or in a folder whose name begins with a dot',
+    )
+  }
+
   #stillLoads(seconds: number): void {
     const old = this.#model === undefined ? '' : '; the old code serves meanwhile'
     this.#say(
@@ -127,7 +144,7 @@ export class ServedFolder {
 
   async #useSources({ prepared: { sources } }: Model): Promise<void> {
     this.#sources = sources.length === 0 ? undefined : new Set(sources)
-    const outside = sources.filter((path) => relative(this.#folder, path).startsWith('..'))
+    const outside = sources.filter((path) => !this.#read.has(path))
     const stamps = new Map(this.#stamps)
     for (const path of outside) if (!stamps.has(path)) await addStamp(stamps, path)
     this.#stamps = stamps

@@ -16,6 +16,7 @@ const SENT = ['tests/workers/session.test.ts']
 const UNREAD = ['tests/python/unread-streams.test.ts']
 const KEPT = ['tests/workers/python/backlog.test.ts']
 const DEV = ['tests/e2e/dev.test.ts']
+const DEV_FILES = ['tests/cli/dev-files.test.ts']
 
 /** Processes that must end. */
 const PROCESS_MUTANTS: Mutant[] = [
@@ -228,6 +229,22 @@ const COMMAND_MUTANTS: Mutant[] = [
     replace: '',
     tests: ['tests/cli/servers.test.ts'],
     title: 'a start during a stop',
+  },
+  {
+    name: 'a look at a folder looks at every file of it',
+    file: 'frontend/cli/dev/file-stamps.ts',
+    find: '.slice(0, Math.min(left, limits.filesInFolder))',
+    replace: '',
+    tests: DEV_FILES,
+    title: 'a look costs',
+  },
+  {
+    name: 'what a handler imports from outputs of builds is not watched',
+    file: SERVED_FOLDER,
+    find: 'sources.filter((path) => !this.#read.has(path))',
+    replace: "sources.filter((path) => relative(this.#folder, path).startsWith('..'))",
+    tests: DEV_FILES,
+    title: 'beside a folder',
   },
   {
     name: 'a save of a test loads the model',
