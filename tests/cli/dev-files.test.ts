@@ -40,11 +40,22 @@ test('installed packages, repositories and outputs of builds are neither read no
 
 test('of a folder with more files than the limit code is read first, and of others nothing is lost', async () => {
   const folder = tempDir()
-  write(join(folder, 'data'), ...numbered(20), 'handler.py', 'word.ts')
+  write(join(folder, 'data'), ...numbered(13), 'handler.py', 'word.ts')
   write(join(folder, 'src'), 'late.ts')
   const { files, unread } = await read(folder, { filesInFolder: 4, files: 100, folders: 100 })
   expect([files.length, unread]).toEqual([5, 'data'])
   expect(files).toEqual(expect.arrayContaining(['data/handler.py', 'data/word.ts', 'src/late.ts']))
+})
+
+test('a folder is listed only as far as four times what is looked at', async () => {
+  const folder = tempDir()
+  write(join(folder, 'data'), ...numbered(100))
+  write(join(folder, 'data', 'deeper'), 'file.ts')
+  const { files, unread } = await read(folder, { filesInFolder: 5, files: 100, folders: 100 })
+  expect([files.filter((path) => path.startsWith('data/') && path.endsWith('.bin')).length, unread]).toEqual([
+    5,
+    'data',
+  ])
 })
 
 test('a look costs no more calls than the limits, whatever is there: files, folders, links', async () => {

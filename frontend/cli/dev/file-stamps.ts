@@ -1,5 +1,5 @@
 import type { Dirent } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { opendir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { fileStamp } from '../../../common/file-stamp.ts'
 import { isScript } from '../../../model-archiver/handler-entry.ts'
@@ -45,9 +45,8 @@ export async function readFolder(folder: string, limits: WatchLimits = WATCH_LIM
   let left = limits.files
   let unread: string | undefined
   for (const at of folders) {
-    const entries = (await readdir(at, { withFileTypes: true }).catch(() => [])).filter(
-      ({ name }) => !isSkipped(name),
-    )
+    const listed = await entriesOf(at, limits.filesInFolder * LISTED)
+    const entries = listed.filter(({ name }) => !isSkipped(name))
     const below = entries.filter((entry) => entry.isDirectory() && !OUTPUTS.has(entry.name))
     const files = entries.filter((entry) => !entry.isDirectory() && counts(entry.name))
     const looked = codeFirst(files).slice(0, Math.min(left, limits.filesInFolder))
@@ -55,9 +54,27 @@ export async function readFolder(folder: string, limits: WatchLimits = WATCH_LIM
     const entered = below.slice(0, limits.folders - folders.length)
     for (const { name } of entered) folders.push(join(at, name))
     left -= looked.length
-    if (looked.length < files.length || entered.length < below.length) unread ??= at
+    const isCut = listed.length === limits.filesInFolder * LISTED
+    if (isCut || looked.length < files.length || entered.length < below.length) unread ??= at
   }
   return { stamps, folders, unread }
+}
+
+/** Entries that are listed for each file that may be looked at: among them the code is found. */
+const LISTED = 4
+
+/** At most so many, in the order of the file system: to list a hundred thousand takes a fifth of a second. */
+async function entriesOf(folder: string, most: number): Promise<Dirent[]> {
+  const entries: Dirent[] = []
+  try {
+    for await (const entry of await opendir(folder, { bufferSize: 256 })) {
+      entries.push(entry)
+      if (entries.length === most) break
+    }
+  } catch {
+    // It is gone, or may not be read.
+  }
+  return entries
 }
 
 function codeFirst(files: readonly Dirent[]): Dirent[] {

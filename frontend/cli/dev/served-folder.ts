@@ -148,8 +148,9 @@ export class ServedFolder {
     const stamps = new Map(this.#stamps)
     for (const path of outside) if (!stamps.has(path)) await addStamp(stamps, path)
     this.#stamps = stamps
+    const isOther = outside.join('\n') !== this.#outside.join('\n')
     this.#outside = outside
-    this.#host.sourcesChanged()
+    if (isOther) this.#host.sourcesChanged()
   }
 
   /** A test beside the handler is none of its files. */

@@ -56,7 +56,7 @@ const TOKEN_MUTANTS: Mutant[] = [
   {
     name: 'an expired key is good',
     file: 'frontend/auth/token-store.ts',
-    find: 'this.#now() < this.#keys[kind].expires',
+    find: 'this.#now() < key.expires',
     replace: 'this.#now() < Infinity',
     tests: ['tests/auth/token-store.test.ts'],
   },
