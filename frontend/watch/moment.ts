@@ -9,7 +9,7 @@ import type {
 } from '../../common/server-events.ts'
 import { type Principal, seesAll } from '../auth/principal.ts'
 import type { Job } from '../jobs/job.ts'
-import { openRequest } from './open-request.ts'
+import { RequestsJson } from './requests-json.ts'
 
 /** What is watched. Nothing of it is called while nobody watches. */
 export interface WatchedServer {
@@ -30,13 +30,13 @@ export interface LogSource {
 }
 
 /**
- * The events of one moment, as bytes. Each is made once for all viewers that see the same: those who see all
- * models are one, every other viewer is one with its key.
+ * The events of one moment, as bytes. What is in them is made once for all viewers that see the same: those
+ * who see all models are one, every other viewer is one with its key.
  */
 export class Moment {
   readonly #watched: WatchedServer
   readonly #overviews = new Map<Principal | undefined, Buffer>()
-  readonly #requests = new Map<Principal | undefined, Map<number, Buffer>>()
+  readonly #requests = new Map<Principal | undefined, RequestsJson>()
   readonly #logs = new Map<number, Buffer>()
   readonly #now = performance.now()
   readonly #at = new Date().toISOString()
@@ -54,8 +54,14 @@ export class Moment {
 
   /** `limit`: how many requests at most. */
   requests(viewer: Principal, limit: number): Buffer {
-    const byLimit = made(this.#requests, viewOf(viewer), () => new Map<number, Buffer>())
-    return made(byLimit, limit, () => frame('requests', this.#requestsFor(viewer, limit)))
+    const json = made(
+      this.#requests,
+      viewOf(viewer),
+      () => new RequestsJson(this.#jobsFor(viewer), this.#now),
+    )
+    const event: RequestsEvent = { at: this.#at, total: json.total, requests: [] }
+    const [head, tail] = frameText('requests', event).split(NO_REQUESTS) as [string, string]
+    return Buffer.concat([Buffer.from(`${head}"requests":[`), json.first(limit), Buffer.from(`]${tail}`)])
   }
 
   /** Lines after the first `count`; undefined: there are none. */
@@ -80,12 +86,6 @@ export class Moment {
     }
   }
 
-  #requestsFor(viewer: Principal, limit: number): RequestsEvent {
-    const jobs = this.#jobsFor(viewer)
-    const requests = jobs.slice(0, limit).map((job) => openRequest(job, this.#now))
-    return { at: this.#at, total: jobs.length, requests }
-  }
-
   /** Oldest first. */
   #jobsFor(viewer: Principal): Job[] {
     this.#jobs ??= [...this.#watched.jobs].sort((a, b) => a.createdAt - b.createdAt)
@@ -97,9 +97,16 @@ function viewOf(viewer: Principal): Principal | undefined {
   return seesAll(viewer) ? undefined : viewer
 }
 
-/** JSON has no line ends, so one `data` line is enough. */
+/** Where the requests go into the event. */
+const NO_REQUESTS = '"requests":[]'
+
 function frame<Topic extends keyof ServerEvents>(topic: Topic, event: ServerEvents[Topic]): Buffer {
-  return Buffer.from(`event: ${topic}\ndata: ${JSON.stringify(event)}\n\n`)
+  return Buffer.from(frameText(topic, event))
+}
+
+/** JSON has no line ends, so one `data` line is enough. */
+function frameText<Topic extends keyof ServerEvents>(topic: Topic, event: ServerEvents[Topic]): string {
+  return `event: ${topic}\ndata: ${JSON.stringify(event)}\n\n`
 }
 
 function made<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { EventTopic } from '../../common/server-events.ts'
+import type { EventTopic, RequestsEvent } from '../../common/server-events.ts'
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
@@ -99,6 +99,38 @@ test('a key for one model sees its requests alone, until the key ends', () => {
   key.revoked = true
   jest.advanceTimersByTime(SECOND)
   expect([narrow.ended, narrow.sent.length, wide.sent.length]).toEqual([true, 2, 2])
+})
+
+test('each open request is described once in a moment, however many of them each viewer wants', () => {
+  let reads = 0
+  const jobs = Array.from({ length: 50 }, (_, i) => job(`r${i}`, 'm'))
+  for (const each of jobs)
+    Object.defineProperty(each, 'bytes', {
+      get: () => {
+        reads += 1
+        return 7
+      },
+    })
+  const viewers = new Viewers({ ...nothingToWatch(), jobs })
+  const limits = [0, 1, 2, 20, 10, 49, 50, 60]
+  const outlets = limits.map((requests) => {
+    const outlet = new FakeOutlet()
+    viewers.watch(ANYBODY, { topics: new Set<EventTopic>(['requests']), requests }, outlet)
+    return outlet
+  })
+  reads = 0
+  jest.advanceTimersByTime(SECOND)
+  expect(reads).toBe(50)
+  const events = outlets.map(({ sent }) => {
+    const [, data] = /^event: requests\ndata: (.*)\n\n$/.exec(sent[1]!.toString())!
+    return JSON.parse(data!) as RequestsEvent
+  })
+  expect(events.map(({ total, requests }) => [total, requests.length])).toEqual(
+    limits.map((limit) => [50, Math.min(limit, 50)]),
+  )
+  expect(events[3]!.requests.map(({ id }) => id)).toEqual(
+    jobs.slice(0, 20).map(({ request }) => request.requestId),
+  )
 })
 
 test('keys of some models leave half of the viewers to operators', () => {

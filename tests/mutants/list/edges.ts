@@ -26,6 +26,13 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'open requests are described again for each viewer',
+    file: 'frontend/watch/requests-json.ts',
+    find: 'if (count > this.#ends.length) this.#write(count)',
+    replace: 'this.#ends.length = 0, (this.#bytes = Buffer.alloc(0)), this.#write(count)',
+    tests: ['tests/watch/viewers.test.ts'],
+  },
+  {
     name: 'who watches with a management key watches on when it was replaced',
     file: 'frontend/auth/token-store.ts',
     find: ' && this.#keys[kind].bytes === key.bytes',
