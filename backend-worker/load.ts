@@ -52,9 +52,12 @@ export async function startService(
 function loadError(thrown: unknown): ServeError {
   if (thrown instanceof ServeError) return thrown
   const code = looksOutOfMemory(thrown) ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED'
-  return new ServeError(code, missingPackage(thrown) ?? missingFile(thrown) ?? messageOf(thrown), {
+  const absent = missingPackage(thrown)
+  const told = absent === undefined ? (missingFile(thrown) ?? messageOf(thrown)) : notInstalled([absent])
+  return new ServeError(code, told, {
     detail: describeThrown(thrown),
     cause: thrown,
+    ...(absent !== undefined && { absent }),
   })
 }
 
@@ -64,13 +67,11 @@ function sourceOf({ manifest, handlerPath }: LoadMessage): string {
   return typeof handler === 'string' ? handler.replace(/:[^:/\\]*$/, '') : handlerPath
 }
 
-/** For an import or a require of a package that is not installed: what to do. */
+/** The name of the package, for an import or a require of one that is not installed. */
 function missingPackage(thrown: unknown): string | undefined {
   const { code, message } = thrown as { code?: unknown; message?: unknown }
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined
-  const name = /^Cannot find (?:package|module) '((?:@[\w.-]+\/)?[\w-][\w.-]*)/.exec(String(message))?.[1]
-  if (name === undefined) return undefined
-  return notInstalled([name])
+  return /^Cannot find (?:package|module) '((?:@[\w.-]+\/)?[\w-][\w.-]*)/.exec(String(message))?.[1]
 }
 
 /** For a file that is opened by a relative path: where that begins. */

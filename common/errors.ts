@@ -81,6 +81,8 @@ export interface WireError {
   detail?: string
   /** What a handler's own exception says (HANDLER_FAILED only), for dialects whose clients expect it. */
   said?: string
+  /** See ServeErrorOptions. */
+  absent?: string
 }
 
 export interface ServeErrorOptions {
@@ -89,6 +91,11 @@ export interface ServeErrorOptions {
   param?: string
   detail?: string
   said?: string
+  /**
+   * The name of what is not there: the model that was asked for (MODEL_NOT_FOUND), or a package that the
+   * handler imports (WORKER_START_FAILED).
+   */
+  absent?: string
   /** Whether the detail is what a process printed, so that the log has it. Not sent over the socket. */
   isPrinted?: boolean
   /** Milliseconds after which the same request may succeed. Not sent over the worker socket. */
@@ -108,6 +115,7 @@ export class ServeError extends Error {
   readonly param: string | undefined
   readonly detail: string | undefined
   readonly said: string | undefined
+  readonly absent: string | undefined
   readonly isPrinted: boolean
   readonly retryAfterMs: number | undefined
   readonly publicCause: string | undefined
@@ -125,6 +133,7 @@ export class ServeError extends Error {
     this.param = options.param
     this.detail = options.detail
     this.said = options.said
+    this.absent = options.absent
     this.isPrinted = options.isPrinted ?? false
     this.retryAfterMs = options.retryAfterMs
     this.publicCause = options.publicCause
@@ -147,8 +156,8 @@ export class ServeError extends Error {
   }
 
   toWire(): WireError {
-    const { code, message, status, reason, param, detail, said } = this
-    return { code, message, status, reason, param, detail, said }
+    const { code, message, status, reason, param, detail, said, absent } = this
+    return { code, message, status, reason, param, detail, said, absent }
   }
 
   /** Rebuilds an error from the other process, with texts cut. An unknown code becomes INTERNAL. */
@@ -160,6 +169,7 @@ export class ServeError extends Error {
       param: wire.param && cut(wire.param),
       detail: wire.detail && cut(wire.detail),
       said: wire.said && cut(wire.said),
+      absent: wire.absent && cut(wire.absent),
       publicCause,
     })
   }

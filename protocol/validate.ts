@@ -51,6 +51,7 @@ const wireError = shape({
   param: optional(text),
   detail: optional(text),
   said: optional(text),
+  absent: optional(text),
 })
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({

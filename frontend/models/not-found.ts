@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { closest } from '../config/edit-distance.ts'
+import type { ModelOperations } from './operations.ts'
 
 /** Messages repeat this many characters of a client's text, which may be megabytes long. */
 const MAX_TOLD = 200
@@ -9,11 +10,10 @@ export function told(text: string): string {
   return text.slice(0, MAX_TOLD)
 }
 
-const NOT_FOUND = 'Model not found: '
-
 /** No model has this name, or none that the caller may know of: both get the same answer. */
 export function modelNotFound(name: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', `${NOT_FOUND}${told(name)}`)
+  const absent = told(name)
+  return new ServeError('MODEL_NOT_FOUND', `Model not found: ${absent}`, { absent })
 }
 
 /** The same for a name that is not in the model store either. */
@@ -27,13 +27,31 @@ export function workflowNotFound(name: string): ServeError {
 }
 
 /**
- * What a client of {@link modelNotFound} may have meant: a name with `_` where it wrote another sign, as
- * models from folders have it, or one that is spelt nearly so.
- * @param names those that the client may know
+ * What a client of {@link modelNotFound} may have meant; undefined for other errors, and without a near name.
+ * @param models those that the client may use
  */
-export function nameMeant({ code, message }: ServeError, names: readonly string[]): string | undefined {
-  if (code !== 'MODEL_NOT_FOUND' || !message.startsWith(NOT_FOUND)) return undefined
-  const asked = message.slice(NOT_FOUND.length)
+export function modelMeant(
+  { code, absent }: ServeError,
+  models: Pick<ModelOperations, 'list'>,
+): string | undefined {
+  if (code !== 'MODEL_NOT_FOUND' || absent === undefined) return undefined
+  return nameMeant(
+    absent,
+    models.list().models.map(({ modelName }) => modelName),
+  )
+}
+
+/** An error of gRPC, whose clients show only the message: it ends with the name that may be meant. */
+export function withModelMeant(error: ServeError, models: Pick<ModelOperations, 'list'>): ServeError {
+  const meant = modelMeant(error, models)
+  if (meant === undefined) return error
+  return new ServeError(error.code, `${error.message}; did you mean ${meant}?`, { cause: error })
+}
+
+/**
+ * A name with `_` where it has another sign, as models from folders have it, or one that is spelt nearly so.
+ */
+function nameMeant(asked: string, names: readonly string[]): string | undefined {
   const plain = asked.replace(/\W/g, '_').toLowerCase()
   return names.find((name) => name.toLowerCase() === plain) ?? closest(asked, names) ?? closest(plain, names)
 }

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { notInstalled, tellsNotInstalled } from '../../common/not-installed.ts'
+import { notInstalled } from '../../common/not-installed.ts'
 import { missingPackages } from '../../model-archiver/missing-packages.ts'
 
 /**
@@ -12,7 +12,8 @@ export async function withAllMissing(
   error: ServeError,
   handlerPath: string | undefined,
 ): Promise<ServeError> {
-  if (handlerPath === undefined || !tellsNotInstalled(error.message)) return error
+  if (handlerPath === undefined || error.code !== 'WORKER_START_FAILED' || error.absent === undefined)
+    return error
   const names = await missingPackages(handlerPath).catch(() => [])
   if (names.length < 2) return error
   const { code, detail, publicCause } = error

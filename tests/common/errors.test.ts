@@ -8,6 +8,7 @@ test('an error of a begun request is the same one in everything else', () => {
     param: 'param',
     detail: 'detail',
     said: 'said',
+    absent: 'absent',
     isPrinted: true,
     retryAfterMs: 5,
     publicCause: 'public',

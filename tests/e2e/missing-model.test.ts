@@ -1,7 +1,17 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Metadata } from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
 import { digestOf } from '../../frontend/auth/identity-source.ts'
+import {
+  call,
+  type GrpcError,
+  inferenceClient,
+  inferenceV2Client,
+  managementClient,
+  openInferenceClient,
+  readAll,
+} from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -26,16 +36,23 @@ test('a start with a model that is not there names the store that was searched, 
   ])
 })
 
-test('the answer to a name that no model has names the nearest that its sender may use, on every dialect', async () => {
+/** A server with my_first_model, for the keys `some` and `all`, and secret_model, only for `all`. */
+function startWithKeys(
+  config: Record<string, string | number | boolean> = {},
+): ReturnType<typeof startServer> {
   const folder = tempDir()
   writeFileSync(join(folder, 'handler.mjs'), 'export const handle = () => ["x"]\n')
   const file = join(folder, 'keys.json')
-  const scopes = ['inference']
+  const scopes = ['inference', 'management']
   const key = { name: 'some', sha256: digestOf('tsk_some'), scopes, models: ['my_*'] }
   const all = { name: 'all', sha256: digestOf('tsk_all'), scopes }
   writeFileSync(file, JSON.stringify({ keys: [key, all] }))
   const models = [`my_first_model=${folder}`, `secret_model=${folder}`]
-  const server = await startServer({ models, config: { api_keys_file: file }, flags: [] })
+  return startServer({ models, config: { ...config, api_keys_file: file }, flags: [] })
+}
+
+test('the answer to a name that no model has names the nearest that its sender may use, on every dialect', async () => {
+  const server = await startWithKeys()
   const ask = async (path: string, secret: string, body = 'x') => {
     const headers = { authorization: `Bearer tsk_${secret}`, 'content-type': 'application/json' }
     const {
@@ -61,5 +78,59 @@ test('the answer to a name that no model has names the nearest that its sender m
   expect((await ask('/predictions/secret-model', 'all'))[0]).toBe('did you mean the model secret_model?')
   expect((await ask('/predictions/secret-model', 'some'))[0]).toBeUndefined()
   expect((await ask('/predictions/nothing_like_it', 'all'))[0]).toBeUndefined()
+  await server.stop()
+})
+
+test('over gRPC its message ends with that name, for unary calls and streams of every service', async () => {
+  const server = await startWithKeys({
+    ts_open_inference_protocol: true,
+    open_inference_grpc_port: 0,
+    triton_grpc_port: 0,
+  })
+  const { ports } = server
+  const as = (name: string): Metadata => {
+    const metadata = new Metadata()
+    metadata.set('authorization', `Bearer tsk_${name}`)
+    return metadata
+  }
+  const failed = (asked: Promise<unknown>): Promise<string> =>
+    asked.then(
+      () => 'no error',
+      (error: unknown) => (error as GrpcError).details.split('\n')[0]!,
+    )
+  const meant = 'Model not found: my-first-modle; did you mean my_first_model?'
+  const torchserve = inferenceClient(ports.grpcInference)
+  const wrong = { model_name: 'my-first-modle', input: { data: Buffer.from('x') } }
+  expect(await failed(call(torchserve, torchserve.Predictions, wrong, as('some')))).toBe(meant)
+  const stream = await readAll(torchserve.StreamPredictions(wrong, as('some')))
+  expect(stream.error?.details).toBe(`${meant}\norg.pytorch.serve.archive.model.ModelNotFoundException`)
+  const sequences = torchserve.StreamPredictions2(as('some'))
+  sequences.write({ ...wrong, sequence_id: 's' })
+  sequences.end()
+  expect((await readAll(sequences)).messages[0]!.status!.message).toBe(meant)
+  const management = managementClient(ports.grpcManagement)
+  const described = call(management, management.DescribeModel, { model_name: 'my-first-modle' }, as('some'))
+  expect(await failed(described)).toBe(meant)
+  const infer = { model_name: 'my-first-modle', inputs: [] }
+  for (const kind of ['mlserver', 'triton'] as const) {
+    const client = inferenceV2Client(kind === 'triton' ? ports.triton : ports.openInference, kind)
+    expect(await failed(call(client, client['ModelInfer']!, infer, as('some')))).toBe(meant)
+    const duplex = client.ModelStreamInfer(as('some'))
+    duplex.write(infer)
+    duplex.end()
+    const { messages, error } = await readAll(duplex)
+    expect(error?.details ?? messages[0]!['error_message']).toBe(meant)
+    client.close()
+  }
+  const own = openInferenceClient(ports.grpcInference)
+  expect(await failed(call(own, own['ModelInfer']!, infer, as('some')))).toBe(meant)
+  const secret = { ...wrong, model_name: 'secret-model' }
+  expect(await failed(call(torchserve, torchserve.Predictions, secret, as('all')))).toBe(
+    'Model not found: secret-model; did you mean secret_model?',
+  )
+  expect(await failed(call(torchserve, torchserve.Predictions, secret, as('some')))).toBe(
+    'Model not found: secret-model',
+  )
+  for (const client of [torchserve, management, own]) client.close()
   await server.stop()
 })

@@ -3,6 +3,7 @@ import { encodeRequest } from '../../../common/tensors/message.ts'
 import { Job, type AbandonReason } from '../../jobs/job.ts'
 import { checkSize } from '../../jobs/request-limits.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { withModelMeant } from '../../models/not-found.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
@@ -80,7 +81,7 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
 
   fail(error: ServeError): void {
     logFailure(this.#deps.log, 'ModelStreamInfer', error)
-    this.#stream.fail(callError(error))
+    this.#stream.fail(callError(withModelMeant(error, this.#deps.models)))
   }
 
   #failed(error: ServeError): void {

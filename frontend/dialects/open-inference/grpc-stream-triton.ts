@@ -1,6 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { Job, type AbandonReason } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { withModelMeant } from '../../models/not-found.ts'
 import type { AnswerFacts } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
@@ -102,14 +103,15 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
 
   sendError(error: ServeError, facts: AnswerFacts): void {
     logFailure(this.#deps.log, 'ModelStreamInfer', error)
+    const told = callError(withModelMeant(error, this.#deps.models))
     if (this.#failsWhole) {
-      this.#stream.fail(callError(error))
+      this.#stream.fail(told)
       this.cancel('failed')
       return
     }
     const answer = { ...facts, outputs: [], parameters: { [FINAL]: true } }
     const message = {
-      error_message: callError(error).details || error.code,
+      error_message: told.details || error.code,
       infer_response: inferResponse(answer, false),
     }
     this.#stream.send(this.#form.encode.triton(message))

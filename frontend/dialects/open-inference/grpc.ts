@@ -19,6 +19,7 @@ import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
 import { DuplexCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { withModelMeant } from '../../models/not-found.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
 import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
@@ -143,7 +144,7 @@ export function modelInfer(
 ): void {
   const fail = (error: ServeError): void => {
     logFailure(deps.log, 'ModelInfer', error)
-    respond(callError(error))
+    respond(callError(withModelMeant(error, deps.models)))
   }
   try {
     const request = asked(deps, call.request, call.metadata, routedTo)

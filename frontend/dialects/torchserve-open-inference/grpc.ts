@@ -7,6 +7,7 @@ import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request
 import type { JobRequest } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { withModelMeant } from '../../models/not-found.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
@@ -84,7 +85,7 @@ function inferAsJson(
   whenRead(
     () => requestBody(call.request, settings.maxRequestSize),
     submit,
-    (error) => reply.fail(error),
+    (error) => reply.fail(withModelMeant(error, models)),
   )
 }
 

@@ -5,6 +5,7 @@ import type { DuplexCall, MessageUser, StreamCall, StreamUser } from '../../edge
 import { type AbandonReason, Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import type { SequenceHeaders } from '../../jobs/sequence-headers.ts'
+import { withModelMeant } from '../../models/not-found.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { inferenceError, sequenceError } from './grpc-errors.ts'
 import { sequenceIdOf, sequenceRequest, type PredictionsRequest } from './grpc-request.ts'
@@ -111,7 +112,7 @@ export class SequenceStream implements MessageUser<PredictionsRequest> {
       this.#deps.models.submit(job)
       if (!job.ended) this.#open.add(reply)
     } catch (thrown) {
-      this.sendError(ServeError.from(thrown), sequenceId)
+      this.sendError(withModelMeant(ServeError.from(thrown), this.#deps.models), sequenceId)
     }
     this.#settle()
   }

@@ -14,6 +14,7 @@ import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import { Job, type JobRequest } from '../../jobs/job.ts'
 import { sequenceHeadersOf } from '../../jobs/sequence-headers.ts'
+import { withModelMeant } from '../../models/not-found.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError } from './grpc-errors.ts'
 import { UnaryCallReply } from './grpc-reply.ts'
@@ -108,8 +109,10 @@ class InferenceService {
           models.submit(job)
         } catch (thrown) {
           const { modelName, modelVersion } = job.request
-          const unknown = ServeError.from(thrown).code === 'MODEL_NOT_FOUND'
-          if (!unknown || modelVersion !== undefined || !workflows.has(modelName)) throw thrown
+          const error = ServeError.from(thrown)
+          const unknown = error.code === 'MODEL_NOT_FOUND'
+          if (!unknown || modelVersion !== undefined || !workflows.has(modelName))
+            throw withModelMeant(error, models)
           workflows.submit(job)
         }
       },

@@ -1,5 +1,7 @@
 import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { withModelMeant } from '../../models/not-found.ts'
+import type { ModelOperations } from '../../models/operations.ts'
 import { logFailure, type CallError, type GrpcLog } from './call-error.ts'
 import type { Call } from './caller.ts'
 
@@ -11,9 +13,15 @@ interface UnaryRpc<Request> {
   toCallError(error: ServeError, request: Request): CallError
 }
 
+interface UnaryDeps {
+  readonly log: GrpcLog
+  /** The models that the caller may use. */
+  readonly operationsFor: (call: Call) => { readonly models: Pick<ModelOperations, 'list'> }
+}
+
 /** The handler that grpc-js calls for an rpc of this `name`. */
 export function unaryRpc<Request>(
-  { log }: { readonly log: GrpcLog },
+  { log, operationsFor }: UnaryDeps,
   name: string,
   { answer, toCallError }: UnaryRpc<Request>,
 ) {
@@ -23,7 +31,7 @@ export function unaryRpc<Request>(
     run(request, call).then(
       (message) => respond(null, message),
       (thrown: unknown) => {
-        const error = ServeError.from(thrown)
+        const error = withModelMeant(ServeError.from(thrown), operationsFor(call).models)
         logFailure(log, name, error)
         respond(toCallError(error, request))
       },

@@ -4,7 +4,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
-import { nameMeant } from '../../models/not-found.ts'
+import { modelMeant } from '../../models/not-found.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
 import type { WorkflowOperations } from '../../workflows/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
@@ -47,6 +47,8 @@ export class Exchange implements Traffic, Sender {
   /** Bytes that the connection had written before it was admitted. */
   #writtenBefore = 0
   #operations: Operations | undefined
+  /** The answer of `modelMeant`, which a dialect's message and the header ask for. */
+  #meant: { error: ServeError; name: string | undefined } | undefined
   #routed: Routed | undefined
 
   constructor(state: RestState, req: IncomingMessage, res: ServerResponse) {
@@ -200,11 +202,8 @@ export class Exchange implements Traffic, Sender {
 
   /** For a model that is not there: the nearest name of those that its sender may use; undefined: none. */
   modelMeant(error: ServeError): string | undefined {
-    if (error.code !== 'MODEL_NOT_FOUND') return undefined
-    return nameMeant(
-      error,
-      this.models.list().models.map(({ modelName }) => modelName),
-    )
+    if (error !== this.#meant?.error) this.#meant = { error, name: modelMeant(error, this.models) }
+    return this.#meant.name
   }
 
   /** The workflows that its sender may use. */
