@@ -9,6 +9,7 @@ import { redactUrl } from '../common/redact.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { DownloadTime } from './download-time.ts'
 import { type GetOptions, httpGet, PrivateAddressError } from './http-get.ts'
+import { networkCause } from './network-cause.ts'
 import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
@@ -188,7 +189,7 @@ async function get(url: string, at: URL, options: GetOptions): Promise<IncomingM
   try {
     return await httpGet(at, options)
   } catch (error) {
-    throw failed(url, causeText(error), error)
+    throw failed(url, networkCause(error), error)
   }
 }
 
@@ -208,7 +209,7 @@ async function* limited(
       yield chunk
     }
   } catch (error) {
-    throw error instanceof ServeError ? error : failed(url, causeText(error), error)
+    throw error instanceof ServeError ? error : failed(url, networkCause(error), error)
   }
 }
 
@@ -249,10 +250,16 @@ export function notAllowed(url: string): ServeError {
 const PRIVATE =
   ': its address is loopback or private; the operator allows such addresses with allowed_urls or allow_private_urls=true'
 
-function failed(url: string, detail: string, cause?: unknown): ServeError {
+/** A failed download with its cause, in one line for the operator; undefined for other errors. */
+export function downloadFailure({ code, message, detail }: ServeError): string | undefined {
+  return code === 'DOWNLOAD_FAILED' && detail !== undefined ? `${message}: ${detail}` : undefined
+}
+
+function failed(url: string, why: string, cause?: unknown): ServeError {
   const message = `Failed to download archive from: ${redactUrl(url)}`
-  const why = cause instanceof PrivateAddressError ? PRIVATE : ''
-  return new ServeError('DOWNLOAD_FAILED', `${message}${why}`, { detail, cause })
+  const isPrivate = cause instanceof PrivateAddressError
+  const detail = isPrivate ? `it is ${cause.address}` : why
+  return new ServeError('DOWNLOAD_FAILED', `${message}${isPrivate ? PRIVATE : ''}`, { detail, cause })
 }
 
 function tooLarge(url: string, maxBytes: number): ServeError {
@@ -266,9 +273,4 @@ function notSaved(url: string, cause: unknown): ServeError {
 
 function alreadyExists(target: string): ServeError {
   return new ServeError('INTERNAL', `Model file already exists ${basename(target)}`)
-}
-
-function causeText(error: unknown): string {
-  const { message, cause } = error as Error
-  return cause instanceof Error ? `${message}: ${cause.message}` : message
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import { httpGet, PrivateAddressError } from './http-get.ts'
+import { networkCause } from './network-cause.ts'
 
 /** A request for a URL that the user of a command typed, or that the command derives from it. */
 export interface UserRequest {
@@ -75,7 +76,7 @@ async function getOnce(
     const why =
       error instanceof PrivateAddressError
         ? `it redirects to ${at.host}, and ${error.address} is a loopback or private address; give that URL itself if you trust it`
-        : messageOf(error as Error)
+        : networkCause(error)
     throw failed(url, why)
   }
 }
@@ -96,12 +97,6 @@ function refused(url: string, status: number, hadToken: boolean): ServeError {
     [404, '; check the name'],
   ]).get(status)
   return failed(url, `the answer was ${status}${advice ?? ''}`)
-}
-
-/** Node joins the failures of several addresses into an error without a message. */
-function messageOf(error: Error): string {
-  if (error instanceof AggregateError) return error.errors.map(({ message }: Error) => message).join('; ')
-  return error.message
 }
 
 function failed(url: string, why: string): ServeError {

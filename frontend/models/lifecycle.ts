@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { nameProblem } from '../../common/names.ts'
+import { downloadFailure } from '../../model-archiver/download.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
 import { locateAndPrepare } from './located-model.ts'
 import { type Load, Loads } from './loads.ts'
@@ -62,9 +63,12 @@ export class Lifecycle {
     const checked = origin.workflowNode === 'functions'
     const options = { settings, trusted: origin.trusted, checked, signal, load }
     const located = await locateAndPrepare(request, options).catch((thrown: unknown) => {
-      const { code, message, detail } = ServeError.from(thrown)
-      // The client does not get the cause.
-      if (code === 'DOWNLOAD_FAILED' && detail !== undefined) this.#options.warn(`${message}: ${detail}`)
+      const error = ServeError.from(thrown)
+      const told = downloadFailure(error)
+      if (told === undefined) throw thrown
+      if (origin.trusted) throw new ServeError(error.code, told, { cause: thrown })
+      // The client does not get the cause, which tells of the network.
+      this.#options.warn(told)
       throw thrown
     })
     const { prepared, name, downloaded } = located

@@ -1,3 +1,4 @@
+import { downloadFailure } from '../../model-archiver/download.ts'
 import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import { ServeError } from '../../common/errors.ts'
@@ -66,6 +67,11 @@ export class WorkflowManager implements WorkflowOperations {
       allowedUrls,
       download: downloadLimits(settings, { s3SseKms: request.s3SseKms, signal: this.#stopping.signal }),
       signatures: rules.signatures,
+    }).catch((thrown: unknown) => {
+      // The client does not get the cause.
+      const told = downloadFailure(ServeError.from(thrown))
+      if (told !== undefined) this.#options.warn(told)
+      throw thrown
     })
     try {
       const prepared = await prepareWorkflow(path, tempDir, {

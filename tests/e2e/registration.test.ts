@@ -31,6 +31,8 @@ beforeAll(async () => {
       response.write(archive.subarray(0, 10))
       finish = () => response.end(archive.subarray(10))
       web.emit('slow')
+    } else if (request.url!.startsWith('/nothing/')) {
+      response.writeHead(404).end()
     } else if (request.url!.startsWith('/far/')) {
       response.writeHead(302, { location: 'http://elsewhere.invalid/hello.mar' }).end()
     } else {
@@ -152,11 +154,34 @@ test('unless allowed_urls is set, nobody can make the server ask its own machine
       `Failed to download archive from: ${origin}/hello.mar: its address is loopback or private; ` +
       'the operator allows such addresses with allowed_urls or allow_private_urls=true',
   })
+  const refused = server.output.filter((line) => line.includes('Failed to download'))
+  expect(refused).toEqual([
+    expect.stringMatching(
+      /hello\.mar: its address is loopback .* allow_private_urls=true: it is 127\.0\.0\.1$/,
+    ),
+  ])
   await server.stop()
   const own = await startServer({ models: [`${origin}/hello.mar`] })
   await own.ready('hello')
   expect(await predict(own, 'hello')).toBe('hello')
   await own.stop()
+})
+
+test('the log has the cause of a failed download in one line, the answer says so; a start tells it at once', async () => {
+  const server = await start('.*')
+  const gone = `${origin}/nothing/gone.mar`
+  const { headers } = await rawRequest(server.ports.management, `/models?url=${gone}`, { method: 'POST' })
+  expect(headers['x-hint']).toBe('the log of the server has the cause')
+  await server.manage('POST', `/workflows?url=${origin}/nothing/gone.war`)
+  const told = server.output.filter((line) => line.includes('Failed to download'))
+  expect(told.map((line) => line.slice(line.indexOf('Failed')))).toEqual([
+    `Failed to download archive from: ${gone}: the answer was 404`,
+    `Failed to download archive from: ${origin}/nothing/gone.war: the answer was 404`,
+  ])
+  await server.stop()
+  await expect(startServer({ models: [gone] })).rejects.toThrow(
+    `Failed to load model: ${gone}: Failed to download archive from: ${gone}: the answer was 404`,
+  )
 })
 
 test('a file URL is used where it is, and stays there', async () => {

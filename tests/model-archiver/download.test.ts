@@ -1,6 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -8,6 +11,7 @@ import { downloadArchive, type DownloadLimits } from '../../model-archiver/downl
 import { isPublicAddress } from '../../model-archiver/public-address.ts'
 import { signS3Get } from '../../model-archiver/s3-signature.ts'
 import { ServeError } from '../../common/errors.ts'
+import { CERT, KEY } from '../support/tls/files.ts'
 import { tempFolder } from './temp.ts'
 import { serve } from './web-server.ts'
 
@@ -111,11 +115,58 @@ describe('a download', () => {
       await expect(refused).rejects.toThrow('its address is loopback or private; the operator allows such')
       expect(await problem(refused)).toEqual({
         code: 'DOWNLOAD_FAILED',
-        detail: expect.stringContaining('is a loopback or private address'),
+        detail: expect.stringMatching(/^it is (127\.0\.0\.1|::1)$/),
       })
       expect(asked).toBe(0)
     },
   )
+})
+
+describe('why a download failed, in one line', () => {
+  const causeAt = async (url: string): Promise<string | undefined> =>
+    (await problem(download(`${url}/x.mar`, tempFolder()))).detail
+
+  test('no host of this name', async () => {
+    expect(await causeAt('http://no-such-host.invalid')).toMatch(
+      /^the name of the host (is not known|could not be looked up, .*) \(getaddrinfo E\w+ no-such-host\.invalid\)$/,
+    )
+  })
+
+  test('nothing listens', async () => {
+    const closed = createServer().listen(0, '127.0.0.1')
+    await once(closed, 'listening')
+    const { port } = closed.address() as AddressInfo
+    closed.close()
+    await once(closed, 'close')
+    const words = 'the host refused the connection: nothing listens on this port'
+    expect(await causeAt(`http://127.0.0.1:${port}`)).toBe(
+      `${words} (connect ECONNREFUSED 127.0.0.1:${port})`,
+    )
+    // Two addresses, whose failures Node joins without a message.
+    expect(await causeAt(`http://localhost:${port}`)).toContain(`${words} (connect ECONNREFUSED`)
+  })
+
+  test('another status', async () => {
+    const origin = await serve((_request, response) => response.writeHead(404).end())
+    expect(await causeAt(origin)).toBe('the answer was 404')
+  })
+
+  test('a certificate of nobody known', async () => {
+    const server = createTlsServer({ key: KEY, cert: CERT }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    expect(await causeAt(`https://127.0.0.1:${port}`)).toMatch(
+      /^the certificate of the host is not signed by a known authority; NODE_EXTRA_CA_CERTS names .* \(.*self.signed.*\)$/,
+    )
+    server.close()
+  })
+
+  test('https where there is none', async () => {
+    const origin = await serve((_request, response) => response.end())
+    expect(await causeAt(origin.replace('http:', 'https:'))).toMatch(
+      /^the host does not speak TLS there: the URL may need http, not https \(.*\)$/,
+    )
+  })
 })
 
 describe('public addresses', () => {

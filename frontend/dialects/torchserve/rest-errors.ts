@@ -133,6 +133,8 @@ export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors
 
 const ROOT_HINT = 'GET /api-description has the API of this port; a browser gets a page here'
 
+const CAUSE_HINT = 'the log of the server has the cause'
+
 const TOO_MANY_CONNECTIONS = errorBody(503, unavailable.type, 'The server has too many connections.')
 
 function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
@@ -142,6 +144,7 @@ function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDial
   if (error.retryAfter !== undefined) headers.push('Retry-After', error.retryAfter)
   // TorchServe's tests compare the whole body.
   if (error.code === 'API_DISABLED') headers.push('x-hint', MODEL_API_HINT)
+  if (error.code === 'DOWNLOAD_FAILED' && error.detail !== undefined) headers.push('x-hint', CAUSE_HINT)
   if (error.code === 'METHOD_NOT_ALLOWED' && exchange.target.segments.length === 0)
     headers.push('x-hint', ROOT_HINT)
   exchange.reply.refuse(error, { status, headers, json })
