@@ -1,6 +1,6 @@
 import type { Message } from 'esbuild'
-import { readFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { appendFile, readFile, rm } from 'node:fs/promises'
+import { dirname, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
@@ -59,9 +59,32 @@ async function bundleOnce(options: BundleOptions, external: readonly string[]): 
     define: { __filename: '__tsFile', __dirname: '__tsFolder' },
     banner: await bannerFor(options.entry),
     absWorkingDir: dirname(options.entry),
+    // Without the sources: an archive need not have them.
+    sourcemap: 'external',
+    sourcesContent: false,
   })
+  await appendMap(options)
   const externals = importedPackages(metafile.outputs).filter((name) => !missing.has(name))
   return { externals, warnings: [...[...missing].sort().map(missingWarning), ...warnings.map(formatMessage)] }
+}
+
+/**
+ * Puts the map at the end of the module, so that stack traces lead to the author's lines. Its sources are
+ * named by their paths from the handler's folder, without leading `..`: they tell nothing of the machine, and
+ * the same sources give the same bytes.
+ */
+async function appendMap({ entry, outFile }: BundleOptions): Promise<void> {
+  const file = `${outFile}.map`
+  const map = JSON.parse(await readFile(file, 'utf8')) as { sources: string[] }
+  const shown = (source: string): string =>
+    relative(dirname(entry), resolve(dirname(outFile), source))
+      .split(sep)
+      .filter((part) => part !== '..')
+      .join('/')
+  const json = JSON.stringify({ ...map, sources: map.sources.map(shown) })
+  const comment = `//# sourceMappingURL=data:application/json;base64,${Buffer.from(json).toString('base64')}\n`
+  await appendFile(outFile, comment)
+  await rm(file)
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Job } from '../jobs/job.ts'
 import { type ModelFailure, newFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts'
+import { archiveFrames } from './archive-frames.ts'
 import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
 
 type LogMessage = Extract<FromWorker, { type: 'log' }>
@@ -15,18 +16,23 @@ const MAX_CHARACTERS = 32_768
 export class Reports {
   readonly #events: Pick<WorkerEvents, 'log' | 'failed'>
   readonly #metrics: Model['metrics']
+  readonly #named: (text: string) => string
   /** The last failed load, and what the log has of it. */
   #lastLoad: { failure: ModelFailure; detail: string } | undefined
 
-  constructor(events: Pick<WorkerEvents, 'log' | 'failed'>, metrics: Model['metrics']) {
+  constructor(
+    events: Pick<WorkerEvents, 'log' | 'failed'>,
+    model: Pick<Model, 'metrics' | 'url' | 'prepared'>,
+  ) {
     this.#events = events
-    this.#metrics = metrics
+    this.#metrics = model.metrics
+    this.#named = archiveFrames(model)
   }
 
   /** The handler used its logger. */
   logged({ level, requestId, message }: LogMessage): void {
-    const text = requestId ? `${requestId} ${message}` : message
-    this.#events.log(level, text.slice(0, MAX_CHARACTERS), 'stdout')
+    const text = this.#named((requestId ? `${requestId} ${message}` : message).slice(0, MAX_CHARACTERS))
+    this.#events.log(level, text, 'stdout')
   }
 
   /**
@@ -35,11 +41,12 @@ export class Reports {
   printed(stream: WorkerOutput, line: string, prefix: string): void {
     const metric = isMetricLine(line) ? parseMetricLine(line) : undefined
     if (metric !== undefined) this.#metrics.reported(metric)
-    else this.#events.log(stream === 'stderr' ? 'warn' : 'info', `${prefix}${line}`, stream)
+    else this.#events.log(stream === 'stderr' ? 'warn' : 'info', `${prefix}${this.#named(line)}`, stream)
   }
 
   requestFailed(job: Job, error: ServeError): void {
-    const [told, ...rest] = (error.detail ?? error.message).slice(0, MAX_CHARACTERS).split('\n')
+    const said = (error.detail ?? error.message).slice(0, MAX_CHARACTERS)
+    const [told, ...rest] = this.#named(said).split('\n')
     const message = `${job.request.requestId} ${error.code}: ${told}`
     this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
   }
@@ -55,7 +62,8 @@ export class Reports {
 
   /** Returns the failure as operators and clients see it. */
   loadFailed(error: ServeError): ModelFailure {
-    const { message, detail = '', isPrinted } = error
+    const { message, isPrinted } = error
+    const detail = this.#named(error.detail ?? '')
     const before = this.#lastLoad?.detail === detail ? this.#lastLoad.failure : undefined
     // The id of a retry leads to the line that has the stack.
     const id = before?.reason === message ? before.id : undefined

@@ -62,7 +62,7 @@ export class Worker implements JobRunner {
     this.#model = model
     this.#startGroup = startGroup
     this.#events = events
-    this.#reports = new Reports(events, model.metrics)
+    this.#reports = new Reports(events, model)
     this.#backoff = new Backoff(model.settings.maxRetryTimeoutInSec)
     this.#liveness = new Liveness(model.settings.responseTimeout * 1000, {
       idle: () => this.#state === 'ready' && this.#requests?.size === 0,

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createArchive } from '../../model-archiver/pack.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -248,6 +249,35 @@ describe('a handler with a typical mistake: answer and log are enough to mend it
     for (const { answer, log } of MISTAKES)
       for (const words of [answer[1], ...log]) expect(page).toContain(words)
   })
+})
+
+test('the stack of an archive leads to the lines of its author, in the name of the archive', async () => {
+  const folder = tempDir()
+  writeFileSync(
+    join(folder, 'handler.ts'),
+    ['interface Thing {', '  text: string', '}', "import { textOf } from './inner.ts'"]
+      .concat('export const handle = (things: Thing[]): string[] => things.map(textOf)')
+      .join('\n'),
+  )
+  writeFileSync(
+    join(folder, 'inner.ts'),
+    'export function textOf(): string {\n  throw new Error("no text")\n}\n',
+  )
+  const exportPath = join(folder, 'store')
+  mkdirSync(exportPath)
+  const handler = join(folder, 'handler.ts')
+  await createArchive({ modelName: 'packed', version: '1.0', handler, exportPath })
+  const packed = await startServer({ modelStore: exportPath, models: ['packed.mar'] })
+  await packed.ready('packed')
+  expect((await rawRequest(packed.ports.inference, '/predictions/packed', { body: 'x' })).status).toBe(503)
+  const all = await packed.until(
+    async () => packed.output.join('\n'),
+    (output) => output.includes('packed.mar/handler.ts'),
+  )
+  expect(all).toMatch(/at textOf \(packed\.mar\/inner\.ts:2:9\)/)
+  expect(all).toMatch(/at (\S+ )?\(?packed\.mar\/handler\.ts:5:/)
+  expect(all).not.toMatch(/^ +at .*models\/[0-9a-f]{32}/m)
+  await packed.stop()
 })
 
 afterAll(() => server.stop())

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
@@ -42,6 +43,30 @@ describe('a bundle', () => {
     })
     expect(await bundle(folder)).toEqual({ externals: [], warnings: [] })
     expect(run(folder)).toEqual([42, 'string', 'b', 'function'])
+  })
+
+  test('has a map to its sources that tells nothing of the machine, so that the same sources give the same bytes', async () => {
+    const made = await Promise.all(
+      [1, 2].map(async () => {
+        const folder = tempFolder({
+          'in/handler.ts': "import { half } from '../half.ts'\nexport const value: number = half(42)",
+          'half.ts': 'export const half = (n: number): number => n / 2',
+        })
+        const outFile = join(tempFolder(), 'handler.mjs')
+        await bundleHandler({ entry: join(folder, 'in/handler.ts'), outFile })
+        return [readFileSync(outFile, 'utf8'), readdirSync(join(outFile, '..'))] as const
+      }),
+    )
+    const [text, files] = made[0]!
+    expect(files).toEqual(['handler.mjs'])
+    expect(made[1]).toEqual(made[0])
+    const [, base64 = ''] = /\n\/\/# sourceMappingURL=data:application\/json;base64,(\S+)\n$/.exec(text)!
+    expect(JSON.parse(Buffer.from(base64, 'base64').toString())).toEqual({
+      version: 3,
+      sources: ['half.ts', 'handler.ts'],
+      mappings: expect.stringMatching(/./),
+      names: [],
+    })
   })
 
   test('never holds torchserve-ts', async () => {
