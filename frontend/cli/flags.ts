@@ -17,6 +17,14 @@ export interface CliFlags extends ConfigFlags {
 }
 
 const EXAMPLES = `
+Commands, each with a --help of its own:
+  serve <model>  serve one model in this terminal: a file, folder, URL, or a model of Hugging Face
+  init [folder]  make a project with a first handler
+  dev [folder]   serve handlers while you write them; each save is loaded
+  status         show the running servers with their models, workers and queues
+  top            show the same as a table, again and again
+  keys           make, list, rotate and revoke API keys
+
 Examples:
   Serve one model in this terminal, in one command (torchserve-ts serve --help):
     $ torchserve-ts serve model.gguf

@@ -44,7 +44,7 @@ test('one warning for a worker, in one line of bounded length', async () => {
 test('values beyond the limits on depth and number cost nothing', async () => {
   const { warnOfNested } = await fresh()
   warnOfNested(nested(4000))
-  warnOfNested({ many: Array.from({ length: 20_000 }, () => 1), last: new Map() })
+  warnOfNested({ many: Array.from({ length: 1000 }, () => 1), last: new Map() })
   expect(written).toEqual([])
   warnOfNested(nested(50))
   expect(written[0]).toContain(

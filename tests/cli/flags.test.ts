@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { parseFlags, type CliFlags } from '../../frontend/cli/flags.ts'
-import { runCli } from '../../frontend/cli/main.ts'
+import { commandNames, runCli } from '../../frontend/cli/main.ts'
 import { version } from '../../frontend/package-info.ts'
 
 function recorder(): {
@@ -78,5 +78,13 @@ describe('the command', () => {
     const { out, output } = recorder()
     expect(await runCli(argv, { loadServer: mustNotLoad, output })).toBe(0)
     expect(out.join('\n')).toMatch(/Usage: torchserve-ts[\s\S]*--model-store[\s\S]*Examples:/)
+  })
+
+  test('--help lists every command', async () => {
+    const { out, output } = recorder()
+    await runCli(['--help'], { loadServer: mustNotLoad, output })
+    const [, list = ''] = /^Commands, .*:\n((?: {2}.*\n)+)/m.exec(out.join('\n'))!
+    const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name)
+    expect(names.sort()).toEqual(commandNames())
   })
 })
