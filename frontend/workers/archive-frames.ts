@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Model } from '../models/model.ts'
 
@@ -13,7 +13,9 @@ const FRAME = /^\s*(at\s|File ")/
 export function archiveFrames({ url, prepared }: Pick<Model, 'url' | 'prepared'>): (text: string) => string {
   if (prepared.archive === undefined) return (text) => text
   const shown = `${basename(url.replace(/[?#].*$/, ''))}/`
-  const folders = [...new Set([prepared.modelDir, realpathSync(prepared.modelDir)])]
+  const { modelDir } = prepared
+  // Node tells of a module by the path that links lead to.
+  const folders = [...new Set([modelDir, existsSync(modelDir) ? realpathSync(modelDir) : modelDir])]
   const places = folders.flatMap((folder) => [`file://${folder}/`, `${folder}/`])
   const inFrame = (line: string): string =>
     FRAME.test(line) ? places.reduce((told, place) => told.replaceAll(place, shown), line) : line
