@@ -31,6 +31,14 @@ export async function makeStore(folder: string): Promise<string> {
   return store
 }
 
+/** Writes a model `story` with two slots below `folder`, and returns its store. */
+export async function makeStory(folder: string): Promise<string> {
+  const store = join(folder, 'store')
+  const config = { minWorkers: 1, maxWorkers: 1, batchSize: 1, asyncCommunication: true, maxConcurrency: 2 }
+  await model(store, 'story', COUNT, config)
+  return store
+}
+
 async function model(
   store: string,
   name: string,

@@ -14,6 +14,12 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>
 }
 
+/** One series of an instant query: a Unix time in seconds and a value as text. */
+export interface Sample {
+  readonly metric: Readonly<Record<string, string>>
+  readonly value: readonly [number, string]
+}
+
 /** One series of a range query: pairs of a Unix time in seconds and a value as text. */
 export interface Series {
   readonly metric: Readonly<Record<string, string>>
@@ -23,10 +29,10 @@ export interface Series {
 export interface PrometheusOptions {
   /** Gets its configuration and its data. */
   readonly folder: string
-  /** Path of the rules. */
-  readonly rules: string
-  /** `host:port` of each server. */
-  readonly targets: readonly string[]
+  /** Path of the rules; default: none. */
+  readonly rules?: string
+  /** What it reads: entries of `scrape_configs`. */
+  readonly scrapes: readonly object[]
 }
 
 const START_LIMIT_MS = 30_000
@@ -42,11 +48,11 @@ export class Prometheus {
   }
 
   /** @throws Error when it does not start */
-  static async start({ folder, rules, targets }: PrometheusOptions): Promise<Prometheus> {
+  static async start({ folder, rules, scrapes }: PrometheusOptions): Promise<Prometheus> {
     const config = {
       global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
-      rule_files: [rules],
-      scrape_configs: [{ job_name: 'torchserve-ts', static_configs: [{ targets }] }],
+      rule_files: rules === undefined ? [] : [rules],
+      scrape_configs: scrapes,
     }
     const file = join(folder, 'prometheus.yml')
     await writeFile(file, stringify(config))
@@ -79,6 +85,11 @@ export class Prometheus {
       .flatMap(({ rules }) => rules)
       .filter(({ lastError }) => lastError !== undefined && lastError !== '')
       .map(({ name, lastError }) => `${name}: ${lastError}`)
+  }
+
+  /** What a query gives at a Unix time in seconds; default: now. @throws Error as Prometheus says */
+  async instant(query: string, time = Date.now() / 1000): Promise<readonly Sample[]> {
+    return (await this.#get<{ result: Sample[] }>('query', { query, time: String(time) })).result
   }
 
   /** What a query gave in each second between two Unix times in seconds. @throws Error as Prometheus says */

@@ -53,7 +53,8 @@ async function main(folder: string, checks: Checks): Promise<void> {
     const spare = await start('spare', ports[1]!, ['count'])
     subjects.push(spare)
     const targets = ports.map((port) => `127.0.0.1:${port}`)
-    prometheus = await Prometheus.start({ folder, rules, targets })
+    const scrapes = [{ job_name: 'torchserve-ts', static_configs: [{ targets }] }]
+    prometheus = await Prometheus.start({ folder, rules, scrapes })
     const begin = Date.now() / 1000
     for (const model of MODELS) await subject.server.ready(model)
     await spare.server.ready('count')

@@ -1,36 +1,18 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
-import { REPOSITORY } from '../support/server-process.ts'
-import { execa } from '../support/tools.ts'
-import { queriesOf, releaseProblems, type Content } from './chart-objects.ts'
+import { queriesOf, releaseProblems } from './chart-objects.ts'
+import { ChartProgram, type Rendered, VALUES, valueSet } from './chart-program.ts'
 import { REFUSED } from './chart-refused.ts'
 import { kubernetesSchemas, schemasOf } from './resources.ts'
 import { problems, type Schema } from './schema.ts'
 
-const CHART = join(REPOSITORY, 'deploy', 'helm', 'torchserve-ts')
-const PROGRAM = join(import.meta.dirname, 'chart')
-const VALUES = join(PROGRAM, 'values')
 const KUBERNETES = 'k8s.io/kubernetes@v1.37.1'
 /** CustomResourceDefinitions: the module, and the folder in it. */
 const DEFINITIONS = [
   ['github.com/kedacore/keda/v2@v2.21.0', 'config/crd/bases'],
   ['github.com/prometheus-operator/prometheus-operator@v0.85.0', 'example/prometheus-operator-crd'],
 ] as const
-/** A cold build takes minutes on two busy cores. */
-const BUILD_LIMIT_MS = 1_200_000
 
-interface Rendered {
-  name: string
-  error: string
-  lint: string[]
-  notes: string
-  objects: { template: string; content: Content; known: boolean; problem: string }[]
-}
-interface Result {
-  cases: Rendered[] | null
-  queries: { error: string; names: string[] | null }[] | null
-}
 type Report = (name: string, problems: readonly string[]) => void
 type Download = (module: string) => Promise<string>
 
@@ -40,23 +22,13 @@ type Download = (module: string) => Promise<string>
  * @param folder for temporary files
  */
 export async function checkChart(folder: string, download: Download, report: Report): Promise<void> {
-  const binary = join(folder, 'chart')
-  await execa('go', ['build', '-o', binary, '.'], { cwd: PROGRAM, timeout: BUILD_LIMIT_MS })
-  const ask = async (job: object): Promise<Result> => {
-    const { stdout } = await execa(binary, [], { input: JSON.stringify(job), maxBuffer: 1e8 })
-    return JSON.parse(stdout) as Result
-  }
+  const program = await ChartProgram.build(folder)
   const schemas = await publishedSchemas(download)
-  const sets = readdirSync(VALUES).map((file) => ({
-    name: file,
-    values: parse(readFileSync(join(VALUES, file), 'utf8')) as unknown,
-  }))
-  const { cases } = await ask({ chart: CHART, cases: sets })
-  for (const each of cases ?? []) {
+  for (const each of await program.render(readdirSync(VALUES).map(valueSet))) {
     await reportRelease(each, schemas, folder, report)
     const contents = each.objects.map(({ content }) => content)
     const queries = queriesOf(contents)
-    const parsed = (await ask({ queries })).queries ?? []
+    const parsed = await program.parse(queries)
     if (queries.length > 0)
       report(`${each.name}: ${queries.length} queries`, [
         ...parsed.flatMap(({ error }, i) => (error === '' ? [] : [`${queries[i]}: ${error}`])),
@@ -64,7 +36,7 @@ export async function checkChart(folder: string, download: Download, report: Rep
       ])
   }
   const refused = REFUSED.map(([name, values]) => ({ name, values }))
-  const answers = (await ask({ chart: CHART, cases: refused })).cases ?? []
+  const answers = await program.render(refused)
   for (const [i, [name, , words]] of REFUSED.entries()) {
     const error = answers[i]?.error ?? ''
     report(
