@@ -1,7 +1,12 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { parse } from 'yaml'
 import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
 import { loadSettings } from '../../frontend/config/load-settings.ts'
+import { REPOSITORY } from '../support/server-process.ts'
+
+const RULES = join(REPOSITORY, 'deploy', 'prometheus', 'rules.yaml')
 
 /** An object that the chart rendered, as far as these checks look into it. */
 export interface Content {
@@ -51,6 +56,9 @@ export async function releaseProblems(objects: readonly Content[], folder: strin
     if (target !== undefined && (target.name !== workload.metadata.name || target.kind !== workload.kind))
       found.push(`The ${kind} scales ${target.kind} ${target.name}`)
   }
+  const rule = objects.find(({ kind }) => kind === 'PrometheusRule')
+  if (rule !== undefined && !isDeepStrictEqual(rule.spec, parse(readFileSync(RULES, 'utf8'))))
+    found.push('The PrometheusRule has other rules than deploy/prometheus')
   const settings = await settingsProblems(objects, pod, folder)
   return [...found, ...volumeProblems(objects, workload, pod), ...settings]
 }

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
@@ -70,6 +70,14 @@ describe('the values of the chart', () => {
   })
 })
 
+test.each([
+  ['prometheus/rules.yaml', 'rules.yaml', 'prometheusrule.yaml'],
+  ['grafana/torchserve-ts.json', 'dashboard.json', 'dashboard.yaml'],
+])('deploy/%s is the file of the chart that its template takes', (path, file, template) => {
+  expect(realpathSync(join(REPOSITORY, 'deploy', path))).toBe(realpathSync(join(CHART, 'files', file)))
+  expect(text('templates', template)).toContain(`$.Files.Get "files/${file}"`)
+})
+
 test('every metric and label in the queries of the chart is on the page of a server', async () => {
   const server = await startServer({
     models: ['count'],
@@ -82,7 +90,9 @@ test('every metric and label in the queries of the chart is on the page of a ser
   }
   const { body: page } = await rawRequest(server.ports.metrics, '/metrics', { method: 'GET' })
   const { samples } = new Exposition(page)
-  const queries = text('files', 'dashboard.json') + text('templates', 'scaledobject.yaml')
+  const queries = ['files/dashboard.json', 'files/rules.yaml', 'templates/scaledobject.yaml']
+    .map((path) => text(path))
+    .join('\n')
   const names = new Set(
     queries
       .match(/\b(torchserve_ts_[a-z_]+|Requests[245]XX)\b/g)!
@@ -91,13 +101,11 @@ test('every metric and label in the queries of the chart is on the page of a ser
   expect(names.size).toBeGreaterThan(9)
   const pageNames = new Set(samples.map(({ name }) => name))
   expect([...names].filter((name) => !pageNames.has(name))).toEqual([])
-  // What Prometheus adds: namespace, job, instance.
-  const labels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)))
+  const ofPrometheus = ['namespace', 'job', 'instance', 'alertname']
+  const labels = new Set([...ofPrometheus, ...samples.flatMap(({ labels }) => Object.keys(labels))])
   const used = [...queries.matchAll(/sum by \(([\w, ]+)\)/g)].flatMap(([, list]) => list!.split(', '))
   expect(used).toContain('model_name')
-  expect(used.filter((label) => !labels.has(label) && label !== 'instance' && label !== 'alertname')).toEqual(
-    [],
-  )
+  expect(used.filter((label) => !labels.has(label))).toEqual([])
   expect(samples).toContainEqual(
     expect.objectContaining({
       name: 'torchserve_ts_first_response_seconds_bucket',
