@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { sweepDownloads } from '../model-archiver/download.ts'
+import { sweepParts } from '../model-archiver/new-file.ts'
 import { searchedStore } from '../model-archiver/locate.ts'
 import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { listStore } from '../model-archiver/store.ts'
@@ -287,6 +287,7 @@ class Server implements RunningServer {
       draining: this.#draining,
       memoryBytes: process.memoryUsage.rss(),
       cpuSeconds: (user + system) / 1e6,
+      archiveUpload: this.#settings.enableModelApi && this.#settings.enableArchiveUpload,
       listening: [...this.listening],
     }
   }
@@ -304,7 +305,7 @@ class Server implements RunningServer {
     const { tempDir, modelStore } = this.#settings
     await sweepWorkspaces(tempDir)
     await sweepFolders(dirname(this.#sockets.path), /^ts-[A-Za-z0-9]{6}$/)
-    if (modelStore !== undefined) await sweepDownloads(modelStore)
+    if (modelStore !== undefined) await sweepParts(modelStore)
   }
 
   async #writeSnapshot(kind: SnapshotKind): Promise<void> {

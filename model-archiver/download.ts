@@ -1,15 +1,12 @@
-import { randomBytes } from 'node:crypto'
-import { access, link, open, readdir, rm, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
-import { basename, dirname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isName, NAME_RULE } from '../common/names.ts'
 import { redactUrl } from '../common/redact.ts'
-import { removeAtExit } from './exit-removal.ts'
 import { DownloadTime } from './download-time.ts'
 import { type GetOptions, httpGet, PrivateAddressError } from './http-get.ts'
 import { networkCause } from './network-cause.ts'
+import { NameTaken, writeNewFile } from './new-file.ts'
 import { isS3Host, maySignFor } from './s3-hosts.ts'
 import { credentialsFrom, signS3Get } from './s3-signature.ts'
 
@@ -42,12 +39,6 @@ export interface DownloadOptions extends DownloadLimits {
 const MAX_REDIRECTS = 5
 const MAX_BYTES = 20 * 1024 ** 3
 const IDLE_MS = 60_000
-const PART = /^\.download-[0-9a-f]{16}\.part$/
-/** An active download writes more often than this, in milliseconds. */
-const STALE_MS = 10 * 60_000
-
-/** Targets of active downloads; a second download of the same file fails at once. */
-const underWay = new Set<string>()
 
 /**
  * Streams an archive into the store under the last segment of its URL. Creates the file atomically and never
@@ -63,34 +54,18 @@ export async function downloadArchive(url: string, store: string, options: Downl
 /** Downloads to a new file, by the rules of downloadArchive. @throws ServeError as it does */
 export async function downloadFile(url: string, target: string, options: DownloadOptions): Promise<string> {
   if (!options.isAllowed(new URL(url).href)) throw notAllowed(url)
-  if (underWay.has(target)) throw alreadyExists(target)
-  underWay.add(target)
-  const beside = join(dirname(target), `.download-${randomBytes(8).toString('hex')}.part`)
   const time = new DownloadTime(options, (why) => failed(url, why))
-  const removed = removeAtExit(beside)
+  const { signal } = time
+  const content = async (): Promise<AsyncIterable<Uint8Array>> =>
+    limited(url, await request(url, options, signal), options)
   try {
-    await refuseExisting(target)
-    const body = await request(url, options, time.signal)
-    await save(url, limited(url, body, options), beside, time.signal)
-    await publish(url, beside, target)
+    await writeNewFile(target, { content, signal })
     return target
   } catch (error) {
-    throw time.reason ?? error
+    if (time.reason !== undefined || error instanceof ServeError) throw time.reason ?? error
+    throw error instanceof NameTaken ? alreadyExists(target) : notSaved(url, error)
   } finally {
     time.clear()
-    underWay.delete(target)
-    await rm(beside, { force: true })
-    removed()
-  }
-}
-
-/** Removes partial downloads of killed servers from a store. Never rejects. */
-export async function sweepDownloads(store: string): Promise<void> {
-  for (const name of await readdir(store).catch(() => [])) {
-    if (!PART.test(name)) continue
-    const path = join(store, name)
-    const stats = await stat(path).catch(() => undefined)
-    if (stats !== undefined && Date.now() - stats.mtimeMs > STALE_MS) await rm(path, { force: true })
   }
 }
 
@@ -127,14 +102,6 @@ function decodedName(text: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-async function refuseExisting(target: string): Promise<void> {
-  const there = await access(target).then(
-    () => true,
-    () => false,
-  )
-  if (there) throw alreadyExists(target)
 }
 
 async function request(url: string, options: DownloadOptions, signal: AbortSignal): Promise<IncomingMessage> {
@@ -210,34 +177,6 @@ async function* limited(
     }
   } catch (error) {
     throw error instanceof ServeError ? error : failed(url, networkCause(error), error)
-  }
-}
-
-async function save(
-  url: string,
-  content: AsyncIterable<Uint8Array>,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    // Opened first: a stream destroyed while it opens its file would create the file after its removal.
-    const file = await open(path, 'wx')
-    try {
-      await pipeline(content, file.createWriteStream(), { signal })
-    } finally {
-      await file.close()
-    }
-  } catch (error) {
-    throw error instanceof ServeError ? error : notSaved(url, error)
-  }
-}
-
-/** A hard link, unlike a rename, fails if the target exists by now. */
-async function publish(url: string, from: string, target: string): Promise<void> {
-  try {
-    await link(from, target)
-  } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? alreadyExists(target) : notSaved(url, error)
   }
 }
 

@@ -41,7 +41,14 @@ export const ARCHIVE_KEYS = {
     'min_free_disk',
     integer(0, Number.MAX_SAFE_INTEGER),
     '268435456',
-    'Bytes that stay free on the disk of TEMP: an archive that would leave fewer is refused.',
+    'Bytes that stay free on the disk of TEMP, and on that of the model store by uploads: an archive that would leave fewer is refused.',
+    OURS,
+  ),
+  enableArchiveUpload: key(
+    'enable_archive_upload',
+    BOOLEAN,
+    'false',
+    'Whether clients with a management token may upload archives to the model store; needs enable_model_api ([Upload](console.md#upload)).',
     OURS,
   ),
   archiveSignersFile: optional(

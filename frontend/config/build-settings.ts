@@ -44,6 +44,7 @@ export function buildSettings(sources: Sources): LoadedSettings {
   }
   checkListeners(loaded)
   checkSigners(loaded)
+  checkUpload(loaded)
   return deepFreeze(loaded)
 }
 
@@ -76,6 +77,14 @@ function checkSigners({ settings, origins }: LoadedSettings): void {
   throw new ServeError(
     'CONFIG',
     `${origins.requireSignedArchives}: ${KEYS.requireSignedArchives.name} needs ${KEYS.archiveSignersFile.name}, the file with the keys`,
+  )
+}
+
+function checkUpload({ settings, origins }: LoadedSettings): void {
+  if (!settings.enableArchiveUpload || settings.enableModelApi) return
+  throw new ServeError(
+    'CONFIG',
+    `${origins.enableArchiveUpload}: ${KEYS.enableArchiveUpload.name} needs ${KEYS.enableModelApi.name}=true, which allows clients to register models`,
   )
 }
 

@@ -4,14 +4,15 @@ import type { Principal } from '../auth/principal.ts'
 const SUFFIX = /\.(?:mar|model|tgz|tar\.gz|war)$/i
 
 /**
- * A caller may register only archives that are called as what it may use. Under a name of its own it could
- * otherwise run any archive of the store, and learn which there are.
+ * A caller may register and upload only archives that are called as what it may use. Under a name of its own
+ * it could otherwise run any archive of the store, and learn which there are.
  * @param url as in a register request: a name in the store, a path, or a URL
+ * @param what which archive it is, for the message
  * @throws ServeError INVALID_ARGUMENT, whether the archive is there or not
  */
-export function checkArchive(url: string, principal: Principal): void {
+export function checkArchive(url: string, principal: Principal, what = 'that the url names'): void {
   if (namesOf(url).every((name) => principal.sees(name))) return
-  throw new ServeError('INVALID_ARGUMENT', 'This key does not allow the archive that the url names')
+  throw new ServeError('INVALID_ARGUMENT', `This key does not allow the archive ${what}`)
 }
 
 /**

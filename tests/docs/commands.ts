@@ -40,6 +40,7 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
   ['torchserve-ts top --once', 'its numbers differ each time; tests/cli/top.test.ts reads them'],
   ['/events?topics=overview,requests', 'ends when its reader leaves; tests/e2e/events.test.ts reads it'],
   ['/console/play/predictions/echo', 'needs a server with models; tests/e2e/playground.test.ts asks there'],
+  ['curl -T my-model.mar', 'needs an archive; tests/e2e/uploads.test.ts uploads and registers one'],
   ['torchserve-ts status\n', 'its numbers differ each time; tests/cli/servers.test.ts reads them'],
   ['npm run test:torchserve', 'needs a checkout of pytorch/serve; .ci/run runs a part'],
   ['npm run test:clients', 'installs 550 MB; .ci/run runs it'],

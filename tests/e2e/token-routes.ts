@@ -177,6 +177,7 @@ function documented(): Method[] {
 function filled(path: string): string {
   return path
     .replaceAll(/:model\b|\{model_name\}|:workflow\b|\{workflow_name\}/g, 'echo')
+    .replaceAll(/:archive\b|\{archive_name\}/g, 'echo.mar')
     .replaceAll(/:version\b|\{model_version\}/g, '1.0')
     .replaceAll(/\*(\w+)/g, '$1')
 }

@@ -11,6 +11,7 @@ export function nothingToWatch(): WatchedServer {
       draining: false,
       memoryBytes: 0,
       cpuSeconds: 0,
+      archiveUpload: false,
       listening: [],
     }),
     models: { overviews: () => [], loading: () => [] },

@@ -89,10 +89,10 @@ export function apiDisabled(ctx: Koa.Context): ServeError {
   return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
 }
 
-/** Admits requests with the right token; without `kind`, all requests. */
-export function admission(kind: Scope | undefined): Koa.Middleware {
+/** Admits requests with the right token; without `kind`, all requests. `hasOwnLimit`: see Exchange.admit. */
+export function admission(kind: Scope | undefined, hasOwnLimit = false): Koa.Middleware {
   return (ctx, next) => {
-    exchangeOf(ctx).admit(kind)
+    exchangeOf(ctx).admit(kind, hasOwnLimit)
     return next()
   }
 }

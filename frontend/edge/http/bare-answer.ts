@@ -28,11 +28,14 @@ export function bareText({ status, headers, body }: BareAnswer): string {
 export function answerClientError(state: RestState, error: NodeJS.ErrnoException, socket: Duplex): void {
   // Bytes in the middle of another response would become part of it.
   const connection = socket instanceof Socket ? connectionOf(socket) : undefined
+  const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  // Node tells it once for each request, and goes on reading.
+  if (isLate && connection?.limitsOwnTime === true) return
   if (error.code === 'ECONNRESET' || !socket.writable || connection?.answering === true) {
     socket.destroy()
     return
   }
-  const answer = state.errors.malformed(error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
+  const answer = state.errors.malformed(isLate)
   state.metrics.response(answer.status)
   if (connection !== undefined) state.accessLog?.malformed(connection.peer, answer.status)
   socket.end(bareText(answer), () => socket.destroy())

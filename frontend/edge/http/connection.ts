@@ -11,6 +11,8 @@ export interface LiveReply {
 /** What the server tracks of a client's connection besides Node. */
 export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
+  /** Whether the route of its request limits the time in which the body must arrive, and not the listener. */
+  limitsOwnTime = false
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined

@@ -83,11 +83,12 @@ export class Exchange implements Traffic, Sender {
 
   /**
    * Checks that every request must pass that is for a route; without `scope` no token is required.
+   * @param hasOwnLimit whether the route limits the size of the body itself
    * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
    */
-  admit(scope: Scope | 'any' | undefined): void {
+  admit(scope: Scope | 'any' | undefined, hasOwnLimit = false): void {
     const { state, req } = this
-    if (declaresTooLarge(req, state.settings.maxRequestSize))
+    if (!hasOwnLimit && declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     this.authorize(scope)
