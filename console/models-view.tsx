@@ -5,6 +5,7 @@ import type { ViewProps } from './app.tsx'
 import { reasonOf } from './api.ts'
 import { Ask, type Question } from './ask.tsx'
 import { ModelTitle } from './model-title.tsx'
+import { UploadArchive } from './upload-archive.tsx'
 
 /** One management call, and what it is called on the page. */
 interface Action {
@@ -23,6 +24,7 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
   const [question, setQuestion] = useState<Question>()
   const [outcome, setOutcome] = useState<Outcome>()
   const [running, setRunning] = useState<string>()
+  const [location, setLocation] = useState('')
   const run = async ({ what, method, path }: Action): Promise<void> => {
     setOutcome(undefined)
     setRunning(what)
@@ -38,7 +40,8 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
     setQuestion({ text, action: action.what, run: () => void run(action) })
   return (
     <>
-      <Register busy={running !== undefined} onRegister={(action) => void run(action)} />
+      <UploadArchive api={api} isOn={state.overview?.server.archiveUpload} onUploaded={setLocation} />
+      <Register location={location} busy={running !== undefined} onRegister={(action) => void run(action)} />
       <p role="status" class="told">
         {running !== undefined && `${running} …`}
         {outcome?.ok === true && outcome.text}
@@ -59,9 +62,12 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
 }
 
 function Register({
+  location,
   busy,
   onRegister,
 }: {
+  /** What was uploaded last. */
+  location: string
   busy: boolean
   onRegister: (action: Action) => void
 }): JSX.Element {
@@ -77,7 +83,7 @@ function Register({
   return (
     <form class="bar" onSubmit={submit} aria-label="Register a model">
       <label for="url">Archive in the model store, or URL</label>
-      <input id="url" name="url" required placeholder="my-model.mar" />
+      <input id="url" name="url" required defaultValue={location} key={location} placeholder="my-model.mar" />
       <label for="name">Name</label>
       <input id="name" name="name" placeholder="of the archive" />
       <label for="workers">Workers</label>
