@@ -264,6 +264,20 @@ test('a body that is cut off leaves nothing, nor does one when the server is kil
   expect(isEmpty(folder)).toBe(true)
 })
 
+test('a server that stops ends an upload, which leaves nothing', async () => {
+  const { server: own, store: folder } = await startWithStore()
+  const upload = new Waiting(own, 'late.mar')
+  expect(await upload.goAhead).toBe(true)
+  upload.request.write(bytes.subarray(0, 100))
+  await own.until(
+    async () => readdirSync(folder).length,
+    (count) => count === 1,
+  )
+  expect(await own.stop()).toBe(0)
+  expect(isEmpty(folder)).toBe(true)
+  upload.request.destroy()
+})
+
 test('of two uploads of one model at once, the second is refused and the first arrives', async () => {
   const first = new Waiting(server, 'twice.mar')
   expect(await first.goAhead).toBe(true)
