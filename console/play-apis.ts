@@ -78,17 +78,6 @@ export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
   },
 ]
 
-/** The body of the next turn of a chat: with the answer, and an empty message of the user. */
-export function nextTurn(body: string, answer: string): string {
-  const request = JSON.parse(body) as { messages?: unknown }
-  const messages: unknown[] = Array.isArray(request.messages) ? request.messages : []
-  const turns = [
-    { role: 'assistant', content: answer },
-    { role: 'user', content: '' },
-  ]
-  return pretty({ ...request, messages: [...messages, ...turns] })
-}
-
 function below(path: string, name: string, version: string | undefined): string {
   const segments = version === undefined ? [name] : [name, version]
   return [path, ...segments.map(encodeURIComponent)].join('/')

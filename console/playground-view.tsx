@@ -4,8 +4,10 @@ import type { DeclaredTensor } from '../common/curl-lines.ts'
 import type { ModelOverview, OverviewEvent } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
 import type { Api } from './api.ts'
-import { nextTurn, PLAY_APIS, type PlayApi, type PlayModel } from './play-apis.ts'
-import type { CopiedRequest } from './play-copies.ts'
+import { PLAY_APIS, type PlayApi, type PlayModel } from './play-apis.ts'
+import { nextTurn } from './play-chat.ts'
+import { ChatView } from './play-chat-view.tsx'
+import { type CopiedRequest, reachable } from './play-copies.ts'
 import { CopyAs } from './play-copy-view.tsx'
 import { PlayRun } from './play-run.ts'
 import { RunView } from './play-run-view.tsx'
@@ -23,6 +25,7 @@ interface Draft {
 /** Sends a request to a model, and shows the answer piece by piece. */
 export function PlaygroundView({ state, api }: ViewProps): JSX.Element {
   const [runs, setRuns] = useState<readonly PlayRun[]>([])
+  const [chat, setChat] = useState<{ run: PlayRun; body: string; model: string }>()
   const redraw = useRedraw()
   const [run, before] = runs
   useEffect(() => () => run?.stop(), [run])
@@ -30,31 +33,40 @@ export function PlaygroundView({ state, api }: ViewProps): JSX.Element {
   if (state.overview === undefined) return <p class="note">Waiting for the server …</p>
   if (form === undefined) return <p class="note">No model is registered.</p>
   const { draft } = form
-  const send = (): void => {
+  const send = (body = draft.body): void => {
     const title = `${draft.model.name} ${draft.model.version ?? ''}`.trim()
     const next = new PlayRun(`${title}, ${draft.api.title}`, draft.api.textOf, redraw)
     setRuns([next, ...runs.slice(0, 1)])
+    setChat(draft.api.id === 'chat' ? { run: next, body, model: draft.model.name } : undefined)
     void next.run((signal) => {
       const request = {
         method: 'POST',
         headers: { 'content-type': typeOf(draft) },
-        body: bodyOf(draft),
+        body: bodyOf({ ...draft, body }),
         signal,
       }
       return api.infer(draft.api.path(draft.model), request, draft.token === '' ? undefined : draft.token)
     })
   }
-  const isChat = draft.api.id === 'chat' && run?.state === 'ended' && run.answer !== ''
+  const isChat = draft.api.id === 'chat' && chat?.model === draft.model.name
+  const say = (text: string): void => {
+    const body = chat && nextTurn(chat.body, chat.run.answer, text)
+    if (body === undefined) return
+    form.set({ body })
+    send(body)
+  }
   return (
     <>
-      <DraftForm overview={state.overview} form={form} busy={run?.isOpen === true} onSend={send} run={run} />
+      <DraftForm
+        overview={state.overview}
+        form={form}
+        busy={run?.isOpen === true}
+        onSend={() => send()}
+        run={run}
+      />
       <CopyAs request={copied(draft, state.overview, api.hasToken)} />
+      {isChat && <ChatView {...chat} onSay={say} />}
       {run !== undefined && <RunView run={run} before={before} />}
-      {isChat && (
-        <button type="button" onClick={() => form.set({ body: nextTurn(draft.body, run.answer) })}>
-          Add the answer to the messages
-        </button>
-      )}
     </>
   )
 }
@@ -285,11 +297,4 @@ function copied(draft: Draft, { server }: OverviewEvent, hasToken: boolean): Cop
     body: draft.file === undefined ? draft.body : { file: draft.file.name },
     needsToken: hasToken || draft.token !== '',
   }
-}
-
-/** A server that listens on all addresses is asked at the one that the browser uses. */
-function reachable(address: string): string {
-  const url = new URL(address)
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = location.hostname
-  return url.origin
 }
