@@ -18,7 +18,7 @@ export interface Piece {
 
 export type RunState = 'waiting' | 'streaming' | 'ended' | 'stopped' | 'failed'
 
-/** What a run measures. Times in milliseconds; undefined: not known yet. */
+/** What a run measures: first, gaps and rate of the pieces that add to the answer. Times in milliseconds; undefined: not known yet. */
 export interface Figures {
   readonly first: number | undefined
   readonly p50: number | undefined
@@ -42,6 +42,9 @@ export class PlayRun {
   answer = ''
   #count = 0
   #bytes = 0
+  #before = 0
+  /** Pieces that add to the answer: the figures are about them. Events of roles and usage say nothing. */
+  #texts = 0
   #first: number | undefined
   #last = 0
   #end: number | undefined
@@ -95,7 +98,7 @@ export class PlayRun {
       first: this.#first,
       p50: quantile(gaps, 0.5),
       p99: quantile(gaps, 0.99),
-      rate: this.#count > 1 && span > 0 ? ((this.#count - 1) / span) * 1000 : undefined,
+      rate: this.#texts > 1 && span > 0 ? ((this.#texts - 1) / span) * 1000 : undefined,
       pieces: this.#count,
       bytes: this.#bytes,
       total: this.#end ?? this.#now(),
@@ -107,19 +110,24 @@ export class PlayRun {
     const reader = response.body!.getReader()
     const decoder = new TextDecoder()
     let rest = ''
+    let whole = ''
     for (;;) {
       const { done, value } = await reader.read()
-      if (done) break
-      this.#bytes += value.length
-      const text = decoder.decode(value, { stream: true })
+      this.#bytes += value?.length ?? 0
+      const text = decoder.decode(value, { stream: !done })
       if (isEvents) {
         const blocks = (rest + text).split('\n\n')
-        rest = blocks.pop()!.slice(-MAX_ANSWER)
+        rest = done ? '' : blocks.pop()!.slice(-MAX_ANSWER)
         for (const block of blocks) this.#event(block)
-      } else this.#piece(text)
+      } else if (text !== '') {
+        this.#piece(text)
+        whole = (whole + text).slice(0, MAX_ANSWER)
+      }
+      if (done) break
       this.#changed()
     }
-    if (rest !== '') this.#event(rest)
+    // A JSON answer in several reads, or an error.
+    if (this.answer === '') this.answer = this.#textOf(whole) || whole
   }
 
   /** Comments keep a connection alive, and are no pieces. */
@@ -133,14 +141,18 @@ export class PlayRun {
 
   #piece(text: string): void {
     const at = this.#now()
-    const gap = this.#first === undefined ? undefined : at - this.#last
-    this.#first ??= at
-    this.#last = at
+    const gap = this.#count === 0 ? undefined : at - this.#before
+    this.#before = at
     this.#count += 1
-    if (gap !== undefined && this.#gaps.length < MAX_GAPS) this.#gaps.push(gap)
     this.pieces.push({ number: this.#count, at, gap, text: text.slice(0, MAX_PIECE) })
     if (this.pieces.length > MAX_PIECES) this.pieces.shift()
-    if (this.answer.length < MAX_ANSWER) this.answer += this.#textOf(text)
+    const added = this.#textOf(text)
+    if (added === '') return
+    if (this.#first !== undefined && this.#gaps.length < MAX_GAPS) this.#gaps.push(at - this.#last)
+    this.#first ??= at
+    this.#last = at
+    this.#texts += 1
+    if (this.answer.length < MAX_ANSWER) this.answer += added
   }
 
   #now(): number {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
@@ -8,25 +8,13 @@ import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 const EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
-/** Says the last message back, word by word. */
-const TALKS = `export default class {
-  async *chatCompletions({ messages }) {
-    for (const content of messages.at(-1).content.match(/\\S+\\s*/g))
-      yield { choices: [{ index: 0, delta: { content } }] }
-  }
-}
-`
-
 let server: Server
 let page: Page
 let faults: string[]
 
 beforeAll(async () => {
-  const folder = join(tempDir(), 'talks')
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'handler.ts'), TALKS)
-  server = await startServer({ models: [COUNT, ECHO, `talks=${folder}`] })
-  for (const model of ['count', 'echo', 'talks']) await server.ready(model)
+  server = await startServer({ models: [COUNT, ECHO] })
+  for (const model of ['count', 'echo']) await server.ready(model)
 })
 
 afterEach(async () => {
@@ -87,22 +75,6 @@ test('a second run stands beside the first one', async () => {
   expect(await pieces.getByRole('cell').allTextContents()).toEqual(['7', '3'])
   await expectAccessible(page)
   await picture(page, 'playground-dark')
-})
-
-test('the answer of a chat becomes text, and its next turn has it', async () => {
-  await open()
-  await choose('talks', 'OpenAI: chat completions')
-  await page.getByRole('button', { name: 'Send', exact: true }).click()
-  await page.getByRole('status').getByText('Status 200, ended').waitFor()
-  const answer = await page.getByLabel('Text of the answer').textContent()
-  expect(answer).toBe('Tell me a story')
-  expect(await rows().count()).toBeGreaterThanOrEqual(4)
-  await page.getByRole('button', { name: 'Add the answer' }).click()
-  const body = JSON.parse(await page.getByLabel('Body').inputValue()) as { messages: object[] }
-  expect(body.messages.slice(1)).toEqual([
-    { role: 'assistant', content: answer },
-    { role: 'user', content: '' },
-  ])
 })
 
 test('HTML and scripts in an answer stay text', async () => {
