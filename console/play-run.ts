@@ -18,7 +18,10 @@ export interface Piece {
 
 export type RunState = 'waiting' | 'streaming' | 'ended' | 'stopped' | 'failed'
 
-/** What a run measures: first, gaps and rate of the pieces that add to the answer. Times in milliseconds; undefined: not known yet. */
+/**
+ * What a run measures: first, gaps and rate of the pieces that add to the answer. Times in milliseconds;
+ * undefined: not known yet.
+ */
 export interface Figures {
   readonly first: number | undefined
   readonly p50: number | undefined
