@@ -203,6 +203,7 @@ export class Exchange implements Traffic, Sender {
 
   /** For a model that is not there: the nearest name of those that its sender may use; undefined: none. */
   modelMeant(error: ServeError): string | undefined {
+    if (error.absent === undefined) return undefined
     if (error !== this.#meant?.error) this.#meant = { error, name: modelMeant(error, this.models) }
     return this.#meant.name
   }
