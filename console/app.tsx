@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useReducer, useState } from 'preact/hooks'
 import { Api } from './api.ts'
+import { ConfigurationView } from './configuration-view.tsx'
 import { LogView } from './log-view.tsx'
 import { ModelsView } from './models-view.tsx'
 import { Overview } from './overview.tsx'
@@ -27,6 +28,7 @@ const VIEWS: readonly [View, ...View[]] = [
   { path: 'playground', title: 'Playground', show: PlaygroundView },
   { path: 'models', title: 'Models', show: ModelsView },
   { path: 'log', title: 'Log', show: LogView },
+  { path: 'configuration', title: 'Configuration', show: ConfigurationView },
 ]
 
 export function App(): JSX.Element {

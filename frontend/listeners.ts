@@ -1,3 +1,4 @@
+import type { ShownSetting } from '../common/shown-setting.ts'
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
 import type { Settings } from './config/settings.ts'
@@ -34,6 +35,7 @@ export interface ListenerDeps {
   workflows: WorkflowOperations
   requests: RequestOperations
   events: EventOperations
+  configuration: readonly ShownSetting[]
   authorizer: Authorizer
   metrics: Metrics
   log: Logger

@@ -1,3 +1,4 @@
+import type { ShownSetting } from '../common/shown-setting.ts'
 import type { Logger } from 'pino'
 import type { Settings } from './config/settings.ts'
 import type { SnapshotContent } from './config/model-snapshot.ts'
@@ -18,6 +19,8 @@ export interface StartOptions {
   log: Logger
   /** Files for access log and metrics; absent: neither is written. */
   logFiles?: LogFiles
+  /** The keys and where their values came from, for GET /configuration; absent: it shows none. */
+  configuration?: readonly ShownSetting[]
   /** The last lines of `log`, for those who watch; absent: they see none. */
   logTail?: LogTail
   /**

@@ -1,9 +1,8 @@
 import { NamedKeys } from '../auth/named-keys.ts'
 import type { LoadedSettings } from '../config/build-settings.ts'
-import { KEYS } from '../config/keys.ts'
 import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
-import { shownValue } from '../config/secrets.ts'
+import { shownSettings } from '../config/shown-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { checkSigners } from '../models/archive-rules.ts'
 import type { CliFlags } from './flags.ts'
@@ -52,16 +51,7 @@ async function checkKeys({ apiKeysFile: path }: Settings, output: Output): Promi
   }
 }
 
-/** `key = value (source)` for every key, in the order of docs/configuration.md. */
-function settingLines({ settings, origins, entries }: LoadedSettings): string[] {
-  return (Object.keys(KEYS) as (keyof Settings)[]).map((setting) => {
-    const { name, fallback } = KEYS[setting]
-    const text = plain(settings[setting]) ?? entries.get(name)?.text ?? fallback ?? ''
-    return `${name} = ${text === '' ? 'unset' : shownValue(name, text)} (${origins[setting]})`
-  })
-}
-
-/** The text of a primitive value; undefined for others. */
-function plain(value: Settings[keyof Settings]): string | undefined {
-  return typeof value === 'object' || value === undefined ? undefined : String(value)
+/** `key = value (source)` for every key. */
+function settingLines(loaded: LoadedSettings): string[] {
+  return shownSettings(loaded).map(({ name, value = 'unset', source }) => `${name} = ${value} (${source})`)
 }

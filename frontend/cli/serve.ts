@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings, makeAgentsStore, type StartSettings } from '../config/load-settings.ts'
+import { shownSettings } from '../config/shown-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
@@ -123,6 +124,7 @@ class ServingProcess {
       stop.signal.throwIfAborted()
       this.#server = await startServer(settings, {
         log: this.#log.log,
+        configuration: shownSettings(loaded),
         logFiles: this.#logFiles,
         logTail: this.#log.tail,
         signal: stop.signal,

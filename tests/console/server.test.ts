@@ -114,3 +114,24 @@ test('HTML that a client sends and a handler writes to the log stays text', asyn
   await page.getByRole('region', { name: 'Log lines' }).getByText(text).waitFor()
   expect(await page.locator('img, #console script').count()).toBe(0)
 })
+
+test('the configuration is shown with its sources, without secrets, and can be searched', async () => {
+  const evil = '<img src=x onerror="alert(1)">'
+  const configured = await startServer({
+    config: { job_queue_size: 7, keystore_pass: 'hunter2', allowed_urls: `https://models/${evil}` },
+  })
+  await open(configured, '#configuration')
+  const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name} `) })
+  await row('job_queue_size').getByRole('cell', { name: '7', exact: true }).waitFor()
+  await row('job_queue_size').getByText('config.properties:').waitFor()
+  await row('keystore_pass').getByRole('cell', { name: '***' }).waitFor()
+  await row('allowed_urls').getByText(evil).waitFor()
+  expect(await page.content()).not.toContain('hunter2')
+  const all = await page.locator('tbody tr').count()
+  await page.getByLabel('Only what was set').check()
+  expect(await page.locator('tbody tr').count()).toBeLessThan(all / 2)
+  await page.getByLabel('Filter').fill('queue_size')
+  await page.getByRole('status').getByText(`1 of ${all} keys`).waitFor()
+  await expectAccessible(page)
+  await picture(page, 'configuration')
+})

@@ -3,8 +3,9 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { ServeError } from '../../../common/errors.ts'
 import { checkExposure } from '../../config/exposure.ts'
+import type { LoadedSettings } from '../../config/build-settings.ts'
 import { loadSettings } from '../../config/load-settings.ts'
-import type { Settings } from '../../config/settings.ts'
+import { shownSettings } from '../../config/shown-settings.ts'
 import { createLogger } from '../../observe/logs/logger.ts'
 import type { RunningServer, StartServer } from '../../server-api.ts'
 import { loadElsewhere, localEntries } from '../local-serving.ts'
@@ -67,7 +68,8 @@ async function serveFolder(
   loadServer: () => Promise<StartServer>,
 ): Promise<void> {
   await checkFolder(folder)
-  const settings = await devSettings(folder, flags)
+  const loaded = await devSettings(folder, flags)
+  const { settings } = loaded
   let server: RunningServer | undefined
   const stop = watchStopSignals((status) => {
     server?.kill()
@@ -79,6 +81,7 @@ async function serveFolder(
     stop.signal.throwIfAborted()
     server = await startServer(settings, {
       log: log.log,
+      configuration: shownSettings(loaded),
       logTail: log.tail,
       signal: stop.signal,
       portFlag: '--port',
@@ -105,7 +108,7 @@ async function checkFolder(folder: string): Promise<void> {
   )
 }
 
-async function devSettings(folder: string, { port, tsConfig }: DevFlags): Promise<Settings> {
+async function devSettings(folder: string, { port, tsConfig }: DevFlags): Promise<LoadedSettings> {
   const entries = localEntries('dev', port, {
     model_store: isModelFolder(folder) ? '' : folder,
     load_models: '',
@@ -114,7 +117,7 @@ async function devSettings(folder: string, { port, tsConfig }: DevFlags): Promis
     unregister_model_timeout: String(OLD_CODE_S),
     drain_timeout: '0',
   })
-  const { settings } = await loadSettings({ tsConfig, configSnapshots: false, entries })
-  await checkExposure(settings)
-  return settings
+  const loaded = await loadSettings({ tsConfig, configSnapshots: false, entries })
+  await checkExposure(loaded.settings)
+  return loaded
 }

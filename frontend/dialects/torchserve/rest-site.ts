@@ -10,6 +10,7 @@ import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotA
 import { archiveRouter } from './rest-archives.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { consolePages } from './rest-console.ts'
+import { configurationRouter } from './rest-configuration.ts'
 import { eventRouter } from './rest-events.ts'
 import { requestRouter } from './rest-requests.ts'
 import { trafficRouter } from './rest-traffic.ts'
@@ -22,6 +23,7 @@ export const MANAGEMENT_ROUTERS = [
   workflowRouter,
   requestRouter,
   eventRouter,
+  configurationRouter,
 ] as const
 
 /**

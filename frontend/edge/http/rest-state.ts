@@ -1,3 +1,4 @@
+import type { ShownSetting } from '../../../common/shown-setting.ts'
 import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -20,6 +21,8 @@ export interface RestDeps extends Operations {
   authorizer: Authorizer
   requests: RequestOperations
   events: EventOperations
+  /** The effective configuration, without secrets. */
+  configuration: readonly ShownSetting[]
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog

@@ -81,6 +81,7 @@ const OURS = [
   'put /archives/{archive_name} uploadArchive',
   'delete /requests/{request_id} cancelRequest',
   'get /events events',
+  'get /configuration configuration',
 ]
 const MANAGEMENT = [
   'options / apiDescription',

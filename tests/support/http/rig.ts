@@ -83,6 +83,7 @@ export async function startRig(
     limiter: options.limiter,
     models,
     workflows,
+    configuration: [],
     requests: new OpenRequests(new JobIndex()),
     events: new Viewers(nothingToWatch()),
     settings: {

@@ -61,6 +61,7 @@ export const MANAGEMENT_PATHS: Readonly<Record<string, PathItem>> = {
     },
   },
   '/events': { get: events() },
+  '/configuration': { get: configuration() },
   '/api-description': DESCRIPTION_PATHS['/api-description'],
 }
 
@@ -84,6 +85,26 @@ function events(): Operation {
       '429': error('Too many viewers.'),
       ...SERVER_ERROR,
     },
+  }
+}
+
+function configuration(): Operation {
+  const setting = object(
+    {
+      name: ['string', 'Name of the key in config.properties.'],
+      value: ['string', 'Its value, without secrets; absent: it has none.'],
+      source: ['string', 'Where the value came from: file and line, flag, variable, or default.'],
+      fallback: ['string', 'Its default; absent: it has none.'],
+      meaning: ['string', 'What it is for.'],
+    },
+    ['value', 'fallback'],
+  )
+  const answer = object({ settings: { type: 'array', items: setting, description: 'All keys.' } })
+  return {
+    description: 'The effective configuration, and where each value came from.',
+    operationId: 'configuration',
+    parameters: [],
+    responses: { '200': json('The keys.', answer), ...SERVER_ERROR },
   }
 }
 

@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from '@jest/globals'
+import { digestOf } from '../../frontend/auth/identity-source.ts'
+import { KEYS } from '../../frontend/config/keys.ts'
+import { rawRequest } from '../support/raw-http.ts'
+import { startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+
+const SECRET = 'hunter2-of-the-operator'
+const SCOPES = {
+  operator: { scopes: ['management'] },
+  narrow: { scopes: ['management'], models: ['a*'] },
+  user: { scopes: ['inference'] },
+}
+
+let server: Server
+
+beforeAll(async () => {
+  const keys = join(tempDir(), 'keys.json')
+  const entries = Object.entries(SCOPES).map(([name, grant]) => ({
+    name,
+    sha256: digestOf(`tsk_${name}`),
+    ...grant,
+  }))
+  writeFileSync(keys, JSON.stringify({ keys: entries }))
+  server = await startServer({
+    flags: ['--enable-model-api'],
+    config: {
+      api_keys_file: keys,
+      job_queue_size: 7,
+      keystore_pass: SECRET,
+      allowed_urls: `https://user:${SECRET}@models[.]example/.*`,
+    },
+  })
+})
+
+async function ask(caller: keyof typeof SCOPES, method = 'GET') {
+  const headers = { authorization: `Bearer tsk_${caller}` }
+  const { status, body } = await rawRequest(server.ports.management, '/configuration', { method, headers })
+  return { status, body }
+}
+
+test('every key is shown with its value and where it came from', async () => {
+  const { status, body } = await ask('operator')
+  const { settings } = JSON.parse(body) as { settings: { name: string; value?: string; source: string }[] }
+  expect(status).toBe(200)
+  expect(settings.map(({ name }) => name)).toEqual(Object.values(KEYS).map(({ name }) => name))
+  const find = (name: string) => settings.find((each) => each.name === name)
+  expect(find('job_queue_size')).toMatchObject({
+    value: '7',
+    source: expect.stringMatching(/config[.]properties:\d+$/),
+    fallback: '100',
+  })
+  expect(find('enable_model_api')).toMatchObject({ value: 'true', source: '--enable-model-api' })
+  expect(find('max_request_size')).toMatchObject({ source: 'default' })
+})
+
+test('no secret is shown', async () => {
+  const { body } = await ask('operator')
+  expect(body).not.toContain(SECRET)
+  expect(JSON.parse(body).settings).toContainEqual(
+    expect.objectContaining({ name: 'keystore_pass', value: '***' }),
+  )
+})
+
+test('only who may manage all models sees it', async () => {
+  const answers = await Promise.all([ask('narrow'), ask('user')])
+  expect(answers.map(({ status }) => status)).toEqual([400, 400])
+  for (const { body } of answers) expect(body).not.toContain('job_queue_size')
+})
+
+test('it cannot be changed', async () => {
+  expect((await ask('operator', 'PUT')).status).toBe(405)
+})
