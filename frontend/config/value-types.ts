@@ -24,7 +24,7 @@ export function parsed<T>(
 }
 
 export function integer(min: number, max: number): ValueType<number> {
-  return numeric('integer', `a whole number from ${min} to ${max}`, /^[+-]?\d{1,15}$/, min, max)
+  return numeric('integer', `a whole number from ${min} to ${max}`, /^[+-]?\d{1,16}$/, min, max)
 }
 
 export function decimal(label: string, min: number, max: number): ValueType<number> {

@@ -47,6 +47,11 @@ describe('without anything said', () => {
   })
 })
 
+test('a number may have its greatest value', () => {
+  const { settings } = settingsOf({ file: 'min_free_disk=9007199254740991\n' })
+  expect(settings.minFreeDisk).toBe(Number.MAX_SAFE_INTEGER)
+})
+
 describe('precedence', () => {
   const file = 'model_store=/from-file\njob_queue_size=7\ntoken_expiration_min=1\n'
   const flags = [{ name: 'model_store', text: '/from-flag', origin: '--model-store' }]
@@ -128,6 +133,7 @@ describe('values', () => {
 
 describe('a mistake is one line that names place, key, value and what it must be', () => {
   test.each([
+    ['min_free_disk=9007199254740992', 'min_free_disk must be a whole number from 0 to 9007199254740991'],
     ['job_queue_size=many', 'job_queue_size must be a whole number from 1 to 2147483647, found many'],
     ['job_queue_size=0', 'job_queue_size must be a whole number from 1 to 2147483647'],
     ['job_queue_size=1.5', 'job_queue_size must be a whole number from 1 to 2147483647'],
