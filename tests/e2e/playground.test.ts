@@ -151,6 +151,8 @@ describe('on a server with keys', () => {
       ask(path, 'both'),
     ])
     expect(answers.map(({ status }) => status)).toEqual([400, 400, 200, 200])
+    const unknown = await Promise.all([ask(`${PLAY}/none`), ask(`${PLAY}/none`, 'operator')])
+    expect(unknown.map(({ status }) => status)).toEqual([400, 400])
   })
 
   test.each([

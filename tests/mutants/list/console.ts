@@ -1,0 +1,69 @@
+import type { Mutant } from '../mutant.ts'
+
+const PLAYGROUND = 'frontend/dialects/playground.ts'
+const REST_APPS = 'frontend/dialects/rest-apps.ts'
+const ARCHIVE_UPLOADS = 'frontend/models/archive-uploads.ts'
+
+const PLAYED = ['tests/e2e/playground.test.ts']
+const CONFIGURED = ['tests/e2e/configuration-route.test.ts']
+const UPLOADED = ['tests/e2e/uploads.test.ts']
+
+/** What the management listener has for the console. */
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'an unknown path below the playground needs no token',
+    file: PLAYGROUND,
+    find: "      exchange.admit('inference')\n",
+    replace: '',
+    tests: PLAYED,
+  },
+  {
+    name: 'the playground is there without the console',
+    file: REST_APPS,
+    find: 'deps.settings.enableConsole && servesManagement(kind)',
+    replace: 'servesManagement(kind)',
+    tests: PLAYED,
+  },
+  {
+    name: 'the playground has the whole path',
+    file: 'frontend/edge/http/exchange.ts',
+    find: 'segments: this.target.segments.slice(segments)',
+    replace: 'segments: this.target.segments',
+    tests: PLAYED,
+  },
+  {
+    name: 'a key of some models sees the configuration',
+    file: 'frontend/dialects/torchserve/rest-configuration.ts',
+    find: '!seesAll(exchangeOf(ctx).principal)',
+    replace: 'seesAll(exchangeOf(ctx).principal) && false',
+    tests: CONFIGURED,
+  },
+  {
+    name: 'the configuration shows passwords',
+    file: 'frontend/config/secrets.ts',
+    find: "  if (SECRET.test(name)) return '***'\n",
+    replace: '',
+    tests: CONFIGURED,
+  },
+  {
+    name: 'an upload has no greatest size',
+    file: ARCHIVE_UPLOADS,
+    find: '      if (this.size > this.#maxBytes) throw tooLarge(this.#maxBytes)\n',
+    replace: '',
+    tests: UPLOADED,
+  },
+  {
+    name: 'an upload stands beside the same model in another format',
+    file: ARCHIVE_UPLOADS,
+    find: '      await checkStem(modelStore, stem)\n',
+    replace: '',
+    tests: UPLOADED,
+  },
+  {
+    name: 'signed mode takes an archive before its signature',
+    file: ARCHIVE_UPLOADS,
+    find: '!isSignature && requireSignedArchives &&',
+    replace: 'false &&',
+    tests: UPLOADED,
+  },
+]
