@@ -92,7 +92,8 @@ export function modelName(i: number): string {
 /** Every model was asked once, so that the metrics have all of them. */
 async function startLoaded(size: number, archive: string, { starter }: GrowthOptions): Promise<GrowthServer> {
   const models = { snapshot: snapshotOf(size, archive, 0) }
-  const config = { enable_model_api: 'true' } // one more is registered
+  // One more is registered, from outside the model store.
+  const config = { enable_model_api: 'true', allowed_urls: 'file://.*' }
   const server = await starter.start({ models, config, snapshots: true, timeout: 300_000 })
   await untilReady(server, [ECHO], 20_000)
   for (let i = 1; i < size; i += 1) {

@@ -18,7 +18,7 @@ export function archiveFrames({ url, prepared }: Pick<Model, 'url' | 'prepared'>
   const folders = [...new Set([modelDir, existsSync(modelDir) ? realpathSync(modelDir) : modelDir])]
   const places = folders.flatMap((folder) => [`file://${folder}/`, `${folder}/`])
   const inFrame = (line: string): string =>
-    FRAME.test(line) ? places.reduce((told, place) => told.replaceAll(place, shown), line) : line
+    FRAME.test(line) ? places.reduce((told, place) => told.replaceAll(place, () => shown), line) : line
   return (text) =>
     folders.some((folder) => text.includes(folder)) ? text.split('\n').map(inFrame).join('\n') : text
 }
