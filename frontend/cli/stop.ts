@@ -5,6 +5,9 @@ import { removePidFile, tempDirOf } from './pid-file.ts'
 import { POLL_MS, isServerProcess } from './server-process.ts'
 import { type FoundServer, listServers, namedConfig, serverLine, workingFolder } from './servers.ts'
 
+/** Milliseconds for the end of a killed process. */
+const KILLED_MS = 5_000
+
 /**
  * Stops one server: SIGTERM, so that running requests finish, then SIGKILL after the time that its pid file
  * names.
@@ -57,7 +60,11 @@ async function stop(running: FoundServer, output: Output): Promise<number> {
     return 1
   }
   const ended = await hasEnded(running.pid, running.stopMs)
-  if (!ended) signal(running.pid, 'SIGKILL')
+  if (!ended) {
+    signal(running.pid, 'SIGKILL')
+    // A busy machine needs a moment to end it, and the next start needs its ports.
+    await hasEnded(running.pid, KILLED_MS)
+  }
   removePidFile(running.path, running.pid)
   if (ended) output.out('TorchServe-TS has stopped.')
   else output.err(`torchserve-ts: did not stop within ${running.stopMs / 1000} s and was killed`)
