@@ -33,12 +33,20 @@ export async function readEvents(
 
 /** One event; undefined: a comment, or a topic that this page does not know. */
 export function parseEvent(block: string): ServerEvent | undefined {
-  let topic = ''
-  const data: string[] = []
-  for (const line of block.split('\n')) {
-    if (line.startsWith('event:')) topic = line.slice(6).trim()
-    else if (line.startsWith('data:')) data.push(line.slice(5))
-  }
-  if (!TOPICS.has(topic) || data.length === 0) return undefined
-  return { topic, data: JSON.parse(data.join('\n')) as unknown } as ServerEvent
+  const topic = fieldOf(block, 'event')
+  const data = eventData(block)
+  if (topic === undefined || !TOPICS.has(topic) || data === undefined) return undefined
+  return { topic, data: JSON.parse(data) as unknown } as ServerEvent
+}
+
+/** The data of an event; undefined: it has none, as a comment that keeps a connection alive. */
+export function eventData(block: string): string | undefined {
+  return fieldOf(block, 'data')
+}
+
+/** The lines of a field, joined. */
+function fieldOf(block: string, name: string): string | undefined {
+  const lines = block.split('\n').filter((line) => line.startsWith(`${name}:`))
+  if (lines.length === 0) return undefined
+  return lines.map((line) => line.slice(name.length + 1).replace(/^ /, '')).join('\n')
 }

@@ -1,4 +1,5 @@
 import { reasonOf } from './api.ts'
+import { eventData } from './event-stream.ts'
 
 /** Pieces, characters of a piece and of the answer, and gaps that a run keeps. */
 const MAX_PIECES = 2_000
@@ -121,7 +122,7 @@ export class PlayRun {
       if (isEvents) {
         const blocks = (rest + text).split('\n\n')
         rest = done ? '' : blocks.pop()!.slice(-MAX_ANSWER)
-        for (const block of blocks) this.#event(block)
+        for (const data of blocks.map(eventData)) if (data !== undefined) this.#piece(data)
       } else if (text !== '') {
         this.#piece(text)
         whole = (whole + text).slice(0, MAX_ANSWER)
@@ -131,15 +132,6 @@ export class PlayRun {
     }
     // A JSON answer in several reads, or an error.
     if (this.answer === '') this.answer = this.#textOf(whole) || whole
-  }
-
-  /** Comments keep a connection alive, and are no pieces. */
-  #event(block: string): void {
-    const data = block
-      .split('\n')
-      .filter((line) => line.startsWith('data:'))
-      .map((line) => line.slice(line[5] === ' ' ? 6 : 5))
-    if (data.length > 0) this.#piece(data.join('\n'))
   }
 
   #piece(text: string): void {

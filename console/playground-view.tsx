@@ -18,8 +18,8 @@ interface Draft {
   readonly api: PlayApi
   readonly body: string
   readonly file: File | undefined
-  /** Empty: the one that the user signed in with. */
-  readonly token: string
+  /** Undefined: the one that the user signed in with. */
+  readonly token: string | undefined
 }
 
 /** Sends a request to a model, and shows the answer piece by piece. */
@@ -45,14 +45,14 @@ export function PlaygroundView({ state, api }: ViewProps): JSX.Element {
         body: bodyOf({ ...draft, body }),
         signal,
       }
-      return api.infer(draft.api.path(draft.model), request, draft.token === '' ? undefined : draft.token)
+      return api.infer(draft.api.path(draft.model), request, draft.token)
     })
   }
   const isChat = draft.api.id === 'chat' && chat?.model === draft.model.name
   const say = (text: string): void => {
     const body = chat && nextTurn(chat.body, chat.run.answer, text)
     if (body === undefined) return
-    form.set({ body })
+    form.write(body)
     send(body)
   }
   return (
@@ -71,14 +71,25 @@ export function PlaygroundView({ state, api }: ViewProps): JSX.Element {
   )
 }
 
+/** What the user chooses: a model by its key, an API by its id. */
+interface Chosen {
+  readonly key: string
+  readonly apiId: string
+  readonly token: string | undefined
+}
+
 interface DraftState {
   readonly draft: Draft
-  set(fields: Partial<Draft>): void
+  /** Of the model. */
+  readonly key: string
+  choose(fields: Partial<Chosen>): void
+  write(body: string): void
+  take(file: File | undefined): void
 }
 
 /** Undefined: there is no model. What was written for a model and an API comes back with them. */
 function useDraft(overview: OverviewEvent | undefined, api: Api): DraftState | undefined {
-  const [chosen, setChosen] = useState({ key: '', apiId: 'torchserve', token: '' })
+  const [chosen, setChosen] = useState<Chosen>({ key: '', apiId: 'torchserve', token: undefined })
   const [bodies, setBodies] = useState<ReadonlyMap<string, string>>(new Map())
   const [file, setFile] = useState<File>()
   const models = overview?.models ?? []
@@ -92,6 +103,8 @@ function useDraft(overview: OverviewEvent | undefined, api: Api): DraftState | u
   }
   const spoken = apisOf(asked)
   const spokenApi = spoken.find(({ id }) => id === chosen.apiId) ?? spoken[0]!
+  // What the user works on stays, also when another model comes first by now.
+  const choose = (fields: Partial<Chosen>): void => setChosen({ ...chosen, key: keyOf(model), ...fields })
   const place = `${keyOf(model)} ${spokenApi.id}`
   const body = bodies.get(place) ?? spokenApi.example(asked)
   return {
@@ -102,25 +115,28 @@ function useDraft(overview: OverviewEvent | undefined, api: Api): DraftState | u
       file: spokenApi.takesFiles === true ? file : undefined,
       token: chosen.token,
     },
-    set: (fields) => {
-      if (fields.body !== undefined) setBodies(new Map(bodies).set(place, fields.body))
-      if ('file' in fields) setFile(fields.file)
-      const key = fields.model === undefined ? keyOf(model) : keyOfAsked(fields.model, models)
-      const apiId = fields.api?.id ?? spokenApi.id
-      setChosen({ key, apiId, token: fields.token ?? chosen.token })
+    key: keyOf(model),
+    choose,
+    write: (text) => {
+      setBodies(new Map(bodies).set(place, text))
+      choose({})
+    },
+    take: (taken) => {
+      setFile(taken)
+      choose({})
     },
   }
 }
 
 /** The inputs that a model declares; empty until they are known. */
-function useInputs(name: string | undefined, api: Api, token: string): readonly DeclaredTensor[] {
+function useInputs(name: string | undefined, api: Api, token: string | undefined): readonly DeclaredTensor[] {
   const [known, setKnown] = useState<{ name: string; inputs: readonly DeclaredTensor[] }>()
   useEffect(() => {
     if (name === undefined) return
     let isCurrent = true
     const read = async (): Promise<void> => {
       const path = `/v2/models/${encodeURIComponent(name)}`
-      const answer = await api.infer(path, { method: 'GET' }, token === '' ? undefined : token)
+      const answer = await api.infer(path, { method: 'GET' }, token)
       const { inputs } = (await answer.json()) as { inputs?: readonly DeclaredTensor[] }
       if (isCurrent && answer.ok) setKnown({ name, inputs: inputs ?? [] })
     }
@@ -140,9 +156,7 @@ function DraftForm(props: {
   onSend: () => void
 }): JSX.Element {
   const { overview, form, busy, run, onSend } = props
-  const { draft, set } = form
-  const { models } = overview
-  const key = keyOfAsked(draft.model, models)
+  const { draft, key, choose } = form
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     onSend()
@@ -151,12 +165,8 @@ function DraftForm(props: {
     <form onSubmit={submit} aria-label="Request">
       <p class="bar">
         <label for="model">Model</label>
-        <select
-          id="model"
-          value={key}
-          onChange={(event) => set({ model: askedOf(models, event.currentTarget.value) })}
-        >
-          {models.map((model) => (
+        <select id="model" value={key} onChange={(event) => choose({ key: event.currentTarget.value })}>
+          {overview.models.map((model) => (
             <option value={keyOf(model)}>{titleOf(model)}</option>
           ))}
         </select>
@@ -164,7 +174,7 @@ function DraftForm(props: {
         <select
           id="api"
           value={draft.api.id}
-          onChange={(event) => set({ api: PLAY_APIS.find(({ id }) => id === event.currentTarget.value)! })}
+          onChange={(event) => choose({ apiId: event.currentTarget.value })}
         >
           {apisOf(draft.model).map(({ id, title }) => (
             <option value={id}>{title}</option>
@@ -176,11 +186,11 @@ function DraftForm(props: {
           type="password"
           autocomplete="off"
           placeholder="as signed in"
-          value={draft.token}
-          onInput={(event) => set({ token: event.currentTarget.value.trim() })}
+          value={draft.token ?? ''}
+          onInput={(event) => choose({ token: event.currentTarget.value.trim() || undefined })}
         />
       </p>
-      <Body draft={draft} set={set} />
+      <Body {...form} />
       <p class="bar">
         <button type="submit" disabled={busy}>
           Send
@@ -193,17 +203,17 @@ function DraftForm(props: {
   )
 }
 
-function Body({ draft, set }: DraftState): JSX.Element {
+function Body({ draft, write, take }: DraftState): JSX.Element {
   const picker = useRef<HTMLInputElement>(null)
   const drop = (event: DragEvent): void => {
     const file = event.dataTransfer?.files[0]
     if (file === undefined || draft.api.takesFiles !== true) return
     event.preventDefault()
-    set({ file })
+    take(file)
   }
   const leaveFile = (): void => {
     if (picker.current !== null) picker.current.value = ''
-    set({ file: undefined })
+    take(undefined)
   }
   return (
     <>
@@ -214,7 +224,7 @@ function Body({ draft, set }: DraftState): JSX.Element {
         spellcheck={false}
         disabled={draft.file !== undefined}
         value={draft.body}
-        onInput={(event) => set({ body: event.currentTarget.value })}
+        onInput={(event) => write(event.currentTarget.value)}
         onDragOver={(event) => event.preventDefault()}
         onDrop={drop}
       />
@@ -225,7 +235,7 @@ function Body({ draft, set }: DraftState): JSX.Element {
             id="file"
             type="file"
             ref={picker}
-            onChange={(event) => set({ file: event.currentTarget.files?.[0] })}
+            onChange={(event) => take(event.currentTarget.files?.[0])}
           />
           {draft.file !== undefined && (
             <>
@@ -263,19 +273,6 @@ function titleOf(model: ModelOverview): string {
   return model.isDefault ? model.modelName : `${model.modelName} ${model.modelVersion}`
 }
 
-function askedOf(models: readonly ModelOverview[], key: string): PlayModel {
-  const model = models.find((each) => keyOf(each) === key)!
-  return { name: model.modelName, version: model.isDefault ? undefined : model.modelVersion, inputs: [] }
-}
-
-function keyOfAsked({ name, version }: PlayModel, models: readonly ModelOverview[]): string {
-  const model = models.find(
-    (each) =>
-      each.modelName === name && (version === undefined ? each.isDefault : each.modelVersion === version),
-  )
-  return model === undefined ? '' : keyOf(model)
-}
-
 function apisOf({ version }: PlayModel): readonly PlayApi[] {
   return version === undefined ? PLAY_APIS : PLAY_APIS.filter(({ takesVersions }) => takesVersions === true)
 }
@@ -295,6 +292,6 @@ function copied(draft: Draft, { server }: OverviewEvent, hasToken: boolean): Cop
     url: `${base}${draft.api.path(draft.model)}`,
     contentType: typeOf(draft),
     body: draft.file === undefined ? draft.body : { file: draft.file.name },
-    needsToken: hasToken || draft.token !== '',
+    needsToken: hasToken || draft.token !== undefined,
   }
 }

@@ -35,7 +35,7 @@ export interface ListenerDeps {
   workflows: WorkflowOperations
   requests: RequestOperations
   events: EventOperations
-  configuration: readonly ShownSetting[]
+  configuration: () => readonly ShownSetting[]
   authorizer: Authorizer
   metrics: Metrics
   log: Logger

@@ -20,7 +20,7 @@ export interface StartOptions {
   /** Files for access log and metrics; absent: neither is written. */
   logFiles?: LogFiles
   /** The keys and where their values came from, for GET /configuration; absent: it shows none. */
-  configuration?: readonly ShownSetting[]
+  configuration?: () => readonly ShownSetting[]
   /** The last lines of `log`, for those who watch; absent: they see none. */
   logTail?: LogTail
   /**

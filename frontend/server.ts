@@ -231,7 +231,7 @@ class Server implements RunningServer {
       workflows: this.#workflows,
       requests: new OpenRequests(this.#jobs),
       events: this.#viewers,
-      configuration: options.configuration ?? [],
+      configuration: options.configuration ?? (() => []),
       authorizer: this.#tokens,
       metrics: this.#metrics,
       tracing: this.#tracing,

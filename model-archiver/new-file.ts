@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { access, link, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { link, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { pathExists } from '../common/path-exists.ts'
 import { removeAtExit } from './exit-removal.ts'
 
 const PART = /^\.download-[0-9a-f]{16}\.part$/
@@ -35,7 +36,7 @@ export async function writeNewFile(target: string, { content, replaces, signal }
   const beside = join(dirname(target), `.download-${randomBytes(8).toString('hex')}.part`)
   const removed = removeAtExit(beside)
   try {
-    if (replaces !== true && (await exists(target))) throw new NameTaken()
+    if (replaces !== true && (await pathExists(target))) throw new NameTaken()
     await save(await content(), beside, signal)
     if (replaces === true) await rename(beside, target)
     else await publish(beside, target)
@@ -54,13 +55,6 @@ export async function sweepParts(store: string): Promise<void> {
     const stats = await stat(path).catch(() => undefined)
     if (stats !== undefined && Date.now() - stats.mtimeMs > STALE_MS) await rm(path, { force: true })
   }
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
 }
 
 async function save(

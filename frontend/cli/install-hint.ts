@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { shellWord } from '../../common/curl-lines.ts'
 import { isObject, parseJson } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import { packageRoot } from '../../model-archiver/package-root.ts'
@@ -25,7 +26,7 @@ export function installCommand(names: readonly string[], root = packageRoot()): 
 }
 
 function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : shellWord(path)
 }
 
 function peerVersions(root: string): Record<string, unknown> {

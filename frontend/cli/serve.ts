@@ -124,7 +124,7 @@ class ServingProcess {
       stop.signal.throwIfAborted()
       this.#server = await startServer(settings, {
         log: this.#log.log,
-        configuration: shownSettings(loaded),
+        configuration: () => shownSettings(loaded),
         logFiles: this.#logFiles,
         logTail: this.#log.tail,
         signal: stop.signal,

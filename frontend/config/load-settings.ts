@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
 import { makeFolder } from '../../common/make-folder.ts'
+import { pathExists } from '../../common/path-exists.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { collectEntries } from './collect-entries.ts'
 import { KEYS } from './keys.ts'
@@ -86,7 +87,7 @@ export async function checkStores({
       'Missing mandatory parameter --model-store (or model_store in the config file)',
     )
   }
-  if (!isAgentsStore(entries.get(KEYS.modelStore.name)) || (await exists(modelStore)))
+  if (!isAgentsStore(entries.get(KEYS.modelStore.name)) || (await pathExists(modelStore)))
     await checkFolder('--model-store', modelStore)
   if (workflowStore !== undefined) await checkFolder('--workflow-store', workflowStore)
 }
@@ -100,7 +101,7 @@ export async function makeAgentsStore({
   entries,
 }: Pick<LoadedSettings, 'settings' | 'entries'>): Promise<string | undefined> {
   if (modelStore === undefined || !isAgentsStore(entries.get(KEYS.modelStore.name))) return undefined
-  if (await exists(modelStore)) return undefined
+  if (await pathExists(modelStore)) return undefined
   try {
     await makeFolder(modelStore)
     return `The model store ${modelStore} did not exist, and was made`
@@ -108,13 +109,6 @@ export async function makeAgentsStore({
     const { code } = error as NodeJS.ErrnoException
     return `The model store ${modelStore} does not exist yet, and cannot be made here (${code}): it is read when a model is loaded`
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  )
 }
 
 async function checkFolder(flag: string, path: string): Promise<void> {

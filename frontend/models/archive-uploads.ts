@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { access, readdir, statfs } from 'node:fs/promises'
+import { readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   MAX_SIGNATURE_BYTES,
@@ -13,6 +13,7 @@ import { overLimit } from '../../model-archiver/unpack-budget.ts'
 import { LIMIT_KEYS } from '../../model-archiver/unpack-limits.ts'
 import { ServeError } from '../../common/errors.ts'
 import { isName, NAME_RULE } from '../../common/names.ts'
+import { pathExists } from '../../common/path-exists.ts'
 import type { Settings } from '../config/settings.ts'
 
 /** A file that a client sends. */
@@ -90,7 +91,7 @@ export class ArchiveUploads {
     const isSignature = name !== archive
     const maxBytes = isSignature ? MAX_SIGNATURE_BYTES : maxDownloadSize
     if (announced > maxBytes) throw tooLarge(maxBytes)
-    if (!isSignature && requireSignedArchives && !(await exists(join(store, name + SIGNATURE_ENDING))))
+    if (!isSignature && requireSignedArchives && !(await pathExists(join(store, name + SIGNATURE_ENDING))))
       throw notSigned(name)
     await this.#checkRoom(store, announced)
     const arriving = new Arriving(upload, maxBytes, () => this.#checkRoom(store, LOOK_EVERY_BYTES))
@@ -184,11 +185,4 @@ function notSaved(error: unknown): ServeError {
     detail: message,
     cause: error,
   })
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -3,14 +3,13 @@
  * load and faults: `npm run test:dashboards` (docs/dashboards.md). Needs `prometheus` and `promtool` in PATH.
  * One line per check; ends with `N passed, N failed`.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePorts } from '../support/ports.ts'
 import { REPOSITORY } from '../support/server-process.ts'
 import { checkAlerts, checkPanels, checkQuiet } from './course.ts'
-import { Checks } from './checks.ts'
+import { type Checks, runChecks } from './checks.ts'
 import { faultsOf } from './faults.ts'
 import { checkFiles, shortRules, WINDOW_S } from './files.ts'
 import { Load } from './load.ts'
@@ -71,14 +70,4 @@ async function main(folder: string, checks: Checks): Promise<void> {
   }
 }
 
-const checks = new Checks()
-const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-dashboards-'))
-try {
-  await main(folder, checks)
-} catch (error) {
-  checks.check('the run', error instanceof Error ? (error.stack ?? error.message) : String(error))
-} finally {
-  await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
-}
-console.log(`${checks.passed} passed, ${checks.failed} failed`)
-process.exitCode = checks.failed === 0 && checks.passed > 0 ? 0 : 1
+await runChecks('dashboards', main)

@@ -1,14 +1,11 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { tempDir } from '../support/temp.ts'
 
 const SECRET = 'hunter2-of-the-operator'
-const SCOPES = {
+const GRANTS = {
   operator: { scopes: ['management'] },
   narrow: { scopes: ['management'], models: ['a*'] },
   user: { scopes: ['inference'] },
@@ -17,13 +14,7 @@ const SCOPES = {
 let server: Server
 
 beforeAll(async () => {
-  const keys = join(tempDir(), 'keys.json')
-  const entries = Object.entries(SCOPES).map(([name, grant]) => ({
-    name,
-    sha256: digestOf(`tsk_${name}`),
-    ...grant,
-  }))
-  writeFileSync(keys, JSON.stringify({ keys: entries }))
+  const keys = writeApiKeys(Object.entries(GRANTS).map(([name, grant]) => ({ name, ...grant })))
   server = await startServer({
     flags: ['--enable-model-api'],
     config: {
@@ -35,7 +26,7 @@ beforeAll(async () => {
   })
 })
 
-async function ask(caller: keyof typeof SCOPES, method = 'GET') {
+async function ask(caller: keyof typeof GRANTS, method = 'GET') {
   const headers = { authorization: `Bearer tsk_${caller}` }
   const { status, body } = await rawRequest(server.ports.management, '/configuration', { method, headers })
   return { status, body }

@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Metadata } from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
 import {
   call,
   type GrpcError,
@@ -12,6 +11,7 @@ import {
   openInferenceClient,
   readAll,
 } from '../support/grpc-clients.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -42,11 +42,11 @@ function startWithKeys(
 ): ReturnType<typeof startServer> {
   const folder = tempDir()
   writeFileSync(join(folder, 'handler.mjs'), 'export const handle = () => ["x"]\n')
-  const file = join(folder, 'keys.json')
   const scopes = ['inference', 'management']
-  const key = { name: 'some', sha256: digestOf('tsk_some'), scopes, models: ['my_*'] }
-  const all = { name: 'all', sha256: digestOf('tsk_all'), scopes }
-  writeFileSync(file, JSON.stringify({ keys: [key, all] }))
+  const file = writeApiKeys([
+    { name: 'some', scopes, models: ['my_*'] },
+    { name: 'all', scopes },
+  ])
   const models = [`my_first_model=${folder}`, `secret_model=${folder}`]
   return startServer({ models, config: { ...config, api_keys_file: file }, flags: [] })
 }

@@ -1,11 +1,9 @@
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { COUNT, countBody, ECHO, ended, next, produced } from '../support/count.ts'
 import { RawRequest, rawRequest, type RawRequestOptions, type RawResponse } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
-import { tempDir } from '../support/temp.ts'
 
 /** The inference API that the console's page uses: below /console/play of the management listener. */
 
@@ -117,13 +115,7 @@ describe('on a server with keys', () => {
   let server: Server
 
   beforeAll(async () => {
-    const keys = join(tempDir(), 'keys.json')
-    const entries = Object.entries(SCOPES).map(([name, scopes]) => ({
-      name,
-      sha256: digestOf(`tsk_${name}`),
-      scopes,
-    }))
-    writeFileSync(keys, JSON.stringify({ keys: entries }))
+    const keys = writeApiKeys(Object.entries(SCOPES).map(([name, scopes]) => ({ name, scopes })))
     server = await startServer({
       models: [ECHO],
       flags: ['--enable-model-api'],

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { rawRequest, type RawRequestOptions } from '../support/raw-http.ts'
 import { startServer, type Server, type ServerOptions } from '../support/server.ts'
 import { makeKey, packEcho, sha256, signersFile } from '../support/signed-archives.ts'
@@ -215,12 +215,10 @@ describe('refused', () => {
 })
 
 test('only a management token or a key for a model of that name may upload', async () => {
-  const keys = [
+  const file = writeApiKeys([
     { name: 'some', models: ['cou*'], scopes: ['management'] },
     { name: 'reader', scopes: ['inference'] },
-  ].map((each) => ({ ...each, sha256: digestOf(`tsk_${each.name}`) }))
-  const file = join(tempDir(), 'keys.json')
-  writeFileSync(file, JSON.stringify({ keys }))
+  ])
   const flags = ['--enable-model-api']
   const { server: guarded, store: folder } = await startWithStore({ flags }, { api_keys_file: file })
   const as = (token: string, name: string): Promise<Answered> =>

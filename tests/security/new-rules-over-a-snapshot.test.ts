@@ -1,7 +1,6 @@
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer, type ServerOptions } from '../support/server.ts'
 import { makeKey, packEcho, sha256, signersFile } from '../support/signed-archives.ts'
@@ -69,9 +68,7 @@ test('an archive with the pin of the key models is loaded', async () => {
 })
 
 test('an api_keys_file that was added keeps clients without a key out', async () => {
-  const keys = join(tempDir(), 'keys.json')
-  const grant = { name: 'app', sha256: digestOf('tsk_app'), scopes: ['inference'] }
-  writeFileSync(keys, JSON.stringify({ keys: [grant] }))
+  const keys = writeApiKeys([{ name: 'app', scopes: ['inference'] }])
   const server = await startServer({ ...state, snapshots: true, config: { api_keys_file: keys } })
   const predict = async (headers: Record<string, string>): Promise<number> =>
     (await rawRequest(server.ports.inference, '/predictions/echo', { headers })).status

@@ -1,12 +1,12 @@
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
 import { checkArchive } from '../../frontend/edge/permitted-archives.ts'
 import { NamedPrincipal } from '../../frontend/auth/named-principal.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -22,20 +22,19 @@ beforeAll(async () => {
   mkdirSync(modelStore)
   for (const name of ['echo', 'echo-two', 'secret', 'wf'])
     cpSync(join(REPOSITORY, 'model-store', 'echo'), join(modelStore, name), { recursive: true })
+  const scopes = ['inference', 'management']
   const keys = [
     { name: 'some', models: ['echo*'] },
     { name: 'all', models: ['*'] },
     { name: 'whole', models: ['echo-flow', 'wf'] },
     { name: 'node', models: ['wf__echo'] },
-  ].map((key) => ({ ...key, scopes: ['inference', 'management'], sha256: digestOf(`tsk_${key.name}`) }))
-  const file = join(tempDir(), 'keys.json')
-  writeFileSync(file, JSON.stringify({ keys }))
+  ].map((key) => ({ ...key, scopes }))
   web.listen(0, '127.0.0.1')
   await once(web, 'listening')
   server = await startServer({
     modelStore,
     flags: ['--enable-model-api', '--disable-token-auth'],
-    config: { api_keys_file: file, workflow_store: workflows.folder, allow_private_urls: true },
+    config: { api_keys_file: writeApiKeys(keys), workflow_store: workflows.folder, allow_private_urls: true },
   })
 })
 

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { renameSync, writeFileSync } from 'node:fs'
+import { renameSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Client, credentials, Metadata, type StatusObject } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { digestOf } from '../../frontend/auth/identity-source.ts'
 import { restRoutes } from '../e2e/token-routes.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { COUNT, countBody, ECHO } from '../support/count.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { reflectedRpcs } from '../support/reflection.ts'
@@ -34,8 +34,8 @@ const path = join(tempDir(), 'keys.json')
 function writeKeys(...revoked: string[]): void {
   const keys = Object.entries(ENTRIES)
     .filter(([name]) => !revoked.includes(name))
-    .map(([name, grant]) => ({ name, sha256: digestOf(`tsk_${name}`), ...grant }))
-  writeFileSync(`${path}.new`, JSON.stringify({ keys }))
+    .map(([name, grant]) => ({ name, ...grant }))
+  writeApiKeys(keys, `${path}.new`)
   renameSync(`${path}.new`, path)
 }
 

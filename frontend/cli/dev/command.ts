@@ -81,7 +81,7 @@ async function serveFolder(
     stop.signal.throwIfAborted()
     server = await startServer(settings, {
       log: log.log,
-      configuration: shownSettings(loaded),
+      configuration: () => shownSettings(loaded),
       logTail: log.tail,
       signal: stop.signal,
       portFlag: '--port',

@@ -9,10 +9,11 @@ import type { RestState } from '../../edge/http/rest-state.ts'
 import { checkArchive } from '../../edge/permitted-archives.ts'
 import { ArchiveUploads, archiveOf, type Uploaded } from '../../models/archive-uploads.ts'
 import { pinOf } from '../../models/archive-rules.ts'
-import { UPLOADS_OFF } from '../model-api-hint.ts'
 import { commonHeaders, prettyJson } from './rest-errors.ts'
 import { admission, apiDisabled, exchangeOf, managing } from './rest-koa.ts'
 import { queryParams, warned } from './rest-management-params.ts'
+
+const UPLOADS_OFF = 'Uploads of archives are off: start the server with enable_archive_upload=true'
 
 /** Uploads of archives to the model store; TorchServe has no such route. */
 export function archiveRouter(state: RestState): Router {

@@ -15,7 +15,7 @@ export function configurationRouter(state: RestState): Router {
         'UNAUTHORIZED',
         'The configuration is not shown to a key of some models, because it tells of all',
       )
-    answerJson(ctx, 200, { settings: state.configuration })
+    answerJson(ctx, 200, { settings: state.configuration() })
   })
   return router
 }

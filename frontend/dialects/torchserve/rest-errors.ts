@@ -5,7 +5,6 @@ import { isFinalStatus } from '../../edge/http/http-reply.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { ListenerErrors } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
-import { MODEL_API_HINT, UPLOADS_OFF } from '../model-api-hint.ts'
 
 /** An error over REST: the status, and the Java class name that the JSON contains as `type`. */
 interface ErrorAnswer {
@@ -143,7 +142,6 @@ function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDial
   const headers = commonHeaders(exchange.requestId, false)
   if (error.retryAfter !== undefined) headers.push('Retry-After', error.retryAfter)
   // TorchServe's tests compare the whole body.
-  if (error.code === 'API_DISABLED' && error.message !== UPLOADS_OFF) headers.push('x-hint', MODEL_API_HINT)
   if (error.code === 'DOWNLOAD_FAILED' && error.detail !== undefined) headers.push('x-hint', CAUSE_HINT)
   if (error.code === 'METHOD_NOT_ALLOWED' && exchange.target.segments.length === 0)
     headers.push('x-hint', ROOT_HINT)

@@ -80,12 +80,13 @@ export function methodNotAllowed(): ServeError {
   return new ServeError('METHOD_NOT_ALLOWED', METHOD_NOT_ALLOWED)
 }
 
-/** The model API is off: the log says so too, as the answer has TorchServe's words. */
+/** The model API is off: a header and the log say so, as the answer has TorchServe's words. */
 export function apiDisabled(ctx: Koa.Context): ServeError {
   exchangeOf(ctx).state.log.warn(
     {},
     `${ctx.method} ${ctx.path} was refused: the model API is off; ${MODEL_API_HINT}`,
   )
+  ctx.set('x-hint', MODEL_API_HINT)
   return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
 }
 

@@ -22,7 +22,7 @@ export interface RestDeps extends Operations {
   requests: RequestOperations
   events: EventOperations
   /** The effective configuration, without secrets. */
-  configuration: readonly ShownSetting[]
+  configuration: () => readonly ShownSetting[]
   metrics: RestMetrics
   settings: RestSettings
   log: RestLog

@@ -3,12 +3,11 @@
  * reads two servers of a rendered release at rest, under load, and afterwards: `npm run test:autoscaling`.
  * Needs Go, and `prometheus` in PATH. One line per check; ends with `N passed, N failed`.
  */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ChartProgram, type Rendered, valueSet } from '../../deploy/chart-program.ts'
 import { launchServer, type Server, started } from '../../support/server-process.ts'
-import { Checks } from '../checks.ts'
+import { type Checks, runChecks } from '../checks.ts'
 import { WINDOW_S } from '../files.ts'
 import { makeStory } from '../models.ts'
 import { Prometheus } from '../prometheus.ts'
@@ -112,14 +111,4 @@ function podOf({ ports }: Server, k: number): Pod {
   }
 }
 
-const checks = new Checks()
-const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-autoscaling-'))
-try {
-  await main(folder, checks)
-} catch (error) {
-  checks.check('the run', error instanceof Error ? (error.stack ?? error.message) : String(error))
-} finally {
-  await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
-}
-console.log(`${checks.passed} passed, ${checks.failed} failed`)
-process.exitCode = checks.failed === 0 && checks.passed > 0 ? 0 : 1
+await runChecks('autoscaling', main)

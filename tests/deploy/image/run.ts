@@ -4,12 +4,11 @@
  * `unshare`, `ip` and `pivot_root`. One line per check; ends with `N passed, N failed`; where namespaces are
  * not permitted, it says so and ends with status 3.
  */
-import { cp, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { REPOSITORY } from '../../support/server-process.ts'
 import { execa } from '../../support/tools.ts'
-import { Checks } from '../../dashboards/checks.ts'
+import { type Checks, runChecks } from '../../dashboards/checks.ts'
 import { buildImage, type Image } from './build.ts'
 import { startOf } from './dockerfile.ts'
 
@@ -119,17 +118,7 @@ async function refusal(): Promise<string | undefined> {
 
 const reason = await refusal()
 if (reason === undefined) {
-  const checks = new Checks()
-  const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-image-'))
-  try {
-    await main(folder, checks)
-  } catch (error) {
-    checks.check('the run', error instanceof Error ? (error.stack ?? error.message) : String(error))
-  } finally {
-    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
-  }
-  console.log(`${checks.passed} passed, ${checks.failed} failed`)
-  process.exitCode = checks.failed === 0 && checks.passed > 0 ? 0 : 1
+  await runChecks('image', main)
 } else {
   console.log(`image: namespaces are not permitted here: ${reason}`)
   process.exitCode = 3

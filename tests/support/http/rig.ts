@@ -83,7 +83,7 @@ export async function startRig(
     limiter: options.limiter,
     models,
     workflows,
-    configuration: [],
+    configuration: () => [],
     requests: new OpenRequests(new JobIndex()),
     events: new Viewers(nothingToWatch()),
     settings: {
