@@ -29,3 +29,6 @@ export const WORKER_CEILING: Requirement = () => 0.4
 
 /** Python archives against TorchServe with the same ones. */
 export const TORCHSERVE: Requirement = () => 1
+
+/** A server that traces a tenth of its requests, against one that traces none. */
+export const TRACED_TENTH: Requirement = () => 0.9

@@ -15,22 +15,27 @@ const CLIENTS = 32
 const HEAD = `| Feature | Switched by | Default | REST: CPU of the frontend | REST: rate | gRPC: CPU of the frontend | gRPC: rate |
 |---|---|---|---|---|---|---|`
 
-async function costs(rounds: number, only: readonly string[]): Promise<number> {
+async function costs(rounds: number, only: readonly string[], streams: boolean): Promise<number> {
   const all = features().filter(({ name }) => only.length === 0 || only.includes(name))
   await buildPrograms()
   const generators = await chooseGenerators()
-  const report = newReport({ rounds, only }, generators.rest.name, generators.grpc.name)
+  const report = newReport({ rounds, only, streams }, generators.rest.name, generators.grpc.name)
   const pace: Pace = { rounds, seconds: 0.2, warmUp: 1 }
   print(`${headLines(report)}\n\n${HEAD}`)
   for (const feature of all) {
     const contenders = [
       { target: await startVariant(`without ${feature.name}`, feature.without) },
-      { target: await startVariant(`with ${feature.name}`, feature.with), against: 0 },
+      {
+        target: await startVariant(`with ${feature.name}`, feature.with),
+        against: 0,
+        required: feature.required,
+      },
     ]
     const cells: string[] = []
-    for (const [unary] of [cases('rest'), cases('grpc')]) {
-      const generator = generators[unary!.protocol]
-      const rows = await measureThroughput(unary!, contenders, CLIENTS, generator, pace)
+    for (const [unary, stream] of [cases('rest'), cases('grpc')]) {
+      const kase = (streams ? stream : unary)!
+      const generator = generators[kase.protocol]
+      const rows = await measureThroughput(kase, contenders, CLIENTS, generator, pace)
       report.throughput.push(...rows)
       cells.push(...costOf(rows))
     }
@@ -38,7 +43,9 @@ async function costs(rounds: number, only: readonly string[]): Promise<number> {
     for (const { target } of contenders) await target.stop()
   }
   print(`\n${writeReport(report)}`)
-  return 0
+  const short = report.throughput.filter(({ ok }) => ok === false)
+  for (const row of short) print(`${row.case} ${row.target}: ${row.ratio!.median}, required ${row.required!}`)
+  return short.length === 0 ? 0 : 1
 }
 
 /** The cells of one protocol: CPU time without and with the feature, and the ratio of the rates. */
@@ -58,10 +65,11 @@ function print(text: string): void {
 }
 
 const command = new Command('bench:costs')
-  .description('Measures what each feature costs a unary request, with 32 clients and default settings.')
+  .description('Measures what each feature costs a request, with 32 clients and default settings.')
   .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 31)
+  .option('--streams', 'measure streams of 100 items instead of unary requests')
   .addOption(
     new Option('--only <features...>', 'measure these only').choices(features().map(({ name }) => name)),
   )
-const flags = command.parse(process.argv).opts<{ rounds: number; only?: string[] }>()
-await runToEnd(() => costs(flags.rounds, flags.only ?? []))
+const flags = command.parse(process.argv).opts<{ rounds: number; only?: string[]; streams?: boolean }>()
+await runToEnd(() => costs(flags.rounds, flags.only ?? [], flags.streams === true))

@@ -1,15 +1,21 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ECHO } from '../ceilings/workload.ts'
+import { ECHO, HUNDRED } from '../ceilings/workload.ts'
+import { type Requirement, TRACED_TENTH } from '../requirements.ts'
 import { scratch } from '../scratch.ts'
 import { oursCommand, startWith, type OursCommand, type OursOptions } from '../targets/ours.ts'
 import type { Target } from '../targets/target.ts'
+import { startCollector, watch } from './observers.ts'
 
 /** How a server is started and asked, apart from the default settings without tokens. */
 interface Variant extends OursOptions {
   /** The token that requests carry. */
   tokenOf?: (command: OursCommand) => string
+  /** The share of requests whose traces go to a collector. Default: tracing is off. */
+  traced?: number
+  /** How many read the events that the console shows. Default 0. */
+  viewers?: number
 }
 
 /** Something that costs requests time, and that a setting switches. */
@@ -17,7 +23,9 @@ export interface Feature {
   name: string
   /** How it is switched, for the table. */
   setting: string
-  byDefault: 'on' | 'off'
+  byDefault: 'on' | 'off' | 'none'
+  /** The least ratio of the rates; without it, it is only shown. */
+  required?: Requirement
   without: Variant
   with: Variant
 }
@@ -93,15 +101,41 @@ export function features(): Feature[] {
       without: {},
       with: { config: 'sandbox=strict' },
     },
+    {
+      ...{ name: 'Tracing of a tenth', setting: '`OTEL_*`, sampler ratio 0.1', byDefault: 'off' },
+      without: {},
+      with: { traced: 0.1 },
+      required: TRACED_TENTH,
+    },
+    {
+      ...{ name: 'Tracing of all', setting: '`OTEL_*`', byDefault: 'off' },
+      without: {},
+      with: { traced: 1 },
+    },
+    {
+      ...{ name: 'Ten viewers', setting: '`GET /events`, as the console reads it', byDefault: 'none' },
+      without: {},
+      with: { viewers: 10 },
+    },
   ]
 }
 
-/** Starts a server with `echo`, with default settings besides. */
-export async function startVariant(name: string, { tokenOf, ...options }: Variant): Promise<Target> {
-  const command = await oursCommand({ ...options, models: [ECHO], settings: 'default' })
+/** Starts a server with `echo` and `hundred`, with default settings besides. */
+export async function startVariant(name: string, variant: Variant): Promise<Target> {
+  const { tokenOf, traced, viewers = 0, ...options } = variant
+  const command = await oursCommand({ ...options, models: [ECHO, HUNDRED], settings: 'default' })
   const headersOf = (): Record<string, string> =>
     tokenOf === undefined ? {} : { authorization: `Bearer ${tokenOf(command)}` }
-  return { ...(await startWith(command, [ECHO], headersOf)), name }
+  const collector = traced === undefined ? undefined : await startCollector(traced)
+  const env = { ...command.env, ...collector?.env }
+  const target = await startWith({ ...command, env }, [ECHO, HUNDRED], headersOf)
+  const leave = await watch(command.managementOrigin, viewers)
+  const stop = async (): Promise<void> => {
+    leave()
+    await target.stop()
+    collector?.stop()
+  }
+  return { ...target, name, stop }
 }
 
 function inferenceKey({ cwd }: OursCommand): string {

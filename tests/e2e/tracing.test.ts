@@ -299,6 +299,21 @@ test('lines of the access log name the trace of the span, whatever header carrie
   expect(/Predictions.* trace_id=([0-9a-f]+)/.exec(text)?.[1]).toBe(trace)
 })
 
+test.each([
+  ['a sampler that does not ask the client', { OTEL_TRACES_SAMPLER: 'always_on' }],
+  ['contexts in other headers', { OTEL_PROPAGATORS: 'b3multi' }],
+])("the client's traceparent does not stop the spans of a job: %s", async (_name, settings) => {
+  const receiver = new OtlpReceiver()
+  const server = await startServer({
+    models: [toldFolder()],
+    env: { ...(await receiver.start()), ...settings },
+  })
+  await server.ready('told')
+  await predict(server, { traceparent: `00-${CLIENT.traceId}-${CLIENT.spanId}-00` })
+  const spans = await receiver.trace(({ name }) => name === 'POST /predictions/{model_name}')
+  expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(['model told', 'queue', 'worker']))
+})
+
 test.each<[number, Record<string, string>]>([
   [0, { OTEL_TRACES_EXPORTER: 'console' }],
   [0, { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318' }],

@@ -24,8 +24,10 @@ export function traceCall(
   headers: IncomingHttpHeaders,
   path: string,
 ): string {
+  const span = tracing.request(path.slice(1), new Http2Headers(headers))
+  if (!span.recording) return span.traceId
   const [, service, method] = path.split('/')
-  const span = tracing.request(path.slice(1), new Http2Headers(headers), {
+  span.set({
     'rpc.system': 'grpc',
     'rpc.service': service,
     'rpc.method': method,

@@ -1,7 +1,8 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { Exchange } from './exchange.ts'
 import type { RestState } from './rest-state.ts'
+import type { SafeResponse } from './safe-response.ts'
 import { skipBody } from './unwanted-body.ts'
 
 /** A component that answers requests. */
@@ -15,11 +16,13 @@ export interface ExchangeHandler {
   refuse?(exchange: Exchange, error: ServeError): boolean
 }
 
+type Listening = RequestListener<typeof IncomingMessage, typeof SafeResponse>
+
 /** What one listener serves. */
 export interface RestApp {
-  readonly listener: RequestListener
+  readonly listener: Listening
   /** For requests with an Expect header that is not known. */
-  readonly expectation: RequestListener
+  readonly expectation: Listening
   readonly state: RestState
   /** From now on new requests get 503, and connections are closed after their response. */
   beginDrain(): void
@@ -31,7 +34,7 @@ export function createApp(
   handlers: readonly ExchangeHandler[],
   otherwise: (exchange: Exchange) => void,
 ): RestApp {
-  const arrive = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
+  const arrive = (req: IncomingMessage, res: SafeResponse): Exchange | undefined => {
     const exchange = new Exchange(state, req, res)
     // Node itself would read the rest of the body after the answer, whatever its length and its pieces.
     if (req.headers['transfer-encoding'] !== undefined)
@@ -58,7 +61,7 @@ export function createApp(
     }
   }
   return {
-    listener: (req: IncomingMessage, res: ServerResponse) => {
+    listener: (req: IncomingMessage, res: SafeResponse) => {
       const exchange = arrive(req, res)
       if (exchange === undefined) return
       const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)

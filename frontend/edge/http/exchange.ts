@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
@@ -15,6 +15,7 @@ import { HttpReply } from './http-reply.ts'
 import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
 import { traceRequest } from './request-trace.ts'
 import type { RestState } from './rest-state.ts'
+import type { SafeResponse } from './safe-response.ts'
 import { type Target, targetOf } from './target.ts'
 
 /**
@@ -25,7 +26,7 @@ export class Exchange implements Traffic, Sender {
   /** The listener that received the request, and its dependencies. */
   readonly state: RestState
   readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly res: SafeResponse
   readonly connection: Connection
   /** Where it leads; see {@link enter}. */
   target: Target
@@ -51,7 +52,7 @@ export class Exchange implements Traffic, Sender {
   #meant: { error: ServeError; name: string | undefined } | undefined
   #routed: Routed | undefined
 
-  constructor(state: RestState, req: IncomingMessage, res: ServerResponse) {
+  constructor(state: RestState, req: IncomingMessage, res: SafeResponse) {
     this.state = state
     this.req = req
     this.res = res

@@ -15,22 +15,21 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
   const { req, res, target, state, requestId } = exchange
   if (state.listener === 'metrics' || PROBES.has(target.segments.join('/'))) return undefined
   const method = req.method!
+  const span = tracing.request(method, new RawHeaders(req.rawHeaders))
+  res.traceresponse = span.traceparent
+  if (!span.recording) return span
   const route = state.routes?.of(target.segments)
-  const span = tracing.request(
-    route === undefined ? method : `${method} ${route}`,
-    new RawHeaders(req.rawHeaders),
-    {
-      'http.request.method': method,
-      'http.route': route,
-      'url.path': `/${target.segments.join('/')}`,
-      'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
-      'network.protocol.version': req.httpVersion,
-      'client.address': req.socket.remoteAddress,
-      'user_agent.original': req.headers['user-agent'],
-      'torchserve_ts.request.id': requestId,
-    },
-  )
-  res.setHeader('traceresponse', span.traceparent)
+  if (route !== undefined) span.rename(`${method} ${route}`)
+  span.set({
+    'http.request.method': method,
+    'http.route': route,
+    'url.path': `/${target.segments.join('/')}`,
+    'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
+    'network.protocol.version': req.httpVersion,
+    'client.address': req.socket.remoteAddress,
+    'user_agent.original': req.headers['user-agent'],
+    'torchserve_ts.request.id': requestId,
+  })
   res.once('close', () => {
     const { statusCode, headersSent, writableFinished } = res
     if (headersSent) span.set({ 'http.response.status_code': statusCode })

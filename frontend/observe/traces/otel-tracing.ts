@@ -1,6 +1,7 @@
 import {
   type Attributes,
   context,
+  type ContextManager,
   diag,
   DiagLogLevel,
   propagation,
@@ -47,11 +48,28 @@ const LINES: TextMapGetter<TracedJob['request']> & TextMapSetter<TracedJob['requ
   },
 }
 
+/**
+ * Parents of spans are always named here, never the active context of a call. OpenTelemetry's own manager
+ * would follow it through every promise of the process, which costs much on Node 20.
+ */
+const NO_ACTIVE_CONTEXT: ContextManager = {
+  active: () => ROOT_CONTEXT,
+  with: (_context, run, self, ...args) => run.apply(self, args),
+  bind: (_context, target) => target,
+  enable: () => NO_ACTIVE_CONTEXT,
+  disable: () => NO_ACTIVE_CONTEXT,
+}
+
+/** The header that `request` wrote, in the format of common/header-lines.ts. */
+const NOT_SAMPLED = /(?:^|\n)traceparent\n00-[0-9a-f]{32}-[0-9a-f]{16}-00\n/
+
 /** Tracing by OpenTelemetry's SDK, as its standard variables configure it. */
 export class OtelTracing implements Tracing {
   readonly #sdk: NodeSDK
   readonly #tracer: Tracer
   readonly #page = new PageProducer()
+  /** Whether `request` writes `traceparent`. Every sampler decides about a job as about its request. */
+  readonly #tellsHeaders: boolean
 
   /** @param warn gets each different report of the SDK once */
   constructor(env: Environment, warn: (message: string) => void) {
@@ -69,6 +87,7 @@ export class OtelTracing implements Tracing {
     )
     this.#sdk = new NodeSDK({
       instrumentations: [],
+      contextManager: NO_ACTIVE_CONTEXT,
       metricReaders: metricReaders(env, this.#page),
       logRecordProcessors: [],
       // The command line, which other detectors tell, may have secrets.
@@ -82,23 +101,24 @@ export class OtelTracing implements Tracing {
         'process.runtime.version': process.versions.node,
       }),
     })
+    this.#tellsHeaders = (env['OTEL_PROPAGATORS'] ?? 'tracecontext').includes('tracecontext')
     this.#sdk.start()
     this.#tracer = trace.getTracer('torchserve-ts', version)
   }
 
-  request(name: string, headers: HeaderCarrier, attributes: SpanAttributes): RequestSpan {
+  request(name: string, headers: HeaderCarrier): RequestSpan {
     const parent = propagation.extract(ROOT_CONTEXT, headers, CARRIER)
-    const span = this.#tracer.startSpan(
-      name,
-      { kind: SpanKind.SERVER, attributes: bounded(attributes) },
-      parent,
-    )
+    const span = this.#tracer.startSpan(name, { kind: SpanKind.SERVER }, parent)
     propagation.inject(trace.setSpan(parent, span), headers, CARRIER)
     return new OtelRequestSpan(span)
   }
 
-  job(job: TracedJob, { name, version: modelVersion }: { name: string; version: string }): JobSpan {
+  job(
+    job: TracedJob,
+    { name, version: modelVersion }: { name: string; version: string },
+  ): JobSpan | undefined {
     const { request } = job
+    if (this.#tellsHeaders && NOT_SAMPLED.test(request.headers)) return undefined
     const parent = propagation.extract(ROOT_CONTEXT, request, LINES)
     const attributes = {
       'torchserve_ts.model.name': name,

@@ -56,9 +56,12 @@ export interface Tracing {
    * Begins the span of a client's request, below the one that its headers name. From now on they name the
    * span itself, and so it is the parent of whatever follows from the request.
    */
-  request(name: string, headers: HeaderCarrier, attributes: SpanAttributes): RequestSpan
-  /** Begins the span of a job, below the one that its headers name. The handler's headers name the job's. */
-  job(job: TracedJob, model: { readonly name: string; readonly version: string }): JobSpan
+  request(name: string, headers: HeaderCarrier): RequestSpan
+  /**
+   * Begins the span of a job, below the one that its headers name. The handler's headers name the job's.
+   * Undefined: the request is not sampled, and its headers stay as they are.
+   */
+  job(job: TracedJob, model: { readonly name: string; readonly version: string }): JobSpan | undefined
   /** What the metrics page shows is exported too, if the variables say where to. */
   exportMetrics(families: Iterable<PageFamily>): void
   /** Exports what it has. Resolves when that is done, or after a few seconds. */

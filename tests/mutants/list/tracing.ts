@@ -8,6 +8,14 @@ const E2E = ['tests/e2e/tracing.test.ts']
 /** Spans, their parents, and what they say. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'a traceparent that is no context stops the spans of jobs',
+    file: OTEL,
+    find: "(env['OTEL_PROPAGATORS'] ?? 'tracecontext').includes('tracecontext')",
+    replace: 'true',
+    title: 'contexts in other headers',
+    tests: E2E,
+  },
+  {
     name: 'spans do not hang below those of clients',
     file: OTEL,
     find: 'propagation.extract(ROOT_CONTEXT, headers, CARRIER)',

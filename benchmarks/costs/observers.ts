@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { createServer, get, type ClientRequest, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** Takes spans over OTLP and drops them. */
+export interface Collector {
+  /** Makes a server send its spans here. */
+  env: Record<string, string>
+  stop(): void
+}
+
+/** @param share of the requests that are recorded, from 0 to 1 */
+export async function startCollector(share: number): Promise<Collector> {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => response.end())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    env: {
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${port}/v1/traces`,
+      OTEL_METRICS_EXPORTER: 'none',
+      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: `${share}`,
+    },
+    stop: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+/**
+ * Reads the events of the management API as often as the console's page would.
+ * @param origin of the management API
+ * @returns a function that leaves
+ * @throws Error if a reader is refused
+ */
+export async function watch(origin: string, readers: number): Promise<() => void> {
+  const requests: ClientRequest[] = []
+  for (let i = 0; i < readers; i++) {
+    const request = get(`${origin}/events?requests=5000`)
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    if (response.statusCode !== 200) throw new Error(`a reader of events gets ${response.statusCode!}`)
+    response.on('error', () => undefined).resume()
+    requests.push(request.on('error', () => undefined))
+  }
+  return () => {
+    for (const request of requests) request.destroy()
+  }
+}
