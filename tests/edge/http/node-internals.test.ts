@@ -52,6 +52,16 @@ describe('chunkedEncoding of a response (frontend/edge/http/chunk-writer.ts)', (
   })
 })
 
+test('_header of a response is the text of its head after writeHead (frontend/edge/http/chunk-writer.ts)', async () => {
+  let seen: unknown
+  const text = await answer('1.1', 'GET', (res) => {
+    res.writeHead(200, ['a', 'b'])
+    seen = (res as { _header?: unknown })._header
+    res.end()
+  })
+  expect(seen).toBe(text.slice(0, text.indexOf('\r\n\r\n') + 4))
+})
+
 test('an https server has one connection listener, which begins TLS (frontend/edge/http/plain-on-tls.ts)', async () => {
   const server = createTlsServer()
   close = () => void server.close()
