@@ -198,7 +198,7 @@ export function endWith(res: ServerResponse, text: string): void {
 
 /**
  * Node keeps the head of an open response as the fifty pieces that it was made of, 1.6 KB; a regular
- * expression makes V8 join them. The property is not public; tests/edge/http/node-internals.test.ts checks it.
+ * expression makes V8 join them. The property is not public, and node-internals.test.ts checks it too.
  */
 function joinHead(res: ServerResponse): void {
   const { _header: head } = res as { _header?: unknown }
