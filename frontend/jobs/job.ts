@@ -203,6 +203,14 @@ export class Job implements Limited, Listed, Indexed {
     this.#limits?.queue.begin(this)
   }
 
+  /** It leaves its queue for that of another version, whose limits begin anew. */
+  leavesQueue(): void {
+    this.#holder.abandon(this, 'shutdown')
+    this.#holder = NO_HOLDER
+    this.limit?.end(this)
+    clearTimeout(this.#totalTimer)
+  }
+
   /** Another holder has the queued job now. */
   heldBy(holder: JobHolder): void {
     this.#holder = holder

@@ -99,6 +99,11 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return model
   }
 
+  async giveUp(url: string): Promise<void> {
+    await this.#lifecycle.giveUp(url)
+    await this.#changed()
+  }
+
   async whenLoaded(model: Model): Promise<void> {
     if (model.workers.ready > 0 || model.wakes) return
     try {
@@ -220,7 +225,9 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   /** Archives that are on their way to a model, and new versions whose workers load. */
   loading(): LoadingModel[] {
-    const starting = [...this.registered(), ...this.#lifecycle.replacing()].filter(isStarting)
+    // The first version of a name is in its place while its workers start.
+    const versions = new Set([...this.registered(), ...this.#lifecycle.replacing()])
+    const starting = [...versions].filter(isStarting)
     return [...this.#lifecycle.loads.list(), ...starting.map(startingOverview)]
   }
 

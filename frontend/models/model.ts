@@ -10,6 +10,7 @@ import { Autoscaler } from './autoscaler.ts'
 import { createScheduler, jobsPerBatch } from './create-scheduler.ts'
 import { type ModelFailure, modelFailed } from './model-failure.ts'
 import type { ModelSettings } from './model-settings.ts'
+import { noWorker } from './no-worker.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
 import { OpenJobs } from '../jobs/open-jobs.ts'
 import { checkSize } from '../jobs/request-limits.ts'
@@ -77,6 +78,8 @@ export class Model {
   readonly #tracing: Tracing | undefined
   #methods: readonly NativeMethod[] | undefined
   #slots: number
+  /** Its load was called off, and its requests wait for the version that takes its place. */
+  #isCalledOff = false
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
   /** Requested number of workers, as scale sets it and describe shows it: bounds, if the model scales. */
@@ -179,7 +182,7 @@ export class Model {
   submit(job: Job): void {
     this.metrics.requested(job)
     checkSize(job.request, this.#maxRequestBytes)
-    if (this.workers.wanted === 0 && !this.wakes) throw new ServeError('NO_WORKER', this.#noWorker(job))
+    if (this.workers.wanted === 0 && !this.wakes && !this.#isCalledOff) throw noWorker(this.name, job)
     const { failure } = this.workers
     if (failure !== undefined) throw modelFailed(this.name, failure)
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
@@ -187,10 +190,36 @@ export class Model {
         `No worker of model "${this.name}" is free, and with useJobTicket requests do not wait. Retry later, or ` +
           'add workers.',
       )
+    this.#accept(job)
+    if (job.startedAt === undefined) this.#autoscaler?.waits()
+  }
+
+  /** Ends a load. Requests wait then, for the version that takes the place of this one and inherits them. */
+  async callOff(): Promise<void> {
+    this.#isCalledOff = true
+    this.#autoscaler?.stop()
+    await this.workers.stop(0)
+  }
+
+  /** Takes the requests that wait for a version whose load was called off. */
+  inherit(old: Model): void {
+    for (const job of [...old.queue.jobs()]) {
+      old.#open.withdraw(job)
+      job.leavesQueue()
+      try {
+        this.#accept(job)
+      } catch (refusal) {
+        job.fail(ServeError.from(refusal))
+      }
+    }
+  }
+
+  /** @throws ServeError QUEUE_FULL */
+  #accept(job: Job): void {
     this.#open.add(job)
     job.version = this.version
     job.idempotent = this.settings.idempotent
-    job.span = this.#tracing?.job(job, this)
+    job.span ??= this.#tracing?.job(job, this)
     try {
       this.queue.add(job)
     } catch (refusal) {
@@ -198,7 +227,6 @@ export class Model {
       job.span?.refused(ServeError.from(refusal).code)
       throw refusal
     }
-    if (job.startedAt === undefined) this.#autoscaler?.waits()
   }
 
   /** No worker can load it: ends the waiting jobs. */
@@ -257,19 +285,5 @@ export class Model {
   #within(minWorkers: number, maxWorkers: number): number {
     const least = this.#methods === undefined ? Math.max(1, minWorkers) : minWorkers
     return Math.min(maxWorkers, Math.max(least, this.workers.wanted))
-  }
-
-  /** TorchServe's sentence, stray quote included. */
-  #noWorker(job: Job): string {
-    const { modelVersion, method } = job.request
-    if (method === 'describe') {
-      return `Model "${this.name}" has no worker to serve describe request. Please use scale workers API to add workers.`
-    }
-    const version = modelVersion === undefined ? '' : ` Version ${modelVersion}"`
-    return (
-      `Model "${this.name}"${version} has no worker to serve inference request. Please use scale workers API to add ` +
-      'workers. If this is a sequence inference, please check if it is closed, or expired; or exceeds ' +
-      'maxSequenceJobQueueSize'
-    )
   }
 }

@@ -33,6 +33,7 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
     status: () => Promise.resolve({ openRequests: 0, models: [] }),
     models: {
       replace: () => Promise.reject(new Error('It has no models')),
+      giveUp: () => Promise.resolve(),
       retire: () => Promise.resolve(),
     },
     close,

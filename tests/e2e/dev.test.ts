@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { ModelDescription } from '../../frontend/models/operations.ts'
 import { DevServer } from '../support/dev-server.ts'
-import { RawRequest, rawRequest } from '../support/raw-http.ts'
+import { freePorts } from '../support/ports.ts'
+import { RawRequest, rawRequest, type RawResponse } from '../support/raw-http.ts'
 import { CLI } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { execa } from '../support/tools.ts'
@@ -75,7 +76,7 @@ const begin = (server: DevServer): RawRequest =>
   new RawRequest(server.port, '/predictions/words', { headers: TEXT, body: 'wait' })
 
 /** The number of requests that wait for a worker. */
-async function pending(server: DevServer): Promise<number> {
+async function pending(server: Pick<DevServer, 'managementPort'>): Promise<number> {
   const { body } = await rawRequest(server.managementPort, '/models/words', { method: 'GET' })
   const [{ jobQueueStatus }] = JSON.parse(body) as [ModelDescription]
   return jobQueueStatus.pendingRequests
@@ -150,6 +151,47 @@ describe('a save', () => {
     expect(server.lines.filter((line) => line.endsWith(' changed'))).toEqual([
       'words: ../../shared/word.ts changed',
     ])
+  })
+})
+
+describe('a save during the first load, for which a request waits:', () => {
+  const HANGS = "console.log('loads')\nsetInterval(() => undefined, 1000)\nawait new Promise(() => undefined)"
+
+  /** A server whose handler does not end to load, and a request that waits for it. */
+  async function firstLoad(): Promise<{ server: DevServer; waiting: Promise<RawResponse>; port: number }> {
+    save(`${HANDLER}\n${HANGS}`)
+    const [port = 0] = await freePorts(1)
+    const server = new DevServer('handlers', root, CLI, port)
+    servers.push(server)
+    await server.said('loads')
+    const waiting = rawRequest(port, '/predictions/words', { headers: TEXT, body: 'go' })
+    while ((await pending({ managementPort: port })) === 0);
+    return { server, waiting, port }
+  }
+
+  test('the request gets the new code, after any number of saves', async () => {
+    const { server, waiting } = await firstLoad()
+    save(`${HANDLER}\n${HANGS}\n`)
+    await server.said('loads', 2)
+    word('new')
+    save(HANDLER)
+    await server.said('words: it serves')
+    const { status, body } = await waiting
+    expect([status, body]).toEqual([200, 'new begins new ends'])
+  })
+
+  test('if the new code does not load, the request says so', async () => {
+    const { waiting, port } = await firstLoad()
+    save('export const handle = (')
+    const { status, body } = await waiting
+    expect([status, body]).toEqual([503, expect.stringContaining('could not be loaded')])
+    expect((await rawRequest(port, '/predictions/words', { body: 'go' })).status).toBe(404)
+  })
+
+  test('if the folder is removed, the request ends', async () => {
+    const { waiting } = await firstLoad()
+    rmSync(join(root, 'handlers', 'words'), { recursive: true })
+    expect((await waiting).status).toBe(503)
   })
 })
 

@@ -14,9 +14,10 @@ async function entry({ wanted, ready = 0, healthy = 0, exits = [] }: Workers) {
   const described = exits.map((exit) => ({ lastExit: exit && { at: exit[0], reason: exit[1], stderr: [] } }))
   const workers = { wanted, ready, healthy, describe: () => described }
   const models = [{ name: 'm', version: '1.0', workers }] as unknown as Model[]
+  const nothing = (): Promise<void> => Promise.resolve()
   const host = { registered: () => models, replace: () => Promise.reject(new Error()) }
   const repository = new Repository(
-    { ...host, whenLoaded: () => Promise.resolve(), retire: () => Promise.resolve() },
+    { ...host, whenLoaded: nothing, giveUp: nothing, retire: nothing },
     {
       modelStore: undefined,
       maxArchiveFiles: 1,

@@ -60,6 +60,7 @@ beforeEach(() => {
       done.push(['retire', version])
       return Promise.resolve()
     },
+    giveUp: () => Promise.resolve(),
   }
   repository = new Repository(host, { modelStore: store, maxArchiveFiles: 100 })
 })

@@ -15,12 +15,16 @@ export class DevServer {
   readonly #waiting = new Set<() => void>()
   #ended = false
 
-  /** @param cli default: the build of this repository */
-  constructor(folder: string, cwd: string, cli = CLI) {
+  /**
+   * @param cli default: the build of this repository
+   * @param port of REST; default: free ones, which it prints once its models have been loaded
+   */
+  constructor(folder: string, cwd: string, cli = CLI, port = 0) {
     mkdirSync(this.temp)
     const env = { ...process.env, NODE_OPTIONS: '', TEMP: this.temp, TMPDIR: this.temp }
     const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
-    this.process = spawn(process.execPath, [cli, 'dev', folder, '--port', '0'], { cwd, env, stdio })
+    const args = [cli, 'dev', folder, '--port', String(port)]
+    this.process = spawn(process.execPath, args, { cwd, env, stdio })
     for (const output of [this.process.stdout!, this.process.stderr!])
       readLines(output, (line) => {
         this.lines.push(line)

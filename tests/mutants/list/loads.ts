@@ -25,6 +25,20 @@ const LOAD_MUTANTS: Mutant[] = [
     tests: MANAGED,
   },
   {
+    name: 'requests that wait for a first load that is called off are lost',
+    file: LIFECYCLE,
+    find: '      model.inherit(left)\n',
+    replace: '',
+    tests: MANAGED,
+  },
+  {
+    name: 'requests that wait for a first load end when it is called off',
+    file: LIFECYCLE,
+    find: 'if (![...this.#calledOff.values()].includes(model)) await',
+    replace: 'await',
+    tests: MANAGED,
+  },
+  {
     name: 'an old version has no time to end',
     file: LIFECYCLE,
     find: 'await model.drain(settings.modelDrainTimeout * 1000, reason)',
