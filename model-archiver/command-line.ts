@@ -1,3 +1,4 @@
+import { escapeControls } from '../common/escape-controls.ts'
 import type { PackResult } from './pack.ts'
 
 /** The items of a comma-separated flag. */
@@ -11,9 +12,11 @@ export function splitList(text: string): string[] {
 /** Prints the archive's path and notes for its user. */
 export function reportPacked({ path, externals, warnings }: PackResult): void {
   for (const warning of warnings) console.error(`warning: ${oneLine(warning)}`)
-  console.log(`Wrote ${path}`)
+  console.log(`Wrote ${escapeControls(path)}`)
   if (externals.length > 0)
-    console.log(`Not in the archive, to be installed where it is served: ${externals.join(', ')}`)
+    console.log(
+      `Not in the archive, to be installed where it is served: ${escapeControls(externals.join(', '))}`,
+    )
 }
 
 /** Reports every error as one line on stderr and exit code 1. */
@@ -27,5 +30,5 @@ export async function runCommand(run: () => Promise<void>): Promise<void> {
 }
 
 function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, ' ')
+  return escapeControls(text.replace(/\s*\n\s*/g, ' '))
 }

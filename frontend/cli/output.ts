@@ -1,9 +1,16 @@
+import { escapeLines } from '../../common/escape-controls.ts'
+
 /** Output of the command line: whole lines, without line ends. */
 export interface Output {
   out(line: string): void
   err(line: string): void
   /** Whether the reader of `out` has taken every line so far; absent: it takes all. */
   taken?(): Promise<boolean>
+}
+
+/** What is printed of a line: names and messages of archives, hosts and handlers command no terminal. */
+export function printed(line: string): string {
+  return `${escapeLines(line)}\n`
 }
 
 /**
@@ -60,7 +67,7 @@ class Sink {
   write(line: string): void {
     if (this.#isOver) return
     try {
-      this.#stream.write(`${line}\n`)
+      this.#stream.write(printed(line))
     } catch (error) {
       // Node writes files at once, and throws.
       this.#failed(error as NodeJS.ErrnoException)

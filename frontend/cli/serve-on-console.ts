@@ -1,6 +1,6 @@
 import { ConsoleWriter } from '../observe/logs/console-writer.ts'
 import type { StartServer } from '../server-api.ts'
-import type { Output } from './output.ts'
+import { type Output, printed } from './output.ts'
 import { parentReporter, terminalReporter } from './reporters.ts'
 import { serve, type Serving } from './serve.ts'
 
@@ -17,8 +17,8 @@ export async function serveOnConsole(
   const stdout = new ConsoleWriter(1)
   const stderr = new ConsoleWriter(2)
   const lines: Output = {
-    out: (line) => stdout.write(`${line}\n`),
-    err: (line) => stderr.write(`${line}\n`),
+    out: (line) => stdout.write(printed(line)),
+    err: (line) => stderr.write(printed(line)),
   }
   const reporter = where === 'background' ? parentReporter(lines) : terminalReporter(lines)
   const status = await serve(prepare, loadServer, reporter, stdout)

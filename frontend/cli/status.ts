@@ -1,3 +1,4 @@
+import { plainJson } from '../observe/logs/json-line.ts'
 import type { ServedModel } from '../server-api.ts'
 import type { Output } from './output.ts'
 import { askServers, headOf, type ShownServer } from './shown-servers.ts'
@@ -21,7 +22,8 @@ export function runStatus(argv: readonly string[], output: Output): Promise<numb
     .addHelpText('after', EXAMPLES)
   return runCommand(program, argv, output, async () => {
     const servers = await askServers()
-    if (program.opts<{ json?: boolean }>().json === true) output.out(JSON.stringify(servers, undefined, 2))
+    if (program.opts<{ json?: boolean }>().json === true)
+      output.out(plainJson(JSON.stringify(servers, undefined, 2)))
     else if (servers.length === 0) output.out('TorchServe-TS is not currently running.')
     else for (const line of servers.flatMap(linesOf)) output.out(line)
     return servers.length === 0 ? 1 : 0

@@ -1,4 +1,4 @@
-import { escapeControls } from '../observe/logs/escape.ts'
+import { escapeControls } from '../../common/escape-controls.ts'
 
 /** Cells of a row; those of numbers stand at the right of their column. */
 export type Row = readonly (string | number)[]

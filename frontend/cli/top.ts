@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import { escapeControls } from '../observe/logs/escape.ts'
+import { escapeControls } from '../../common/escape-controls.ts'
 import type { ServedModel } from '../server-api.ts'
 import type { Output } from './output.ts'
 import { askServers, headOf, type ShownServer } from './shown-servers.ts'

@@ -57,7 +57,8 @@ function hasTag(path: string, tag: string): boolean {
 function withParts(paths: readonly string[], first: string, repository: string): string[] {
   const folder = first.slice(0, first.length - basename(first).length)
   const parts = partNames(basename(first)).map((name) => `${folder}${name}`)
-  const missing = parts.find((part) => !paths.includes(part))
+  const known = new Set(paths)
+  const missing = parts.find((part) => !known.has(part))
   if (missing !== undefined) throw notFound(`${repository} lacks ${missing}, a part of the model ${first}`)
   return parts
 }

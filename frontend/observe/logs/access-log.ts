@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { redactSecrets } from '../../../common/redact.ts'
 import { stamp } from './clock.ts'
-import { escapeControls } from './escape.ts'
+import { escapeControls } from '../../../common/escape-controls.ts'
 import type { LineWriter } from './log-file.ts'
 
 /** Request lines that need no escaping. */

@@ -1,7 +1,7 @@
 import { Allowance } from '../../../common/allowance.ts'
 import type { ServeError } from '../../../common/errors.ts'
 import { redactSecrets, redactUrl } from '../../../common/redact.ts'
-import { jsonLine } from './escape.ts'
+import { jsonLine } from './json-line.ts'
 import type { LineWriter } from './log-file.ts'
 
 /** Who did it. */

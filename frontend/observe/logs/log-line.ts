@@ -1,6 +1,6 @@
 import type { LogEntry } from '../../../common/server-events.ts'
 import { localTime } from './clock.ts'
-import { escapeControls } from './escape.ts'
+import { escapeControls, escapeLines } from '../../../common/escape-controls.ts'
 
 interface LogRecord {
   level: number
@@ -67,11 +67,11 @@ function fieldText(fields: Record<string, unknown>): string {
 }
 
 function stackText(err: LogRecord['err']): string {
-  return err?.stack === undefined ? '' : `\n${err.stack.split('\n').map(escapeControls).join('\n')}`
+  return err?.stack === undefined ? '' : `\n${escapeLines(err.stack)}`
 }
 
 function detailText(detail: string | undefined): string {
   if (detail === undefined || detail === '') return ''
   const lines = detail.split('\n').map((line) => (line.startsWith(' ') ? line : `  ${line}`))
-  return `\n${lines.map(escapeControls).join('\n')}`
+  return `\n${escapeLines(lines.join('\n'))}`
 }

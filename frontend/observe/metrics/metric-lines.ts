@@ -1,6 +1,6 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
 import { stamp } from '../logs/clock.ts'
-import { escapeControls } from '../logs/escape.ts'
+import { escapeControls } from '../../../common/escape-controls.ts'
 import type { LineWriter } from '../logs/log-file.ts'
 import { number } from './page.ts'
 
