@@ -14,6 +14,8 @@ export interface ResumedDownload extends UserRequest {
   readonly sha256?: string
   /** Largest size in bytes. Default 1 TiB; free disk space limits it in any case. */
   readonly maxBytes?: number
+  /** Bytes that a file of which the server does not say the size leaves free on the disk. Default 256 MiB. */
+  readonly minFreeBytes?: number
   /** Called with the bytes that are there, and the size of the file if the server says it. */
   readonly onProgress?: (bytes: number, size: number | undefined) => void
 }
@@ -29,6 +31,9 @@ export interface Downloaded {
 }
 
 const MAX_BYTES = 1024 ** 4
+const MIN_FREE_BYTES = 256 * 1024 ** 2
+/** Bytes between two looks at the free space of the disk. */
+const LOOK_EVERY_BYTES = 16 * 1024 ** 2
 /** Connections in a row that broke and brought nothing. */
 const MAX_FRUITLESS = 3
 const SHA256 = /^[0-9a-f]{64}$/
@@ -198,9 +203,21 @@ async function checkRoom(
 ): Promise<void> {
   if (size === undefined) return
   if (size > maxBytes) throw failed(url, `it has ${size} bytes, more than ${maxBytes}`)
-  const { bavail, bsize } = await statfs(dirname(target))
-  if (size - start > bavail * bsize)
-    throw failed(url, `it needs ${size - start} bytes, and ${dirname(target)} has ${bavail * bsize}`)
+  const free = await freeBytes(target)
+  if (size - start > free)
+    throw failed(url, `it needs ${size - start} bytes, and ${dirname(target)} has ${free}`)
+}
+
+async function freeBytes(file: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dirname(file))
+  return bavail * bsize
+}
+
+/** A body without a size may have no end. What has arrived of it goes, so that the disk is free again. */
+async function checkReserve(url: string, part: string, minFree: number): Promise<void> {
+  if ((await freeBytes(part)) >= minFree) return
+  const why = `its server does not say its size, and ${dirname(part)} must keep ${minFree} bytes free`
+  throw new Unfit(url, why, false)
 }
 
 /** @returns the SHA-256 of the whole file */
@@ -209,16 +226,21 @@ async function append(
   body: IncomingMessage,
   part: string,
   { start, size, hash }: { start: number; size: number | undefined; hash: Hash },
-  { maxBytes = MAX_BYTES, onProgress }: ResumedDownload,
+  { maxBytes = MAX_BYTES, minFreeBytes = MIN_FREE_BYTES, onProgress }: ResumedDownload,
 ): Promise<string> {
   const file = await open(part, start > 0 ? 'r+' : 'w', 0o600)
   let bytes = start
+  let looked = start
   onProgress?.(bytes, size)
   try {
     for await (const chunk of chunksOf(url, body)) {
       if (bytes + chunk.length > maxBytes) throw failed(url, `it has more than ${maxBytes} bytes`)
       if (size !== undefined && bytes + chunk.length > size)
         throw new Unfit(url, `it has more than the ${size} bytes that its server announced`, start > 0)
+      if (size === undefined && bytes - looked >= LOOK_EVERY_BYTES) {
+        looked = bytes
+        await checkReserve(url, part, minFreeBytes)
+      }
       await file.write(chunk, 0, chunk.length, bytes)
       hash.update(chunk)
       bytes += chunk.length
