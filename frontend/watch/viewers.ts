@@ -40,6 +40,12 @@ const FIRST_LINES = 200
 const TICK_MS = 250
 /** Overview and requests come with every so many ticks. */
 const WHOLE_TICKS = 4
+/**
+ * New viewers within the time of a tick that are shown everything at once. The others wait for the tick,
+ * which makes it once for all of them: with thousands of open requests, who connects again and again would
+ * take the server's thread.
+ */
+const SHOWN_AT_ONCE = 2
 /** Milliseconds of silence before a comment is sent, so that proxies do not close the stream. */
 const SILENCE_MS = 15_000
 /** Milliseconds that a viewer may read nothing. */
@@ -55,6 +61,8 @@ interface Viewer {
   lines: number
   /** performance.now() of the last event. */
   sentAt: number
+  /** Whether it has been shown nothing yet. */
+  isNew: boolean
 }
 
 /** All who watch the server. There is one timer for all of them, and none while there are none. */
@@ -63,6 +71,8 @@ export class Viewers implements EventOperations {
   readonly #viewers = new Set<Viewer>()
   #timer: NodeJS.Timeout | undefined
   #ticks = 0
+  /** New viewers since then; a performance.now(). */
+  #newcomers = { since: -Infinity, count: 0 }
   #closed = false
 
   constructor(watched: WatchedServer) {
@@ -87,15 +97,23 @@ export class Viewers implements EventOperations {
         `Keys of some models have ${MAX_NARROW_VIEWERS} viewers, and more are not supported. Close one of them, then try again.`,
       )
     const written = this.#watched.logTail?.written ?? 0
-    const viewer = { principal, query, outlet, lines: Math.max(0, written - FIRST_LINES), sentAt: 0 }
+    const lines = Math.max(0, written - FIRST_LINES)
+    const viewer = { principal, query, outlet, lines, sentAt: 0, isNew: true }
     this.#viewers.add(viewer)
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref()
-    this.#guarded(viewer, () => this.#show(viewer, new Moment(this.#watched), true))
+    if (this.#mayShowAtOnce())
+      this.#guarded(viewer, () => this.#show(viewer, new Moment(this.#watched), true))
     return () => this.#leave(viewer)
   }
 
   get #narrow(): number {
     return [...this.#viewers].filter(({ principal }) => !seesAll(principal)).length
+  }
+
+  #mayShowAtOnce(): boolean {
+    const now = performance.now()
+    if (now - this.#newcomers.since >= TICK_MS) this.#newcomers = { since: now, count: 0 }
+    return ++this.#newcomers.count <= SHOWN_AT_ONCE
   }
 
   /** Shows everybody that the server stops, then ends all streams. */
@@ -112,7 +130,8 @@ export class Viewers implements EventOperations {
   readonly #tick = (): void => {
     const moment = new Moment(this.#watched)
     const isWhole = ++this.#ticks % WHOLE_TICKS === 0
-    for (const viewer of this.#viewers) this.#guarded(viewer, () => this.#serve(viewer, moment, isWhole))
+    for (const viewer of this.#viewers)
+      this.#guarded(viewer, () => this.#serve(viewer, moment, isWhole || viewer.isNew))
   }
 
   #serve(viewer: Viewer, moment: Moment, isWhole: boolean): void {
@@ -143,6 +162,7 @@ export class Viewers implements EventOperations {
       topics.has('log') ? moment.log(viewer.lines) : undefined,
     ]
     const now = performance.now()
+    viewer.isNew = false
     viewer.lines = this.#watched.logTail?.written ?? 0
     const isSilent = events.every((event) => event === undefined)
     if (isSilent && now - viewer.sentAt < SILENCE_MS) return

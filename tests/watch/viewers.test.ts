@@ -118,6 +118,8 @@ test('each open request is described once in a moment, however many of them each
     viewers.watch(ANYBODY, { topics: new Set<EventTopic>(['requests']), requests }, outlet)
     return outlet
   })
+  jest.advanceTimersByTime(SECOND / 4) // until all have been shown something
+  expect(outlets.map(({ sent }) => sent.length)).toEqual(limits.map(() => 1))
   reads = 0
   jest.advanceTimersByTime(SECOND)
   expect(reads).toBe(50)
@@ -131,6 +133,32 @@ test('each open request is described once in a moment, however many of them each
   expect(events[3]!.requests.map(({ id }) => id)).toEqual(
     jobs.slice(0, 20).map(({ request }) => request.requestId),
   )
+})
+
+test('many new viewers at once: two are shown everything, and the next tick makes it once for the others', () => {
+  const overviews = jest.fn(() => [])
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  const outlets = Array.from({ length: 20 }, () => new FakeOutlet())
+  for (const outlet of outlets) viewers.watch(ANYBODY, query('overview'), outlet)
+  expect([overviews.mock.calls.length, outlets.flatMap(({ sent }) => sent).length]).toEqual([2, 2])
+  jest.advanceTimersByTime(SECOND / 4)
+  expect(overviews).toHaveBeenCalledTimes(3)
+  expect(outlets.slice(2).every(({ sent }) => sent.length === 1 && sent[0] === outlets[2]!.sent[0])).toBe(
+    true,
+  )
+})
+
+test('who connects again and again is shown everything no more often than the ticks allow', () => {
+  const overviews = jest.fn(() => [])
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  for (let round = 0; round < 1000; round++) {
+    viewers.watch(ANYBODY, query('overview'), new FakeOutlet())()
+    jest.advanceTimersByTime(1)
+  }
+  expect(overviews).toHaveBeenCalledTimes(8)
+  const later = new FakeOutlet()
+  viewers.watch(ANYBODY, query('overview'), later)
+  expect(later.sent).toHaveLength(1)
 })
 
 test('keys of some models leave half of the viewers to operators', () => {

@@ -13,6 +13,13 @@ const FETCHED = ['tests/cli/fetch-model.test.ts']
 /** Downloads that a user asks for, and what is kept of them. */
 const DOWNLOAD_MUTANTS: Mutant[] = [
   {
+    name: 'a download without a size fills the disk',
+    file: RESUMED,
+    find: 'if ((await freeBytes(part)) >= minFree) return',
+    replace: 'if ((await freeBytes(part)) >= 0) return',
+    tests: ['tests/security/downloads-without-end.test.ts'],
+  },
+  {
     name: 'a resumed download is not checked against its hash',
     file: RESUMED,
     find: 'if (wanted !== undefined && sha256 !== wanted) {',

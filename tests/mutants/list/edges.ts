@@ -26,10 +26,25 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'commands print what commands a terminal',
+    file: 'frontend/cli/output.ts',
+    find: 'escapeLines(line)',
+    replace: 'line',
+    tests: ['tests/security/commands-to-terminals.test.ts'],
+    title: 'keeps its lines and tabs',
+  },
+  {
     name: 'open requests are described again for each viewer',
     file: 'frontend/watch/requests-json.ts',
     find: 'if (count > this.#ends.length) this.#write(count)',
     replace: 'this.#ends.length = 0, (this.#bytes = Buffer.alloc(0)), this.#write(count)',
+    tests: ['tests/watch/viewers.test.ts'],
+  },
+  {
+    name: 'every new viewer is shown everything at once',
+    file: 'frontend/watch/viewers.ts',
+    find: 'return ++this.#newcomers.count <= SHOWN_AT_ONCE',
+    replace: 'return true',
     tests: ['tests/watch/viewers.test.ts'],
   },
   {
