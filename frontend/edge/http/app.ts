@@ -1,6 +1,7 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { Exchange } from './exchange.ts'
+import { inTurn, type Listening } from './pipelining.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
 import { skipBody } from './unwanted-body.ts'
@@ -15,8 +16,6 @@ export interface ExchangeHandler {
    */
   refuse?(exchange: Exchange, error: ServeError): boolean
 }
-
-type Listening = RequestListener<typeof IncomingMessage, typeof SafeResponse>
 
 /** What one listener serves. */
 export interface RestApp {
@@ -60,19 +59,21 @@ export function createApp(
       state.errors.fail(exchange, ServeError.from(thrown))
     }
   }
+  const take = (req: IncomingMessage, res: SafeResponse): void => {
+    const exchange = arrive(req, res)
+    if (exchange === undefined) return
+    const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
+    if (work === undefined) offer(exchange)
+    // Nothing of the body is read meanwhile.
+    else void work.then(() => offer(exchange))
+  }
+  const refuse = (req: IncomingMessage, res: SafeResponse): void => {
+    if (arrive(req, res) === undefined) return
+    res.writeHead(417, { connection: 'close' }).end()
+  }
   return {
-    listener: (req: IncomingMessage, res: SafeResponse) => {
-      const exchange = arrive(req, res)
-      if (exchange === undefined) return
-      const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
-      if (work === undefined) offer(exchange)
-      // Nothing of the body is read meanwhile.
-      else void work.then(() => offer(exchange))
-    },
-    expectation: (req, res) => {
-      if (arrive(req, res) === undefined) return
-      res.writeHead(417, { connection: 'close' }).end()
-    },
+    listener: inTurn(take),
+    expectation: inTurn(refuse),
     state,
     beginDrain: () => {
       state.draining = true

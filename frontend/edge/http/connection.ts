@@ -13,6 +13,10 @@ export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
   /** Whether the route of its request limits the time in which the body must arrive, and not the listener. */
   limitsOwnTime = false
+  /** Requests that are handled although answers before theirs are not complete. */
+  ahead = 0
+  /** Requests that wait for answers before theirs. */
+  waiting = 0
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined

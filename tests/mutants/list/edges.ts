@@ -26,6 +26,20 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'pipelined requests are all handled in the turn that brings them',
+    file: 'frontend/edge/http/pipelining.ts',
+    find: 'connection.ahead < MAX_AHEAD',
+    replace: 'connection.ahead >= 0',
+    tests: ['tests/security/pipelined-requests.test.ts'],
+  },
+  {
+    name: 'pipelined requests wait without a bound',
+    file: 'frontend/edge/http/pipelining.ts',
+    find: 'connection.waiting > MAX_WAITING',
+    replace: 'connection.waiting < 0',
+    tests: ['tests/security/pipelined-requests.test.ts'],
+  },
+  {
     name: 'commands print what commands a terminal',
     file: 'frontend/cli/output.ts',
     find: 'escapeLines(line)',
