@@ -74,6 +74,11 @@ export function shellWord(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
+/** A path for a command line that is shown: as it is, if the shell leaves it so. */
+export function shownPath(path: string): string {
+  return /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(path) ? path : shellWord(path)
+}
+
 /** The smallest values for the declared inputs; whoever packed the model has declared them. */
 export function sampleInputs(declared: readonly DeclaredTensor[]): object[] {
   return (declared.length > 0 ? declared.slice(0, MAX_INPUTS) : [ANY_INPUT]).map(sample)

@@ -1,5 +1,6 @@
 import type { BuildFailure, BuildOptions, BuildResult, formatMessages, Message } from 'esbuild'
 import { basename } from 'node:path'
+import { within } from '../common/deadline.ts'
 import { ServeError } from '../common/errors.ts'
 
 type Result = BuildResult<{ metafile: true }>
@@ -8,23 +9,42 @@ let running = 0
 
 /** Errors of a build that are shown in full. */
 const MAX_SHOWN = 10
+/** Milliseconds of a build. It takes seconds at most, unless a file of it is a pipe that nobody writes to. */
+const LIMIT_MS = 120_000
 
 /**
  * Runs esbuild, loaded on demand, and stops its process when nobody uses it.
  * @throws ServeError INVALID_MODEL with the first error in one line; its detail has all of them with their
  *   lines of code, its cause is the BuildFailure
  */
-export async function runEsbuild(entry: string, outFile: string, options: BuildOptions): Promise<Result> {
+export async function runEsbuild(
+  entry: string,
+  outFile: string,
+  options: BuildOptions,
+  limitMs = LIMIT_MS,
+): Promise<Result> {
   running += 1
   const esbuild = await import('esbuild')
   try {
-    return await esbuild.build({ ...common(entry, outFile), ...options, metafile: true })
+    const build = esbuild.build({ ...common(entry, outFile), ...options, metafile: true })
+    return await inTime(build, limitMs)
   } catch (error) {
     throw bundleError(entry, error, await describeBuild(esbuild.formatMessages, error))
   } finally {
     running -= 1
     if (running === 0) await esbuild.stop()
   }
+}
+
+/** One that takes longer goes on, until nobody uses the process of esbuild. */
+async function inTime(build: Promise<Result>, ms: number): Promise<Result> {
+  let result: Result | undefined
+  await within(
+    ms,
+    build.then((each) => (result = each)),
+  )
+  if (result !== undefined) return result
+  throw new Error(`it took longer than ${ms / 1000} s; one of its files may be a pipe or a device`)
 }
 
 function common(entry: string, outFile: string): BuildOptions {

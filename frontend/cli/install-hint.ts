@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { shellWord } from '../../common/curl-lines.ts'
+import { shownPath } from '../../common/curl-lines.ts'
 import { isObject, parseJson } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import { packageRoot } from '../../model-archiver/package-root.ts'
@@ -17,16 +17,12 @@ export function installCommand(names: readonly string[], root = packageRoot()): 
     return typeof version === 'string' ? `'${name}@${version}'` : name
   })
   const modules = dirname(root)
-  if (basename(modules) !== 'node_modules') return `cd ${quoted(root)} && npm install`
+  if (basename(modules) !== 'node_modules') return `cd ${shownPath(root)} && npm install`
   if (/[/\\]_npx[/\\]/.test(root))
     return `npx ${['torchserve-ts', ...wanted].map((name) => `-p ${name}`).join(' ')} torchserve-ts serve ...`
   const project = dirname(modules)
   if (basename(project) === 'lib') return `npm install --global ${wanted.join(' ')}`
-  return `cd ${quoted(project)} && npm install ${wanted.join(' ')}`
-}
-
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : shellWord(path)
+  return `cd ${shownPath(project)} && npm install ${wanted.join(' ')}`
 }
 
 function peerVersions(root: string): Record<string, unknown> {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { type Command, Option } from 'commander'
+import { shownPath } from '../../../common/curl-lines.ts'
 import { ServeError } from '../../../common/errors.ts'
 import type { Output } from '../output.ts'
 import { newCommand, runCommand } from '../subcommand.ts'
@@ -29,7 +30,7 @@ export function runInit(argv: readonly string[], output: Output): Promise<number
     const template = program.opts<{ template?: string }>().template ?? (await askTemplate())
     const files = await writeProject(resolve(folder), TEMPLATES.get(template)!)
     output.out(`Wrote ${files.join(', ')}`)
-    const go = folder === '.' ? '' : `cd ${folder} && `
+    const go = folder === '.' ? '' : `cd ${shownPath(folder)} && `
     output.out(`Next: ${go}npm install && npm run dev`)
     return 0
   })

@@ -1,5 +1,5 @@
+import { lstatSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ServeError } from '../../../common/errors.ts'
 import { makeFolder } from '../../../common/make-folder.ts'
@@ -26,7 +26,8 @@ export async function writeProject(folder: string, { folders }: Template): Promi
       files.set(path, filled(await readFile(join(template, file)), folder))
     }
   }
-  const existing = [...files.keys()].filter((file) => existsSync(join(folder, file)))
+  // A link that leads nowhere is something, too.
+  const existing = [...files.keys()].filter((file) => isThere(join(folder, file)))
   if (existing.length > 0)
     throw new ServeError(
       'CONFLICT',
@@ -39,6 +40,15 @@ export async function writeProject(folder: string, { folders }: Template): Promi
   })
   for (const [file, content] of files) await writeFile(join(folder, file), content, { flag: 'wx' })
   return [...files.keys()].sort()
+}
+
+function isThere(path: string): boolean {
+  try {
+    lstatSync(path)
+    return true
+  } catch {
+    return false // making the folder tells what else is wrong
+  }
 }
 
 /** Puts the project's names in. Bytes without a place for them stay as they are. */
