@@ -11,7 +11,12 @@ import { noTextKeys } from './tools/lint/no-text-keys.mjs'
  */
 const rooms = {
   './common': [],
-  './console': ['./common/server-events.ts', './common/curl-lines.ts', './common/shown-setting.ts'],
+  './console': [
+    './common/server-events.ts',
+    './common/curl-lines.ts',
+    './common/shown-setting.ts',
+    './common/openapi.ts',
+  ],
   './protocol': ['./common'],
   './backend-worker': ['./common', './protocol', './handlers/openai-provider/handler.ts'],
   './handlers': ['./common', './backend-worker'],

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useReducer, useState } from 'preact/hooks'
 import { Api } from './api.ts'
+import { ApiView } from './api-view.tsx'
 import { ConfigurationView } from './configuration-view.tsx'
 import { LogView } from './log-view.tsx'
 import { ModelsView } from './models-view.tsx'
@@ -29,6 +30,7 @@ const VIEWS: readonly [View, ...View[]] = [
   { path: 'models', title: 'Models', show: ModelsView },
   { path: 'log', title: 'Log', show: LogView },
   { path: 'configuration', title: 'Configuration', show: ConfigurationView },
+  { path: 'api', title: 'API', show: ApiView },
 ]
 
 export function App(): JSX.Element {

@@ -1,46 +1,6 @@
-/** Types and short constructors for the parts of OpenAPI 3.0.1 that the API description uses. */
+import type { Operation, Parameter, PathItem, Response, Schema } from '../../common/openapi.ts'
 
-export interface Schema {
-  type: string
-  description?: string
-  format?: string
-  default?: string
-  enum?: string[]
-  items?: Schema
-  required?: string[]
-  properties?: Record<string, Schema>
-}
-
-export interface Parameter {
-  in: 'path' | 'query'
-  name: string
-  description: string
-  required: boolean
-  schema: Schema
-}
-
-export interface Response {
-  description: string
-  content?: Record<string, { schema: Schema }>
-}
-
-export interface Operation {
-  description: string
-  operationId: string
-  parameters: Parameter[]
-  requestBody?: Response & { required: boolean }
-  responses: Record<string, Response>
-  deprecated?: boolean
-}
-
-/** Operations by method, in lower case. */
-export type PathItem = Record<string, Operation>
-
-export interface OpenApi {
-  openapi: '3.0.1'
-  info: { title: string; description?: string; version: string }
-  paths: Record<string, PathItem>
-}
+/** Short constructors for the parts of OpenAPI 3.0.1 that the API description uses. */
 
 /** Properties by name: `[type, description]`, or a schema. */
 type Fields = Record<string, readonly [type: string, description: string] | Schema>
@@ -89,3 +49,15 @@ export function status(description: string): Response {
 }
 
 export const SERVER_ERROR = { '500': error('The server or the handler failed.') }
+
+/** The operations of paths in a group of the description; those that are in one stay there. */
+export function tagged(items: Readonly<Record<string, PathItem>>, tag: string): Record<string, PathItem> {
+  const ofItem = (item: PathItem): PathItem =>
+    Object.fromEntries(
+      Object.entries(item).map(([method, operation]): [string, Operation] => [
+        method,
+        { tags: [tag], ...operation },
+      ]),
+    )
+  return Object.fromEntries(Object.entries(items).map(([path, item]) => [path, ofItem(item)]))
+}

@@ -3,6 +3,12 @@ import type { Exchange } from '../edge/http/exchange.ts'
 import type { RestDialect } from './rest-dialect.ts'
 
 const PREFIX = ['console', 'play'] as const
+const DESCRIPTION = [...PREFIX, 'api-description'] as const
+
+/** Whether it asks for the description of the inference API, which the site of the listener answers. */
+export function asksPlayedDescription({ target: { segments } }: Exchange): boolean {
+  return segments.length === DESCRIPTION.length && begins(segments, DESCRIPTION)
+}
 
 /**
  * The inference API below /console/play on a listener that manages: the console's page may ask only the
@@ -12,18 +18,24 @@ const PREFIX = ['console', 'play'] as const
 export function playground(dialects: readonly RestDialect[]): RestDialect {
   return {
     handle(exchange) {
-      if (!PREFIX.every((segment, index) => exchange.target.segments[index] === segment)) return false
+      if (!begins(exchange.target.segments, PREFIX) || asksPlayedDescription(exchange)) return false
       exchange.enter(PREFIX.length)
       if (dialects.some((dialect) => dialect.handle(exchange))) return true
       exchange.admit('inference')
       throw new ServeError('ROUTE_NOT_FOUND', notThere(exchange))
     },
-    paths: () =>
-      dialects
+    paths: () => [
+      { method: '*', path: `/${DESCRIPTION.join('/')}`, token: undefined },
+      ...dialects
         .flatMap((dialect) => dialect.paths())
         .filter(({ token }) => token !== undefined)
         .map(({ method, path, token }) => ({ method, path: `/${PREFIX.join('/')}${path}`, token })),
+    ],
   }
+}
+
+function begins(segments: readonly string[], first: readonly string[]): boolean {
+  return first.every((segment, index) => segments[index] === segment)
 }
 
 function notThere({ target }: Exchange): string {

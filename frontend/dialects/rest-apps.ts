@@ -1,7 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
 import { createApp, type RestApp } from '../edge/http/app.ts'
 import type { Exchange } from '../edge/http/exchange.ts'
-import { type ListenerKind, servesManagement } from '../edge/http/listener-kind.ts'
+import { type ListenerKind, servesInference, servesManagement } from '../edge/http/listener-kind.ts'
 import { createState, type RestDeps, type RestState } from '../edge/http/rest-state.ts'
 import { REST_DIALECTS } from './index.ts'
 import { playground } from './playground.ts'
@@ -32,12 +32,12 @@ export function createMetricsApp(deps: RestDeps, dialects = REST_DIALECTS): Rest
 
 /** TorchServe's site handles what no dialect takes, with TorchServe's errors. */
 function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDialect[]): RestApp {
-  const spoken = kind === 'inference' || kind === 'shared' ? dialects : []
+  const spoken = servesInference(kind) ? dialects : []
   const played = deps.settings.enableConsole && servesManagement(kind) ? [playground(dialects)] : []
   const named = [...dialects, torchserve, ...played]
   const routes = deps.tracing && new RouteNames(named.flatMap((dialect) => dialect.paths()))
   const state = createState(deps, kind, listenerErrors(dialects), routes)
-  return createApp(state, [...spoken, ...played], siteOf(state, spoken))
+  return createApp(state, [...spoken, ...played], siteOf(state, dialects))
 }
 
 /** TorchServe's site, read with the first request for it: predictions need no Koa. */

@@ -1,8 +1,9 @@
 import type { ServeError } from '../../common/errors.ts'
+import type { Operation, PathItem } from '../../common/openapi.ts'
 import type { Scope } from '../auth/principal.ts'
 import type { ExchangeHandler } from '../edge/http/app.ts'
 import type { Exchange } from '../edge/http/exchange.ts'
-import type { Operation, PathItem } from './openapi.ts'
+import { tagged } from './openapi.ts'
 
 /** What the paths of a dialect may ask of their callers; /metrics belongs to none. */
 export type DialectScope = Exclude<Scope, 'metrics'>
@@ -36,12 +37,13 @@ export interface RestPath {
   readonly operation?: Operation
 }
 
-/** Converts the paths of the API description to a list. */
+/** Converts the paths of the API description to a list. @param tag the group of those that have none */
 export function describedPaths(
   items: Readonly<Record<string, PathItem>>,
   token: DialectScope | undefined,
+  tag: string,
 ): RestPath[] {
-  return Object.entries(items).flatMap(([path, item]) =>
+  return Object.entries(tagged(items, tag)).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({
       method: method.toUpperCase(),
       path,

@@ -2,7 +2,7 @@ import type { TLSSocket } from 'node:tls'
 import { curlLines, type ModelToAsk } from '../../common/curl-lines.ts'
 import { parseHost } from '../edge/http/host.ts'
 import type { Exchange } from '../edge/http/exchange.ts'
-import { type ListenerKind, servesManagement } from '../edge/http/listener-kind.ts'
+import { type ListenerKind, servesInference, servesManagement } from '../edge/http/listener-kind.ts'
 import type { ModelStatus } from '../models/operations.ts'
 import { openInferenceSettings } from './open-inference/settings.ts'
 
@@ -48,10 +48,6 @@ const PURPOSES: Readonly<Record<ListenerKind, string>> = {
 }
 
 const CONSOLE = '<li><a href="/console">Console</a>: models, open requests and the log of this server</li>\n'
-
-function servesInference(listener: ListenerKind): boolean {
-  return listener === 'inference' || listener === 'shared'
-}
 
 function howToAsk(exchange: Exchange): string {
   const base = baseOf(exchange)

@@ -66,6 +66,7 @@ describe('on a server without tokens', () => {
       },
     ],
     ['an unknown path of OpenAI', '/v1/nothing', { method: 'GET' }],
+    ['the description of the API', '/api-description', { method: 'GET' }],
     ['percent signs', '/predictions/echo%2F1.0', { body: 'x' }],
   ]
 
@@ -165,7 +166,6 @@ describe('on a server with keys', () => {
     `${PLAY}/workflows`,
     `${PLAY}/token?type=management`,
     `${PLAY}/metrics`,
-    `${PLAY}/api-description`,
     `${PLAY}/console`,
     `/console%2Fplay/models`,
     `/Console/play/models`,

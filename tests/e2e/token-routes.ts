@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Koa from 'koa'
 import type { Router } from '@koa/router'
+import type { OpenApi } from '../../common/openapi.ts'
 import { REST_DIALECTS } from '../../frontend/dialects/index.ts'
-import type { OpenApi } from '../../frontend/dialects/openapi.ts'
 import type { RestPath } from '../../frontend/dialects/rest-dialect.ts'
 import { listenerDescription } from '../../frontend/dialects/torchserve/api-description/documents.ts'
 import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
@@ -116,7 +116,14 @@ const OPEN_ROUTES: RestRoute[] = [
   { method: 'POST', path: '/api-description', needs: 'nothing' },
 ]
 
-const OPEN_PATHS = ['/', '/api-description', '/console', '/metrics', TOKEN_PATH]
+const OPEN_PATHS = [
+  '/',
+  '/api-description',
+  '/console',
+  '/console/play/api-description',
+  '/metrics',
+  TOKEN_PATH,
+]
 
 function isNotOpen(path: string): boolean {
   return !OPEN_PATHS.includes(path)

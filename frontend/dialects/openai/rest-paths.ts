@@ -1,12 +1,5 @@
-import {
-  json,
-  object,
-  pathParameter,
-  type Operation,
-  type PathItem,
-  type Response,
-  type Schema,
-} from '../openapi.ts'
+import type { Operation, PathItem, Response, Schema } from '../../../common/openapi.ts'
+import { json, object, pathParameter } from '../openapi.ts'
 import { describedPaths, type RestPath, undescribedPaths } from '../rest-dialect.ts'
 
 const ERROR = object({
@@ -141,7 +134,7 @@ const OTHERS = [
 
 export function openaiPaths(): RestPath[] {
   return [
-    ...describedPaths(OPENAI_PATHS, 'inference'),
+    ...describedPaths(OPENAI_PATHS, 'inference', 'OpenAI'),
     ...undescribedPaths('inference', 'GET', ['/openai/v1/models', '/openai/v1/models/{model_name}']),
     ...undescribedPaths('inference', 'POST', OTHERS),
   ]

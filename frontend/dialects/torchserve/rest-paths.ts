@@ -19,7 +19,7 @@ const OTHERS = [
 ]
 
 export function inferencePaths(): RestPath[] {
-  const described = describedPaths(INFERENCE_PATHS, 'inference').map((path) =>
+  const described = describedPaths(INFERENCE_PATHS, 'inference', 'Inference').map((path) =>
     Object.hasOwn(DESCRIPTION_PATHS, path.path) ? { ...path, token: undefined } : path,
   )
   return [...described, ...undescribedPaths('inference', '*', OTHERS)]

@@ -1,8 +1,9 @@
 import { Router, type RouterContext } from '@koa/router'
 import type Koa from 'koa'
 import type { Exchange } from '../../edge/http/exchange.ts'
-import { servesManagement } from '../../edge/http/listener-kind.ts'
+import { servesInference, servesManagement } from '../../edge/http/listener-kind.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
+import { asksPlayedDescription } from '../playground.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { wantsPage, WELCOME_HEADERS, welcomePage } from '../welcome-page.ts'
 import { listenerDescription } from './api-description/documents.ts'
@@ -28,14 +29,14 @@ export const MANAGEMENT_ROUTERS = [
 
 /**
  * TorchServe's routes besides inference, on Koa: management, metrics and the API description, which includes
- * the paths of `dialects`. All other paths are 404.
+ * the paths of `dialects` where the listener speaks them. All other paths are 404.
  */
 export function createSite(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
   const koa = createKoa(state)
   const paths = dialects.flatMap((dialect) => dialect.paths())
   const hasConsole = state.settings.enableConsole && servesManagement(state.listener)
-  koa.use(apiDescription(listenerDescription(state.listener, paths)))
-  if (hasConsole) koa.use(consolePages())
+  koa.use(apiDescription(listenerDescription(state.listener, servesInference(state.listener) ? paths : [])))
+  if (hasConsole) koa.use(playedDescription(listenerDescription('inference', paths))).use(consolePages())
   if (state.listener === 'metrics') {
     if (state.settings.metricsRequireToken) koa.use(authorization('metrics'))
     koa.use(metricsRouter(state).routes())
@@ -75,11 +76,26 @@ function apiDescription(document: string): Koa.Middleware {
       return undefined
     }
     if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()
-    ctx.status = 200
-    ctx.set('content-type', 'application/json')
-    ctx.body = document
+    answerDocument(ctx, document)
     return undefined
   }
+}
+
+/** The inference port's description, which the page of the console cannot ask for there. */
+function playedDescription(document: string): Koa.Middleware {
+  return (ctx, next) => {
+    const exchange = exchangeOf(ctx)
+    if (!asksPlayedDescription(exchange)) return next()
+    exchange.admit(undefined)
+    answerDocument(ctx, document)
+    return undefined
+  }
+}
+
+function answerDocument(ctx: Koa.Context, document: string): void {
+  ctx.status = 200
+  ctx.set('content-type', 'application/json')
+  ctx.body = document
 }
 
 function metricsRouter({ metrics }: RestState): Router {

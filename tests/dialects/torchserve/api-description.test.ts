@@ -7,7 +7,7 @@ import {
   createMetricsApp,
   createSharedApp,
 } from '../../../frontend/dialects/rest-apps.ts'
-import type { OpenApi, Operation } from '../../../frontend/dialects/openapi.ts'
+import type { OpenApi, Operation } from '../../../common/openapi.ts'
 import { version } from '../../../frontend/package-info.ts'
 import { outline } from './api-outline.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
@@ -137,6 +137,23 @@ describe('the API description, without a token', () => {
     expect(new Set(operations(await described('shared')))).toEqual(
       new Set([...INFERENCE, ...OPENAI, ...MANAGEMENT, ...METRICS]),
     )
+  })
+
+  test('puts each operation into one group', async () => {
+    for (const kind of KINDS) {
+      const { paths } = await described(kind)
+      const tags = Object.values(paths).flatMap((item) => Object.values(item).map((each) => each.tags))
+      expect(tags.filter((each) => each?.length !== 1)).toEqual([])
+    }
+    const { paths } = await described('shared')
+    const tagOf = (path: string): string => Object.values(paths[path]!)[0]!.tags![0]!
+    expect(['/predictions/{model_name}', '/v1/completions', '/models', '/', '/metrics'].map(tagOf)).toEqual([
+      'Inference',
+      'OpenAI',
+      'Management',
+      'Server',
+      'Server',
+    ])
   })
 
   test('names parameters and answers', async () => {

@@ -1,4 +1,4 @@
-import type { OpenApi, Operation, Response, Schema } from '../../../frontend/dialects/openapi.ts'
+import type { OpenApi, Operation, Response, Schema } from '../../../common/openapi.ts'
 
 /** What is said of an API apart from its words, one line for each parameter, body and response. */
 export function outline({ openapi, info, paths }: OpenApi): string[] {

@@ -1,9 +1,10 @@
+import type { OpenApi, PathItem } from '../../../../common/openapi.ts'
 import { version } from '../../../package-info.ts'
 import { prettyJson } from '../rest-errors.ts'
 import { METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
 import { MANAGEMENT_PATHS, MODEL_PATHS } from './management-paths.ts'
 import { type ListenerKind, servesManagement } from '../../../edge/http/listener-kind.ts'
-import type { OpenApi, PathItem } from '../../openapi.ts'
+import { tagged } from '../../openapi.ts'
 import type { RestPath } from '../../rest-dialect.ts'
 
 const TITLE = 'TorchServe APIs'
@@ -13,7 +14,7 @@ const DESCRIPTION = 'TorchServe is a flexible and easy to use tool for serving d
 export function listenerDescription(kind: ListenerKind, paths: readonly RestPath[]): string {
   const items = {
     ...pathItems(paths),
-    ...(servesManagement(kind) ? MANAGEMENT_PATHS : {}),
+    ...(servesManagement(kind) ? tagged(MANAGEMENT_PATHS, 'Management') : {}),
     ...METRICS_PATHS,
   }
   return prettyJson(document({ title: TITLE, description: DESCRIPTION, version }, items))

@@ -1,14 +1,8 @@
-import {
-  error,
-  json,
-  object,
-  pathParameter,
-  query,
-  SERVER_ERROR,
-  type Operation,
-  type PathItem,
-  type Schema,
-} from '../../openapi.ts'
+import type { Operation, PathItem, Schema } from '../../../../common/openapi.ts'
+import { error, json, object, pathParameter, query, SERVER_ERROR } from '../../openapi.ts'
+
+/** The group of what every port has, whichever API it is for. */
+const OF_EVERY_PORT = ['Server']
 
 const BINARY = { '*/*': { schema: { type: 'string', format: 'binary' } } }
 
@@ -43,6 +37,7 @@ export const INFERENCE_PATHS: Readonly<Record<string, PathItem>> = {
 export const METRICS_PATHS: Readonly<Record<string, PathItem>> = {
   '/metrics': {
     get: {
+      tags: OF_EVERY_PORT,
       description: 'Returns the metrics of the server in the Prometheus text format.',
       operationId: 'metrics',
       parameters: [query('name[]', 'Name of a metric to return; may be repeated.')],
@@ -111,6 +106,7 @@ function versionPredictions(): Operation {
 function apiDescription(operationId: string): Operation {
   const fields = { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
   return {
+    tags: OF_EVERY_PORT,
     description: 'Returns this description of the API.',
     operationId,
     parameters: [],

@@ -1,16 +1,6 @@
 import { modelDescription } from './model-description.ts'
-import {
-  error,
-  json,
-  object,
-  pathParameter,
-  query,
-  SERVER_ERROR,
-  status,
-  type Operation,
-  type Parameter,
-  type PathItem,
-} from '../../openapi.ts'
+import type { Operation, Parameter, PathItem } from '../../../../common/openapi.ts'
+import { error, json, object, pathParameter, query, SERVER_ERROR, status } from '../../openapi.ts'
 import { DESCRIPTION_PATHS } from './inference-paths.ts'
 import { trafficOperations } from './traffic-paths.ts'
 

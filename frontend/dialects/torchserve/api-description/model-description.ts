@@ -1,4 +1,5 @@
-import { object, type Schema } from '../../openapi.ts'
+import type { Schema } from '../../../../common/openapi.ts'
+import { object } from '../../openapi.ts'
 
 /** The response of describe: always a list. Contains only fields that exist. */
 export function modelDescription(): Schema {

@@ -1,12 +1,5 @@
-import {
-  error,
-  json,
-  object,
-  SERVER_ERROR,
-  type Parameter,
-  type PathItem,
-  type Schema,
-} from '../../openapi.ts'
+import type { Parameter, PathItem, Schema } from '../../../../common/openapi.ts'
+import { error, json, object, SERVER_ERROR } from '../../openapi.ts'
 
 const NOT_FOUND = { '404': error('The model or a version of the weights does not exist.') }
 

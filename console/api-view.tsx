@@ -1,0 +1,66 @@
+import type { JSX } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import type { OpenApi } from '../common/openapi.ts'
+import type { ViewProps } from './app.tsx'
+import { reasonOf } from './api.ts'
+import { type ApiGroup, apiGroups, foundGroups } from './api-operations.ts'
+import { OperationView } from './api-operation-view.tsx'
+
+/** Where this port tells its own API, and the inference port's. */
+const DOCUMENTS = ['/api-description', '/console/play/api-description'] as const
+
+/** The server's description of its REST APIs. */
+export function ApiView({ api }: ViewProps): JSX.Element {
+  const [groups, setGroups] = useState<readonly ApiGroup[]>()
+  const [reason, setReason] = useState('')
+  const [text, setText] = useState('')
+  useEffect(() => {
+    const read = async (path: string): Promise<OpenApi> =>
+      (await (await api.open('GET', path)).json()) as OpenApi
+    Promise.all(DOCUMENTS.map(read)).then(
+      (documents) => setGroups(apiGroups(documents)),
+      (error: unknown) => setReason(reasonOf(error)),
+    )
+  }, [api])
+  const found = useMemo(() => foundGroups(groups ?? [], text), [groups, text])
+  // Events redraw the page each second; the description does not change by them.
+  const shown = useMemo(() => found.map((group) => <Group key={group.name} {...group} />), [found])
+  if (reason !== '') return <p role="alert">{reason}</p>
+  if (groups === undefined) return <p class="note">Waiting for the server …</p>
+  return (
+    <>
+      <p class="bar">
+        <label for="operation">Search</label>
+        <input
+          id="operation"
+          type="search"
+          placeholder="method, path, words, parameter"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <span role="status">
+          {count(found)} of {count(groups)} operations
+        </span>
+        <span>
+          OpenAPI: <a href={DOCUMENTS[1]}>inference</a>, <a href={DOCUMENTS[0]}>this port</a>
+        </span>
+      </p>
+      {shown}
+    </>
+  )
+}
+
+function Group({ name, operations }: ApiGroup): JSX.Element {
+  return (
+    <section class="operations" aria-label={name}>
+      <h2>{name}</h2>
+      {operations.map((each) => (
+        <OperationView key={`${each.method} ${each.path}`} {...each} />
+      ))}
+    </section>
+  )
+}
+
+function count(groups: readonly ApiGroup[]): number {
+  return groups.reduce((sum, { operations }) => sum + operations.length, 0)
+}
