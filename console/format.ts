@@ -1,3 +1,5 @@
+import { durationText } from '../common/duration.ts'
+
 /** `1,234` or `56.7`: three digits at least, where there are some. */
 export function number(value: number): string {
   return value.toLocaleString('en', {
@@ -16,14 +18,9 @@ export function bytes(value: number | undefined): string {
   return `${number(unit === 0 ? value : Number(value.toFixed(value < 10 ? 1 : 0)))} ${units[unit]!}`
 }
 
-/** A span of time: `12 ms`, `3.4 s`, `5 min 12 s`, `2 h 5 min`. */
+/** A span of time; nothing is a dash. */
 export function duration(ms: number | null | undefined): string {
-  if (ms === null || ms === undefined) return '–'
-  if (ms < 1_000) return `${number(Number(ms.toFixed(ms < 10 ? 1 : 0)))} ms`
-  const seconds = ms / 1000
-  if (seconds < 60) return `${seconds.toFixed(1)} s`
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`
-  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
+  return ms === null || ms === undefined ? '–' : durationText(ms)
 }
 
 /** The local time of day, `14:05:09`, of an ISO time or of milliseconds since the epoch. */

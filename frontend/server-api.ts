@@ -68,6 +68,8 @@ export interface RunningServer {
 /** What a server does, for `torchserve-ts status`. */
 export interface ServerStatus {
   readonly openRequests: number
+  /** The oldest open requests, 200 at most. */
+  readonly requests: readonly OpenRequest[]
   /** Every version of every model. */
   readonly models: readonly ServedModel[]
 }

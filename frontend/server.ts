@@ -44,6 +44,8 @@ import { WorkflowManager } from './workflows/manager.ts'
 
 /** Milliseconds that connections get to close after their last answer. */
 const CONNECTION_GRACE_MS = 2000
+/** Open requests that the status names. */
+const MAX_TOLD_REQUESTS = 200
 
 /**
  * Builds and starts the server in TorchServe's order: tokens, models, listeners. Does not wait for the
@@ -197,7 +199,10 @@ class Server implements RunningServer {
   }
 
   readonly status = async (): Promise<ServerStatus> => {
-    return { openRequests: this.openRequests, models: await this.#models.describeAll() }
+    const models = await this.#models.describeAll()
+    const now = performance.now()
+    const oldest = [...this.#jobs].sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_TOLD_REQUESTS)
+    return { openRequests: this.openRequests, requests: oldest.map((job) => openRequest(job, now)), models }
   }
 
   get models(): ReplaceableModels {

@@ -27,12 +27,16 @@ export class TopScreen {
     if (this.#isTerminal) process.stdout.write(ENTER)
   }
 
+  /** Lines of a page; undefined: as many as it has, because there is no terminal. */
+  get height(): number | undefined {
+    return this.#isTerminal ? Math.max(1, (process.stdout.rows || 24) - 1) : undefined
+  }
+
   async show(lines: readonly string[]): Promise<void> {
     if (this.isOver) return
     if (this.#isTerminal) {
       const columns = process.stdout.columns || 80
-      const rows = process.stdout.rows || 24
-      const seen = lines.slice(0, Math.max(1, rows - 1)).map((line) => line.slice(0, columns) + REST_OF_LINE)
+      const seen = lines.slice(0, this.height).map((line) => line.slice(0, columns) + REST_OF_LINE)
       process.stdout.write(`${HOME}${seen.join('\r\n')}${REST}`)
     } else for (const line of lines) this.#output.out(line)
     // Whoever reads it may have gone.

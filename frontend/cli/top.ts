@@ -1,10 +1,8 @@
 import { InvalidArgumentError } from 'commander'
-import { escapeControls } from '../../common/escape-controls.ts'
-import type { ServedModel } from '../server-api.ts'
 import type { Output } from './output.ts'
-import { askServers, headOf, type ShownServer } from './shown-servers.ts'
+import { askServers } from './shown-servers.ts'
 import { newCommand, runCommand } from './subcommand.ts'
-import { type Row, tableLines } from './table.ts'
+import { topPage } from './top-page.ts'
 import { TopScreen } from './top-screen.ts'
 
 const EXAMPLES = `
@@ -13,8 +11,6 @@ Examples:
     $ torchserve-ts top --once
 
 Ends with q or Ctrl-C.`
-
-const HEAD: Row = ['MODEL', 'VERSION', 'WORKER', 'STATE', 'PID', 'REQUESTS', 'QUEUE', 'RESTARTS', 'MEMORY']
 
 /**
  * The command `torchserve-ts top`.
@@ -30,7 +26,7 @@ export function runTop(argv: readonly string[], output: Output): Promise<number>
     const { once, interval } = program.opts<{ once?: boolean; interval: number }>()
     if (once !== true) return follow(output, interval * 1000)
     const servers = await askServers()
-    for (const line of pageOf(servers)) output.out(line)
+    for (const line of topPage(servers)) output.out(line)
     return servers.length === 0 ? 1 : 0
   })
 }
@@ -40,48 +36,13 @@ async function follow(output: Output, intervalMs: number): Promise<number> {
   const screen = new TopScreen(output)
   try {
     while (!screen.isOver) {
-      await screen.show(pageOf(await askServers()))
+      await screen.show(topPage(await askServers(), screen.height))
       await screen.pause(intervalMs)
     }
     return 0
   } finally {
     screen.close()
   }
-}
-
-function pageOf(servers: readonly ShownServer[]): string[] {
-  if (servers.length === 0) return ['TorchServe-TS is not currently running.']
-  return servers.flatMap(serverLines)
-}
-
-function serverLines(server: ShownServer): string[] {
-  const { openRequests, models = [] } = server
-  const lines = [escapeControls(headOf(server))]
-  if (openRequests === undefined) return lines
-  const queued = models.reduce((sum, { jobQueueStatus }) => sum + jobQueueStatus.pendingRequests, 0)
-  lines.push(`  ${openRequests} open ${openRequests === 1 ? 'request' : 'requests'}, ${queued} in the queue`)
-  if (models.length === 0) return [...lines, '  No models']
-  return [...lines, ...tableLines([HEAD, ...models.flatMap(modelRows)]).map((line) => `  ${line}`)]
-}
-
-function modelRows({ modelName, modelVersion, jobQueueStatus, workers, failure }: ServedModel): Row[] {
-  const { pendingRequests, remainingCapacity } = jobQueueStatus
-  const queue = `${pendingRequests}/${pendingRequests + remainingCapacity}`
-  const state = failure === undefined ? '' : 'cannot serve'
-  return [
-    [modelName, modelVersion, '', state, '', '', queue],
-    ...workers.map(({ id, state, pid, inFlight, restarts, memoryUsage }): Row => [
-      '',
-      '',
-      id,
-      state,
-      pid > 0 ? pid : '',
-      inFlight,
-      '',
-      restarts,
-      memoryUsage > 0 ? `${Math.round(memoryUsage / 1e6)} MB` : '',
-    ]),
-  ]
 }
 
 function secondsOf(text: string): number {
