@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useReducer, useState } from 'preact/hooks'
 import { Api } from './api.ts'
 import { ApiView } from './api-view.tsx'
+import { ArchiveUpload } from './archive-upload.ts'
 import { ConfigurationView } from './configuration-view.tsx'
 import { LogView } from './log-view.tsx'
 import { ModelsView } from './models-view.tsx'
@@ -15,6 +16,7 @@ import { SignIn } from './sign-in.tsx'
 export interface ViewProps {
   state: ServerState
   api: Api
+  upload: ArchiveUpload
 }
 
 interface View {
@@ -39,11 +41,16 @@ export function App(): JSX.Element {
   const [session, setSession] = useState<ViewProps & { token: string | undefined }>()
   const view = useView()
   useEffect(() => {
-    const state = new ServerState(() => redraw(undefined))
+    const changed = (): void => redraw(undefined)
+    const state = new ServerState(changed)
     const api = new Api(token)
-    setSession({ state, api, token })
+    const upload = new ArchiveUpload(api, changed)
+    setSession({ state, api, upload, token })
     void state.follow(api)
-    return () => state.close()
+    return () => {
+      state.close()
+      upload.stop()
+    }
   }, [token])
   useEffect(() => {
     document.title = `${view.title} · torchserve-ts console`
@@ -81,7 +88,7 @@ export function App(): JSX.Element {
       </header>
       <main>
         <h1>{view.title}</h1>
-        <view.show state={session.state} api={session.api} />
+        <view.show {...session} />
       </main>
     </>
   )

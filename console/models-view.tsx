@@ -20,11 +20,10 @@ interface Outcome {
 }
 
 /** Register, scale, set default, unregister: the calls of the management API. */
-export function ModelsView({ state, api }: ViewProps): JSX.Element {
+export function ModelsView({ state, api, upload }: ViewProps): JSX.Element {
   const [question, setQuestion] = useState<Question>()
   const [outcome, setOutcome] = useState<Outcome>()
   const [running, setRunning] = useState<string>()
-  const [location, setLocation] = useState('')
   const run = async ({ what, method, path }: Action): Promise<void> => {
     setOutcome(undefined)
     setRunning(what)
@@ -40,8 +39,12 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
     setQuestion({ text, action: action.what, run: () => void run(action) })
   return (
     <>
-      <UploadArchive api={api} isOn={state.overview?.server.archiveUpload} onUploaded={setLocation} />
-      <Register location={location} busy={running !== undefined} onRegister={(action) => void run(action)} />
+      <UploadArchive upload={upload} isOn={state.overview?.server.archiveUpload} />
+      <Register
+        location={upload.uploaded}
+        busy={running !== undefined}
+        onRegister={(action) => void run(action)}
+      />
       <p role="status" class="told">
         {running !== undefined && `${running} …`}
         {outcome?.ok === true && outcome.text}

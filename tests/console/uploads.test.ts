@@ -34,6 +34,23 @@ async function start(): Promise<{ server: Server; store: string }> {
   return { server, store }
 }
 
+const LARGE = { name: 'large.mar', mimeType: 'application/zip', buffer: Buffer.alloc(LARGE_BYTES) }
+
+/** An upload of LARGE takes eight seconds. */
+async function slowDown(): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Network.enable')
+  const slow = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: LARGE_BYTES / 8 }
+  await session.send('Network.emulateNetworkConditions', slow)
+}
+
+const bar = () => page.getByRole('progressbar', { name: 'Upload of large.mar' })
+
+/** Bytes that the bar of the upload shows. */
+function sent(): Promise<number> {
+  return bar().evaluate((element) => (element as { value?: number }).value ?? 0)
+}
+
 test('an archive is chosen, uploaded, and registered by the form, which has its name', async () => {
   const { server, store } = await start()
   await page.getByLabel('choose it, or drop it here').setInputFiles(archive)
@@ -51,15 +68,9 @@ test('an archive is chosen, uploaded, and registered by the form, which has its 
 
 test('an upload shows its bytes, and leaves nothing when it is stopped', async () => {
   const { server, store } = await start()
-  const session = await page.context().newCDPSession(page)
-  await session.send('Network.enable')
-  const slow = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: LARGE_BYTES / 8 }
-  await session.send('Network.emulateNetworkConditions', slow)
-  const file = { name: 'large.mar', mimeType: 'application/zip', buffer: Buffer.alloc(LARGE_BYTES) }
-  await page.getByLabel('choose it, or drop it here').setInputFiles(file)
-  const bar = page.getByRole('progressbar', { name: 'Upload of large.mar' })
-  await bar.waitFor()
-  const sent = (): Promise<number> => bar.evaluate((element) => (element as { value?: number }).value ?? 0)
+  await slowDown()
+  await page.getByLabel('choose it, or drop it here').setInputFiles(LARGE)
+  await bar().waitFor()
   const first = await server.until(sent, (bytes) => bytes > 0 && bytes < LARGE_BYTES)
   await server.until(sent, (bytes) => bytes > first)
   await expectAccessible(page)
@@ -70,6 +81,27 @@ test('an upload shows its bytes, and leaves nothing when it is stopped', async (
     async () => readdirSync(store).length,
     (count) => count === 0,
   )
+})
+
+test('an upload goes on while another view is shown, and comes back with its progress and its end', async () => {
+  const { server, store } = await start()
+  await slowDown()
+  await page.getByLabel('choose it, or drop it here').setInputFiles(LARGE)
+  const first = await server.until(sent, (bytes) => bytes > 0)
+  await page.getByRole('link', { name: 'Log' }).click()
+  await page.getByLabel('Log lines').waitFor()
+  await page.getByRole('link', { name: 'Models' }).click()
+  const later = await server.until(sent, (bytes) => bytes > first)
+  expect(later).toBeLessThan(LARGE_BYTES)
+  expect(await page.getByLabel('choose it, or drop it here').isDisabled()).toBe(true)
+  await page.getByRole('link', { name: 'Log' }).click()
+  await server.until(
+    async () => readdirSync(store),
+    (names) => names.includes('large.mar'),
+  )
+  await page.getByRole('link', { name: 'Models' }).click()
+  await page.getByRole('status').getByText('large.mar is in the model store.').waitFor()
+  expect(await page.getByLabel('Archive in the model store, or URL').inputValue()).toBe('large.mar')
 })
 
 test('an archive may be dropped on the page', async () => {
