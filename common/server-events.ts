@@ -39,6 +39,8 @@ export interface ServerOverview {
   archiveUpload: boolean
   openRequests: number
   listening: { name: string; address: string }[]
+  /** Whether the gRPC listeners speak TLS (enable_grpc_ssl). */
+  grpcTls: boolean
 }
 
 export interface ModelOverview {

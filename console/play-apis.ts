@@ -1,4 +1,5 @@
 import { type DeclaredTensor, sampleInputs } from '../common/curl-lines.ts'
+import { GENERATE_STREAM, type GrpcWay, MODEL_INFER, PREDICTIONS } from './play-grpc.ts'
 
 /** A model as the playground asks it. */
 export interface PlayModel {
@@ -18,6 +19,8 @@ export interface PlayApi {
   readonly takesFiles?: true
   /** Whether it can ask for a version. */
   readonly takesVersions?: true
+  /** Absent: it has no gRPC. */
+  readonly grpc?: GrpcWay
   path(model: PlayModel): string
   /** A body to begin with. */
   example(model: PlayModel): string
@@ -35,6 +38,7 @@ export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
     contentType: 'text/plain',
     takesFiles: true,
     takesVersions: true,
+    grpc: PREDICTIONS,
     path: ({ name, version }) => below('/predictions', name, version),
     example: () => 'Once upon a time',
     textOf: (piece) => piece,
@@ -44,6 +48,7 @@ export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
     title: 'Open Inference: infer',
     contentType: JSON_TYPE,
     takesVersions: true,
+    grpc: MODEL_INFER,
     path: (model) => `${v2(model)}/infer`,
     example: ({ inputs }) => pretty({ inputs: sampleInputs(inputs) }),
     textOf: (piece) => piece,
@@ -53,6 +58,7 @@ export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
     title: 'Open Inference: generate_stream',
     contentType: JSON_TYPE,
     takesVersions: true,
+    grpc: GENERATE_STREAM,
     path: (model) => `${v2(model)}/generate_stream`,
     example: () => pretty({ text_input: 'Once upon a time' }),
     textOf: (piece) => textAt(piece, ['text_output']),

@@ -1,4 +1,5 @@
 import { shellWord } from '../common/curl-lines.ts'
+import { type CopiedCall, grpcurl } from './play-grpcurl.ts'
 
 /** A request as somebody would send it from elsewhere. */
 export interface CopiedRequest {
@@ -7,17 +8,26 @@ export interface CopiedRequest {
   /** Text, or the name of a file. */
   readonly body: string | { readonly file: string }
   readonly needsToken: boolean
+  /** The same over gRPC; undefined: it cannot be asked there. */
+  readonly call: CopiedCall | undefined
 }
 
 /** Programs that send a request and show its answer as it arrives. The token stays out of them. */
-export const COPIES: readonly {
+export function copies(request: CopiedRequest): [Copy, ...Copy[]] {
+  const { call, body, needsToken } = request
+  const file = typeof body === 'string' ? undefined : body.file
+  return [
+    { title: 'curl', program: curl(request) },
+    { title: 'TypeScript', program: typescript(request) },
+    { title: 'Python', program: python(request) },
+    ...(call === undefined ? [] : [{ title: 'grpcurl', program: grpcurl(call, file, needsToken) }]),
+  ]
+}
+
+export interface Copy {
   readonly title: string
-  readonly write: (request: CopiedRequest) => string
-}[] = [
-  { title: 'curl', write: curl },
-  { title: 'TypeScript', write: typescript },
-  { title: 'Python', write: python },
-]
+  readonly program: string
+}
 
 /** A server that listens on all addresses is asked at the one that the browser uses. */
 export function reachable(address: string): string {

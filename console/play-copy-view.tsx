@@ -1,12 +1,13 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { COPIES, type CopiedRequest } from './play-copies.ts'
+import { copies, type CopiedRequest } from './play-copies.ts'
 
 /** The request as a program, to copy. */
 export function CopyAs({ request }: { request: CopiedRequest }): JSX.Element {
-  const [title, setTitle] = useState(COPIES[0]!.title)
+  const [chosen, choose] = useState('')
   const [told, setTold] = useState('')
-  const program = COPIES.find((each) => each.title === title)!.write(request)
+  const offered = copies(request)
+  const { title, program } = offered.find((each) => each.title === chosen) ?? offered[0]
   const copy = (): void =>
     void navigator.clipboard.writeText(program).then(
       () => setTold('Copied'),
@@ -21,11 +22,11 @@ export function CopyAs({ request }: { request: CopiedRequest }): JSX.Element {
           id="copy-as"
           value={title}
           onChange={(event) => {
-            setTitle(event.currentTarget.value)
+            choose(event.currentTarget.value)
             setTold('')
           }}
         >
-          {COPIES.map((each) => (
+          {offered.map((each) => (
             <option value={each.title}>{each.title}</option>
           ))}
         </select>

@@ -7,20 +7,10 @@ import type { Api } from './api.ts'
 import { PLAY_APIS, type PlayApi, type PlayModel } from './play-apis.ts'
 import { nextTurn } from './play-chat.ts'
 import { ChatView } from './play-chat-view.tsx'
-import { type CopiedRequest, reachable } from './play-copies.ts'
 import { CopyAs } from './play-copy-view.tsx'
+import { bodyOf, copied, type Draft, typeOf } from './play-draft.ts'
 import { PlayRun } from './play-run.ts'
 import { RunView } from './play-run-view.tsx'
-
-/** What the form holds. */
-interface Draft {
-  readonly model: PlayModel
-  readonly api: PlayApi
-  readonly body: string
-  readonly file: File | undefined
-  /** Undefined: the one that the user signed in with. */
-  readonly token: string | undefined
-}
 
 /** Sends a request to a model, and shows the answer piece by piece. */
 export function PlaygroundView({ state, api }: ViewProps): JSX.Element {
@@ -275,23 +265,4 @@ function titleOf(model: ModelOverview): string {
 
 function apisOf({ version }: PlayModel): readonly PlayApi[] {
   return version === undefined ? PLAY_APIS : PLAY_APIS.filter(({ takesVersions }) => takesVersions === true)
-}
-
-function typeOf({ api, file }: Draft): string {
-  return file === undefined ? api.contentType : 'application/octet-stream'
-}
-
-function bodyOf({ body, file }: Draft): BodyInit {
-  return file ?? body
-}
-
-function copied(draft: Draft, { server }: OverviewEvent, hasToken: boolean): CopiedRequest {
-  const address = server.listening.find(({ name }) => /^Inference.*REST/.test(name))?.address
-  const base = address === undefined || !address.startsWith('http') ? location.origin : reachable(address)
-  return {
-    url: `${base}${draft.api.path(draft.model)}`,
-    contentType: typeOf(draft),
-    body: draft.file === undefined ? draft.body : { file: draft.file.name },
-    needsToken: hasToken || draft.token !== undefined,
-  }
 }

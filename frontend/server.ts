@@ -295,6 +295,7 @@ class Server implements RunningServer {
       cpuSeconds: (user + system) / 1e6,
       archiveUpload: this.#settings.enableModelApi && this.#settings.enableArchiveUpload,
       listening: [...this.listening],
+      grpcTls: this.#settings.enableGrpcSsl,
     }
   }
 

@@ -126,6 +126,7 @@ export function overview(models: ModelOverview[], fields: Partial<OverviewEvent>
       archiveUpload: true,
       openRequests: 0,
       listening: [{ name: 'Inference REST API', address: 'http://127.0.0.1:1' }],
+      grpcTls: false,
     },
     models,
     loading: [],

@@ -12,6 +12,7 @@ export function nothingToWatch(): WatchedServer {
       memoryBytes: 0,
       cpuSeconds: 0,
       archiveUpload: false,
+      grpcTls: false,
       listening: [],
     }),
     models: { overviews: () => [], loading: () => [] },
