@@ -28,7 +28,8 @@ export async function stage(): Promise<void> {
   rmSync(PAGES, { recursive: true, force: true })
   const pages = repositoryPages()
   for (const [path, page] of pages) write(page, withLinks(path, pages))
-  cpSync(join(ROOT, 'docs', 'growth'), join(PAGES, 'growth'), { recursive: true })
+  for (const assets of ['growth', 'pictures'])
+    cpSync(join(ROOT, 'docs', assets), join(PAGES, assets), { recursive: true })
   for (const [page, text] of await referencePages(join(PAGES, 'reference', 'api'))) write(page, text)
 }
 
@@ -42,24 +43,26 @@ function withLinks(path: string, pages: ReadonlyMap<string, string>): string {
   const text = readFileSync(join(ROOT, path), 'utf8')
   return text
     .split(/(^```.*?^```)/ms)
-    .map((part, i) => (i % 2 === 1 ? part : part.replace(LINK, (_, link: string) => `](${moved(link)})`)))
+    .map((part, i) =>
+      i % 2 === 1 ? part : part.replace(LINK, (_, begin: string, link: string) => `${begin}${moved(link)}`),
+    )
     .join('')
 
   function moved(link: string): string {
     const [target = '', anchor] = link.split('#')
     const inRepository = posix.join(posix.dirname(path), target)
     const suffix = anchor === undefined ? '' : `#${anchor}`
-    const page = pages.get(inRepository)
-    if (page !== undefined) {
+    const isAsset = inRepository.startsWith('docs/') && !inRepository.endsWith('.md')
+    const place = isAsset ? inRepository.slice('docs/'.length) : pages.get(inRepository)
+    if (place !== undefined) {
       const from = posix.dirname(pages.get(path)!)
-      const to = relative(from, page).replaceAll('\\', '/')
+      const to = relative(from, place).replaceAll('\\', '/')
       return `${to.startsWith('.') ? '' : './'}${to}${suffix}`
     }
-    const isAsset = inRepository.startsWith('docs/') && !inRepository.endsWith('.md')
     // What is not there stays as it is: VitePress fails, and names page and link.
-    return isAsset || !existsSync(join(ROOT, inRepository)) ? link : `${ON_THE_WEB}/${inRepository}${suffix}`
+    return existsSync(join(ROOT, inRepository)) ? `${ON_THE_WEB}/${inRepository}${suffix}` : link
   }
 }
 
-/** Links to files; not to the web, and not to a heading of the same page. */
-const LINK = /\]\((?!https?:|#)([^)\s]+)\)/g
+/** Links to files, and pictures in HTML; not to the web, and not to a heading of the same page. */
+const LINK = /(\]\(|\b(?:src|srcset)=")(?!https?:|#)([^)\s"]+)/g

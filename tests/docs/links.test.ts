@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { slug } from '../../site/slug.ts'
@@ -28,12 +28,33 @@ function problem(page: string, link: string): string | undefined {
   return `${page}: ${target} has no heading #${anchor}`
 }
 
+/** Links to files, and pictures in HTML. */
+const LINK = /(?:\]\(|\b(?:src|srcset)=")(?!https?:)([^)\s"]+)/g
+
 test('every link between pages leads to a file, and to a heading that is there', () => {
   const links = PAGES.flatMap((page) =>
-    [...prose(page).matchAll(/\]\((?!https?:)([^)]+)\)/g)].map((match) => [page, match[1]!] as const),
+    [...prose(page).matchAll(LINK)].map((match) => [page, match[1]!] as const),
   )
   expect(links.length).toBeGreaterThan(60)
   expect(links.map(([page, link]) => problem(page, link)).filter((text) => text !== undefined)).toEqual([])
+})
+
+test('the pictures of the console are shown, each light and dark, and are small', () => {
+  const folder = join(REPOSITORY, 'docs', 'pictures')
+  const shown = PAGES.flatMap((page) =>
+    [...prose(page).matchAll(LINK)].map((match) => join(REPOSITORY, dirname(page), match[1]!)),
+  )
+  const pictures = readdirSync(folder).map((name) => join(folder, name))
+  expect(pictures.length).toBeGreaterThan(0)
+  expect(pictures.filter((path) => !shown.includes(path))).toEqual([])
+  for (const path of pictures) {
+    expect(pictures).toContain(
+      path.replace(/-(light|dark)\.png$/, (_, theme) => `-${theme === 'dark' ? 'light' : 'dark'}.png`),
+    )
+    const bytes = readFileSync(path)
+    expect(bytes.subarray(0, 8).toString('latin1')).toBe('\x89PNG\r\n\x1a\n')
+    expect([path, bytes.length > 10_000, bytes.length <= 150_000]).toEqual([path, true, true])
+  }
 })
 
 const ON_THE_WEB = /\]\(https:\/\/github\.com\/torchserve-ts\/torchserve-ts\/(?:blob|tree)\/main\/([^)#]+)/g

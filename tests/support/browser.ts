@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, expect } from '@jest/globals'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { chromiumPath } from '../../tools/chromium.ts'
 import { REPOSITORY } from './server-process.ts'
 
 /** Where `npm run test:console` leaves its pictures. */
@@ -67,14 +68,4 @@ export async function picture(page: Page, name: string): Promise<void> {
 async function axeSource(): Promise<string> {
   const { default: axe } = await import('axe-core')
   return axe.source
-}
-
-function chromiumPath(): string {
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
-  const names = ['chromium', 'chromium-browser', 'google-chrome']
-  const found = names
-    .flatMap((name) => folders.map((folder) => join(folder, name)))
-    .find((path) => existsSync(path))
-  if (found === undefined) throw new Error('These tests need Chromium in PATH: apt-get install chromium')
-  return found
 }
