@@ -48,7 +48,7 @@ export function UploadArchive(props: {
         <>
           <progress aria-label={`Upload of ${progress.name}`} value={progress.sent} max={progress.total} />
           <span>
-            {bytes(progress.sent)} of {bytes(progress.total)}
+            {progress.name}: {bytes(progress.sent)} of {bytes(progress.total)}
           </span>
           <button type="button" onClick={() => upload.stop()}>
             Stop the upload

@@ -93,6 +93,8 @@ test('an upload goes on while another view is shown, and comes back with its pro
   await page.getByRole('link', { name: 'Models' }).click()
   const later = await server.until(sent, (bytes) => bytes > first)
   expect(later).toBeLessThan(LARGE_BYTES)
+  await page.getByText(/^large\.mar: .* of 8 MB$/).waitFor()
+  await picture(page, 'upload-again')
   expect(await page.getByLabel('choose it, or drop it here').isDisabled()).toBe(true)
   await page.getByRole('link', { name: 'Log' }).click()
   await server.until(
