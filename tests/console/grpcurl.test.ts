@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
@@ -6,6 +6,7 @@ import { expectAccessible, openPage, picture } from '../support/browser.ts'
 import { COUNT, ECHO } from '../support/count.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { CERT_FILE, KEY_FILE } from '../support/tls/files.ts'
 import { execa } from '../support/tools.ts'
 
 /** "Copy as grpcurl" of the playground: what a shell makes of it gets the answer that REST gives. */
@@ -49,7 +50,11 @@ async function command(body?: string): Promise<string> {
 }
 
 /** Runs it in a shell; the messages of its answer. */
-async function run(line: string, cwd = tempDir()): Promise<Record<string, unknown>[]> {
+async function run(
+  line: string,
+  cwd = tempDir(),
+  variables: NodeJS.ProcessEnv = {},
+): Promise<Record<string, unknown>[]> {
   const bin = tempDir()
   const program = join(bin, 'grpcurl')
   const tsx = join(REPOSITORY, 'node_modules', '.bin', 'tsx')
@@ -58,7 +63,7 @@ async function run(line: string, cwd = tempDir()): Promise<Record<string, unknow
     `#!/bin/sh\nexec '${tsx}' '${join(REPOSITORY, 'tests', 'support', 'grpcurl.ts')}' "$@"\n`,
   )
   chmodSync(program, 0o755)
-  const env = { PATH: `${bin}${delimiter}${process.env['PATH']!}` }
+  const env = { ...variables, PATH: `${bin}${delimiter}${process.env['PATH']!}` }
   const { stdout } = await execa('sh', ['-c', line], { cwd, env })
   return stdout.split('\n').map((each) => JSON.parse(each) as Record<string, unknown>)
 }
@@ -90,6 +95,30 @@ test('a file arrives as it is, whatever it is called', async () => {
   await page.getByLabel('File instead').setInputFiles(join(folder, name))
   expect(joined(await run(await command(), folder))).toBe(ODD)
 })
+
+test('with TLS and tokens the command has both, and the token stays a variable', async () => {
+  const guarded = await startServer({
+    models: [ECHO],
+    flags: ['--enable-model-api'],
+    config: { enable_grpc_ssl: true, certificate_file: CERT_FILE, private_key_file: KEY_FILE },
+  })
+  const { management, inference } = keysOf(guarded)
+  ;({ page, faults } = await openPage(`http://127.0.0.1:${guarded.ports.management}/console#playground`))
+  await page.getByLabel('Token').fill(management)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('Copy as').click()
+  const line = await command(ODD)
+  expect(line).toMatch(/^grpcurl -H "authorization: Bearer \$TOKEN" -d '/)
+  const variables = { TOKEN: inference, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: CERT_FILE }
+  expect(joined(await run(line, tempDir(), variables))).toBe(ODD)
+  await expect(run(line, tempDir(), { ...variables, TOKEN: management })).rejects.toThrow(/Token Auth/)
+})
+
+function keysOf({ folder }: Server): Record<'management' | 'inference', string> {
+  const file = readFileSync(join(folder, 'key_file.json'), 'utf8')
+  const keys = JSON.parse(file) as Record<'management' | 'inference', { key: string }>
+  return { management: keys.management.key, inference: keys.inference.key }
+}
 
 /** Every datatype that has a JSON over gRPC. */
 const INPUTS = [

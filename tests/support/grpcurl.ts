@@ -39,8 +39,9 @@ if (lost.length > 0) throw new Error(`The message has no such fields: ${lost.joi
 const metadata = new Metadata()
 const [, key, value] = /^([^:]+): *(.*)$/.exec(values.header ?? '') ?? []
 if (key !== undefined) metadata.set(key, value!)
-if (values.plaintext !== true) throw new Error('This one speaks without TLS only')
-const client = new Client(address, credentials.createInsecure())
+// Of @grpc/grpc-js: GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names the certificates that are trusted.
+const channel = values.plaintext === true ? credentials.createInsecure() : credentials.createSsl()
+const client = new Client(address, channel)
 for await (const answer of answers()) console.log(JSON.stringify(answer))
 client.close()
 
