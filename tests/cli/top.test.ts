@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -93,8 +94,8 @@ onLinux.each(['q', '\u0003'])('in a terminal it takes the screen, and gives it b
 
 /** Streams of which each has sent one item. */
 async function openStreams(server: Server, count: number): Promise<RawRequest[]> {
-  const streams = Array.from({ length: count }, (_, index) => {
-    const body = JSON.stringify({ n: 2, gated: true, id: `open-${index}` })
+  const streams = Array.from({ length: count }, () => {
+    const body = JSON.stringify({ n: 2, gated: true, id: randomUUID() })
     const headers = { 'content-type': 'application/json' }
     return new RawRequest(server.ports.inference, '/predictions/count', { headers, body })
   })
@@ -121,6 +122,19 @@ onLinux('in a terminal the open requests take the rows that are left, and the re
   expect(page).toHaveLength(14)
   expect(page.filter((each) => each.includes('127.0.0.1'))).toHaveLength(6)
   expect(page[13]).toContain('… and 24 more')
+  for (const stream of streams) stream.destroy()
+})
+
+test('status --json names the oldest 200 requests, and counts all of them', async () => {
+  const server = await startServer({ models: [COUNT], folder: tempDir() })
+  await server.ready('count')
+  const streams = [...(await openStreams(server, 3)), ...(await openStreams(server, 202))]
+  const status = [CLI, 'status', '--json']
+  const { stdout } = await execa(process.execPath, status, { env: envOf(server), stdin: 'ignore' })
+  const [shown] = JSON.parse(stdout) as [{ openRequests: number; requests: OpenRequest[] }]
+  expect([shown.openRequests, shown.requests.length]).toEqual([205, 200])
+  const ages = shown.requests.map(({ ageMs }) => ageMs)
+  expect(ages).toEqual(ages.toSorted((one, other) => other - one))
   for (const stream of streams) stream.destroy()
 })
 

@@ -32,6 +32,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: PLAYED,
   },
   {
+    name: 'the API description below the playground is that of the listener',
+    file: 'frontend/dialects/torchserve/rest-site.ts',
+    find: "listenerDescription('inference', paths)",
+    replace: 'listenerDescription(state.listener, [])',
+    tests: PLAYED,
+    title: 'the description of the API is answered',
+  },
+  {
     name: 'a key of some models sees the configuration',
     file: 'frontend/dialects/torchserve/rest-configuration.ts',
     find: '!seesAll(exchangeOf(ctx).principal)',

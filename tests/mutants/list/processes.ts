@@ -231,6 +231,22 @@ const COMMAND_MUTANTS: Mutant[] = [
     title: 'a start during a stop',
   },
   {
+    name: 'the status of a server names every open request',
+    file: 'frontend/server.ts',
+    find: '.slice(0, MAX_TOLD_REQUESTS)',
+    replace: '',
+    tests: ['tests/cli/top.test.ts'],
+    title: 'names the oldest 200',
+  },
+  {
+    name: 'top shows requests beyond the lines of the terminal',
+    file: 'frontend/cli/top-page.ts',
+    find: 'Math.floor(room / (servers.length - index))',
+    replace: 'Infinity',
+    tests: ['tests/cli/top.test.ts'],
+    title: 'seven requests take what is left',
+  },
+  {
     name: 'a look at a folder looks at every file of it',
     file: 'frontend/cli/dev/file-stamps.ts',
     find: '.slice(0, Math.min(left, limits.filesInFolder))',
