@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { inTurn } from '../../frontend/edge/http/pipelining.ts'
+import { SafeResponse } from '../../frontend/edge/http/safe-response.ts'
 
 const ends: (() => void)[] = []
 
@@ -12,7 +13,7 @@ afterEach(() => {
 
 /** A server whose requests wait for each other as those of the listeners do. */
 async function serve(answer: RequestListener): Promise<Server> {
-  const server = createServer(inTurn(answer))
+  const server = createServer({ ServerResponse: SafeResponse }, inTurn(answer))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   ends.push(() => {
