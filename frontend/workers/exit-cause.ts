@@ -13,6 +13,8 @@ export interface ExitCause {
    * shell; or an exhausted heap.
    */
   outOfMemory: boolean
+  /** The signal from outside, or of a crash, that ended it. Absent: none. */
+  signal?: string
 }
 
 interface Exit {
@@ -49,6 +51,7 @@ export function describeExit(exit: Exit): ExitCause {
     publicCause: publicWords(exit),
     stderr: [...exit.stderr],
     outOfMemory: heap || exit.exitCode === 137 || (exit.signal === 'SIGKILL' && !exit.killed),
+    ...(exit.signal !== undefined && !exit.killed && { signal: exit.signal }),
   }
 }
 

@@ -220,9 +220,9 @@ await describePython('Python workers that cannot start', ({ python }) => {
     )
     expect([status, message]).toEqual([
       500,
-      'Failed to start workers for model runtime version: 1.0. Unknown exception',
+      'Failed to start workers for model runtime version: 1.0. Unknown exception: RuntimeError: weights are gone (ops.py, line 3)',
     ])
-    expect(log).toMatch(/Load failed \(id [0-9a-f]{12}\): Unknown exception/)
+    expect(log).toMatch(/Load failed \(id [0-9a-f]{12}\): Unknown exception: RuntimeError: weights are gone/)
     expect(log).toContain('RuntimeError: weights are gone')
   })
 
@@ -237,10 +237,11 @@ await describePython('Python workers that cannot start', ({ python }) => {
     ])
   })
 
-  test('any other exception: the process ends without a word, and the log says why', async () => {
-    const { status, log } = await register('broken', 'import not_there\n')
-    expect(status).toBe(500)
-    expect(log).toContain("No module named 'ts.torch_handler.ops'")
+  test('any other exception: the process ends without a word, and answer and log say why', async () => {
+    const { status, message, log } = await register('broken', 'import not_there\n')
+    const why = "ModuleNotFoundError: No module named 'not_there' (ops.py, line 1). Install it for the Python"
+    expect([status, message]).toEqual([500, expect.stringContaining(why)])
+    expect(log).toMatch(/Load failed \(id [0-9a-f]{12}\): ModuleNotFoundError: No module named 'not_there'/)
   })
 
   test('loading for longer than startupTimeout: 500, and the process is gone', async () => {

@@ -174,7 +174,8 @@ export class PythonGroup implements WorkerGroup {
     const frame = encodeLoad(this.#options.load)
     let refusal: LoadReply | undefined
     const died = this.#process!.exited.then((cause) => {
-      throw refusal === undefined ? startError(cause) : loadError(refusal, cause)
+      const { raised } = this.#process!
+      throw refusal === undefined ? startError(cause, raised) : loadError(refusal, cause, raised)
     })
     const loaded = this.#connections.map(async (connection) => {
       const reply = await connection.load(frame)
@@ -185,6 +186,7 @@ export class PythonGroup implements WorkerGroup {
       await died
     })
     await Promise.race([Promise.all(loaded), died])
+    this.#process!.loaded()
   }
 
   #write(frame: Buffer): void {

@@ -4,6 +4,7 @@ import { killSession } from '../kill-session.ts'
 import { orphanGuard } from '../orphan-guard.ts'
 import { type CommandLine, type ProcessEvents, WorkerProcess } from '../worker-process.ts'
 import { startError } from './load-error.ts'
+import { Tracebacks } from './tracebacks.ts'
 
 /**
  * A rank prints these lines when it listens (model_service_worker.py); after the second one it accepts a
@@ -26,6 +27,8 @@ export class PythonProcess {
   /** Ranks of torchrun that nobody has ended and no keeper will end. */
   readonly #living = new Set<number>()
   #startedRanks = 0
+  /** Undefined: the handlers are loaded. */
+  #tracebacks: Tracebacks | undefined = new Tracebacks()
   #resolveStarted!: () => void
   #rejectStarted!: (error: ServeError) => void
   /** Resolves when every rank listens; rejects when the process exits before. */
@@ -41,11 +44,12 @@ export class PythonProcess {
     this.started.catch(() => undefined)
     const onLine: ProcessEvents['onLine'] = (stream, line) => {
       if (this.#startedRanks < Math.max(1, ranks)) this.#look(line)
+      this.#tracebacks?.read(line)
       events.onLine(stream, line)
     }
     const onExit = (cause: ExitCause): void => {
       this.#endRanks()
-      this.#rejectStarted(startError(cause))
+      this.#rejectStarted(startError(cause, this.raised))
       events.onExit(cause)
     }
     // TorchServe's worker logs to stdout, errors included.
@@ -68,6 +72,16 @@ export class PythonProcess {
   /** Why the process is about to end. */
   set fault(error: ServeError | undefined) {
     this.#process.fault ??= error
+  }
+
+  /** The exception that it has printed while it loaded, and what mends it; undefined: none. */
+  get raised(): string | undefined {
+    return this.#tracebacks?.told
+  }
+
+  /** The handlers are loaded: what they print from now on is no reason of a failed load. */
+  loaded(): void {
+    this.#tracebacks = undefined
   }
 
   /**

@@ -39,6 +39,13 @@ const LOAD_MUTANTS: Mutant[] = [
     tests: MANAGED,
   },
   {
+    name: 'of a chain of tracebacks the last one counts',
+    file: 'frontend/workers/python/tracebacks.ts',
+    find: 'line.startsWith(FALLBACK) || ',
+    replace: '',
+    tests: ['tests/workers/python/tracebacks.test.ts'],
+  },
+  {
     name: 'an old version has no time to end',
     file: LIFECYCLE,
     find: 'await model.drain(settings.modelDrainTimeout * 1000, reason)',

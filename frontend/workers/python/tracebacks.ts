@@ -1,0 +1,84 @@
+/** An exception of which Python has printed the traceback. */
+interface Raised {
+  /** `ModuleNotFoundError: No module named 'x'` */
+  readonly what: string
+  /** The innermost line that is not of a library: `handler.py, line 4`. */
+  readonly place: string | undefined
+  /** Whether TorchServe's first call of a function, which has no requests, led to it. */
+  readonly inFirstCall: boolean
+}
+
+const BEGIN = 'Traceback (most recent call last):'
+const FRAME = /^ {2}File "([^"]+)", line (\d+)/
+const LIBRARY =
+  /^<|\/site-packages\/|\/dist-packages\/|\/lib\/python\d|\/ts\/(?:model_|service|torch_handler)/
+/** The line of ts/model_loader.py that calls a function when it loads the model. */
+const FIRST_CALL = 'lambda ctx: entry_point(None, ctx)'
+/** Where TorchServe looks when a module of the model did not import: the traceback before has the cause. */
+const FALLBACK = "ModuleNotFoundError: No module named 'ts.torch_handler."
+/** How TorchServe ends a worker that has told of the exception already. */
+const OWN_END = /^RuntimeError: \d+ - /
+/** What is kept of an exception. Characters. */
+const MAX_LENGTH = 500
+
+/**
+ * Finds the exception that ended a load in what the worker prints. It keeps one exception, whatever is
+ * printed: a chain of tracebacks is longer than the lines that are kept of a worker.
+ */
+export class Tracebacks {
+  #raised: Raised | undefined
+  #isOpen = false
+  #place: string | undefined
+  #inFirstCall = false
+
+  read(line: string): void {
+    if (line === BEGIN) {
+      this.#isOpen = true
+      this.#place = undefined
+      this.#inFirstCall = false
+    } else if (this.#isOpen) this.#inside(line)
+  }
+
+  /** The last exception and what mends it, as one line; undefined: none was printed. */
+  get told(): string | undefined {
+    if (this.#raised === undefined) return undefined
+    const { what, place } = this.#raised
+    const hint = hintFor(this.#raised)
+    return `${what}${place === undefined ? '' : ` (${place})`}${hint === undefined ? '' : `. ${hint}`}`
+  }
+
+  #inside(line: string): void {
+    const frame = FRAME.exec(line)
+    if (frame !== null && !LIBRARY.test(frame[1]!))
+      this.#place = `${frame[1]!.split(/[\\/]/).at(-1)}, line ${frame[2]}`
+    if (line.includes(FIRST_CALL)) this.#inFirstCall = true
+    if (line === '' || line.startsWith(' ')) return
+    this.#isOpen = false
+    if (this.#raised !== undefined && (line.startsWith(FALLBACK) || OWN_END.test(line))) return
+    this.#raised = {
+      what: line.slice(0, MAX_LENGTH),
+      place: this.#place,
+      inFirstCall: this.#inFirstCall,
+    }
+  }
+}
+
+function hintFor({ what, inFirstCall }: Raised): string | undefined {
+  if (what.startsWith(FALLBACK)) return 'The handler of the manifest is not in the model'
+  const module = /^ModuleNotFoundError: No module named '([^']+)'/.exec(what)?.[1]
+  if (module !== undefined)
+    return (
+      `Install it for the Python of the workers, which --check-archive names: python -m pip install ${module.split('.')[0]}. ` +
+      'A file of your own is packed with --extra-files'
+    )
+  if (what.startsWith('FileNotFoundError'))
+    return (
+      'Relative paths begin in the folder of the model (context.system_properties["model_dir"]); --extra-files ' +
+      'packs a file'
+    )
+  if (what.includes('Expected only one class in custom service code or a function entry point'))
+    return 'A handler has a function handle(data, context), or exactly one class, with such a method'
+  if (!inFirstCall) return undefined
+  if (what.includes('positional argument')) return 'It is called as handle(data, context)'
+  return 'TorchServe calls handle(None, context) once while it loads a model: begin with "if data is None: return None"'
+}

@@ -1,0 +1,55 @@
+import { expect, test } from '@jest/globals'
+import { describeExit } from '../../../frontend/workers/exit-cause.ts'
+import { startError } from '../../../frontend/workers/python/load-error.ts'
+import { Tracebacks } from '../../../frontend/workers/python/tracebacks.ts'
+
+const BEGIN = 'Traceback (most recent call last):'
+
+function told(...lines: string[]): string | undefined {
+  const tracebacks = new Tracebacks()
+  for (const line of lines) tracebacks.read(line)
+  return tracebacks.told
+}
+
+test('of a chain it tells of the cause, with the innermost line of the model', () => {
+  const cause = told(
+    ...[BEGIN, '  File "/py/site-packages/ts/model_loader.py", line 108, in load'],
+    ...[
+      '    module = self._load_handler_file(handler)',
+      '  File "/tmp/models/1/p/model-x/handler.py", line 3',
+    ],
+    ...['    import inner', '  File "/tmp/models/1/p/model-x/inner.py", line 9', '    1 / 0'],
+    ...['  File "/usr/lib/python3.11/json/__init__.py", line 1', 'ZeroDivisionError: division by zero'],
+    ...['', 'During handling of the above exception, another exception occurred:', '', BEGIN],
+    ...['  File "<frozen importlib._bootstrap>", line 1140'],
+    "ModuleNotFoundError: No module named 'ts.torch_handler.handler'",
+  )
+  expect(cause).toBe('ZeroDivisionError: division by zero (inner.py, line 9)')
+})
+
+test('how TorchServe ends the worker is not the cause', () => {
+  expect(told(BEGIN, 'ValueError: no', BEGIN, 'RuntimeError: 500 - Unknown exception')).toBe('ValueError: no')
+})
+
+test('a handler that the model lacks', () => {
+  expect(told(BEGIN, "ModuleNotFoundError: No module named 'ts.torch_handler.handler'")).toMatch(
+    /handler'\. The handler of the manifest is not in the model$/,
+  )
+})
+
+test('other output is no exception', () => {
+  expect(told('Loading', 'ValueError: only a text')).toBeUndefined()
+})
+
+test.each([
+  ['by itself', { exitCode: 1, signal: undefined }, 'ValueError: no', 'the handler threw while it loaded'],
+  [
+    'by a crash',
+    { exitCode: undefined, signal: 'SIGSEGV' },
+    'The process was killed by SIGSEGV',
+    'its worker was killed by SIGSEGV while it loaded',
+  ],
+])('a process that ended %s after it printed an exception', (_, exit, message, publicCause) => {
+  const cause = describeExit({ ...exit, killed: false, spawnError: undefined, stderr: [], fault: undefined })
+  expect(startError(cause, 'ValueError: no')).toMatchObject({ message, publicCause })
+})
