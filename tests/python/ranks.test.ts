@@ -107,7 +107,9 @@ await describePython('Rank groups of Python workers', ({ python }) => {
         (worker) => worker.state === 'failed',
         PYTHON_MS,
       )
-      expect(lastExit!.reason).toBe('Unknown exception: RuntimeError: this rank cannot load (ranks.py, line 19)')
+      expect(lastExit!.reason).toBe(
+        'Unknown exception: RuntimeError: this rank cannot load (ranks.py, line 19)',
+      )
     },
     PYTHON_MS,
   )
