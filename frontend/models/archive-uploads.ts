@@ -24,6 +24,8 @@ export interface Upload {
   readonly announced: number | undefined
   /** SHA-256 that it must have, in lowercase hex; undefined: any. */
   readonly sha256: string | undefined
+  /** Whether its sender may use only some models. */
+  readonly isNarrow: boolean
   /** Called once the upload may begin; nothing of the content is read before. */
   readonly open: () => AsyncIterable<Uint8Array>
 }
@@ -44,14 +46,16 @@ export type UploadSettings = Pick<
 
 /** Uploads at the same time. */
 const MAX_UPLOADS = 4
+/** Those of senders that may use only some models; the rest is for operators of the server. */
+const MAX_NARROW_UPLOADS = 2
 /** Bytes between two looks at the free space of the disk. */
 const LOOK_EVERY_BYTES = 16 * 1024 ** 2
 
 /** Takes archives, and signatures for them, into the model store. None of them is loaded by that. */
 export class ArchiveUploads {
   readonly #settings: UploadSettings
-  /** The stems of what is on its way. */
-  readonly #running = new Set<string>()
+  /** What is on its way, by its stem. */
+  readonly #running = new Map<string, Upload>()
 
   constructor(settings: UploadSettings) {
     this.#settings = settings
@@ -74,7 +78,12 @@ export class ArchiveUploads {
     if (this.#running.has(stem)) throw taken(upload.name)
     if (this.#running.size >= MAX_UPLOADS)
       throw new ServeError('RATE_LIMITED', `${MAX_UPLOADS} archives are uploaded now. Try again later.`)
-    this.#running.add(stem)
+    if (upload.isNarrow && this.#narrow >= MAX_NARROW_UPLOADS)
+      throw new ServeError(
+        'RATE_LIMITED',
+        `${MAX_NARROW_UPLOADS} archives are uploaded now by keys of some models. Try again later.`,
+      )
+    this.#running.set(stem, upload)
     try {
       await checkStem(modelStore, stem)
       return await this.#write(upload, modelStore, archive)
@@ -83,6 +92,10 @@ export class ArchiveUploads {
     } finally {
       this.#running.delete(stem)
     }
+  }
+
+  get #narrow(): number {
+    return [...this.#running.values()].filter(({ isNarrow }) => isNarrow).length
   }
 
   async #write(upload: Upload, store: string, archive: string): Promise<Uploaded> {

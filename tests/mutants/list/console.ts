@@ -54,6 +54,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: CONFIGURED,
   },
   {
+    name: 'uploads of keys of some models take every place',
+    file: ARCHIVE_UPLOADS,
+    find: 'this.#narrow >= MAX_NARROW_UPLOADS',
+    replace: 'this.#narrow > MAX_UPLOADS',
+    tests: ['tests/security/uploads-that-stand-still.test.ts'],
+  },
+  {
     name: 'an upload has no greatest size',
     file: ARCHIVE_UPLOADS,
     find: '      if (this.size > this.#maxBytes) throw tooLarge(this.#maxBytes)\n',
