@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { EventTopic, RequestsEvent } from '../../common/server-events.ts'
+import type { EventTopic, LoadingModel, OverviewEvent, RequestsEvent } from '../../common/server-events.ts'
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
@@ -99,6 +99,54 @@ test('a key for one model sees its requests alone, until the key ends', () => {
   key.revoked = true
   jest.advanceTimersByTime(SECOND)
   expect([narrow.ended, narrow.sent.length, wide.sent.length]).toEqual([true, 2, 2])
+})
+
+test('a key for one model sees the load of that model alone, not one whose name the archive decides', () => {
+  const load = (url: string, modelName?: string): LoadingModel => ({
+    ...(modelName === undefined ? {} : { modelName }),
+    ...{ url, phase: 'downloading', ageMs: 0 },
+  })
+  const loading = (): LoadingModel[] => [load('one', 'mine'), load('two', 'other'), load('three')]
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews: () => [], loading } })
+  const urls = [keyFor('mine'), ANYBODY].map((principal) => {
+    const outlet = new FakeOutlet()
+    viewers.watch(principal, query('overview'), outlet)
+    const [, data] = /^event: overview\ndata: (.*)\n\n$/.exec(outlet.sent[0]!.toString())!
+    return (JSON.parse(data!) as OverviewEvent).loading.map(({ url }) => url)
+  })
+  expect(urls).toEqual([['one'], ['one', 'two', 'three']])
+})
+
+test('a stream without news gets a comment every 15 s, so that no proxy closes it', () => {
+  const viewers = new Viewers(nothingToWatch())
+  const outlet = new FakeOutlet()
+  viewers.watch(ANYBODY, query('log'), outlet)
+  jest.advanceTimersByTime(61 * SECOND)
+  expect(outlet.sent.map(String)).toEqual(Array(4).fill(': keep-alive\n\n'))
+})
+
+test('when the server ends, its viewers see it once more, their streams end, and nothing runs', () => {
+  const viewers = new Viewers(nothingToWatch())
+  const [one, full] = [new FakeOutlet(), new FakeOutlet()]
+  for (const outlet of [one, full]) viewers.watch(ANYBODY, query('overview'), outlet)
+  full.isFull = true
+  viewers.close()
+  expect([one, full].map(({ sent, ended }) => [sent.length, ended])).toEqual([
+    [2, true],
+    [1, true],
+  ])
+  expect([viewers.isActive, jest.getTimerCount()]).toEqual([false, 0])
+  expect(() => viewers.watch(ANYBODY, query('overview'), one)).toThrow(
+    expect.objectContaining({ code: 'SHUTTING_DOWN' }),
+  )
+})
+
+test('open requests come oldest first', () => {
+  const old = job('old', 'm')
+  jest.advanceTimersByTime(SECOND)
+  const outlet = new FakeOutlet()
+  new Viewers({ ...nothingToWatch(), jobs: [job('new', 'm'), old] }).watch(ANYBODY, query('requests'), outlet)
+  expect(outlet.sent[0]!.toString().match(/"id":"(old|new)"/g)).toEqual(['"id":"old"', '"id":"new"'])
 })
 
 test('each open request is described once in a moment, however many of them each viewer wants', () => {

@@ -2,10 +2,13 @@ import type { Mutant } from '../mutant.ts'
 
 const PLAYGROUND = 'frontend/dialects/playground.ts'
 const REST_APPS = 'frontend/dialects/rest-apps.ts'
+const VIEWERS = 'frontend/watch/viewers.ts'
+const MOMENT = 'frontend/watch/moment.ts'
 const ARCHIVE_UPLOADS = 'frontend/models/archive-uploads.ts'
 
 const PLAYED = ['tests/e2e/playground.test.ts']
 const CONFIGURED = ['tests/e2e/configuration-route.test.ts']
+const WATCHED = ['tests/watch/viewers.test.ts']
 const UPLOADED = ['tests/e2e/uploads.test.ts']
 
 /** What the management listener has for the console. */
@@ -80,5 +83,33 @@ export const MUTANTS: readonly Mutant[] = [
     find: '!isSignature && requireSignedArchives &&',
     replace: 'false &&',
     tests: UPLOADED,
+  },
+  {
+    name: 'the timer of viewers outlives the server',
+    file: VIEWERS,
+    find: '      this.#leave(viewer)\n      this.#guarded(viewer, () => viewer.outlet.isFull',
+    replace: '      this.#guarded(viewer, () => viewer.outlet.isFull',
+    tests: WATCHED,
+  },
+  {
+    name: 'a stream of events without news falls silent',
+    file: VIEWERS,
+    find: 'if (isSilent && now - viewer.sentAt < SILENCE_MS) return',
+    replace: 'if (isSilent) return',
+    tests: WATCHED,
+  },
+  {
+    name: 'a key of some models sees loads whose name the archive decides',
+    file: MOMENT,
+    find: 'all || (modelName !== undefined && viewer.sees(modelName))',
+    replace: 'all || modelName === undefined || viewer.sees(modelName)',
+    tests: WATCHED,
+  },
+  {
+    name: 'open requests come newest first',
+    file: MOMENT,
+    find: 'a.createdAt - b.createdAt',
+    replace: 'b.createdAt - a.createdAt',
+    tests: WATCHED,
   },
 ]
