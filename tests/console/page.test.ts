@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { expectAccessible, openPage, picture } from '../support/browser.ts'
 import { REPOSITORY } from '../support/server-process.ts'
-import { logLine, model, openRequest, overview, Watched } from './watched.ts'
+import { eventBytes, logLine, model, openRequest, overview, Watched } from './watched.ts'
 
 const EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 
@@ -218,6 +218,44 @@ test('the log is filtered by level and text, and stands still when paused', asyn
   await page.getByText('later').waitFor()
   await expectAccessible(page)
   await picture(page, 'log')
+})
+
+test('of a long log the last lines are shown, and a new connection brings them once', async () => {
+  await follow('#log')
+  const lines = Array.from({ length: 501 }, (_, index) => logLine(`line ${index} of many`))
+  watched.send('log', { lines, dropped: 0 })
+  await page.getByText('500 lines').waitFor()
+  await page.getByText('line 500 of many').waitFor()
+  expect(await page.getByText('line 0 of many').count()).toBe(0)
+  watched.lose()
+  await page.getByText('connection lost, trying again').waitFor()
+  await page.getByRole('status').getByText('live', { exact: true }).waitFor()
+  watched.send('log', { lines: lines.slice(-2), dropped: 0 })
+  await page.getByText('2 lines').waitFor()
+})
+
+test('a letter whose bytes come in two pieces is whole', async () => {
+  await follow()
+  const event = eventBytes('overview', overview([model({ modelName: 'wörter' })]))
+  const cut = event.indexOf('ö') + 1
+  watched.write(Buffer.concat([eventBytes('overview', overview([model()])), event.subarray(0, cut)]))
+  await page.getByRole('heading', { name: 'words' }).waitFor()
+  watched.write(event.subarray(cut))
+  await page.getByRole('heading', { name: 'wörter' }).waitFor()
+})
+
+test('a model that is unregistered takes its counts along, and no rate is negative', async () => {
+  await follow()
+  const counts = { ...model().counts, items: 900 }
+  const at = (second: number): string => new Date(Date.UTC(2026, 0, 2, 3, 4, second)).toISOString()
+  watched.send('overview', overview([model({ counts: { ...counts, items: 800 } })], { at: at(1) }))
+  watched.send('overview', overview([model({ counts })], { at: at(2) }))
+  await page.getByText('sent 100', { exact: true }).waitFor()
+  watched.send('overview', overview([], { at: at(3) }))
+  await page.getByText('No model is registered.').waitFor()
+  expect(await page.getByText('sent 100', { exact: true }).count()).toBe(1)
+  watched.send('overview', overview([], { at: at(4) }))
+  await page.getByText('sent 0', { exact: true }).waitFor()
 })
 
 test('HTML in names, errors and log lines stays text', async () => {

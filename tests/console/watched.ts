@@ -51,7 +51,12 @@ export class Watched {
   }
 
   send<Topic extends keyof ServerEvents>(topic: Topic, data: ServerEvents[Topic]): void {
-    for (const viewer of this.#viewers) viewer.write(`event: ${topic}\ndata: ${JSON.stringify(data)}\n\n`)
+    this.write(eventBytes(topic, data))
+  }
+
+  /** Sends all viewers what may be less or more than an event. */
+  write(bytes: Buffer): void {
+    for (const viewer of this.#viewers) viewer.write(bytes)
   }
 
   /** Ends the connections of all viewers. */
@@ -87,6 +92,10 @@ export class Watched {
       response.end(JSON.stringify({ status: `Done: ${request.method!}` }))
     }
   }
+}
+
+export function eventBytes<Topic extends keyof ServerEvents>(topic: Topic, data: ServerEvents[Topic]): Buffer {
+  return Buffer.from(`event: ${topic}\ndata: ${JSON.stringify(data)}\n\n`)
 }
 
 const AT = '2026-01-02T03:04:05.000Z'
