@@ -94,7 +94,10 @@ export class Watched {
   }
 }
 
-export function eventBytes<Topic extends keyof ServerEvents>(topic: Topic, data: ServerEvents[Topic]): Buffer {
+export function eventBytes<Topic extends keyof ServerEvents>(
+  topic: Topic,
+  data: ServerEvents[Topic],
+): Buffer {
   return Buffer.from(`event: ${topic}\ndata: ${JSON.stringify(data)}\n\n`)
 }
 
