@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals'
 import {
   exportJWK,
   generateKeyPair,
@@ -30,6 +30,10 @@ let store: TokenStore
 let fetches: number
 let published: Pair[]
 let isDown: boolean
+/** Spaces that the key set has before its keys. */
+let padding: number
+/** Milliseconds by which the server's clock is ahead of that of the issuer. */
+let ahead: number
 let warnings: string[]
 
 async function pair(kid: string): Promise<Pair> {
@@ -45,12 +49,16 @@ beforeAll(async () => {
 beforeEach(async () => {
   fetches = 0
   isDown = false
+  padding = 0
+  ahead = 0
+  const now = Date.now.bind(Date)
+  jest.spyOn(Date, 'now').mockImplementation(() => now() + ahead)
   published = [first]
   warnings = []
   jwks = createServer((_request, response) => {
     fetches += 1
     response.statusCode = isDown ? 500 : 200
-    response.end(JSON.stringify({ keys: published.map(({ jwk }) => jwk) }))
+    response.end(' '.repeat(padding) + JSON.stringify({ keys: published.map(({ jwk }) => jwk) }))
   }).listen(0, '127.0.0.1')
   await once(jwks, 'listening')
   const settings: AuthSettings = {
@@ -70,6 +78,7 @@ beforeEach(async () => {
 })
 
 afterEach(() => {
+  jest.restoreAllMocks()
   store.close()
   jwks.closeAllConnections()
   jwks.close()
@@ -170,6 +179,7 @@ test('who invents key ids makes the server fetch once, and is slowed down', asyn
     expect(await ask(await make({ by: second, kid: `kid-${i}` }), 'inference', '10.0.0.1')).toBeUndefined()
   expect(fetches).toBe(1)
   const right = await make()
+  expect(store.prepare?.(`Bearer ${right}`, { remoteAddress: '10.0.0.1' })).toBeUndefined()
   expect(await ask(right, 'inference', '10.0.0.1')).toBeUndefined()
   expect(await ask(right, 'inference', '10.0.0.2')).toBeDefined()
 })
@@ -179,6 +189,22 @@ test('an address that fails is not asked for every token', async () => {
   for (let i = 0; i < 20; i++) expect(await ask(await make({ claims: { jti: `${i}` } }))).toBeUndefined()
   expect(fetches).toBe(1)
   expect(warnings).toEqual([expect.stringContaining('status 500')])
+})
+
+test('a key set that is larger than 1 MiB is none', async () => {
+  padding = 1_048_576
+  expect(await ask(await make())).toBeUndefined()
+  expect(warnings).toEqual([expect.stringContaining('it is larger than 1 MiB')])
+})
+
+test('a JWT whose key has left the set is refused after ten minutes, long before its end', async () => {
+  const token = await make()
+  expect(await ask(token)).toBeDefined()
+  published = [second]
+  ahead = 599_000
+  expect(await ask(token)).toBeDefined()
+  ahead = 601_000
+  expect(await ask(token)).toBeUndefined()
 })
 
 test('many requests with one new token are one check', async () => {

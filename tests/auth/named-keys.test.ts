@@ -128,6 +128,13 @@ test('of a key that was rotated the old one works for a while, as the same calle
   expect(rig.check('inference', 'new-key')).toBe(before)
 })
 
+test('a key that another entry calls its previous one keeps its own rights', async () => {
+  const previous = { sha256: digestOf('key-of-app'), expires: new Date(START + 1_000).toISOString() }
+  const rig = await openRig([entry('app'), entry('admin', { scopes: ['management'], previous })])
+  expect(rig.check('inference', 'key-of-app')?.name).toBe('app')
+  expect(rig.check('management', 'key-of-app')).toBeUndefined()
+})
+
 test('a key ends when it expires, and that is no guess', async () => {
   const rig = await openRig([
     entry('app', { expires: new Date(START + 1_000).toISOString() }),

@@ -31,9 +31,12 @@ test('no line has a secret of an address, and none is endless', () => {
   expect(text.length).toBeLessThan(4_000)
 })
 
-test('refused tokens cannot fill the disk: most are counted, in one line', () => {
+test.each([
+  ['tokens', 'authentication'],
+  ['limits', 'limit'],
+] as const)('refused %s cannot fill the disk: most are counted, in one line', (_what, event) => {
   const { audit, entries } = rig()
-  for (let i = 0; i < 100_000; i++) audit.write(REFUSED)
+  for (let i = 0; i < 100_000; i++) audit.write({ ...REFUSED, event })
   const written = entries().length
   expect(written).toBeGreaterThanOrEqual(20)
   expect(written).toBeLessThan(60)

@@ -1,0 +1,42 @@
+import type { Mutant } from '../mutant.ts'
+
+const JWT_TESTS = ['tests/auth/jwt.test.ts']
+
+/** Who calls: keys and JWTs, and what is told of those that are refused. */
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'the previous hash of one key takes the key of another',
+    file: 'frontend/auth/named-keys.ts',
+    find: 'if (key.previous !== undefined && !byDigest.has(key.previous.sha256))',
+    replace: 'if (key.previous !== undefined)',
+    tests: ['tests/auth/named-keys.test.ts'],
+  },
+  {
+    name: 'a JWT is good to its end, whatever becomes of its key',
+    file: 'frontend/auth/jwt-source.ts',
+    find: 'const until = Math.min(expires, now() + JWKS_MAX_AGE_MS)',
+    replace: 'const until = expires',
+    tests: JWT_TESTS,
+  },
+  {
+    name: 'a key set may have any size',
+    file: 'frontend/auth/jwks.ts',
+    find: 'if (bytes > MAX_JWKS_BYTES)',
+    replace: 'if (bytes > 1e12)',
+    tests: JWT_TESTS,
+  },
+  {
+    name: 'an address that is locked out has its tokens verified',
+    file: 'frontend/auth/gatekeeper.ts',
+    find: '    if (address !== undefined && !limiter.admits(address)) return undefined\n',
+    replace: '',
+    tests: JWT_TESTS,
+  },
+  {
+    name: 'refused limits that were left out are not counted at the end',
+    file: 'frontend/observe/logs/audit-log.ts',
+    find: "    this.#count('limit')\n",
+    replace: '',
+    tests: ['tests/observe/audit-log.test.ts'],
+  },
+]
