@@ -237,6 +237,18 @@ describe('what counts for the roll-back', () => {
     expect(rig.audited).toHaveLength(1)
   })
 
+  test('what a version without workers refuses at once counts', async () => {
+    const rig = await Rig.with('1.0', '2.0')
+    await rig.set({ '2.0': 1 }, { rollback: { ...ROLLBACK, minRequests: 2 } })
+    const none = { minWorker: 0, maxWorker: 0, synchronous: true }
+    await rig.manager.scale({ modelName: 'm', modelVersion: '2.0', ...none })
+    const submit = (id: string): void => rig.manager.submit(testJob(id, { modelName: 'm' }).job)
+    expect(() => submit('a')).toThrow(expect.objectContaining({ code: 'NO_WORKER' }))
+    expect(await rig.counts('2.0')).toEqual([1, 1, 1])
+    expect(() => submit('b')).toThrow(expect.objectContaining({ code: 'NO_WORKER' }))
+    expect(await rig.counts('2.0')).toEqual([0, 2, 2])
+  })
+
   test.each(['client left', 'deadline'] as const)(
     'who was not waited for does not count at all: %s',
     async (reason) => {

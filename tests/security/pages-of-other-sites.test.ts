@@ -109,7 +109,8 @@ describe.each(LISTENERS)('%s', (listener) => {
     for (const host of ['models.example.com', 'a.apps.example.com:443']) {
       expect(passes(listener, hosts, { host, origin: `https://${host}` })).toBe(true)
     }
-    expect(passes(listener, hosts, { host: 'other.example.com' })).toBe(false)
+    for (const host of ['other.example.com', 'evilapps.example.com', 'apps.example.com'])
+      expect(passes(listener, hosts, { host })).toBe(false)
     const any = { allowedHosts: ['*'] }
     expect(passes(listener, any, { host: 'other.example.com' })).toBe(true)
     expect(passes(listener, any, { host: 'other.example.com', origin: EVIL })).toBe(false)

@@ -315,3 +315,15 @@ test('a client that leaves cancels every job of its request', async () => {
   await rig.models.until(() => rig.models.abandoned.length === 2)
   expect(rig.models.abandoned.map(({ reason }) => reason)).toEqual(['client left', 'client left'])
 })
+
+test('a request whose second job is refused cancels the first', async () => {
+  const rig = await startRig(createInferenceApp)
+  rig.models.onJob = () => {
+    if (rig.models.jobs.length === 2) throw new ServeError('QUEUE_FULL', 'Model "m" has no room')
+  }
+  const { status } = await post(rig, '/v1/completions', { model: 'm', prompt: ['a', 'b'] })
+  expect(status).toBe(429)
+  expect(rig.models.abandoned.map(({ job, reason }) => [job === rig.models.jobs[0], reason])).toEqual([
+    [true, 'failed'],
+  ])
+})

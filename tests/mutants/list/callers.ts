@@ -39,4 +39,12 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
     tests: ['tests/observe/audit-log.test.ts'],
   },
+  {
+    name: 'a pattern of allowed_hosts allows longer names of others',
+    file: 'frontend/edge/http/page-check.ts',
+    find: 'map((name) => name.slice(1))',
+    replace: 'map((name) => name.slice(2))',
+    tests: ['tests/security/pages-of-other-sites.test.ts'],
+    title: 'takes what is configured',
+  },
 ]

@@ -131,4 +131,12 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'all messages of a call',
     tests: E2E,
   },
+  {
+    name: 'what a version refuses at once does not count for the roll-back',
+    file: ROUTER,
+    find: 'if (isFault(ServeError.from(thrown))) ended(true)',
+    replace: '',
+    tests: TRAFFIC_TESTS,
+    title: 'refuses at once',
+  },
 ]

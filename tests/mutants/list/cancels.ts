@@ -80,4 +80,12 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/e2e/cut-connections.test.ts'],
     title: 'in a silence after its first item: V2 ModelStreamInfer',
   },
+  {
+    name: 'the first job of a request runs on though the second was refused',
+    file: 'frontend/dialects/openai/job-group.ts',
+    find: "      this.cancel('failed')\n",
+    replace: '',
+    tests: ['tests/dialects/openai/rest.test.ts'],
+    title: 'second job is refused',
+  },
 ]

@@ -129,4 +129,11 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'return false',
     tests: ['tests/jobs/sequence-queue.test.ts'],
   },
+  {
+    name: 'every load after a wake is measured as one',
+    file: 'frontend/models/autoscaler.ts',
+    find: '    const since = this.#wokenAt\n    this.#wokenAt = undefined\n',
+    replace: '    const since = this.#wokenAt\n',
+    tests: ['tests/models/autoscaler.test.ts'],
+  },
 ]
