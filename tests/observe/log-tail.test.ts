@@ -21,3 +21,11 @@ test('of a long line only what is shown of it is kept', () => {
   expect([two!.message.length, three!.message.length]).toEqual([16_385, 16_385])
   expect(tail.characters).toBeLessThan(60_000)
 })
+
+test('who comes back late hears how many lines are no longer there', () => {
+  const tail = new LogTail()
+  for (let i = 0; i < 510; i += 1) tail.add(json({ msg: `line ${i}` }))
+  const { lines, dropped } = tail.after(3)
+  expect([lines.length, lines[0]!.message, dropped]).toEqual([500, 'line 10', 7])
+  expect(tail.after(505)).toMatchObject({ dropped: 0 })
+})

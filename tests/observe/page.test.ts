@@ -98,3 +98,7 @@ describe('a metric that would spoil the page is refused', () => {
     expect([...families].map(({ name }) => name)).toEqual(['taken', 'spread'])
   })
 })
+
+test('a value with quotes, backslashes and line ends stays one value', () => {
+  expect(labelText(['a'], ['x",b="\\\n'])).toBe('a="x\\",b=\\"\\\\\\n",')
+})

@@ -112,4 +112,19 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'b.createdAt - a.createdAt',
     tests: WATCHED,
   },
+  {
+    name: 'lines of the log that are gone are not counted',
+    file: 'frontend/observe/logs/log-tail.ts',
+    find: 'dropped: first - count',
+    replace: 'dropped: 0',
+    tests: ['tests/observe/log-tail.test.ts'],
+  },
+  {
+    name: 'a value of a label may end itself',
+    file: 'frontend/observe/metrics/page.ts',
+    find: 'value.replace(/[\\\\"\\n]/g',
+    replace: 'value.replace(/[\\\\\\n]/g',
+    tests: ['tests/observe/page.test.ts'],
+    title: 'stays one value',
+  },
 ]
