@@ -131,6 +131,14 @@ test('the log has the last lines at first, and shows markup of a client as it is
   await watching.close()
 })
 
+test('HEAD tells what GET would, and watches nothing', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 33 }, () => rawRequest(server.ports.management, '/events', { method: 'HEAD' })),
+  )
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+  expect(answers[0]!.headers['content-type']).toBe('text/event-stream; charset=utf-8')
+})
+
 test('the 33rd viewer is refused, and one may come when another has left', async () => {
   const all = await Promise.all(Array.from({ length: 32 }, () => Watching.open('?topics=overview')))
   expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]))

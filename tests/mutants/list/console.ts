@@ -127,4 +127,12 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/observe/page.test.ts'],
     title: 'stays one value',
   },
+  {
+    name: 'HEAD of the events is a viewer',
+    file: 'frontend/dialects/torchserve/rest-events.ts',
+    find: "if (ctx.method === 'HEAD')",
+    replace: "if (ctx.method === 'OPTIONS')",
+    tests: ['tests/e2e/events.test.ts'],
+    title: 'HEAD tells',
+  },
 ]
