@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
 import { formatProperty } from '../../frontend/config/format-properties.ts'
 import { parseProperties } from '../../frontend/config/properties.ts'
@@ -73,6 +73,28 @@ test('a new one is the newest by its name, also when the clock was set back', as
     '30000101000000000-snapshot.cfg',
     '30000101000000001-shutdown.cfg',
   ])
+})
+
+test('one of the same millisecond as the newest is newer by its name', async () => {
+  const { store: snapshots, folder } = store()
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, '20300102030405006-startup.cfg'), '')
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.UTC(2030, 0, 2, 3, 4, 5, 6))
+  try {
+    await snapshots.write('snapshot', { models: {} })
+  } finally {
+    clock.mockRestore()
+  }
+  expect(readdirSync(folder).sort().at(-1)).toBe('20300102030405007-snapshot.cfg')
+})
+
+test('one that cannot be written does not keep the next from being written', async () => {
+  const { store: snapshots, folder } = store()
+  writeFileSync(folder, 'no folder')
+  await expect(snapshots.write('startup', { models: {} })).rejects.toThrow(folder)
+  rmSync(folder)
+  await snapshots.write('snapshot', { models: MODELS })
+  expect(readdirSync(folder)).toEqual([expect.stringMatching(/-snapshot\.cfg$/)])
 })
 
 test('what TorchServe wrote is read, also without the fields of later versions', () => {

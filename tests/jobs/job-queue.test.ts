@@ -97,6 +97,20 @@ describe('a queue with batches', () => {
     queue.close()
   })
 
+  test('each batch that does not fill is announced, and none after the queue has closed', () => {
+    const queue = new JobQueue({ ...OPTIONS, batchSize: 8 })
+    const worker = new FakeWorker('one', 3)
+    queue.serve([worker])
+    for (const count of [1, 2]) {
+      add(queue)
+      jest.advanceTimersByTime(101)
+      expect(worker.running).toHaveLength(count)
+    }
+    add(queue)
+    queue.close()
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
   test('a batch takes no further request beyond 512 MiB, and the first whatever its size', () => {
     const queue = new JobQueue({ ...OPTIONS, batchSize: 3 })
     const data = Buffer.alloc(200 * 2 ** 20)
@@ -179,6 +193,7 @@ describe('the workers of a queue', () => {
     const worker = new FakeWorker('one')
     const waiting = add(queue)
     queue.serve([worker])
+    expect(queue.couldStart()).toBe(false)
     const late = add(queue)
     expect([worker.running, [...queue.jobs()]]).toEqual([[waiting], [late]])
   })
@@ -239,8 +254,9 @@ describe('batches that wait at a busy worker', () => {
     add(queue, large)
     expect([worker.waiting, queue.pending]).toEqual([[], 1])
     queue.take()
-    large.request.parts = [{ name: 'body', data: Buffer.alloc(65_536) }]
-    add(queue, newJob())
+    const small = newJob()
+    small.request.parts = [{ name: 'body', data: Buffer.alloc(65_536) }]
+    add(queue, small)
     expect(worker.waiting).toHaveLength(1)
   })
 
@@ -254,6 +270,15 @@ describe('batches that wait at a busy worker', () => {
     queue.abandon(jobs[0]!)
     worker.giveBack()
     expect([other.running, [...queue.jobs()], queue.pending]).toEqual([[jobs[1]], [jobs[2]], 1])
+  })
+
+  test('that come back to an empty queue are in order, before those that come later', () => {
+    const { queue, worker } = busy()
+    const jobs = [add(queue), add(queue)]
+    worker.mayWait = 0
+    worker.giveBack()
+    jobs.push(add(queue))
+    expect([...queue.jobs()].map((job) => jobs.indexOf(job))).toEqual([0, 1, 2])
   })
 
   test('fail when the queue is emptied', () => {

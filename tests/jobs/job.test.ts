@@ -71,6 +71,19 @@ describe('the end of a job', () => {
     expect(job.outcome).toBe('finished')
   })
 
+  test.each([
+    ['client left', 'cancelled'],
+    ['deadline', 'timed_out'],
+    ['timeout', 'timed_out'],
+  ] as const)(
+    'because of %s: it has %s, its work is stopped, and the client hears nothing',
+    (why, outcome) => {
+      const { job, sink, holder } = runningJob()
+      job.cancel(why)
+      expect([job.outcome, holder.calls, sink.calls]).toEqual([outcome, [`abandon ${why}`], []])
+    },
+  )
+
   test('a stream opens with the head of its first item and closes after its last', () => {
     const { job, sink } = runningJob()
     job.respond(response('a', true, 202))

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals'
+import { afterEach, expect, jest, test } from '@jest/globals'
 import { type Job, type JobHolder, jobLimits } from '../../frontend/jobs/job.ts'
 import { JobIndex } from '../../frontend/jobs/job-index.ts'
 import { OpenJobs } from '../../frontend/jobs/open-jobs.ts'
@@ -10,6 +10,10 @@ const NO_LIMITS = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 })
 function item(job: Job, more: boolean): void {
   job.respond({ status: 200, headers: {}, body: Buffer.from('x'), more })
 }
+
+afterEach(() => {
+  jest.useRealTimers()
+})
 
 test('streams are the open jobs whose first item was sent', () => {
   const jobs = new Set<Job>()
@@ -37,4 +41,22 @@ test('streams are the open jobs whose first item was sent', () => {
   expect([open.size, open.streams]).toEqual([1, 1])
   item(running, false)
   expect([open.size, open.streams]).toEqual([0, 0])
+})
+
+test('who waits for the last job waits no longer than that, and leaves no timer', async () => {
+  jest.useFakeTimers()
+  const jobs = new Set<Job>()
+  const open = new OpenJobs(
+    new JobIndex(),
+    (job) => jobs.delete(job),
+    () => jobs,
+  )
+  const { job } = testJob('last')
+  open.add(job)
+  jobs.add(job)
+  job.queued(HOLDER, NO_LIMITS)
+  const drained = open.drain(60_000)
+  job.cancel('client left')
+  await drained
+  expect(jest.getTimerCount()).toBe(0)
 })

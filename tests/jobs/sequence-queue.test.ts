@@ -125,6 +125,20 @@ describe('a sequence', () => {
     expect(setup.queue.openSequences).toBe(1)
   })
 
+  test('whose waiting job was cancelled is handed to no worker, and is no backlog', () => {
+    const setup = new Setup({}, 1)
+    setup.round('a')
+    const running = setup.add('b')
+    const [bound, unbound] = [setup.add('a'), setup.add('c')]
+    expect(setup.queue.backlog().jobs).toBe(1)
+    bound.cancel('client left')
+    unbound.cancel('client left')
+    expect(setup.queue.backlog().jobs).toBe(0)
+    setup.answer(running)
+    setup.round('a')
+    expect(setup.started).not.toContain(bound)
+  })
+
   test('goes on only when the handler has ended a cancelled job', () => {
     const setup = new Setup()
     const [first, second] = [setup.add('a'), setup.add('a')]
@@ -254,6 +268,14 @@ test('a describe needs no sequence', () => {
   setup.queue.add(job)
   setup.answer(job)
   expect(setup.queue.openSequences).toBe(1)
+})
+
+test('a describe that waits takes no place from the sequences', () => {
+  const { queue, ...setup } = new Setup({ maxSequences: 2, maxWaiting: 3 }, 0)
+  const waiting = newJob()
+  waiting.request.method = 'describe'
+  queue.add(waiting)
+  expect([queue.pending, queue.remainingCapacity, setup.started]).toEqual([1, 6, []])
 })
 
 test('failAll ends all that waits and leaves no timer behind', () => {

@@ -34,6 +34,23 @@ test('loads that come while one runs are one, which begins afterwards', async ()
   expect(begun).toEqual(['first', 'second'])
 })
 
+test('a load that comes while the second of two runs waits for that one, though the first has ended', async () => {
+  const { turns, begun, work } = rig()
+  const all = ['first', 'second', 'third'].map((name) => work(name))
+  const first = turns.load('m', all[0]!.run)
+  await settled()
+  const second = turns.load('m', all[1]!.run)
+  all[0]!.end()
+  await first
+  await settled()
+  const third = turns.load('m', all[2]!.run)
+  await settled()
+  expect(begun).toEqual(['first', 'second'])
+  for (const each of all) each.end()
+  await Promise.all([second, third])
+  expect(begun).toEqual(['first', 'second', 'third'])
+})
+
 test('an unload comes after the loads before it, and before those after it', async () => {
   const { turns, begun, work } = rig()
   const all = ['load', 'unload', 'again'].map((name) => work(name))

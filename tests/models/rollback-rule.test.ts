@@ -51,6 +51,14 @@ test('what is still within it counts', () => {
   expect(rule.ended(true, 57_999)).toContain('20 of 20')
 })
 
+test('late errors of requests that have left the window are at most all of those in it', () => {
+  const rule = new RollbackRule(RULE)
+  last(rule, many(19, false, 1_000))
+  last(rule, many(19, true, 70_000))
+  for (let late = 0; late < 19; late += 1) expect(rule.failedLate(70_000)).toBeUndefined()
+  expect(rule.ended(true, 70_000)).toBe('20 of 20 requests failed within 60 s: 100 %, more than 10 %')
+})
+
 /** The rule as its documentation says it, with a list instead of counts. */
 function expected(requests: readonly (readonly [boolean, number])[]): boolean {
   const [, now] = requests.at(-1)!
