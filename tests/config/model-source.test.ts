@@ -154,6 +154,14 @@ test('with a file, a key that only the snapshot has is told and has no effect', 
   ])
 })
 
+test('that load_models has changed is told with the models alone', async () => {
+  const last = 'load_models=a.mar\njob_queue_size=7\n'
+  const { warnings } = await load({ last, file: 'load_models=b.mar\njob_queue_size=8' })
+  expect(warnings.filter((line) => line.startsWith('Changed since'))).toEqual([
+    `Changed since the snapshot ${PATH}: job_queue_size=8 (was 7)`,
+  ])
+})
+
 test('what a flag says now is no news', async () => {
   const flags = { modelStore: 'here' }
   const last = 'model_store=/elsewhere\njob_queue_size=7\nkeystore_pass=a\n'

@@ -12,7 +12,7 @@ const ROLLBACK = 'frontend/models/rollback-rule.ts'
 const QUEUED = ['tests/jobs/job-queue.test.ts']
 const SEQUENCES = ['tests/jobs/sequence-queue.test.ts']
 
-/** Places of waiting jobs, timers of queues, turns of loads, the count of errors, and snapshots. */
+/** Places of waiting jobs, timers of queues, turns of loads, the count of errors, snapshots, and inputs. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'jobs that come back from a worker are in the wrong order',
@@ -111,5 +111,19 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'timeStamp(this.#last) <= newest',
     replace: 'timeStamp(this.#last) < newest',
     tests: ['tests/config/snapshots.test.ts'],
+  },
+  {
+    name: 'a change of load_models is told twice',
+    file: 'frontend/config/last-snapshot.ts',
+    find: 'name !== KEYS.loadModels.name && ',
+    replace: '',
+    tests: ['tests/config/model-source.test.ts'],
+  },
+  {
+    name: 'a further input shares the memory of its message',
+    file: 'backend-worker/input-queue.ts',
+    find: 'Uint8Array.from(data)',
+    replace: 'data',
+    tests: ['tests/backend-worker/input-queue.test.ts'],
   },
 ]
