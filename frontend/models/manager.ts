@@ -29,6 +29,7 @@ import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
 import { Repository, type RepositoryHost } from './repository.ts'
 import { snapshotModels } from './snapshot-models.ts'
+import { staleFiles } from './source-files.ts'
 import { StartupModels } from './startup-models.ts'
 import { TrafficControl } from './traffic-control.ts'
 
@@ -163,11 +164,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
     scaled.catch(() => undefined) // handled below, after the snapshot
     await this.#changed()
+    const warnings = await staleFiles(model)
     if (!synchronous) {
       scaled.catch((error: unknown) => {
         this.#options.warn(`Scaling model ${modelName} failed: ${String(error)}`)
       })
-      return { state: 'accepted', message: 'Processing worker updates...' }
+      return { state: 'accepted', message: 'Processing worker updates...', warnings }
     }
     try {
       await scaled
@@ -175,7 +177,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       throw startFailure(model, error)
     }
     const suffix = modelVersion === undefined ? '' : `, version: ${modelVersion}`
-    return done(`Workers scaled to ${min} for model: ${modelName}${suffix}`)
+    return { ...done(`Workers scaled to ${min} for model: ${modelName}${suffix}`), warnings }
   }
 
   setDefault(modelName: string, modelVersion: string): OperationResult {

@@ -157,6 +157,8 @@ export interface ScaleRequest {
 export interface OperationResult {
   state: 'done' | 'accepted' | 'partial'
   message: string
+  /** What the caller may not expect; absent: nothing. */
+  warnings?: readonly string[]
 }
 
 export interface ModelList {

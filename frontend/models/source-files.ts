@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { fileStamp } from '../../common/file-stamp.ts'
 
 /** Deeper folders are not a model's; a link may lead back up. */
@@ -55,4 +56,27 @@ export class SourceFiles {
     }
     return true
   }
+}
+
+/** A version with what it was loaded from. */
+interface Loaded {
+  readonly name: string
+  readonly version: string
+  readonly prepared: PreparedModel
+  readonly source: SourceFiles | undefined
+}
+
+/**
+ * A warning if files have changed that new workers will not read: they run what was compiled or unpacked when
+ * the version was loaded, as its other workers do. Those of a Python folder read the folder itself, as in
+ * TorchServe.
+ */
+export async function staleFiles({ name, version, prepared, source }: Loaded): Promise<string[]> {
+  const { runtime, modelDir, workDir } = prepared
+  if (source === undefined || (runtime !== 'node' && !modelDir.startsWith(workDir))) return []
+  if (await source.areUnchanged()) return []
+  return [
+    `The files of model ${name}, version ${version}, have changed since it was loaded, and its workers run the ` +
+      'code from then. Register the model again or restart the server to load them; torchserve-ts dev loads each change.',
+  ]
 }

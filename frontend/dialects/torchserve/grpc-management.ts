@@ -140,14 +140,14 @@ async function register(models: ModelOperations, request: RegisterModelRequest):
 }
 
 async function scale(models: ModelOperations, request: ScaleWorkerRequest): Promise<string> {
-  const { message } = await models.scale({
+  const { message, warnings = [] } = await models.scale({
     modelName: request.model_name ?? '',
     modelVersion: nonEmpty(request.model_version),
     minWorker: notNegative(request.min_worker),
     maxWorker: notNegative(request.max_worker),
     synchronous: request.synchronous ?? false,
   })
-  return message
+  return [message, ...warnings].join(' ')
 }
 
 async function unregister(models: ModelOperations, request: UnregisterModelRequest): Promise<string> {

@@ -132,5 +132,7 @@ function readiness(ctx: RouterContext): void {
 }
 
 function answer(ctx: RouterContext, params: Params, result: OperationResult): void {
-  answerJson(ctx, STATUS[result.state], warned(ctx, params, { status: result.message }))
+  const { state, message, warnings = [] } = result
+  params.warnings.push(...warnings)
+  answerJson(ctx, STATUS[state], warned(ctx, params, { status: message }))
 }

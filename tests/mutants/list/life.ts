@@ -493,6 +493,14 @@ const WORKER_MUTANTS: Mutant[] = [
 
 /** Tokens, the end of the server and of models, the requests and the life of workers. */
 export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'nobody is told that new workers run old code',
+    file: 'frontend/models/source-files.ts',
+    find: 'if (await source.areUnchanged()) return []',
+    replace: 'return []',
+    title: 'workers that come after an edit',
+    tests: ['tests/e2e/edited-folder.test.ts'],
+  },
   ...TOKEN_MUTANTS,
   ...END_MUTANTS,
   ...REQUEST_MUTANTS,
