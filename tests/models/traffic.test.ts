@@ -172,6 +172,24 @@ describe('where a request goes', () => {
     ])
   })
 
+  test('the others share its requests from then on, whatever their turns were before', async () => {
+    const rig = await Rig.with('1.0', '2.0', '3.0')
+    await rig.set({ '1.0': 90, '2.0': 9, '3.0': 1 })
+    for (let count = 0; count < 5; count += 1) expect(rig.send().version).toBe('1.0')
+    await rig.manager.retire(rig.manager.registered().find(({ version }) => version === '1.0')!)
+    const next = Array.from({ length: 10 }, () => rig.send().version)
+    expect(next.filter((version) => version === '3.0')).toHaveLength(1)
+  })
+
+  test('that a version was rolled back is kept over a restart', async () => {
+    const rig = await Rig.with('1.0', '2.0')
+    const rolledBack = { '2.0': { at: '2026-01-01T00:00:00.000Z', weight: 1, reason: 'it failed' } }
+    rig.manager.traffic.restore('m', { weights: { '1.0': 1, '2.0': 0 }, rolledBack })
+    const { versions } = rig.manager.traffic.describe('m')
+    expect(versions.map((version) => version.rolledBack)).toEqual([undefined, rolledBack['2.0']])
+    expect(rig.manager.snapshot().traffic).toMatchObject({ m: { rolledBack } })
+  })
+
   test('a version that is loaded again keeps its weight and its counts', async () => {
     const rig = await Rig.with('1.0', '2.0')
     await rig.set({ '2.0': 1 })

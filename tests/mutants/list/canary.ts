@@ -13,6 +13,22 @@ const RULES_E2E = ['tests/e2e/canary-rules.test.ts']
 /** Weights between versions. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'turns of weights that no longer hold go on',
+    file: TRAFFIC,
+    find: 'for (const each of this.#versions.values()) each.due = 0',
+    replace: 'void version',
+    title: 'the others share its requests from then on',
+    tests: TRAFFIC_TESTS,
+  },
+  {
+    name: 'a roll-back is forgotten with a restart',
+    file: TRAFFIC,
+    find: 'if (known !== undefined) known.rolledBack = found',
+    replace: 'void [known, found]',
+    title: 'kept over a restart',
+    tests: TRAFFIC_TESTS,
+  },
+  {
     name: 'a turn of the weights is not paid for',
     file: CHOICE,
     find: 'if (next !== undefined) next.due -= total',
