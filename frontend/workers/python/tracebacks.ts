@@ -18,6 +18,11 @@ const FIRST_CALL = 'lambda ctx: entry_point(None, ctx)'
 const FALLBACK = "ModuleNotFoundError: No module named 'ts.torch_handler."
 /** How TorchServe ends a worker that has told of the exception already. */
 const OWN_END = /^RuntimeError: \d+ - /
+/**
+ * It has no message. The name alone ends the traceback of each attempt, by which programs find it in the log
+ * (TorchServe's test_handler_traceback_logging.py does), so it stands nowhere else.
+ */
+const ASSERTION = 'AssertionError'
 /** What is kept of an exception. Characters. */
 const MAX_LENGTH = 500
 
@@ -56,7 +61,7 @@ export class Tracebacks {
     this.#isOpen = false
     if (this.#raised !== undefined && (line.startsWith(FALLBACK) || OWN_END.test(line))) return
     this.#raised = {
-      what: line.slice(0, MAX_LENGTH),
+      what: line === ASSERTION ? 'An assertion failed' : line.slice(0, MAX_LENGTH),
       place: this.#place,
       inFirstCall: this.#inFirstCall,
     }

@@ -27,6 +27,12 @@ test('of a chain it tells of the cause, with the innermost line of the model', (
   expect(cause).toBe('ZeroDivisionError: division by zero (inner.py, line 9)')
 })
 
+test('the name of a failed assertion stands only in its traceback', () => {
+  expect(told(BEGIN, '  File "/m/handler.py", line 9, in call5', '    assert False', 'AssertionError')).toBe(
+    'An assertion failed (handler.py, line 9)',
+  )
+})
+
 test('how TorchServe ends the worker is not the cause', () => {
   expect(told(BEGIN, 'ValueError: no', BEGIN, 'RuntimeError: 500 - Unknown exception')).toBe('ValueError: no')
 })
