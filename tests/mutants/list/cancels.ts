@@ -3,6 +3,20 @@ import type { Mutant } from '../mutant.ts'
 /** Clients that leave, handlers that have to stop. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'room at the client is told to the first job of a request alone',
+    file: 'frontend/dialects/openai/job-group.ts',
+    find: 'for (const job of this.#jobs) job.drained()',
+    replace: 'this.#jobs[0]?.drained()',
+    tests: ['tests/dialects/openai/job-group.test.ts'],
+  },
+  {
+    name: 'an open request shows an address in its mapped form',
+    file: 'frontend/watch/open-request.ts',
+    find: 'unmapped(sender.address)',
+    replace: 'sender.address',
+    tests: ['tests/watch/open-request.test.ts'],
+  },
+  {
     name: 'every third cancel late by 400 ms',
     file: 'frontend/workers/requests.ts',
     find: "    this.#options.send({ type: 'cancel', ids: [entry.id], reason })\n",
