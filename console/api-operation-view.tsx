@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import type { Operation, Parameter, Response, Schema } from '../common/openapi.ts'
 import { type ApiOperation, objectIn, typeText } from './api-operations.ts'
+import { ScrollTable } from './scroll-table.tsx'
 
 /** One operation: a line, and below it its parameters, body and answers when it is opened. */
 export function OperationView({ method, path, operation }: ApiOperation): JSX.Element {
@@ -23,24 +24,11 @@ function Parameters({ parameters }: Operation): JSX.Element | null {
   return (
     <>
       <h3>Parameters</h3>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">In</th>
-              <th scope="col">Type</th>
-              <th scope="col">Default</th>
-              <th scope="col">Meaning</th>
-            </tr>
-          </thead>
-          <tbody>
-            {parameters.map((each) => (
-              <ParameterRow key={`${each.in} ${each.name}`} {...each} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ScrollTable label="Parameters" columns={['Name', 'In', 'Type', 'Default', 'Meaning']}>
+        {parameters.map((each) => (
+          <ParameterRow key={`${each.in} ${each.name}`} {...each} />
+        ))}
+      </ScrollTable>
     </>
   )
 }

@@ -93,3 +93,10 @@ function told(body: string): string {
 export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
+
+/** A server that listens on all addresses is asked at the one that the browser uses. */
+export function reachable(address: string): URL {
+  const url = new URL(address)
+  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = location.hostname
+  return url
+}

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ShownSetting } from '../common/shown-setting.ts'
 import type { ViewProps } from './app.tsx'
 import { reasonOf } from './api.ts'
+import { ScrollTable } from './scroll-table.tsx'
 
 const DEFAULT = 'default'
 
@@ -45,32 +46,19 @@ export function ConfigurationView({ api }: ViewProps): JSX.Element {
           {shown.length} of {settings.length} keys
         </span>
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Keys">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Key</th>
-              <th scope="col">Value</th>
-              <th scope="col">From</th>
-              <th scope="col">Default</th>
-              <th scope="col">Meaning</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map(({ name, value, source, fallback, meaning }) => (
-              <tr key={name}>
-                <th scope="row">
-                  <code>{name}</code>
-                </th>
-                <td class="raw">{value ?? '–'}</td>
-                <td>{source}</td>
-                <td class="raw">{fallback ?? '–'}</td>
-                <td>{plain(meaning)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ScrollTable label="Keys" columns={['Key', 'Value', 'From', 'Default', 'Meaning']}>
+        {shown.map(({ name, value, source, fallback, meaning }) => (
+          <tr key={name}>
+            <th scope="row">
+              <code>{name}</code>
+            </th>
+            <td class="raw">{value ?? '–'}</td>
+            <td>{source}</td>
+            <td class="raw">{fallback ?? '–'}</td>
+            <td>{plain(meaning)}</td>
+          </tr>
+        ))}
+      </ScrollTable>
     </>
   )
 }

@@ -11,6 +11,7 @@ import { Chart, type Line } from './chart.tsx'
 import { bytes, duration, number, timeOfDay } from './format.ts'
 import type { History, Point, Quantiles } from './history.ts'
 import { ModelTitle } from './model-title.tsx'
+import { ScrollTable } from './scroll-table.tsx'
 
 /** The server, its charts, and its models with their workers. */
 export function Overview({ state }: ViewProps): JSX.Element {
@@ -170,40 +171,32 @@ function outcomes({ finished, failed, cancelled, timed_out }: OutcomeCounts): st
 
 function Workers({ workers }: { workers: readonly WorkerOverview[] }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Workers">
-      <table>
-        <thead>
-          <tr>
-            {['Worker', 'Process', 'State', 'Memory', 'In flight', 'Restarts', 'Last exit'].map((name) => (
-              <th scope="col">{name}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {workers.map(({ id, pid, state, memoryBytes, inFlight, restarts, lastExit }) => (
-            <tr key={id}>
-              <th scope="row">{id}</th>
-              <td>{pid ?? '–'}</td>
-              <td>{state}</td>
-              <td>{bytes(memoryBytes)}</td>
-              <td>{number(inFlight)}</td>
-              <td>{number(restarts)}</td>
-              <td>
-                {lastExit === undefined ? (
-                  '–'
-                ) : (
-                  <details>
-                    <summary>
-                      {timeOfDay(lastExit.at)} {lastExit.cause}
-                    </summary>
-                    <pre>{lastExit.lines.join('\n')}</pre>
-                  </details>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ScrollTable
+      label="Workers"
+      columns={['Worker', 'Process', 'State', 'Memory', 'In flight', 'Restarts', 'Last exit']}
+    >
+      {workers.map(({ id, pid, state, memoryBytes, inFlight, restarts, lastExit }) => (
+        <tr key={id}>
+          <th scope="row">{id}</th>
+          <td>{pid ?? '–'}</td>
+          <td>{state}</td>
+          <td>{bytes(memoryBytes)}</td>
+          <td>{number(inFlight)}</td>
+          <td>{number(restarts)}</td>
+          <td>
+            {lastExit === undefined ? (
+              '–'
+            ) : (
+              <details>
+                <summary>
+                  {timeOfDay(lastExit.at)} {lastExit.cause}
+                </summary>
+                <pre>{lastExit.lines.join('\n')}</pre>
+              </details>
+            )}
+          </td>
+        </tr>
+      ))}
+    </ScrollTable>
   )
 }

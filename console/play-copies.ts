@@ -29,13 +29,6 @@ export interface Copy {
   readonly program: string
 }
 
-/** A server that listens on all addresses is asked at the one that the browser uses. */
-export function reachable(address: string): string {
-  const url = new URL(address)
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = location.hostname
-  return url.origin
-}
-
 function curl({ url, contentType, body, needsToken }: CopiedRequest): string {
   const data =
     typeof body === 'string' ? `--data-raw ${shellWord(body)}` : `--data-binary @${shellWord(body.file)}`

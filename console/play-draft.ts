@@ -1,6 +1,7 @@
 import type { OverviewEvent } from '../common/server-events.ts'
+import { reachable } from './api.ts'
 import type { PlayApi, PlayModel } from './play-apis.ts'
-import { type CopiedRequest, reachable } from './play-copies.ts'
+import type { CopiedRequest } from './play-copies.ts'
 import { copiedCall } from './play-grpcurl.ts'
 
 /** What the form of the playground holds. */
@@ -25,7 +26,8 @@ export function bodyOf({ body, file }: Draft): BodyInit {
 export function copied(draft: Draft, { server }: OverviewEvent, hasToken: boolean): CopiedRequest {
   const { api, model, body, file, token } = draft
   const address = server.listening.find(({ name }) => /^Inference.*REST/.test(name))?.address
-  const base = address === undefined || !address.startsWith('http') ? location.origin : reachable(address)
+  const base =
+    address === undefined || !address.startsWith('http') ? location.origin : reachable(address).origin
   return {
     url: `${base}${api.path(model)}`,
     contentType: typeOf(draft),

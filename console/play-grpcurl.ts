@@ -1,6 +1,6 @@
 import { shellWord } from '../common/curl-lines.ts'
 import type { OverviewEvent } from '../common/server-events.ts'
-import { reasonOf } from './api.ts'
+import { reachable, reasonOf } from './api.ts'
 import type { PlayApi, PlayModel } from './play-apis.ts'
 
 /** A request as somebody would send it over gRPC. */
@@ -22,8 +22,8 @@ export function copiedCall(
 ): CopiedCall | undefined {
   const listener = listening.find(({ name }) => grpc?.listeners.includes(name))
   if (grpc === undefined || listener === undefined) return undefined
-  const { method } = grpc
-  const call = { address: reachableHost(listener.address), hasTls: grpcTls, method }
+  const { hostname, port } = reachable(`http://${listener.address}`)
+  const call = { address: `${hostname}:${port || '80'}`, hasTls: grpcTls, method: grpc.method }
   try {
     return { ...call, message: { json: JSON.stringify(grpc.message(model, body)) } }
   } catch (thrown) {
@@ -49,10 +49,3 @@ export function grpcurl(call: CopiedCall, file: string | undefined, needsToken: 
 
 /** How the JSON of a message with data ends, where a file's data come in. */
 const DATA_END = '"}}'
-
-/** A listener of all addresses is asked at the one that the browser uses. */
-function reachableHost(address: string): string {
-  const url = new URL(`http://${address}`)
-  const isAny = url.hostname === '0.0.0.0' || url.hostname === '[::]'
-  return `${isAny ? location.hostname : url.hostname}:${url.port || '80'}`
-}

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { bytes, duration, number } from './format.ts'
 import type { Figures, Piece, PlayRun } from './play-run.ts'
+import { ScrollTable } from './scroll-table.tsx'
 
 /** Pieces in the table. */
 const SHOWN = 200
@@ -27,6 +28,7 @@ const FIGURES: readonly { readonly title: string; readonly text: (figures: Figur
 export function RunView({ run, before }: { run: PlayRun; before: PlayRun | undefined }): JSX.Element {
   const runs = before === undefined ? [run] : [run, before]
   const all = runs.map(({ figures }) => figures)
+  const titles = runs.map(({ title }, index) => (index === 1 ? `${title} (before)` : title))
   return (
     <section aria-label="Answer">
       <p role="status">
@@ -34,31 +36,16 @@ export function RunView({ run, before }: { run: PlayRun; before: PlayRun | undef
         {STATES[run.state]}
       </p>
       {run.reason !== '' && <p role="alert">{run.reason}</p>}
-      <div class="scroll">
-        <table class="figures">
-          <thead>
-            <tr>
-              <th scope="col">Run</th>
-              {runs.map(({ title }, index) => (
-                <th scope="col">
-                  {title}
-                  {index === 1 && ' (before)'}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {FIGURES.map(({ title, text }) => (
-              <tr>
-                <th scope="row">{title}</th>
-                {all.map((figures) => (
-                  <td>{text(figures)}</td>
-                ))}
-              </tr>
+      <ScrollTable label="Figures" class="figures" columns={['Run', ...titles]}>
+        {FIGURES.map(({ title, text }) => (
+          <tr>
+            <th scope="row">{title}</th>
+            {all.map((figures) => (
+              <td>{text(figures)}</td>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        ))}
+      </ScrollTable>
       <Timeline pieces={run.pieces} total={all[0]!.total} />
       <h2>Text</h2>
       <pre class="answer" tabIndex={0} aria-label="Text of the answer">
@@ -98,28 +85,16 @@ function Pieces({ run }: { run: PlayRun }): JSX.Element {
           The last {number(SHOWN)}; {number(hidden)} before them are not shown.
         </p>
       )}
-      <div class="scroll pieces" tabIndex={0} role="region" aria-label="Pieces">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Number</th>
-              <th scope="col">After</th>
-              <th scope="col">Gap</th>
-              <th scope="col">As it arrived</th>
-            </tr>
-          </thead>
-          <tbody>
-            {last.map((piece) => (
-              <tr key={piece.number}>
-                <td>{number(piece.number)}</td>
-                <td>{duration(piece.at)}</td>
-                <td>{duration(piece.gap)}</td>
-                <td class="raw">{piece.text}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ScrollTable label="Pieces" class="pieces" columns={['Number', 'After', 'Gap', 'As it arrived']}>
+        {last.map((piece) => (
+          <tr key={piece.number}>
+            <td>{number(piece.number)}</td>
+            <td>{duration(piece.at)}</td>
+            <td>{duration(piece.gap)}</td>
+            <td class="raw">{piece.text}</td>
+          </tr>
+        ))}
+      </ScrollTable>
     </>
   )
 }

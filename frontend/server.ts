@@ -38,7 +38,7 @@ import { Pool } from './workers/pool.ts'
 import { describeSupport, findSandbox, type SandboxSupport } from './workers/sandbox/support.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
-import { openRequest } from './watch/open-request.ts'
+import { oldestFirst, openRequest } from './watch/open-request.ts'
 import { Viewers } from './watch/viewers.ts'
 import { WorkflowManager } from './workflows/manager.ts'
 
@@ -201,7 +201,7 @@ class Server implements RunningServer {
   readonly status = async (): Promise<ServerStatus> => {
     const models = await this.#models.describeAll()
     const now = performance.now()
-    const oldest = [...this.#jobs].sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_TOLD_REQUESTS)
+    const oldest = oldestFirst(this.#jobs).slice(0, MAX_TOLD_REQUESTS)
     return { openRequests: this.openRequests, requests: oldest.map((job) => openRequest(job, now)), models }
   }
 

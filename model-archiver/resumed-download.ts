@@ -1,9 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { open, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises'
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { dirname } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { freeBytes, LOOK_EVERY_BYTES } from '../common/free-bytes.ts'
 import { isObject, parseJson } from '../common/json.ts'
 import { redactUrl } from '../common/redact.ts'
 import { userGet, type UserRequest } from './user-get.ts'
@@ -32,8 +33,6 @@ export interface Downloaded {
 
 const MAX_BYTES = 1024 ** 4
 const MIN_FREE_BYTES = 256 * 1024 ** 2
-/** Bytes between two looks at the free space of the disk. */
-const LOOK_EVERY_BYTES = 16 * 1024 ** 2
 /** Connections in a row that broke and brought nothing. */
 const MAX_FRUITLESS = 3
 const SHA256 = /^[0-9a-f]{64}$/
@@ -203,19 +202,14 @@ async function checkRoom(
 ): Promise<void> {
   if (size === undefined) return
   if (size > maxBytes) throw failed(url, `it has ${size} bytes, more than ${maxBytes}`)
-  const free = await freeBytes(target)
+  const free = await freeBytes(dirname(target))
   if (size - start > free)
     throw failed(url, `it needs ${size - start} bytes, and ${dirname(target)} has ${free}`)
 }
 
-async function freeBytes(file: string): Promise<number> {
-  const { bavail, bsize } = await statfs(dirname(file))
-  return bavail * bsize
-}
-
 /** A body without a size may have no end. What has arrived of it goes, so that the disk is free again. */
 async function checkReserve(url: string, part: string, minFree: number): Promise<void> {
-  if ((await freeBytes(part)) >= minFree) return
+  if ((await freeBytes(dirname(part))) >= minFree) return
   const why = `its server does not say its size, and ${dirname(part)} must keep ${minFree} bytes free`
   throw new Unfit(url, why, false)
 }

@@ -1,5 +1,5 @@
-import { statfs } from 'node:fs/promises'
 import { ServeError } from '../common/errors.ts'
+import { freeBytes } from '../common/free-bytes.ts'
 import { type ArchiveIdentity, type ArchiveRules, identifyArchive } from './archive-identity.ts'
 import type { HashedFile } from './hashed-file.ts'
 import { UnpackBudget } from './unpack-budget.ts'
@@ -50,12 +50,6 @@ async function formatOf(file: HashedFile): Promise<'zip' | 'tgz'> {
     if (magic[0] === 0x1f && magic[1] === 0x8b) return 'tgz'
   }
   throw new ServeError('INVALID_ARCHIVE', 'The archive must be a zip (.mar) or a compressed tar (.tar.gz).')
-}
-
-/** Excludes the space reserved for root. */
-async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder)
-  return bavail * bsize
 }
 
 /** Errors of the disk are kept; all others mean that the archive is invalid. */

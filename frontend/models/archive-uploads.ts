@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdir, statfs } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   MAX_SIGNATURE_BYTES,
@@ -12,6 +12,7 @@ import { NameTaken, writeNewFile } from '../../model-archiver/new-file.ts'
 import { overLimit } from '../../model-archiver/unpack-budget.ts'
 import { LIMIT_KEYS } from '../../model-archiver/unpack-limits.ts'
 import { ServeError } from '../../common/errors.ts'
+import { freeBytes, LOOK_EVERY_BYTES } from '../../common/free-bytes.ts'
 import { isName, NAME_RULE } from '../../common/names.ts'
 import { pathExists } from '../../common/path-exists.ts'
 import type { Settings } from '../config/settings.ts'
@@ -48,8 +49,6 @@ export type UploadSettings = Pick<
 const MAX_UPLOADS = 4
 /** Those of senders that may use only some models; the rest is for operators of the server. */
 const MAX_NARROW_UPLOADS = 2
-/** Bytes between two looks at the free space of the disk. */
-const LOOK_EVERY_BYTES = 16 * 1024 ** 2
 
 /** Takes archives, and signatures for them, into the model store. None of them is loaded by that. */
 export class ArchiveUploads {
@@ -114,8 +113,7 @@ export class ArchiveUploads {
 
   async #checkRoom(store: string, bytes: number): Promise<void> {
     const { minFreeDisk } = this.#settings
-    const { bavail, bsize } = await statfs(store)
-    if (bavail * bsize - bytes >= minFreeDisk) return
+    if ((await freeBytes(store)) - bytes >= minFreeDisk) return
     const what = `The disk of the model store must keep ${minFreeDisk} bytes free; free some space`
     throw new ServeError('INVALID_ARCHIVE', overLimit(what, LIMIT_KEYS.minFreeBytes, 'lower'))
   }

@@ -9,6 +9,7 @@ import type {
 } from '../../common/server-events.ts'
 import { type Principal, seesAll } from '../auth/principal.ts'
 import type { Job } from '../jobs/job.ts'
+import { oldestFirst } from './open-request.ts'
 import { RequestsJson } from './requests-json.ts'
 
 /** What is watched. Nothing of it is called while nobody watches. */
@@ -86,9 +87,8 @@ export class Moment {
     }
   }
 
-  /** Oldest first. */
   #jobsFor(viewer: Principal): Job[] {
-    this.#jobs ??= [...this.#watched.jobs].sort((a, b) => a.createdAt - b.createdAt)
+    this.#jobs ??= oldestFirst(this.#watched.jobs)
     return seesAll(viewer) ? this.#jobs : this.#jobs.filter(({ request }) => viewer.sees(request.modelName))
   }
 }

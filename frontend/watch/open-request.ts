@@ -2,6 +2,11 @@ import { unmapped } from '../../common/address-group.ts'
 import type { OpenRequest } from '../../common/server-events.ts'
 import type { Job } from '../jobs/job.ts'
 
+/** Open jobs in the order in which watchers see them. */
+export function oldestFirst(jobs: Iterable<Job>): Job[] {
+  return [...jobs].sort((a, b) => a.createdAt - b.createdAt)
+}
+
 /** What an open job is doing. `now`: a performance.now(). */
 export function openRequest(job: Job, now: number): OpenRequest {
   const { request, firstResponseAt, createdAt, lastGap } = job

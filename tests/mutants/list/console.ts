@@ -107,7 +107,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'open requests come newest first',
-    file: MOMENT,
+    file: 'frontend/watch/open-request.ts',
     find: 'a.createdAt - b.createdAt',
     replace: 'b.createdAt - a.createdAt',
     tests: WATCHED,

@@ -15,8 +15,8 @@ const DOWNLOAD_MUTANTS: Mutant[] = [
   {
     name: 'a download without a size fills the disk',
     file: RESUMED,
-    find: 'if ((await freeBytes(part)) >= minFree) return',
-    replace: 'if ((await freeBytes(part)) >= 0) return',
+    find: 'if ((await freeBytes(dirname(part))) >= minFree) return',
+    replace: 'if ((await freeBytes(dirname(part))) >= 0) return',
     tests: ['tests/security/downloads-without-end.test.ts'],
   },
   {
