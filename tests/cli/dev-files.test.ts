@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { readFolder, WATCH_LIMITS } from '../../frontend/cli/dev/file-stamps.ts'
+import { changedFiles, readFolder, WATCH_LIMITS } from '../../frontend/cli/dev/file-stamps.ts'
 import { DevServer } from '../support/dev-server.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -36,6 +36,12 @@ test('installed packages, repositories and outputs of builds are neither read no
     folders: ['', 'src'],
     unread: undefined,
   })
+})
+
+test('files that were written, made or removed are a change', () => {
+  const before = new Map(Object.entries({ same: '1', written: '1', removed: '1' }))
+  const after = new Map(Object.entries({ same: '1', written: '2', made: '1' }))
+  expect(changedFiles(before, after)).toEqual(['written', 'made', 'removed'])
 })
 
 test('of a folder with more files than the limit code is read first, and of others nothing is lost', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { fetchModel, type FetchOptions } from '../../frontend/cli/fetch-model.ts'
 import { Hub, sha256 } from '../support/hub.ts'
@@ -83,6 +84,17 @@ test('--sha256 checks a model that was downloaded before, with the hub and witho
     message: `The SHA-256 of ${path} is ${sha256(CONTENT)}, and must be ${'a'.repeat(64)}`,
   })
   expect(await fetchModel(REPOSITORY, right)).toMatchObject({ path })
+})
+
+test('--sha256 checks a file of this machine, too', async () => {
+  const { cache, options } = await rig()
+  const path = join(cache, 'own.gguf')
+  writeFileSync(path, CONTENT)
+  const place = { kind: 'path', path } as const
+  expect(await fetchModel(place, { ...options, sha256: sha256(CONTENT) })).toEqual({ path })
+  await expect(fetchModel(place, { ...options, sha256: 'a'.repeat(64) })).rejects.toMatchObject({
+    code: 'UNTRUSTED_ARCHIVE',
+  })
 })
 
 test('a plain connection to another machine is told, unless a hash checks what arrives', async () => {

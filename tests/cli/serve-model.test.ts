@@ -192,6 +192,14 @@ test('a package that GGUF needs is named before anything is downloaded', async (
   expect(hub.asked).toEqual([])
 })
 
+test.each(['--file', '--revision'])('%s is refused for what is not on Hugging Face', async (flag) => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'handler.ts'), 'export const handle = () => ["x"]\n')
+  const served = new Serve(['.', flag, 'x'], { folder })
+  expect(await served.status).toBe(1)
+  expect(served.output).toBe(`torchserve-ts: ${flag} is only for a model of Hugging Face: org/name\n`)
+})
+
 test('a part of a GGUF model that is missing is told once', async () => {
   const folder = tempDir()
   writeFileSync(join(folder, 'm-00001-of-00002.gguf'), WEIGHTS)

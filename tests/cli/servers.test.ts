@@ -75,6 +75,16 @@ test('a stop with a configuration file ends the server that was started with it,
   await one.run(['--stop'], env)
 })
 
+test('a stop with a configuration file leaves a server of its folder alone that has another', async () => {
+  const { clis, env } = neighbours(1)
+  const [one] = clis as [Cli]
+  await one.start(env, '--ts-config', '/dev/null')
+  const [running] = await status(one, env)
+  const other = await one.run(['--stop', '--ts-config', 'other'], env)
+  expect([other.status, isServerProcess(running!.pid)]).toEqual([1, true])
+  expect((await one.run(['--stop'], env)).status).toBe(0)
+})
+
 test('a start during a stop says so, and waits for it', async () => {
   const cli = new Cli()
   const server = cli.spawn(['--start', '--foreground', '--model-store', 'store'], { TRY: 'never close' })

@@ -1,0 +1,55 @@
+import type { Mutant } from '../mutant.ts'
+
+const FETCH = 'frontend/cli/fetch-model.ts'
+const FETCH_TESTS = ['tests/cli/fetch-model.test.ts']
+const STOP = 'frontend/cli/stop.ts'
+
+/** What a first hour uses: serve, dev, stop. */
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'the hash of a file on this machine is not checked',
+    file: FETCH,
+    find: '  if (options.sha256 !== undefined) await checkHash(place.path, options.sha256)\n',
+    replace: '',
+    tests: FETCH_TESTS,
+  },
+  {
+    name: 'the hash that the hub tells is not used',
+    file: FETCH,
+    find: 'const wanted = sha256 ?? file.sha256',
+    replace: 'const wanted = sha256',
+    tests: FETCH_TESTS,
+  },
+  {
+    name: 'flags for Hugging Face are ignored elsewhere',
+    file: 'frontend/cli/serve-model.ts',
+    find: 'if (file !== undefined || revision !== undefined)\n',
+    replace: 'if (file !== undefined && revision !== undefined)\n',
+    title: 'is refused for what is not on Hugging Face',
+    tests: ['tests/cli/serve-model.test.ts'],
+  },
+  {
+    name: 'a removed file is no change for dev',
+    file: 'frontend/cli/dev/file-stamps.ts',
+    find: 'return [...written, ...[...before.keys()].filter((path) => !after.has(path))]',
+    replace: 'return written',
+    title: 'written, made or removed',
+    tests: ['tests/cli/dev-files.test.ts'],
+  },
+  {
+    name: 'a stop elsewhere ends a server of serve',
+    file: STOP,
+    find: 'servers.filter(({ inTerminal }) => inTerminal !== true)',
+    replace: 'servers',
+    title: 'a stop in another folder leaves it alone',
+    tests: ['tests/cli/serve-model.test.ts'],
+  },
+  {
+    name: 'a stop with a file ends a server with another file',
+    file: STOP,
+    find: 'here.filter((server) => server.config === undefined)',
+    replace: 'here',
+    title: 'leaves a server of its folder alone',
+    tests: ['tests/cli/servers.test.ts'],
+  },
+]
