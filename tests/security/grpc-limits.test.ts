@@ -226,6 +226,24 @@ describe.each([
     await allGivenBack()
   })
 
+  test('a call without room for its message leaves the room of it to the calls beside it, at once', async () => {
+    await start({ grpcMaxConnectionBytes: 3_000_000 }, tokens)
+    const raw = await attacker()
+    const message = grpcMessage(request(Buffer.alloc(900_000)))
+    const streams = Array.from({ length: 5 }, () => raw.call(PREDICT, headers))
+    // In turns, as the calls of a client that sends them all at the same time.
+    for (let at = 0; at < message.byteLength; at += 100 * KIB)
+      for (const stream of streams) await raw.dataAll(stream, message.subarray(at, at + 100 * KIB))
+    await raw.ping()
+    const rest = streams.filter((stream) => !raw.over(stream))
+    expect(rest).toHaveLength(3)
+    for (const stream of rest) raw.endStream(stream)
+    await raw.until(() => rest.every((stream) => raw.over(stream)))
+    expect(grpc.models.works).toHaveLength(3)
+    await raw.destroy()
+    await allGivenBack()
+  })
+
   test('a message in pieces of one byte takes the memory of its bytes', async () => {
     await start({}, tokens)
     const raw = await attacker()

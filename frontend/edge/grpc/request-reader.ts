@@ -86,6 +86,8 @@ export class RequestReader implements Limited {
   #taken: number
   /** Those of them that belong to messages which grpc-js has not read from the stream. */
   #unread = 0
+  /** Those of them that belong to the message which is not whole yet. */
+  #begun = 0
   #clientEnded = false
   #endWaits = false
   #dismissed = false
@@ -199,6 +201,7 @@ export class RequestReader implements Limited {
     for (let at = 0; at < chunk.length && !this.#over;) {
       if (!bytes.begun) {
         if (!this.#charge(MESSAGE_BYTES)) return true
+        this.#begun = MESSAGE_BYTES
         if (this.#rpc.isStream) this.#limits.time.begin(this)
       }
       const before = bytes.allocated
@@ -206,7 +209,10 @@ export class RequestReader implements Limited {
       if (bytes.tooLarge) {
         const details = `Received message larger than max (${bytes.size} vs ${this.#rpc.maxMessage})`
         this.fail({ code: Status.RESOURCE_EXHAUSTED, details })
-      } else if (this.#charge(bytes.allocated - before) && bytes.whole) hasRoom = this.#takeWhole(bytes)
+      } else if (this.#charge(bytes.allocated - before)) {
+        this.#begun += bytes.allocated - before
+        if (bytes.whole) hasRoom = this.#takeWhole(bytes)
+      }
     }
     return hasRoom
   }
@@ -217,6 +223,7 @@ export class RequestReader implements Limited {
     const cost = bytes.allocated + MESSAGE_BYTES
     const encoding = bytes.compressed && decompressor.knows(this.#encoding) ? this.#encoding : undefined
     const parts = bytes.release()
+    this.#begun = 0
     if (encoding === undefined && !this.#waits) return this.#deliverParts(parts, cost)
     const entry: Whole = { parts: encoding === undefined ? parts : undefined, cost }
     this.#queue ??= []
@@ -323,6 +330,9 @@ export class RequestReader implements Limited {
     this.#over = true
     this.#limits.time.end(this)
     this.#bytes?.release()
+    // Now, and not with the stream, which waits for its client: calls beside it would fail meanwhile.
+    this.#release(this.#begun)
+    this.#begun = 0
     if (this.#queue === undefined) return
     for (const { cancel } of this.#queue) cancel?.()
     this.#queue.length = 0

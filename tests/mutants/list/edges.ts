@@ -26,6 +26,14 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'a gRPC call that failed keeps the room of its message until its stream is gone',
+    file: READER,
+    find: 'this.#release(this.#begun)\n',
+    replace: '\n',
+    tests: GRPC_LIMITS,
+    title: 'leaves the room of it to the calls beside it',
+  },
+  {
     name: 'pipelined requests are all handled in the turn that brings them',
     file: 'frontend/edge/http/pipelining.ts',
     find: 'connection.ahead < MAX_AHEAD',
