@@ -204,13 +204,13 @@ export class RequestReader implements Limited {
         this.#begun = MESSAGE_BYTES
         if (this.#rpc.isStream) this.#limits.time.begin(this)
       }
-      const before = bytes.allocated
       at = bytes.add(chunk, at)
+      const more = bytes.allocated + MESSAGE_BYTES - this.#begun
       if (bytes.tooLarge) {
         const details = `Received message larger than max (${bytes.size} vs ${this.#rpc.maxMessage})`
         this.fail({ code: Status.RESOURCE_EXHAUSTED, details })
-      } else if (this.#charge(bytes.allocated - before)) {
-        this.#begun += bytes.allocated - before
+      } else if (this.#charge(more)) {
+        this.#begun += more
         if (bytes.whole) hasRoom = this.#takeWhole(bytes)
       }
     }
@@ -220,7 +220,7 @@ export class RequestReader implements Limited {
   #takeWhole(bytes: MessageBytes): boolean {
     if (this.#rpc.isStream) this.#limits.time.end(this)
     const { decompressor } = this.#limits
-    const cost = bytes.allocated + MESSAGE_BYTES
+    const cost = this.#begun
     const encoding = bytes.compressed && decompressor.knows(this.#encoding) ? this.#encoding : undefined
     const parts = bytes.release()
     this.#begun = 0
