@@ -277,7 +277,8 @@ test('HTML in names, errors and log lines stays text', async () => {
   await page.getByRole('cell', { name: EVIL }).first().waitFor()
   watched.send('log', { lines: [logLine(EVIL)], dropped: 0 })
   await page.getByRole('link', { name: 'Log' }).click()
-  await page.getByText(EVIL).waitFor()
+  // Until the page shows the view, the table of requests says the same.
+  await page.getByLabel('Log lines').getByText(EVIL).waitFor()
   await page.getByRole('link', { name: 'Models' }).click()
   await page.getByRole('heading', { name: EVIL }).waitFor()
   expect(await page.locator('img, #console script').count()).toBe(0)
