@@ -1,10 +1,13 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
+import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
-import { inTurn, type Listening } from './pipelining.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
 import { skipBody } from './unwanted-body.ts'
+
+/** Handles a request of a REST listener. */
+export type Listening = RequestListener<typeof IncomingMessage, typeof SafeResponse>
 
 /** A component that answers requests. */
 export interface ExchangeHandler {
@@ -78,5 +81,14 @@ export function createApp(
     beginDrain: () => {
       state.draining = true
     },
+  }
+}
+
+/** Handles a request at once, or when those before it on its connection let it. */
+export function inTurn(handle: Listening): Listening {
+  return (req, res) => {
+    // It has the socket from the start, unless others come first.
+    if (res.socket !== null) handle(req, res)
+    else connectionOf(req.socket).pipeline.take(res, () => handle(req, res))
   }
 }

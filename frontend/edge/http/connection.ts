@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
+import { Pipeline } from './pipeline.ts'
 
 /** An unfinished reply that must learn when its client disconnects. */
 export interface LiveReply {
@@ -13,13 +14,10 @@ export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
   /** Whether the route of its request limits the time in which the body must arrive, and not the listener. */
   limitsOwnTime = false
-  /** Requests that are handled although answers before theirs are not complete. */
-  ahead = 0
-  /** Requests that wait for answers before theirs. */
-  waiting = 0
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined
+  #pipeline: Pipeline | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -41,6 +39,11 @@ export class Connection implements CheckedConnection {
   /** The client's address; undefined: it came over a Unix socket, or has gone. */
   get address(): string | undefined {
     return this.#socket.remoteAddress
+  }
+
+  /** For requests that come before the answer to an earlier one is complete. */
+  get pipeline(): Pipeline {
+    return (this.#pipeline ??= new Pipeline(this.#socket))
   }
 
   /** Whether bytes of another response may be in flight. */

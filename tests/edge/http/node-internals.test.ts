@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { stopParser } from '../../../frontend/edge/http/pipeline.ts'
 
 /** Node.js internals that the server uses. A failure here names the file that must change. */
 
@@ -80,4 +81,19 @@ test('an https server has one connection listener, which begins TLS (frontend/ed
   ;(begin as (socket: unknown) => void).call(server, socket)
   expect(String((await failed)[0])).toMatch(/http request|wrong version/i)
   request.destroy()
+})
+
+test('onIncoming of a parser ends the parsing of what was read (frontend/edge/http/pipeline.ts)', async () => {
+  let requests = 0
+  const server = createServer((req) => {
+    requests += 1
+    stopParser(req.socket)
+    setImmediate(() => req.socket.destroy())
+  })
+  close = () => void server.close()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(100))
+  await once(socket, 'close')
+  expect(requests).toBe(1)
 })

@@ -2,6 +2,7 @@ import type { Mutant } from '../mutant.ts'
 
 const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
 const CONNECTION = 'frontend/edge/http/connection.ts'
+const PIPELINE = 'frontend/edge/http/pipeline.ts'
 const TARGET = 'frontend/edge/http/target.ts'
 const CALL_GATE = 'frontend/edge/grpc/call-gate.ts'
 const READER = 'frontend/edge/grpc/request-reader.ts'
@@ -11,6 +12,7 @@ const REDACT = 'common/redact.ts'
 const TAR = 'model-archiver/unpack-tar.ts'
 
 const GRPC_LIMITS = ['tests/security/grpc-limits.test.ts']
+const PIPELINED = ['tests/security/pipelined-requests.test.ts']
 const CLOSED_STREAMS = ['tests/edge/grpc/close-when-sent.test.ts']
 const LEAVES = ['tests/edge/http/client-leaves.test.ts']
 const TARGETS = ['tests/edge/http/target.test.ts']
@@ -35,17 +37,66 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'pipelined requests are all handled in the turn that brings them',
-    file: 'frontend/edge/http/pipelining.ts',
-    find: 'connection.ahead < MAX_AHEAD',
-    replace: 'connection.ahead >= 0',
-    tests: ['tests/security/pipelined-requests.test.ts'],
+    file: PIPELINE,
+    find: 'this.#ahead < MAX_AHEAD',
+    replace: 'this.#ahead >= 0',
+    tests: PIPELINED,
   },
   {
-    name: 'pipelined requests wait without a bound',
-    file: 'frontend/edge/http/pipelining.ts',
-    find: 'connection.waiting > MAX_WAITING',
-    replace: 'connection.waiting < 0',
-    tests: ['tests/security/pipelined-requests.test.ts'],
+    name: 'pipelined requests of one connection wait without a bound',
+    file: PIPELINE,
+    find: 'this.#waiting === MAX_WAITING',
+    replace: 'this.#waiting < 0',
+    tests: PIPELINED,
+  },
+  {
+    name: 'pipelined requests of all connections wait without a bound',
+    file: PIPELINE,
+    find: 'all.waiting >= MAX_WAITING_OF_ALL',
+    replace: 'all.waiting < 0',
+    tests: PIPELINED,
+  },
+  {
+    name: 'pipelined requests of all connections are handled in one turn',
+    file: PIPELINE,
+    find: 'this.#handled === MAX_PER_TURN',
+    replace: 'this.#handled < 0',
+    tests: PIPELINED,
+  },
+  {
+    name: 'pipelined requests of a client that left go on counting',
+    file: PIPELINE,
+    find: '      all.waiting -= this.#waiting\n',
+    replace: '',
+    tests: PIPELINED,
+  },
+  {
+    name: 'pipelined requests that were handled go on counting',
+    file: PIPELINE,
+    find: '    all.waiting -= 1\n',
+    replace: '',
+    tests: PIPELINED,
+  },
+  {
+    name: 'pipelined requests that wait are overtaken',
+    file: PIPELINE,
+    find: 'this.#waiting === 0 && ',
+    replace: '',
+    tests: PIPELINED,
+  },
+  {
+    name: 'what a connection that was cut off had sent is parsed',
+    file: PIPELINE,
+    find: '      stopParser(this.#socket)\n',
+    replace: '',
+    tests: PIPELINED,
+  },
+  {
+    name: 'pipelined requests that became ready in one turn are all handled in it',
+    file: PIPELINE,
+    find: 'let left = MAX_PER_TURN',
+    replace: 'let left = 1_000',
+    tests: PIPELINED,
   },
   {
     name: 'commands print what commands a terminal',
