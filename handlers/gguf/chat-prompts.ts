@@ -45,6 +45,7 @@ export class ChatPrompts {
 
   /** @throws OpenAIError 400 when the template rejects the messages, or they do not fit into the context */
   render(messages: readonly ChatMessage[], tools: readonly Tool[]): ChatPrompt {
+    this.#engine.checkMessages(messages.length)
     if (this.#template === undefined) {
       const tokens = this.#engine.promptTokens(defaultChatPrompt(messages))
       return { tokens, stops: DEFAULT_CHAT_STOPS, toolsTold: false }

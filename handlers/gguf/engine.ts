@@ -109,6 +109,15 @@ export class Engine {
       throw tooLong(`${characters} characters`, this.contextSize)
   }
 
+  /**
+   * Each message takes a token at least, and a template some time: tens of thousands keep the worker from
+   * other chats.
+   * @throws OpenAIError 400 when so many messages do not fit
+   */
+  checkMessages(count: number): void {
+    if (count > this.contextSize) throw tooLong(`${count} messages`, this.contextSize)
+  }
+
   /** Number of tokens that fit after a prompt. @throws OpenAIError 400 when none do */
   roomAfter(promptTokens: number): number {
     const room = this.contextSize - promptTokens - 1

@@ -171,6 +171,17 @@ describe('a GGUF model', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'context_length_exceeded' } })
   })
 
+  test('refuses more messages than the context has tokens, before it renders them', async () => {
+    const messages = Array.from({ length: 5_000 }, () => ({ role: 'user', content: 'a' }))
+    const response = await post('/v1/chat/completions', { model: 'tiny-llama', messages })
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      {
+        error: { code: 'context_length_exceeded', message: expect.stringMatching(/prompt of 5000 messages/) },
+      },
+    ])
+  })
+
   test('refuses what it cannot read, rather than answer without it', async () => {
     const content = [
       { type: 'text', text: 'What is it?' },
