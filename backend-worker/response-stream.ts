@@ -149,7 +149,6 @@ export class ResponseStream {
     if (this.#gone !== undefined || this.#ended) return
     this.#gone = reason
     this.#waiting = undefined
-    this.#waitingBytes = 0
     this.#controller?.abort(reason)
     this.inputs?.fail(reason)
     this.#wakeUp()

@@ -17,8 +17,9 @@ export function createScheduler(
   const batchSize = jobsPerBatch(settings)
   if (!settings.sequenceBatching) {
     const capacity = settings.jobQueueSize
+    const waiting = capacity === 1 ? '1 request waits' : `${capacity} requests wait`
     const full =
-      `The queue of model "${modelName}" is full: ${capacity} requests wait for a worker. Retry later, or raise ` +
+      `The queue of model "${modelName}" is full: ${waiting} for a worker. Retry later, or raise ` +
       'jobQueueSize in its model-config.yaml (job_queue_size in config.properties) or its number of workers.'
     return new JobQueue({ capacity, batchSize, maxBatchDelay, timeouts, full })
   }

@@ -10,11 +10,11 @@ import type { WorkerPool } from '../../frontend/models/worker-pool.ts'
 const ALLOWANCE = 512 * 1024
 
 /** A model whose workers take nothing, with a max_request_size of 1000. */
-function modelThatWaits(): Model {
+function modelThatWaits(jobQueueSize = 10): Model {
   const settings = {
     minWorkers: 1,
     maxWorkers: 1,
-    jobQueueSize: 10,
+    jobQueueSize,
     batchSize: 1,
     maxBatchDelay: 0,
     timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
@@ -35,9 +35,9 @@ function modelThatWaits(): Model {
   )
 }
 
-function job(parts: InputPart[], headers = ''): Job {
+function job(parts: InputPart[], headers = '', requestId = 'r'): Job {
   return new Job(
-    { requestId: 'r', modelName: 'm', method: 'handle', headers, parts },
+    { requestId, modelName: 'm', method: 'handle', headers, parts },
     {
       whole: () => undefined,
       open: () => undefined,
@@ -66,4 +66,15 @@ test('a request that just fits is taken', () => {
   const model = modelThatWaits()
   model.submit(job([{ name: '', data: Buffer.alloc(ALLOWANCE + 936) }]))
   expect(model.queue.pending).toBe(1)
+})
+
+test.each([
+  [1, '1 request waits'],
+  [2, '2 requests wait'],
+])('a full queue of %d says that %s', (size, waiting) => {
+  const model = modelThatWaits(size)
+  for (let count = 0; count < size; count += 1) model.submit(job([], '', `r${count}`))
+  expect(() => model.submit(job([]))).toThrow(
+    `The queue of model "m" is full: ${waiting} for a worker. Retry`,
+  )
 })
