@@ -45,7 +45,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a cancelled stream goes on sending what waits',
     file: 'backend-worker/response-stream.ts',
-    find: '    this.#waiting = undefined\n    this.#waitingBytes = 0\n    this.#controller?.abort(reason)',
+    find: '    this.#waiting = undefined\n    this.#controller?.abort(reason)',
     replace: '    this.#controller?.abort(reason)',
     tests: ['tests/backend-worker/response-stream.test.ts'],
   },
