@@ -39,7 +39,6 @@ export class WorkerSession {
   #loading = false
   #loaded: RunningModel | undefined
   #unloading = false
-  #unloaded: Promise<void> | undefined
   #left: Promise<void> | undefined
   #trouble: string | undefined
   readonly #closed: Promise<void>
@@ -64,8 +63,11 @@ export class WorkerSession {
   }
 
   /** Finishes running requests, accepts no new ones, then exits. Exits at once if no model is loaded. */
-  unload(): Promise<void> {
-    return (this.#unloaded ??= this.#unload())
+  async unload(): Promise<void> {
+    this.#unloading = true
+    this.#giveBack(this.#loaded?.service.withdrawAll() ?? [])
+    await this.#loaded?.service.idle()
+    await this.end()
   }
 
   /** The frontend is gone: cancels running requests and exits. */
@@ -141,13 +143,6 @@ export class WorkerSession {
 
   #giveBack(ids: number[]): void {
     if (ids.length > 0) this.#channel.send({ type: 'withdrawn', ids })
-  }
-
-  async #unload(): Promise<void> {
-    this.#unloading = true
-    this.#giveBack(this.#loaded?.service.withdrawAll() ?? [])
-    await this.#loaded?.service.idle()
-    await this.end()
   }
 
   /** Runs `shutdown` once; later callers get the same promise. */
