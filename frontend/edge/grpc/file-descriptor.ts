@@ -1,3 +1,9 @@
+import descriptor, {
+  type IDescriptorProto,
+  type IFieldDescriptorProto,
+  type IFileDescriptorProto,
+} from 'protobufjs/ext/descriptor/index.js'
+
 /** A serialized FileDescriptorProto, and what has to be known of it. */
 export interface FileDescriptor {
   readonly name: string
@@ -5,47 +11,90 @@ export interface FileDescriptor {
   readonly bytes: Buffer
 }
 
-const NAME_TAG = 0x0a
-const PACKAGE_TAG = 0x12
-const IMPORT_TAG = 0x1a
-const MAX_SHORT = 0x7f
+/** What protobufjs writes of every file, and of every message. */
+type File = IFileDescriptorProto & { name: string; package: string; messageType: Message[] }
+interface Message extends IDescriptorProto {
+  name: string
+  nestedType: Message[]
+  field: IFieldDescriptorProto[]
+}
+
+const { FileDescriptorProto } = descriptor
 
 /**
- * Reads the first two fields, `name` and `package`, which protobufjs writes in this order; both are short.
+ * Makes what protobufjs writes of a file and of those that it imports readable for all: it leaves the imports
+ * out, names types from where they are used, and the entries of maps unlike protoc does. Go's runtime, and so
+ * grpcurl, refuses that.
  */
-export function readDescriptor(bytes: Buffer): FileDescriptor {
-  const name = shortText(bytes, 0, NAME_TAG)
-  const packageName = shortText(bytes, 2 + Buffer.byteLength(name), PACKAGE_TAG)
-  return { name, package: packageName, bytes }
-}
-
-/**
- * protobufjs leaves the imports out. A type of another package is named in full, or from where the two
- * packages part; so a file imports those packages whose names stand in it. A repeated field may stand
- * anywhere: the imports are put behind.
- */
-export function withImports(file: FileDescriptor, all: readonly FileDescriptor[]): FileDescriptor {
-  const imported = all.filter(
-    (other) => other !== file && file.bytes.includes(`${relativeTo(file.package, other.package)}.`),
-  )
-  const fields = imported.flatMap(({ name }) => {
-    const text = Buffer.from(name)
-    return [Buffer.from([IMPORT_TAG, text.byteLength]), text]
-  })
-  return { ...file, bytes: Buffer.concat([file.bytes, ...fields]) }
-}
-
-function relativeTo(from: string, to: string): string {
-  const ours = from.split('.')
-  const theirs = to.split('.')
-  while (theirs.length > 1 && theirs[0] === ours.shift()) theirs.shift()
-  return theirs.join('.')
-}
-
-function shortText(bytes: Buffer, offset: number, tag: number): string {
-  const length = bytes[offset + 1]
-  if (bytes[offset] !== tag || length === undefined || length > MAX_SHORT) {
-    throw new TypeError('A file descriptor begins unlike those of protobufjs')
+export function describeFiles(serialized: readonly Buffer[]): FileDescriptor[] {
+  const files = serialized.map((bytes) => FileDescriptorProto.decode(bytes) as unknown as File)
+  const types = new Types()
+  for (const file of files) {
+    for (const message of file.messageType) nameMapEntries(message)
+    types.add(file)
   }
-  return bytes.toString('utf8', offset + 2, offset + 2 + length)
+  return files.map((file) => {
+    file.dependency = types.useIn(file).map(({ name }) => name)
+    const bytes = Buffer.from(FileDescriptorProto.encode(file).finish())
+    return { name: file.name, package: file.package, bytes }
+  })
+}
+
+/** The entry of the map `some_inputs` is `SomeInputsEntry`: descriptor.proto, `map_entry`. */
+function nameMapEntries({ field, nestedType }: Message): void {
+  for (const nested of nestedType) {
+    if (nested.options?.mapEntry === true) {
+      const map = field.find(({ typeName }) => typeName === nested.name)!
+      const words = map.name!.split('_').filter((word) => word !== '')
+      nested.name = `${words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')}Entry`
+      map.typeName = nested.name
+    }
+    nameMapEntries(nested)
+  }
+}
+
+/** The messages and enums of several files. */
+class Types {
+  readonly #files = new Map<string, File>()
+
+  add(file: File): void {
+    this.#add(file, file.package, file)
+  }
+
+  /** Names all types that a file uses in full, and returns the other files that have them. */
+  useIn(file: File): File[] {
+    const used = new Set<File>()
+    for (const message of file.messageType) this.#useIn(message, `${file.package}.${message.name}`, used)
+    // Those of methods are named in full.
+    for (const { inputType, outputType } of (file.service ?? []).flatMap(({ method }) => method ?? []))
+      for (const type of [inputType, outputType]) used.add(this.#files.get(type!.slice(1))!)
+    used.delete(file)
+    return [...used]
+  }
+
+  #add({ messageType, nestedType, enumType = [] }: Partial<File & Message>, scope: string, file: File): void {
+    for (const { name } of enumType) this.#files.set(`${scope}.${name}`, file)
+    for (const message of messageType ?? nestedType ?? []) {
+      this.#files.set(`${scope}.${message.name}`, file)
+      this.#add(message, `${scope}.${message.name}`, file)
+    }
+  }
+
+  #useIn({ field, nestedType }: Message, scope: string, used: Set<File>): void {
+    for (const each of field) {
+      if (!each.typeName) continue
+      const name = this.#resolve(each.typeName, scope)
+      each.typeName = `.${name}`
+      used.add(this.#files.get(name)!)
+    }
+    for (const nested of nestedType) this.#useIn(nested, `${scope}.${nested.name}`, used)
+  }
+
+  /** The innermost type of that name around the scope, as protobuf's language guide says. */
+  #resolve(name: string, scope: string): string {
+    for (let around = scope; around !== ''; around = around.slice(0, Math.max(around.lastIndexOf('.'), 0)))
+      if (this.#files.has(`${around}.${name}`)) return `${around}.${name}`
+    if (this.#files.has(name)) return name
+    throw new TypeError(`A file descriptor uses a type that no file has: ${name}`)
+  }
 }

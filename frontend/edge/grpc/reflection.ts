@@ -2,7 +2,7 @@ import { status as Status, type ServerDuplexStream, type UntypedServiceImplement
 import type { CallError, GrpcLog } from './call-error.ts'
 import type { LoadedService } from './definitions.ts'
 import { guarded } from './guarded.ts'
-import { readDescriptor, withImports, type FileDescriptor } from './file-descriptor.ts'
+import { describeFiles, type FileDescriptor } from './file-descriptor.ts'
 
 /** ServerReflectionRequest as proto-loader decodes it: one of the texts is there. */
 interface ReflectionRequest {
@@ -24,7 +24,9 @@ export function reflectionService(
   services: readonly LoadedService[],
   log: GrpcLog,
 ): UntypedServiceImplementation {
-  const files = describedFiles(services)
+  // Not before anybody asks: a start does not need them.
+  let described: FileDescriptor[] | undefined
+  const files = (): FileDescriptor[] => (described ??= filesOf(services))
   const symbols = new Set(services.flatMap((service) => service.symbols))
   const names = services.map(({ name }) => ({ name }))
   return {
@@ -46,7 +48,7 @@ export function reflectionService(
     if (request.list_services !== undefined) return { list_services_response: { service: names } }
     if (request.file_by_filename !== undefined) {
       const wanted = request.file_by_filename
-      return found(files.find(({ name }) => name === wanted)) ?? missing(`file ${wanted}`)
+      return found(files().find(({ name }) => name === wanted)) ?? missing(`file ${wanted}`)
     }
     if (request.file_containing_symbol !== undefined) {
       return bySymbol(request.file_containing_symbol)
@@ -61,22 +63,19 @@ export function reflectionService(
   function bySymbol(symbol: string): object {
     let known = symbol
     while (known !== '' && !symbols.has(known)) known = known.slice(0, Math.max(known.lastIndexOf('.'), 0))
-    const within = files.filter((file) => known.startsWith(`${file.package}.`))
+    const within = files().filter((file) => known.startsWith(`${file.package}.`))
     within.sort((a, b) => b.package.length - a.package.length)
     return found(within[0]) ?? missing(`symbol ${symbol}`)
   }
 }
 
-function describedFiles(services: readonly LoadedService[]): FileDescriptor[] {
+function filesOf(services: readonly LoadedService[]): FileDescriptor[] {
   const files = new Map<string, FileDescriptor>()
   for (const { descriptors } of services) {
-    const own = descriptors.map(readDescriptor)
-    for (const file of own) {
+    for (const file of describeFiles(descriptors)) {
       const known = files.get(file.name)
       // google.protobuf holds what each service imports of it: the larger one knows more.
-      if (known === undefined || known.bytes.byteLength < file.bytes.byteLength) {
-        files.set(file.name, withImports(file, own))
-      }
+      if (known === undefined || known.bytes.byteLength < file.bytes.byteLength) files.set(file.name, file)
     }
   }
   return [...files.values()]
