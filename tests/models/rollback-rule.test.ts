@@ -45,6 +45,12 @@ test('what has left the window no longer counts', () => {
   expect(rule.ended(true, 61_003)).toContain('20 of 20')
 })
 
+test('errors that have left the window do not count against the successes in it', () => {
+  const rule = new RollbackRule(RULE)
+  last(rule, many(19, true, 1_000))
+  expect(last(rule, many(40, false, 61_001))).toBeUndefined()
+})
+
 test('what is still within it counts', () => {
   const rule = new RollbackRule(RULE)
   last(rule, many(19, true, 1_000))
