@@ -25,8 +25,10 @@ export function modelFailed(modelName: string, { id, publicCause }: ModelFailure
   )
 }
 
-function publicCauseOf({ code, publicCause }: ServeError): string {
+/** The class of an error that kept a model from being loaded. */
+export function publicCauseOf({ code, publicCause }: ServeError): string {
   if (code === 'OUT_OF_MEMORY') return 'out of memory while it loaded'
   if (code === 'INVALID_MODEL') return 'it has no valid handler'
+  if (code === 'INVALID_ARCHIVE' || code === 'UNTRUSTED_ARCHIVE') return 'its archive was refused'
   return publicCause ?? 'its worker could not be started'
 }

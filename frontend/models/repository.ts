@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import { LoadTurns } from './load-turns.ts'
 import type { Model } from './model.ts'
+import { publicCauseOf } from './model-failure.ts'
 import { storedModelNotFound } from './not-found.ts'
 import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
 
@@ -35,6 +37,8 @@ export class Repository implements RepositoryOperations {
   readonly #modelStore: string | undefined
   readonly #maxArchiveFiles: number
   readonly #turns = new LoadTurns()
+  /** Why the last load of a model of the store failed, by its name. */
+  readonly #failures = new Map<string, string>()
 
   constructor(
     host: RepositoryHost,
@@ -54,7 +58,7 @@ export class Repository implements RepositoryOperations {
       name,
       version: '',
       state: 'UNAVAILABLE',
-      reason: 'not loaded',
+      reason: this.#failures.get(name) ?? 'not loaded',
     }))
     const all = [...loaded, ...others].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
     return onlyReady ? all.filter(({ state }) => state === 'READY') : all
@@ -74,7 +78,13 @@ export class Repository implements RepositoryOperations {
     const urls = stored.length > 0 ? stored.map(({ location }) => location) : known.map(({ url }) => url)
     if (urls.length === 0) throw storedModelNotFound(modelName)
     const loaded: Model[] = []
-    for (const url of urls) loaded.push(await this.#loadFrom(url, modelName, known))
+    this.#failures.delete(modelName)
+    try {
+      for (const url of urls) loaded.push(await this.#loadFrom(url, modelName, known))
+    } catch (error) {
+      this.#failures.set(modelName, `not loaded: ${publicCauseOf(ServeError.from(error))}`)
+      throw error
+    }
     const versions = new Set(loaded.map(({ version }) => version))
     for (const model of known) {
       if (!versions.has(model.version) && this.#isGone(model)) await this.#host.retire(model)
@@ -98,6 +108,7 @@ export class Repository implements RepositoryOperations {
   async #unload(modelName: string): Promise<void> {
     const models = this.#versions(modelName)
     if (models.length === 0) throw storedModelNotFound(modelName)
+    this.#failures.delete(modelName)
     for (const model of models) await this.#host.retire(model)
   }
 
@@ -137,13 +148,7 @@ function entryOf({ name, version, workers, wakes }: Model): IndexEntry {
   if (workers.ready > 0 || wakes) return { name, version, state: 'READY', reason: '' }
   if (workers.wanted === 0)
     return { name, version, state: 'UNAVAILABLE', reason: 'the model has no workers; scale it' }
-  const failure = lastFailure(workers)
+  const failure = workers.lastExit?.publicCause
   if (workers.healthy > 0) return { name, version, state: 'LOADING', reason: failure ?? '' }
   return { name, version, state: 'UNAVAILABLE', reason: failure ?? 'the workers died' }
-}
-
-/** The last failure of any of the workers; undefined: none has failed. */
-function lastFailure(workers: Model['workers']): string | undefined {
-  const exits = workers.describe().flatMap(({ lastExit }) => lastExit ?? [])
-  return exits.sort((a, b) => (a.at < b.at ? -1 : 1)).at(-1)?.reason
 }

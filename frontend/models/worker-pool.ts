@@ -18,6 +18,13 @@ export interface PoolLoad {
   readonly busy: number
 }
 
+/** Why a process of a worker ended. */
+export interface WorkerExit {
+  readonly at: Date
+  /** The class of the cause, which strangers may read. */
+  readonly publicCause: string
+}
+
 /** The workers of one model version, as seen by the models; implemented in frontend/workers. */
 export interface WorkerPool {
   /** Requested number of workers. */
@@ -28,6 +35,8 @@ export interface WorkerPool {
   readonly healthy: number
   /** Set while every worker has failed to load its handler since it last served; undefined: one may serve. */
   readonly failure: ModelFailure | undefined
+  /** The last end of a process of any worker, other than at a scale or a stop; undefined: there was none. */
+  readonly lastExit: WorkerExit | undefined
   /**
    * Starts or stops workers to reach `count`. Resolves when all of them are loaded and surplus ones have
    * ended.

@@ -4,7 +4,7 @@ import type { Job } from '../jobs/job.ts'
 import type { ModelFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
-import type { PoolLoad, WorkerPool } from '../models/worker-pool.ts'
+import type { PoolLoad, WorkerExit, WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
@@ -119,6 +119,11 @@ export class Pool implements WorkerPool {
 
   jobs(): Job[] {
     return this.#all().flatMap((worker) => worker.jobs())
+  }
+
+  get lastExit(): WorkerExit | undefined {
+    const exits = [...this.#workers, ...this.#draining].flatMap(({ lastExit }) => lastExit ?? [])
+    return exits.sort((a, b) => a.at.getTime() - b.at.getTime()).at(-1)
   }
 
   describe(): WorkerDescription[] {

@@ -4,6 +4,7 @@ import type { Job } from '../jobs/job.ts'
 import { type ModelFailure, newFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
+import type { WorkerExit } from '../models/worker-pool.ts'
 import type { BatchOwner, JobRunner, RunWatcher } from '../jobs/scheduler.ts'
 import { Backoff } from './backoff.ts'
 import { Deferred } from './deferred.ts'
@@ -150,6 +151,10 @@ export class Worker implements JobRunner {
     clearTimeout(this.#restartTimer)
     this.#setState('stopped')
     this.#group?.kill()
+  }
+
+  get lastExit(): WorkerExit | undefined {
+    return this.#lastExit
   }
 
   describe(): WorkerDescription {

@@ -151,6 +151,13 @@ describe('a model that no worker can load', () => {
       },
     )
 
+    test('is in the repository index with the class of the cause, which needs no right to manage', async () => {
+      const { body } = await rawRequest(server.ports.inference, '/v2/repository/index', { body: '{}' })
+      const entry = (JSON.parse(body) as { name: string }[]).find(({ name }) => name === 'never')
+      expect(entry).toMatchObject({ reason: 'the handler threw while it loaded' })
+      expect(body).not.toContain('planted')
+    })
+
     test('says so in describe, with the whole cause; the server stays healthy while it is tried again', async () => {
       const [{ failure } = {}] = await server.describe('never')
       expect(failure).toMatchObject({ reason: 'planted words at /planted/path' })

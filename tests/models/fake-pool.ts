@@ -11,6 +11,7 @@ export class FakePool implements WorkerPool {
   ready = 0
   healthy = 0
   failure: ModelFailure | undefined
+  readonly lastExit = undefined
   /** Jobs that the test says its workers have. */
   running: Job[] = []
   readonly graces: number[] = []

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from '@jest/globals'
+import { ServeError } from '../../common/errors.ts'
 import type { Model } from '../../frontend/models/model.ts'
 import type { ModelFailure } from '../../frontend/models/model-failure.ts'
 import type { RegisterRequest } from '../../frontend/models/operations.ts'
@@ -24,6 +25,8 @@ let models: Model[]
 /** What the repository has the server do, in order. */
 let done: unknown[]
 let repository: Repository
+/** What a load fails with; undefined: it does not. */
+let failure: ServeError | undefined
 
 /** A registered version of the model m, which the test describes. */
 function model(shape: Shape = {}): Model {
@@ -47,6 +50,7 @@ beforeEach(() => {
   store = tempDir()
   models = []
   done = []
+  failure = undefined
   mkdirSync(join(store, 'm'))
   writeFileSync(join(store, 'm', 'handler.mjs'), '')
   const host = {
@@ -54,6 +58,7 @@ beforeEach(() => {
     whenLoaded: () => Promise.resolve(),
     replace: ({ url, handler, sha256 }: RegisterRequest, trusted: boolean) => {
       done.push(['replace', url, { handler, sha256, trusted }])
+      if (failure !== undefined) return Promise.reject(failure)
       return Promise.resolve(model({ url }))
     },
     retire: ({ version }: Model) => {
@@ -113,3 +118,33 @@ test('a load ends a version whose files are gone, and no other', async () => {
   await repository.load('m')
   expect(done).toEqual([['retire', '2.0']])
 })
+
+test.each<[string, ServeError, string]>([
+  [
+    'whose worker does not start',
+    new ServeError('WORKER_START_FAILED', 'planted', { publicCause: 'the handler threw while it loaded' }),
+    'not loaded: the handler threw while it loaded',
+  ],
+  ['without a handler', new ServeError('INVALID_MODEL', 'planted'), 'not loaded: it has no valid handler'],
+  ['that is refused', new ServeError('UNTRUSTED_ARCHIVE', 'planted'), 'not loaded: its archive was refused'],
+  ['that is damaged', new ServeError('INVALID_ARCHIVE', 'planted'), 'not loaded: its archive was refused'],
+])(
+  'the index says why the last load of a model failed, but not in its words: one %s',
+  async (_what, error, reason) => {
+    const reasons = async (): Promise<string[]> => (await repository.index()).map((each) => each.reason)
+    expect(await reasons()).toEqual(['not loaded'])
+    failure = error
+    await expect(repository.load('m')).rejects.toThrow('planted')
+    expect(await reasons()).toEqual([reason])
+    failure = undefined
+    await repository.load('m')
+    expect(await reasons()).toEqual(['not loaded'])
+
+    failure = error
+    await expect(repository.load('m')).rejects.toThrow('planted')
+    models = [model()]
+    await repository.unload('m')
+    models = []
+    expect(await reasons()).toEqual(['not loaded'])
+  },
+)
