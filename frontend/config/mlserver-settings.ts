@@ -2,7 +2,6 @@ import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
-import { setOwn } from '../../common/own-keys.ts'
 import type { Entry, Environment } from './properties.ts'
 
 /** MLServer's server settings, in the model store (MLServer's documentation, "Settings"). */
@@ -63,22 +62,36 @@ export async function readMlserverSettings(
   const file = folder === undefined ? undefined : await readSettings(join(folder, FILE))
   if (folder === undefined || (file === undefined && fromEnv === undefined)) return NONE
   const origin = file === undefined ? FROM_MODELS_DIR : join(folder, FILE)
-  const given = { ...fromEnvironment(env), ...file }
-  const settings = { ...DEFAULTS, ...given }
-  const entries = [...keys(settings, folder)].map(([name, text]): Entry => ({ name, text, origin }))
-  return { entries, warnings: inert(given).map((what) => `${origin}: ${what} has no effect here`) }
+  const variables = fromEnvironment(env)
+  const fromVariables = Object.fromEntries([...variables].map(([key, { value }]) => [key, value]))
+  const settings = { ...DEFAULTS, ...fromVariables, ...file }
+  // The file overrides variables.
+  const originOf = (key: string): string => {
+    const variable = variables.get(key)?.variable
+    const isOfFile = variable === undefined || (file !== undefined && Object.hasOwn(file, key))
+    return isOfFile ? origin : `environment variable ${variable}`
+  }
+  const entries = [...keys(settings, folder)].map(([name, text, key]): Entry => ({
+    name,
+    text,
+    origin: key === undefined ? origin : originOf(key),
+  }))
+  const unread = inert({ ...fromVariables, ...file })
+  const warnings = unread.map(([key, what]) => `${originOf(key)}: ${what} has no effect here`)
+  return { entries, warnings }
 }
 
-/** Settings that the user gave and that have no effect. */
-function inert(given: Settings): string[] {
+/** Settings that the user gave and that have no effect, each with what of it has none. */
+function inert(given: Settings): [key: string, what: string][] {
   const unknown = Object.keys(given).filter((key) => !UNDERSTOOD.has(key))
+  const found = unknown.map((key): [string, string] => [key, key])
   const { metrics_endpoint: endpoint, cors_settings: cors } = given
   if (endpoint !== undefined && endpoint !== null && endpoint !== DEFAULTS['metrics_endpoint'])
-    unknown.push('a metrics_endpoint other than /metrics')
+    found.push(['metrics_endpoint', 'a metrics_endpoint other than /metrics'])
   const origins = (cors as { allow_origins?: unknown } | null | undefined)?.allow_origins
   if (Array.isArray(origins) && origins.length > 1)
-    unknown.push('cors_settings.allow_origins after the first')
-  return unknown
+    found.push(['cors_settings', 'cors_settings.allow_origins after the first'])
+  return found
 }
 
 async function readSettings(path: string): Promise<Settings | undefined> {
@@ -98,12 +111,12 @@ async function readSettings(path: string): Promise<Settings | undefined> {
 /**
  * Variables MLSERVER_<KEY>, in any letter case. Values that are JSON (numbers, booleans, objects) are parsed.
  */
-function fromEnvironment(env: Environment): Settings {
-  const found: Record<string, unknown> = {}
+function fromEnvironment(env: Environment): Map<string, { variable: string; value: unknown }> {
+  const found = new Map<string, { variable: string; value: unknown }>()
   for (const [name, text = ''] of Object.entries(env)) {
     const key = /^MLSERVER_(.+)$/i.exec(name)?.[1]?.toLowerCase()
     if (key === undefined || isOfModels(key) || text.trim() === '') continue
-    setOwn(found, key, jsonOrText(text.trim()))
+    found.set(key, { variable: name, value: jsonOrText(text.trim()) })
   }
   return found
 }
@@ -119,7 +132,8 @@ function jsonOrText(text: string): unknown {
   return /^(true|false)$/i.test(text) ? text.toLowerCase() === 'true' : text
 }
 
-function* keys(settings: Settings, folder: string): Generator<[name: string, text: string]> {
+/** Keys of this server, each with the setting that it comes from; without one it does not depend on any. */
+function* keys(settings: Settings, folder: string): Generator<[name: string, text: string, key?: string]> {
   const {
     host,
     http_port,
@@ -131,23 +145,27 @@ function* keys(settings: Settings, folder: string): Generator<[name: string, tex
   const address = (port: unknown): string => `http://${bracketed(said(host))}:${said(port)}`
   const root = settings['model_repository_root']
   yield ['model_store', typeof root === 'string' ? resolve(folder, root) : folder]
-  yield ['load_models', settings['load_models_at_startup'] === false ? '' : 'all']
-  yield ['inference_address', address(http_port)]
+  yield ['load_models', settings['load_models_at_startup'] === false ? '' : 'all', 'load_models_at_startup']
+  yield ['inference_address', address(http_port), 'http_port']
   yield ['management_address', MANAGEMENT_ADDRESS]
-  yield ['open_inference_grpc_address', said(host)]
-  yield ['open_inference_grpc_port', said(grpc_port)]
-  yield ['metrics_address', address(metrics_port)]
-  if (metrics_endpoint === null) yield ['enable_metrics_api', 'false']
-  yield ['default_workers_per_model', String(Math.max(1, Number(settings['parallel_workers']) || 1))]
-  yield ['open_inference_gzip', String(settings['gzip_enabled'] !== false)]
+  yield ['open_inference_grpc_address', said(host), 'host']
+  yield ['open_inference_grpc_port', said(grpc_port), 'grpc_port']
+  yield ['metrics_address', address(metrics_port), 'metrics_port']
+  if (metrics_endpoint === null) yield ['enable_metrics_api', 'false', 'metrics_endpoint']
+  yield [
+    'default_workers_per_model',
+    String(Math.max(1, Number(settings['parallel_workers']) || 1)),
+    'parallel_workers',
+  ]
+  yield ['open_inference_gzip', String(settings['gzip_enabled'] !== false), 'gzip_enabled']
   // MLServer's infer path is the protocol's, and who has no file sets keys by variables.
   yield ['ts_open_inference_protocol', 'true']
   yield ['enable_envvars_config', 'true']
   yield ['job_queue_size', QUEUE]
-  if (settings['debug'] === true) yield ['debug', 'true']
+  if (settings['debug'] === true) yield ['debug', 'true', 'debug']
   if (typeof max === 'number')
     for (const key of ['max_request_size', 'max_response_size'])
-      yield [key, String(max < 0 ? UNLIMITED : max)]
+      yield [key, String(max < 0 ? UNLIMITED : max), 'grpc_max_message_length']
   yield* corsKeys(settings['cors_settings'])
 }
 
@@ -155,14 +173,14 @@ function* keys(settings: Settings, folder: string): Generator<[name: string, tex
 const QUEUE = '1000'
 const UNLIMITED = 2_147_483_647
 
-function* corsKeys(cors: unknown): Generator<[name: string, text: string]> {
+function* corsKeys(cors: unknown): Generator<[name: string, text: string, key: string]> {
   if (typeof cors !== 'object' || cors === null) return
   const { allow_origins, allow_methods, allow_headers } = cors as Settings
   const list = (value: unknown): string => (Array.isArray(value) ? value.map(said).join(',') : '')
   // The header access-control-allow-origin holds one origin or `*`, never a list.
-  yield ['cors_allowed_origin', Array.isArray(allow_origins) ? said(allow_origins[0]) : '']
-  yield ['cors_allowed_methods', list(allow_methods ?? ['GET'])]
-  yield ['cors_allowed_headers', list(allow_headers)]
+  yield ['cors_allowed_origin', Array.isArray(allow_origins) ? said(allow_origins[0]) : '', 'cors_settings']
+  yield ['cors_allowed_methods', list(allow_methods ?? ['GET']), 'cors_settings']
+  yield ['cors_allowed_headers', list(allow_headers), 'cors_settings']
 }
 
 function bracketed(host: string): string {

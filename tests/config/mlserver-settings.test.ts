@@ -92,13 +92,9 @@ test('what it says in vain is a warning, from variables too', async () => {
   const env = { MLSERVER_KAFKA_ENABLED: 'true', MLSERVER_MODEL_NAME: 'm' }
   const { warnings } = await loadSettings({ modelStore, configSnapshots: false }, env)
   const of = (what: string): string => `${join(modelStore, 'settings.json')}: ${what} has no effect here`
-  expect([...warnings].sort()).toEqual(
-    [
-      'htp_port',
-      'kafka_enabled',
-      'a metrics_endpoint other than /metrics',
-      'cors_settings.allow_origins after the first',
-    ]
+  expect(warnings).toContain('environment variable MLSERVER_KAFKA_ENABLED: kafka_enabled has no effect here')
+  expect(warnings.filter((warning) => !warning.includes('MLSERVER_')).sort()).toEqual(
+    ['htp_port', 'a metrics_endpoint other than /metrics', 'cors_settings.allow_origins after the first']
       .map(of)
       .sort(),
   )
@@ -118,4 +114,17 @@ test('a variable names the root of the models', async () => {
   const env = { MLSERVER_MODELS_DIR: folder, MLSERVER_MODEL_REPOSITORY_ROOT: 'models' }
   const { settings } = await loadSettings({ configSnapshots: false }, env)
   expect(settings.modelStore).toBe(join(folder, 'models'))
+})
+
+test('what is wrong is said of the variable that the user set, and of the file where both say it', async () => {
+  const modelStore = store({ grpc_port: 1 })
+  const wrong = (name: string): Promise<unknown> =>
+    loadSettings({ modelStore, configSnapshots: false }, { [name]: 'none', mlserver_grpc_port: '1' })
+  await expect(wrong('MLSERVER_HTTP_PORT')).rejects.toThrow('environment variable MLSERVER_HTTP_PORT')
+  await expect(wrong('mlserver_metrics_port')).rejects.toThrow('environment variable mlserver_metrics_port')
+  const { warnings } = await loadSettings(
+    { modelStore: store({ kafka_enabled: true }), configSnapshots: false },
+    { MLSERVER_KAFKA_ENABLED: 'true' },
+  )
+  expect(warnings).toEqual([expect.stringMatching(/settings\.json: kafka_enabled has no effect here$/)])
 })

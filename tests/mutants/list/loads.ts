@@ -18,6 +18,20 @@ const STATUSES = ['tests/dialects/open-inference/seldon-statuses.test.ts']
 /** Models that are loaded again. */
 const LOAD_MUTANTS: Mutant[] = [
   {
+    name: 'the index goes on telling of a load that failed after one that did not',
+    file: REPOSITORY,
+    find: '    this.#failures.delete(modelName)\n    try',
+    replace: '    try',
+    tests: LOADED,
+  },
+  {
+    name: 'the index goes on telling of a load that failed after an unload',
+    file: REPOSITORY,
+    find: '    this.#failures.delete(modelName)\n    for',
+    replace: '    for',
+    tests: LOADED,
+  },
+  {
     name: 'a load that is called off goes on',
     file: LIFECYCLE,
     find: "    signal?.addEventListener('abort', callOff)\n",
