@@ -40,9 +40,10 @@ export class Decompressor {
   }
 
   /**
-   * Fails with RESOURCE_EXHAUSTED and INTERNAL, as grpc-js does. Returns what takes it out of the line again.
+   * Fails with RESOURCE_EXHAUSTED and INTERNAL, as grpc-js does. Returns what takes it out of the line again;
+   * false: it has begun.
    */
-  decompress(encoding: string, data: Buffer, done: Done): () => void {
+  decompress(encoding: string, data: Buffer, done: Done): () => boolean {
     const task = { decode: DECODERS.get(encoding)!, data, done }
     this.#waiting.add(task)
     this.#next()

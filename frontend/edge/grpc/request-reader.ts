@@ -34,7 +34,7 @@ interface Whole {
   parts: readonly Buffer[] | undefined
   cost: number
   /** Takes it out of the line for decompression. */
-  cancel?: () => void
+  cancel?: (() => boolean) | undefined
 }
 
 const READER = Symbol('reader')
@@ -236,6 +236,7 @@ export class RequestReader implements Limited {
     const data = (parts.length === 1 ? parts[0]! : Buffer.concat(parts)).subarray(PREFIX_BYTES)
     entry.cancel = this.#limits.decompressor.decompress(encoding, data, (error, message) => {
       if (this.#over) return
+      entry.cancel = undefined
       if (error !== undefined) {
         this.fail(error)
         return
@@ -334,7 +335,8 @@ export class RequestReader implements Limited {
     this.#release(this.#begun)
     this.#begun = 0
     if (this.#queue === undefined) return
-    for (const { cancel } of this.#queue) cancel?.()
+    // One that is being decompressed keeps its room.
+    for (const { cancel, cost } of this.#queue) if (cancel === undefined || cancel()) this.#release(cost)
     this.#queue.length = 0
   }
 }

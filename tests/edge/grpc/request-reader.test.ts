@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { GrpcListenerKind } from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
@@ -94,5 +96,18 @@ test('a unary call that is ended before its request is whole is closed when its 
   expect(raw.resets.has(id)).toBe(false)
   await raw.until(() => raw.resets.has(id))
   expect(raw.resets.get(id)).toBe(ENHANCE_YOUR_CALM)
+  await until(() => waiting() === 0)
+})
+
+test('a call whose compressed message fails gives back the room of those behind it at once', async () => {
+  const id = raw.call(`${SERVICE}/ModelStreamInfer`, { 'grpc-encoding': 'gzip' })
+  await raw.ping()
+  const call = waiting()
+  const damaged = grpcMessage(Buffer.alloc(1_000, 'x'), { compressed: true })
+  const whole = grpcMessage(gzipSync(randomBytes(1_000)), { compressed: true })
+  raw.data(id, Buffer.concat([damaged, ...new Array<Buffer>(20).fill(whole)]))
+  await raw.until(() => raw.ended.has(id))
+  // Of one at a time beside the damaged one decompression may have begun.
+  expect([waiting() < call + 3 * whole.byteLength, raw.resets.has(id)]).toEqual([true, false])
   await until(() => waiting() === 0)
 })

@@ -28,6 +28,13 @@ const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 /** What meets clients, archives and names of others first. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'a gRPC call that failed keeps the room of its compressed messages until its stream is gone',
+    file: READER,
+    find: 'if (cancel === undefined || cancel()) this.#release(cost)',
+    replace: 'cancel?.()',
+    tests: READS,
+  },
+  {
     name: 'a gRPC call that failed keeps the room of its message until its stream is gone',
     file: READER,
     find: 'this.#release(this.#begun)\n',
