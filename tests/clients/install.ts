@@ -11,7 +11,14 @@ const OPENAI_PYTHON = 'openai==3.54.0'
  * Only its stubs are used. It requires other versions than kserve, so it is installed without dependencies.
  */
 const MLSERVER = 'mlserver==1.7.1'
-const OPENAI_NODE = 'openai@6.49.0'
+const NODE = [
+  'openai@6.49.0',
+  'ai@6.0.326',
+  '@ai-sdk/openai-compatible@2.0.92',
+  '@langchain/openai@1.5.8',
+  '@langchain/core@1.4.0',
+  'zod@4.6.7',
+]
 const LIMIT_MS = 900_000
 
 const VENV = join(BUILD, 'venv')
@@ -21,12 +28,12 @@ const DONE = join(BUILD, 'done')
 export const PYTHON = join(VENV, 'bin', 'python')
 /** A folder with the package mlserver in it. */
 export const MLSERVER_FOLDER = join(BUILD, 'mlserver')
-/** A folder in whose node_modules the official client is. */
+/** A folder in whose node_modules the clients for Node are. */
 export const NODE_FOLDER = join(BUILD, 'node')
 
 /** Installs the clients into .build once. @throws Error with the installer's output */
 export async function install(): Promise<void> {
-  const packages = [...CLIENTS, OPENAI_PYTHON, MLSERVER, OPENAI_NODE]
+  const packages = [...CLIENTS, OPENAI_PYTHON, MLSERVER, ...NODE]
   const wanted = createHash('sha256').update(packages.join('\n')).digest('hex')
   if (existsSync(DONE) && (await readFile(DONE, 'utf8')) === wanted) return
   await rm(BUILD, { recursive: true, force: true })
@@ -37,7 +44,7 @@ export async function install(): Promise<void> {
   await pip('--no-deps', '--target', MLSERVER_FOLDER, MLSERVER)
   await writeFile(join(NODE_FOLDER, 'package.json'), '{ "private": true, "type": "module" }\n')
   const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefix', NODE_FOLDER]
-  await execa('npm', ['install', ...flags, OPENAI_NODE], { timeout: LIMIT_MS })
+  await execa('npm', ['install', ...flags, ...NODE], { timeout: LIMIT_MS })
   await writeFile(DONE, wanted)
 }
 

@@ -1,7 +1,7 @@
 /**
  * Real clients against a running server: tritonclient, kserve's client, MLServer's stubs, httpx-sse, Seldon's
- * tensors, and OpenAI's clients for Python and Node: `npm run test:clients [-- PROGRAM...]`. They are
- * installed into .build once. One line per check; ends with `N passed, N failed`.
+ * tensors, OpenAI's clients for Python and Node, Vercel's AI SDK, and LangChain: `npm run test:clients [--
+ * PROGRAM...]`. They are installed into .build once. One line per check; ends with `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,6 +21,7 @@ const PROGRAMS = [
   'python/seldon.py',
   'python/openai_client.py',
   'node/openai_client.mjs',
+  'node/frameworks.mjs',
 ]
 const START_LIMIT_MS = 120_000
 
