@@ -173,7 +173,11 @@ test('the log has the cause of a failed download in one line, the answer says so
   const { headers } = await rawRequest(server.ports.management, `/models?url=${gone}`, { method: 'POST' })
   expect(headers['x-hint']).toBe('the log of the server has the cause')
   await server.manage('POST', `/workflows?url=${origin}/nothing/gone.war`)
-  const told = server.output.filter((line) => line.includes('Failed to download'))
+  // The answer may come before the lines.
+  const told = await server.until(
+    () => Promise.resolve(server.output.filter((line) => line.includes('Failed to download'))),
+    (lines) => lines.length === 2,
+  )
   expect(told.map((line) => line.slice(line.indexOf('Failed')))).toEqual([
     `Failed to download archive from: ${gone}: the answer was 404`,
     `Failed to download archive from: ${origin}/nothing/gone.war: the answer was 404`,
