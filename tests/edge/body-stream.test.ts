@@ -25,7 +25,7 @@ afterEach(() => {
 async function start(time: { limitMs: number; idleMs: number }): Promise<void> {
   const limits = { requestTimeout: LISTENER_MS, headersTimeout: LISTENER_MS, connectionsCheckingInterval: 10 }
   server = createServer(limits, (req, res) => {
-    const exchange = { req, res, received: 0, connection: connectionOf(req.socket) } as unknown as Exchange
+    const exchange = { req, res, connection: connectionOf(req.socket) } as unknown as Exchange
     const body = bodyStream(exchange, { ...time, key: 'some_key' })
     const read = async (): Promise<string> => {
       let size = 0

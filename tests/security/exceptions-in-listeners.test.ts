@@ -6,7 +6,7 @@ import { readDecoded } from '../../frontend/edge/http/decoded-body.ts'
 import { Exchange } from '../../frontend/edge/http/exchange.ts'
 import { listenerErrors } from '../../frontend/dialects/torchserve/rest-errors.ts'
 import { createState } from '../../frontend/edge/http/rest-state.ts'
-import { SafeResponse } from '../../frontend/edge/http/safe-response.ts'
+import { MESSAGES } from '../../frontend/edge/http/server.ts'
 import { guarded as guardedCall } from '../../frontend/edge/grpc/guarded.ts'
 import { Job, jobLimits, type JobHolder } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
@@ -27,9 +27,7 @@ afterEach(() => {
 })
 
 async function serve(listener: (exchange: Exchange) => void): Promise<string> {
-  server = createServer({ ServerResponse: SafeResponse }, (req, res) =>
-    listener(new Exchange(state, req, res)),
-  )
+  server = createServer(MESSAGES, (req, res) => listener(new Exchange(state, req, res)))
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

@@ -1,15 +1,16 @@
 import { once } from 'node:events'
-import { createServer, IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { inTurn } from '../../frontend/edge/http/app.ts'
+import { inTurn, type Listening } from '../../frontend/edge/http/app.ts'
 import { SafeResponse } from '../../frontend/edge/http/safe-response.ts'
+import { ServerRequest } from '../../frontend/edge/http/server-request.ts'
 
 const ends: (() => void)[] = []
 /** Requests that Node has told of. */
 let told: number
 
-class Told extends IncomingMessage {
+class Told extends ServerRequest {
   constructor(socket: Socket) {
     super(socket)
     told += 1
@@ -27,7 +28,7 @@ afterEach(() => {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** A server whose requests wait for each other as those of the listeners do. */
-async function serve(answer: RequestListener): Promise<Server> {
+async function serve(answer: Listening): Promise<Server> {
   const server = createServer({ ServerResponse: SafeResponse, IncomingMessage: Told }, inTurn(answer))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

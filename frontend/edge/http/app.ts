@@ -1,13 +1,14 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
+import type { ServerRequest } from './server-request.ts'
 import { skipBody } from './unwanted-body.ts'
 
 /** Handles a request of a REST listener. */
-export type Listening = RequestListener<typeof IncomingMessage, typeof SafeResponse>
+export type Listening = RequestListener<typeof ServerRequest, typeof SafeResponse>
 
 /** A component that answers requests. */
 export interface ExchangeHandler {
@@ -36,7 +37,7 @@ export function createApp(
   handlers: readonly ExchangeHandler[],
   otherwise: (exchange: Exchange) => void,
 ): RestApp {
-  const arrive = (req: IncomingMessage, res: SafeResponse): Exchange | undefined => {
+  const arrive = (req: ServerRequest, res: SafeResponse): Exchange | undefined => {
     const exchange = new Exchange(state, req, res)
     // Node itself would read the rest of the body after the answer, whatever its length and its pieces.
     if (req.headers['transfer-encoding'] !== undefined)
@@ -62,7 +63,7 @@ export function createApp(
       state.errors.fail(exchange, ServeError.from(thrown))
     }
   }
-  const take = (req: IncomingMessage, res: SafeResponse): void => {
+  const take = (req: ServerRequest, res: SafeResponse): void => {
     const exchange = arrive(req, res)
     if (exchange === undefined) return
     const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
@@ -70,7 +71,7 @@ export function createApp(
     // Nothing of the body is read meanwhile.
     else void work.then(() => offer(exchange))
   }
-  const refuse = (req: IncomingMessage, res: SafeResponse): void => {
+  const refuse = (req: ServerRequest, res: SafeResponse): void => {
     if (arrive(req, res) === undefined) return
     res.writeHead(417, { connection: 'close' }).end()
   }

@@ -25,7 +25,6 @@ export function bodyStream(exchange: Exchange, { limitMs, key, idleMs = IDLE_MS 
   const allowance = new ChunkAllowance()
   const body = new Transform({
     transform(chunk: Buffer, _encoding, pass: TransformCallback) {
-      exchange.received += chunk.length
       idle.refresh()
       if (allowance.take(chunk)) pass(null, chunk)
       else pass(new ServeError('INVALID_ARGUMENT', TINY_CHUNKS))

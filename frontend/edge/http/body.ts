@@ -6,6 +6,7 @@ import type { Exchange } from './exchange.ts'
 import { parseForm } from './form.ts'
 import { parseMultipart } from './multipart.ts'
 import { declaredLength, hasBody, mediaType } from './request-headers.ts'
+import type { BodyTaker } from './server-request.ts'
 
 type PartsCallback = (error: ServeError | undefined, parts: InputPart[]) => void
 
@@ -17,8 +18,7 @@ const NO_BYTES = Buffer.alloc(0)
  */
 export function readParts(exchange: Exchange, done: PartsCallback): void {
   const { req } = exchange
-  const header = req.headers['content-type']
-  const contentType = mediaType(header)
+  const contentType = mediaType(req.headers['content-type'])
   if (!hasBody(req)) {
     done(undefined, [{ name: 'body', contentType, data: NO_BYTES }])
     return
@@ -26,14 +26,14 @@ export function readParts(exchange: Exchange, done: PartsCallback): void {
   readBody(exchange, (error, body) => {
     if (error !== undefined) done(error, [])
     else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
-    else parseBody(body, header!, contentType, exchange.guarded(done))
+    else parseBody(exchange, body, contentType, done)
   })
 }
 
-function parseBody(body: Buffer, header: string, contentType: string, done: PartsCallback): void {
+function parseBody(exchange: Exchange, body: Buffer, contentType: string, done: PartsCallback): void {
   switch (contentType.toLowerCase()) {
     case 'multipart/form-data':
-      parseMultipart(body, header, done)
+      parseMultipart(body, exchange.req.headers['content-type']!, exchange.guarded(done))
       return
     case 'application/x-www-form-urlencoded':
       readForm(body, done)
@@ -48,33 +48,47 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
  * Chunks are joined as they arrive, so many small chunks need no more memory than a large one. `done` is
  * never called if the client disconnects.
  */
-export function readBody(
-  exchange: Exchange,
-  done: (error: ServeError | undefined, body: Buffer) => void,
-): void {
-  const { req, res, state } = exchange
+export function readBody(exchange: Exchange, done: BodyCallback): void {
+  const { req, res } = exchange
   if (req.headers.expect !== undefined) res.writeContinue()
-  const body = new BodyCollector(Math.min(state.settings.maxRequestSize, declaredLength(req)))
-  let finished = false
-  const finish = (error: ServeError | undefined): void => {
-    if (finished) return
-    finished = true
-    done(error, error === undefined ? body.bytes() : NO_BYTES)
+  req.passTo(new BodyReader(exchange, done))
+}
+
+type BodyCallback = (error: ServeError | undefined, body: Buffer) => void
+
+class BodyReader implements BodyTaker {
+  readonly #exchange: Exchange
+  readonly #done: BodyCallback
+  readonly #body: BodyCollector
+  readonly #allowance = new ChunkAllowance()
+
+  constructor(exchange: Exchange, done: BodyCallback) {
+    const { req, state } = exchange
+    this.#exchange = exchange
+    this.#done = done
+    this.#body = new BodyCollector(Math.min(state.settings.maxRequestSize, declaredLength(req)))
   }
-  const allowance = new ChunkAllowance()
-  const take = (chunk: Buffer): void => {
-    exchange.received += chunk.length
-    if (finished) return
-    if (!allowance.take(chunk)) {
-      finish(new ServeError('INVALID_ARGUMENT', TINY_CHUNKS))
+
+  take(chunk: Buffer): boolean {
+    if (!this.#allowance.take(chunk)) {
+      this.#finish(new ServeError('INVALID_ARGUMENT', TINY_CHUNKS))
       // Whoever sends on costs nothing more; the answer still leaves. Before the next read of this turn.
-      process.nextTick(() => req.pause())
-    } else if (!body.add(chunk)) {
-      finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+      process.nextTick(() => this.#exchange.req.pause())
+      return false
     }
+    if (this.#body.add(chunk)) return true
+    this.#finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+    return false
   }
-  const end = (): void => finish(undefined)
-  req.on('data', exchange.guarded(take)).on('end', exchange.guarded(end))
+
+  end(): void {
+    this.#finish(undefined)
+  }
+
+  #finish(error: ServeError | undefined): void {
+    const exchange = this.#exchange
+    exchange.guard(() => this.#done(error, error === undefined ? this.#body.bytes() : NO_BYTES))
+  }
 }
 
 function readForm(body: Buffer, done: PartsCallback): void {

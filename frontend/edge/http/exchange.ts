@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
@@ -16,6 +15,7 @@ import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts
 import { traceRequest } from './request-trace.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
+import type { ServerRequest } from './server-request.ts'
 import { type Target, targetOf } from './target.ts'
 
 /**
@@ -25,7 +25,7 @@ import { type Target, targetOf } from './target.ts'
 export class Exchange implements Traffic, Sender {
   /** The listener that received the request, and its dependencies. */
   readonly state: RestState
-  readonly req: IncomingMessage
+  readonly req: ServerRequest
   readonly res: SafeResponse
   readonly connection: Connection
   /** Where it leads; see {@link enter}. */
@@ -41,8 +41,6 @@ export class Exchange implements Traffic, Sender {
   readonly span: RequestSpan | undefined
   /** Who sent it, once `admit` has let it in. */
   principal: Principal = NOBODY
-  /** Bytes of the body that have arrived. */
-  received = 0
   /** What it uses of limits; undefined: there are none. */
   #visit: Visit | undefined
   /** Bytes that the connection had written before it was admitted. */
@@ -52,7 +50,7 @@ export class Exchange implements Traffic, Sender {
   #meant: { error: ServeError; name: string | undefined } | undefined
   #routed: Routed | undefined
 
-  constructor(state: RestState, req: IncomingMessage, res: SafeResponse) {
+  constructor(state: RestState, req: ServerRequest, res: SafeResponse) {
     this.state = state
     this.req = req
     this.res = res
@@ -115,7 +113,7 @@ export class Exchange implements Traffic, Sender {
 
   /** Bytes of its body, and of what was sent since it was admitted. */
   get bytes(): number {
-    return this.received + this.req.socket.bytesWritten - this.#writtenBefore
+    return this.req.bodyBytes + this.req.socket.bytesWritten - this.#writtenBefore
   }
 
   /** Headers for OpenAI's clients about what is left of a limit on requests; empty without one. */
@@ -244,12 +242,15 @@ export class Exchange implements Traffic, Sender {
    * fails only this request: with 500 if nothing was sent yet, else by closing its connection.
    */
   guarded<Args extends unknown[]>(listener: (...args: Args) => void): (...args: Args) => void {
-    return (...args) => {
-      try {
-        listener(...args)
-      } catch (thrown) {
-        this.#crashed(ServeError.from(thrown))
-      }
+    return (...args) => this.guard(() => listener(...args))
+  }
+
+  /** Runs a step of this request, of which the same is true. */
+  guard(step: () => void): void {
+    try {
+      step()
+    } catch (thrown) {
+      this.#crashed(ServeError.from(thrown))
     }
   }
 

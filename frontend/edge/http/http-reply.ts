@@ -1,4 +1,4 @@
-import { STATUS_CODES, type ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import { TLSSocket } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
 import type { AbandonReason } from '../../jobs/job.ts'
@@ -143,7 +143,7 @@ export class HttpReply implements LiveReply {
     addCors(head, exchange.state.cors)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
     exchange.res.writeHead(status, STATUS_CODES[status] ?? '', head)
-    endAfterUpload(exchange.res, body)
+    endAfterUpload(exchange, body)
   }
 
   /** The response cannot be sent, so its source is stopped. */
@@ -205,8 +205,7 @@ export function isFinalStatus(status: number): boolean {
  * Closing a socket with unread input resets it, and many clients then never read the response. So the
  * response is sent at once, and the socket is closed when the upload has ended, or after a short time.
  */
-function endAfterUpload(res: ServerResponse, body: Buffer): void {
-  const req = res.req
+function endAfterUpload({ req, res }: Exchange, body: Buffer): void {
   if (req.complete || req.destroyed) {
     res.end(body)
     return

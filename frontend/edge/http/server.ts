@@ -11,6 +11,7 @@ import type { ConnectionPool } from '../connection-pool.ts'
 import { answerClientError, refuseConnection } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
 import { SafeResponse } from './safe-response.ts'
+import { ServerRequest } from './server-request.ts'
 
 /**
  * Limits of the head (a request line of 4 KiB and headers of 8 KiB, as in TorchServe), and of the time in
@@ -25,6 +26,9 @@ const LIMITS = {
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
 }
+
+/** What Node makes of requests and of their responses. */
+export const MESSAGES = { IncomingMessage: ServerRequest, ServerResponse: SafeResponse }
 
 /** A running REST listener. */
 export interface Listener {
@@ -61,8 +65,8 @@ export async function listen(
   { tls, pool, setting }: ListenOptions = {},
 ): Promise<Listener> {
   const server = isTls(address)
-    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ServerResponse: SafeResponse })
-    : createServer({ ...LIMITS, ServerResponse: SafeResponse })
+    ? createTlsServer({ ...LIMITS, ...TLS_VERSIONS, ...tls, ...MESSAGES })
+    : createServer({ ...LIMITS, ...MESSAGES })
   if (isTls(address)) acceptTlsOnly(server, app.state)
   const sockets = new Set<Socket>()
   // Their bytes are limited. One that Node leaves out could not be checked.

@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http'
 import { ChunkAllowance } from './chunk-allowance.ts'
+import type { ServerRequest } from './server-request.ts'
 
 /** Chunks of any size that are read although nobody wants them. */
 const UNWANTED_CHUNKS = 1_000
@@ -12,7 +12,7 @@ export const LINGER_MS = 2_000
  * can follow. Tiny chunks are work even then: after some of them the connection is read no further, and
  * closed.
  */
-export function skipBody(req: IncomingMessage): void {
+export function skipBody(req: ServerRequest): void {
   const allowance = new ChunkAllowance(UNWANTED_CHUNKS)
   let isCut = false
   const pass = (chunk: Buffer): void => {
@@ -23,5 +23,6 @@ export function skipBody(req: IncomingMessage): void {
     // Before the next read of this turn of the event loop, which would be thousands of chunks more.
     process.nextTick(() => req.pause())
   }
+  req.release()
   req.on('data', pass).resume()
 }

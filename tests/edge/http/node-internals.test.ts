@@ -1,9 +1,11 @@
-import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, get, IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { stopParser } from '../../../frontend/edge/http/pipeline.ts'
+import { MESSAGES } from '../../../frontend/edge/http/server.ts'
+import type { ServerRequest } from '../../../frontend/edge/http/server-request.ts'
 
 /** Node.js internals that the server uses. A failure here names the file that must change. */
 
@@ -96,4 +98,50 @@ test('onIncoming of a parser ends the parsing of what was read (frontend/edge/ht
   socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(100))
   await once(socket, 'close')
   expect(requests).toBe(1)
+})
+
+describe('push of a request (frontend/edge/http/server-request.ts)', () => {
+  class Pushed extends IncomingMessage {
+    readonly pushed: unknown[] = []
+
+    override push(chunk: Buffer | null): boolean {
+      this.pushed.push(chunk === null ? null : chunk.toString())
+      return super.push(chunk)
+    }
+  }
+
+  test('is how the parser passes on a body: each chunk, and null once the request is complete', async () => {
+    const server = createServer({ IncomingMessage: Pushed })
+    close = () => void server.close()
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const told = once(server, 'request') as Promise<[Pushed, ServerResponse]>
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    socket.write(
+      'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n',
+    )
+    const [req, res] = await told
+    await once(req.resume(), 'end')
+    expect([req.pushed, req.complete]).toEqual([['ab', 'cd', null], true])
+    res.end()
+    socket.destroy()
+  })
+
+  test('that keeps the body, with _consuming and readableEnded, leaves nothing to read or to keep', async () => {
+    const server = createServer(MESSAGES)
+    close = () => void server.close()
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const told = once(server, 'request') as Promise<[ServerRequest, ServerResponse]>
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n')
+    const [req, res] = await told
+    const whole = new Promise<void>((resolve) => req.passTo({ take: () => true, end: resolve }))
+    socket.write('ab')
+    await whole
+    const { parser } = req.socket as { parser?: { incoming: unknown } }
+    expect(parser?.incoming).toBe(req)
+    await new Promise<void>((resolve) => res.end(resolve))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([parser?.incoming, req.readableFlowing, req.listenerCount('end')]).toEqual([null, null, 0])
+    socket.destroy()
+  })
 })

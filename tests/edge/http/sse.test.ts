@@ -5,7 +5,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
-import { SafeResponse } from '../../../frontend/edge/http/safe-response.ts'
+import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { Wire, pageSettings } from '../../support/http/rig.ts'
 
 let server: Server | undefined
@@ -36,7 +36,7 @@ async function play(heartbeatMs = 0, ...headers: string[]): Promise<Played> {
   let onDrained!: () => void
   const drained = new Promise<void>((resolve) => (onDrained = resolve))
   const answered = new Promise<EventStream>((resolve) => {
-    server = createServer({ ServerResponse: SafeResponse }, (req, res) => {
+    server = createServer(MESSAGES, (req, res) => {
       const exchange = new Exchange(state, req, res)
       req.resume().once('end', () => {
         exchange.reply.follow({ cancel: (reason) => cancelled.push(String(reason)), drained: onDrained })

@@ -5,7 +5,7 @@ import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { RestReply } from '../../../frontend/dialects/torchserve/rest-reply.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
-import { SafeResponse } from '../../../frontend/edge/http/safe-response.ts'
+import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { Wire, pageSettings } from '../../support/http/rig.ts'
 
 /** More than the sockets of both sides take. */
@@ -36,7 +36,7 @@ async function ask(): Promise<Asked> {
     {} as never,
   )
   const asked = new Promise<Omit<Asked, 'wire'>>((resolve) => {
-    server = createServer({ ServerResponse: SafeResponse }, (req, res) => {
+    server = createServer(MESSAGES, (req, res) => {
       const { reply } = new Exchange(state, req, res)
       const [sink, events] = [new RestReply(reply), new EventStream(reply)]
       req.resume().once('end', () => resolve({ socket: req.socket, sink, events }))

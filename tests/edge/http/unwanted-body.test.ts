@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { afterAll, expect, test } from '@jest/globals'
+import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { skipBody } from '../../../frontend/edge/http/unwanted-body.ts'
 
 const CHUNK = '1\r\na\r\n'
@@ -9,7 +10,7 @@ const FREE_CHUNKS = 1_000
 /** What Node.js reads from a socket at once. */
 const READ_BYTES = 64 * 1024
 
-const server = createServer()
+const server = createServer(MESSAGES)
 afterAll(() => {
   server.closeAllConnections()
   server.close()

@@ -1,5 +1,6 @@
 import type { Mutant } from '../mutant.ts'
 
+const SERVER_REQUEST = 'frontend/edge/http/server-request.ts'
 const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
 const CONNECTION = 'frontend/edge/http/connection.ts'
 const PIPELINE = 'frontend/edge/http/pipeline.ts'
@@ -608,5 +609,42 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '[...native.keys()]',
     tests: ['tests/backend-worker/kinds.test.ts'],
     title: 'no other native method',
+  },
+  {
+    name: 'a request whose body was passed on stays with its connection',
+    file: SERVER_REQUEST,
+    find: 'this.#isTaken = true',
+    replace: '',
+    tests: ['tests/edge/http/server-request.test.ts', 'tests/edge/http/node-internals.test.ts'],
+  },
+  {
+    name: 'a body of which some has arrived is passed on without it',
+    file: SERVER_REQUEST,
+    find: 'if (this.complete || this.readableLength > 0) {',
+    replace: 'if (this.bodyBytes < 0) {',
+    tests: ['tests/edge/http/server-request.test.ts'],
+  },
+  {
+    name: 'a taker that wants no more of a body gets more',
+    file: SERVER_REQUEST,
+    find: 'if (taker.take(chunk)) return true',
+    replace: 'taker.take(chunk)',
+    tests: ['tests/edge/http/server-request.test.ts'],
+    title: 'serves the next request',
+  },
+  {
+    name: 'a late taker that wants no more of a body gets more',
+    file: SERVER_REQUEST,
+    find: 'isOpen = isOpen && taker.take(chunk)',
+    replace: 'isOpen = taker.take(chunk)',
+    tests: ['tests/edge/http/server-request.test.ts'],
+    title: 'wants no more',
+  },
+  {
+    name: 'Node reads what was passed on',
+    file: SERVER_REQUEST,
+    find: '._consuming = true',
+    replace: '._consuming = false',
+    tests: ['tests/edge/http/node-internals.test.ts'],
   },
 ]

@@ -1,0 +1,64 @@
+import { IncomingMessage } from 'node:http'
+
+/** Takes a body as it arrives. */
+export interface BodyTaker {
+  /** Returns false if it wants nothing more; it gets no further chunk then, and not the end. */
+  take(chunk: Buffer): boolean
+  end(): void
+}
+
+/**
+ * Every request of the REST listeners. Its body can go straight from Node's parser to a taker. The stream in
+ * between takes a tenth of the time of a short request: its chunk, its end and its close are each a turn of
+ * `process.nextTick`.
+ */
+export class ServerRequest extends IncomingMessage {
+  /** Bytes of the body that have arrived. */
+  bodyBytes = 0
+  #taker: BodyTaker | undefined
+  #isTaken = false
+
+  static {
+    // Node asks whether a request was read to its end before it keeps its connection.
+    Object.defineProperty(ServerRequest.prototype, 'readableEnded', {
+      get(this: ServerRequest): unknown {
+        return this.#isTaken || Reflect.get(IncomingMessage.prototype, 'readableEnded', this)
+      },
+    })
+  }
+
+  /** Passes the body on, from now on. Whoever calls it must not read the request otherwise. */
+  passTo(taker: BodyTaker): void {
+    if (this.complete || this.readableLength > 0) {
+      // It waited for something else, and some of its body has arrived.
+      let isOpen = true
+      this.on('data', (chunk: Buffer) => (isOpen = isOpen && taker.take(chunk)))
+      this.on('end', () => isOpen && taker.end())
+      return
+    }
+    this.#taker = taker
+    // Otherwise Node would read what nobody seems to have read.
+    ;(this as { _consuming?: boolean })._consuming = true
+  }
+
+  /** From now on it is a stream again. */
+  release(): void {
+    this.#taker = undefined
+  }
+
+  /** Node's parser calls it for each chunk, and with null at the end. */
+  override push(chunk: Buffer | null): boolean {
+    if (chunk !== null) this.bodyBytes += chunk.length
+    const taker = this.#taker
+    if (taker === undefined) return super.push(chunk)
+    if (chunk === null) {
+      this.#taker = undefined
+      this.#isTaken = true
+      taker.end()
+      return false
+    }
+    if (taker.take(chunk)) return true
+    this.#taker = undefined
+    return super.push(chunk)
+  }
+}
