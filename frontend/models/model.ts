@@ -219,7 +219,7 @@ export class Model {
     this.#open.add(job)
     job.version = this.version
     job.idempotent = this.settings.idempotent
-    job.span ??= this.#tracing?.job(job, this)
+    if (this.#tracing !== undefined) job.span ??= (job.request.sender?.span ?? this.#tracing).job(job, this)
     try {
       this.queue.add(job)
     } catch (refusal) {

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { Tracing } from '../../observe/traces/tracing.ts'
+import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import { traceCall } from './call-trace.ts'
 import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
-import { setPrincipal } from './caller.ts'
+import { setCaller } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, metadataBytesOf } from './limits.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
@@ -60,7 +60,8 @@ export class CallGate {
   #admitted: RequestReader | undefined
   /** Who calls what is admitted. */
   #caller = LET_IN
-  #traceId: string | undefined
+  /** Of that call; undefined: it has none. */
+  #span: RequestSpan | undefined
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits } = options
@@ -89,7 +90,7 @@ export class CallGate {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
       this.#admitted.call = call
-      setPrincipal(outermost, this.#caller.principal, this.#caller.visit)
+      setCaller(outermost, this.#caller.principal, this.#caller.visit, this.#span)
       return outermost
     }
   }
@@ -101,7 +102,7 @@ export class CallGate {
 
   /** Trace id of the call that grpc-js makes now; undefined: it has no span. */
   get traceId(): string | undefined {
-    return this.#traceId
+    return this.#span?.traceId
   }
 
   /** Takes a new stream. */
@@ -173,14 +174,14 @@ export class CallGate {
     const { tracing } = this.#options
     // Who asks for health needs no token, and nobody reads such traces.
     if (tracing !== undefined && rpc.token !== undefined)
-      this.#traceId = traceCall(tracing, stream, headers, path)
+      this.#span = traceCall(tracing, stream, headers, path)
     this.#admitted = reader
     this.#caller = caller
     try {
       letIn(stream, headers, flags, rawHeaders)
     } finally {
       this.#admitted = undefined
-      this.#traceId = undefined
+      this.#span = undefined
     }
     if (reader.call !== undefined) reader.attach()
     called(session)

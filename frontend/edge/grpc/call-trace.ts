@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { status as Status } from '@grpc/grpc-js'
 import { ownValue, setOwn } from '../../../common/own-keys.ts'
 import { VERSION_HEADER } from '../../jobs/job.ts'
-import type { HeaderCarrier, Tracing } from '../../observe/traces/tracing.ts'
+import type { HeaderCarrier, RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 
 /** Statuses that are the fault of the server or of its handler. */
 const FAILURES: ReadonlySet<number> = new Set([
@@ -15,17 +15,17 @@ const FAILURES: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Begins the span of a call, and ends it with its stream. From now on the call's metadata name that span.
- * Returns its trace id. https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
+ * Begins the span of a call, and ends it with its stream. Undefined: it has none.
+ * https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
  */
 export function traceCall(
   tracing: Tracing,
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   path: string,
-): string {
+): RequestSpan | undefined {
   const span = tracing.request(path.slice(1), new Http2Headers(headers))
-  if (!span.recording) return span.traceId
+  if (span?.recording !== true) return span
   const [, service, method] = path.split('/')
   span.set({
     'rpc.system': 'grpc',
@@ -38,12 +38,15 @@ export function traceCall(
     const sent = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status']
     const code = sent === undefined ? Status.CANCELLED : Number(sent)
     const version = stream.sentHeaders?.[VERSION_HEADER]
-    span.set({ 'rpc.grpc.status_code': code, 'torchserve_ts.model.version': version?.toString() })
     const failed = FAILURES.has(code)
-    if (failed) span.set({ 'error.type': Status[code] })
+    span.set({
+      'rpc.grpc.status_code': code,
+      'torchserve_ts.model.version': version?.toString(),
+      'error.type': failed ? Status[code] : undefined,
+    })
     span.end(failed)
   })
-  return span.traceId
+  return span
 }
 
 /** The headers of an HTTP/2 request, of which grpc-js makes the metadata. */
@@ -59,7 +62,8 @@ class Http2Headers implements HeaderCarrier {
     return typeof value === 'string' ? value : value?.[0]
   }
 
-  set(name: string, value: string): void {
-    setOwn(this.#headers, name, value)
+  delete(name: string): void {
+    // grpc-js leaves it out then.
+    if (this.get(name) !== undefined) setOwn(this.#headers, name, undefined)
   }
 }

@@ -1,6 +1,7 @@
 import type { ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { keyNameOf, NOBODY, type Principal } from '../../auth/principal.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
+import type { RequestSpan } from '../../observe/traces/tracing.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
 
 type AuthContext = ReturnType<ServerInterceptingCallInterface['getAuthContext']>
@@ -14,23 +15,30 @@ class Caller implements AuthContext {
   readonly principal: Principal
   /** What the call uses of limits; undefined: there are none. */
   readonly visit: Visit | undefined
+  /** Undefined: tracing is off. */
+  readonly span: RequestSpan | undefined
 
-  constructor(principal: Principal, visit: Visit | undefined) {
+  constructor(principal: Principal, visit?: Visit, span?: RequestSpan) {
     this.principal = principal
     this.visit = visit
+    this.span = span
   }
 }
 
-/** One function for each principal, because every call needs one. */
+/** One function for each principal, because every call needs one, and most have nothing else. */
 const contexts = new WeakMap<Principal, () => AuthContext>()
 
-/** From now on `principalOf` knows who makes this call, and `visitOf` what it uses of limits. */
-export function setPrincipal(call: Call, principal: Principal, visit: Visit | undefined): void {
-  let context = visit === undefined ? contexts.get(principal) : undefined
+/**
+ * From now on `principalOf` knows who makes this call, `visitOf` what it uses of limits, and CallSender its
+ * span.
+ */
+export function setCaller(call: Call, principal: Principal, visit?: Visit, span?: RequestSpan): void {
+  const isOther = visit !== undefined || span !== undefined
+  let context = isOther ? undefined : contexts.get(principal)
   if (context === undefined) {
-    const caller = new Caller(principal, visit)
+    const caller = new Caller(principal, visit, span)
     context = () => caller
-    if (visit === undefined) contexts.set(principal, context)
+    if (!isOther) contexts.set(principal, context)
   }
   call.getAuthContext = context
 }
@@ -57,6 +65,11 @@ export class CallSender implements Sender {
 
   get keyName(): string | undefined {
     return keyNameOf(principalOf(this.#call))
+  }
+
+  get span(): RequestSpan | undefined {
+    const context = this.#call.getAuthContext()
+    return context instanceof Caller ? context.span : undefined
   }
 }
 

@@ -16,6 +16,7 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
   if (state.listener === 'metrics' || PROBES.has(target.segments.join('/'))) return undefined
   const method = req.method!
   const span = tracing.request(method, new RawHeaders(req.rawHeaders))
+  if (span === undefined) return undefined
   res.traceresponse = span.traceparent
   if (!span.recording) return span
   const route = state.routes?.of(target.segments)
@@ -32,9 +33,11 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
   })
   res.once('close', () => {
     const { statusCode, headersSent, writableFinished } = res
-    if (headersSent) span.set({ 'http.response.status_code': statusCode })
-    if (!writableFinished) span.set({ 'torchserve_ts.response.complete': false })
-    if (statusCode >= 500) span.set({ 'error.type': String(statusCode) })
+    span.set({
+      'http.response.status_code': headersSent ? statusCode : undefined,
+      'torchserve_ts.response.complete': writableFinished ? undefined : false,
+      'error.type': statusCode >= 500 ? String(statusCode) : undefined,
+    })
     span.end(headersSent && statusCode >= 500)
   })
   return span
@@ -53,10 +56,9 @@ class RawHeaders implements HeaderCarrier {
     return at === -1 ? undefined : this.#list[at + 1]
   }
 
-  set(name: string, value: string): void {
+  delete(name: string): void {
     const list = this.#list
     for (let at = this.#find(name, 0); at !== -1; at = this.#find(name, at)) list.splice(at, 2)
-    list.push(name, value)
   }
 
   #find(name: string, from: number): number {

@@ -10,6 +10,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Environment } from './start.ts'
+import { listOf, positive } from './variables.ts'
 
 /** Milliseconds; OpenTelemetry's defaults. */
 const INTERVAL_MS = 60_000
@@ -26,11 +27,11 @@ const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_METRICS_EN
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export function metricReaders(env: Environment, producer: MetricProducer): IMetricReader[] {
-  const names = listOf(env['OTEL_METRICS_EXPORTER'] ?? '')
+  const names = listOf(env['OTEL_METRICS_EXPORTER'])
   const hasEndpoint = ENDPOINTS.some((name) => (ownValue(env, name)?.trim() ?? '') !== '')
   const wanted = names.length === 0 && hasEndpoint ? ['otlp'] : names
-  const interval = milliseconds(env['OTEL_METRIC_EXPORT_INTERVAL'], INTERVAL_MS)
-  const timeout = Math.min(interval, milliseconds(env['OTEL_METRIC_EXPORT_TIMEOUT'], TIMEOUT_MS))
+  const interval = positive(env['OTEL_METRIC_EXPORT_INTERVAL']) ?? INTERVAL_MS
+  const timeout = Math.min(interval, positive(env['OTEL_METRIC_EXPORT_TIMEOUT']) ?? TIMEOUT_MS)
   return wanted.flatMap((name) => {
     const exporter = exporterOf(name, env)
     if (exporter === undefined) return []
@@ -49,16 +50,4 @@ function exporterOf(name: string, env: Environment): PushMetricExporter | undefi
   const protocol = env['OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
   if (protocol === 'grpc') return new GrpcExporter()
   return protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter()
-}
-
-function listOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-}
-
-function milliseconds(text: string | undefined, otherwise: number): number {
-  const value = Number(text)
-  return text !== undefined && value > 0 && Number.isFinite(value) ? value : otherwise
 }

@@ -1,5 +1,6 @@
-import { type Context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import type { ErrorCode } from '../../../common/errors.ts'
+import type { RecordedSpan } from './recorded-span.ts'
+import type { Place, Spans } from './spans.ts'
 import type { JobSpan, TracedJob } from './tracing.ts'
 
 /**
@@ -7,49 +8,44 @@ import type { JobSpan, TracedJob } from './tracing.ts'
  * its end, and for a stream `stream` from its first item on. Their times are those that the job has noted.
  */
 export class OtelJobSpan implements JobSpan {
-  readonly #tracer: Tracer
-  readonly #span: Span
-  readonly #context: Context
+  readonly #spans: Spans
+  readonly #span: RecordedSpan
+  /** Of its phases. */
+  readonly #below: Place
 
-  /** @param context has the span, as the parent of its phases */
-  constructor(tracer: Tracer, span: Span, context: Context) {
-    this.#tracer = tracer
+  constructor(spans: Spans, span: RecordedSpan, below: Place) {
+    this.#spans = spans
     this.#span = span
-    this.#context = context
+    this.#below = below
   }
 
   end(job: TracedJob): void {
     const span = this.#span
-    if (!span.isRecording()) return
     const now = performance.now()
     this.#phases(job, now)
-    span.setAttributes({
-      'torchserve_ts.outcome': job.outcome ?? 'finished',
-      'torchserve_ts.stream': job.streaming,
-    })
-    if (job.firstResponseAt !== undefined) span.addEvent('first response', job.firstResponseAt)
+    span.set({ 'torchserve_ts.outcome': job.outcome ?? 'finished', 'torchserve_ts.stream': job.streaming })
+    if (job.firstResponseAt !== undefined)
+      span.event('first response', this.#below.epoch + job.firstResponseAt)
     if (job.outcome === 'failed' || job.outcome === 'timed_out') this.#fail(job.errorCode)
-    span.end(now)
+    span.end(this.#below.epoch + now)
   }
 
   refused(code: ErrorCode): void {
     this.#fail(code)
-    this.#span.end()
+    this.#span.end(this.#below.epoch + performance.now())
   }
 
   #phases({ createdAt, startedAt, firstResponseAt, streaming }: TracedJob, end: number): void {
-    this.#phase('queue', createdAt, startedAt ?? end)
+    const spans = this.#spans
+    const below = this.#below
+    spans.phase('queue', below, createdAt, startedAt ?? end)
     if (startedAt === undefined) return
-    this.#phase('worker', startedAt, end)
-    if (streaming && firstResponseAt !== undefined) this.#phase('stream', firstResponseAt, end)
-  }
-
-  #phase(name: string, startTime: number, end: number): void {
-    this.#tracer.startSpan(name, { startTime }, this.#context).end(end)
+    spans.phase('worker', below, startedAt, end)
+    if (streaming && firstResponseAt !== undefined) spans.phase('stream', below, firstResponseAt, end)
   }
 
   #fail(code: ErrorCode | undefined): void {
-    if (code !== undefined) this.#span.setAttribute('error.type', code)
-    this.#span.setStatus({ code: SpanStatusCode.ERROR })
+    if (code !== undefined) this.#span.set({ 'error.type': code })
+    this.#span.fail()
   }
 }

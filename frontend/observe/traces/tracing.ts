@@ -6,14 +6,16 @@ import type { Outcome } from '../metrics/tally.ts'
  * Attributes of a span, by the names of OpenTelemetry's semantic conventions, or `torchserve_ts.*` where it
  * has none. Undefined values are left out.
  */
-export type SpanAttributes = Readonly<Record<string, string | number | boolean | string[] | undefined>>
+export type SpanAttributes = Readonly<Record<string, SpanAttribute | undefined>>
+
+export type SpanAttribute = string | number | boolean | string[]
 
 /** The headers of a request, in whatever form its protocol has them. */
 export interface HeaderCarrier {
   /** The value of a header, by its name in lower case. */
   get(name: string): string | undefined
-  /** Replaces all headers of this name, which is in lower case. */
-  set(name: string, value: string): void
+  /** Removes all headers of this name, which is in lower case. */
+  delete(name: string): void
 }
 
 /** The span of a client's request. */
@@ -29,6 +31,14 @@ export interface RequestSpan {
   rename(name: string): void
   /** `failed`: by the fault of the server or its handler. Call it once. */
   end(failed: boolean): void
+  /** Begins the span of a job that the request made. The handler's headers name it from now on. */
+  job(job: TracedJob, model: TracedModel): JobSpan
+}
+
+/** The model that a job is for. */
+export interface TracedModel {
+  readonly name: string
+  readonly version: string
 }
 
 /** What spans need to know of a job. Times are performance.now() milliseconds. */
@@ -53,15 +63,12 @@ export interface JobSpan {
 /** Makes spans, where tracing is on. */
 export interface Tracing {
   /**
-   * Begins the span of a client's request, below the one that its headers name. From now on they name the
-   * span itself, and so it is the parent of whatever follows from the request.
+   * Begins the span of a client's request, below the one that its headers name; they name none afterwards.
+   * Undefined: spans go nowhere.
    */
-  request(name: string, headers: HeaderCarrier): RequestSpan
-  /**
-   * Begins the span of a job, below the one that its headers name. The handler's headers name the job's.
-   * Undefined: the request is not sampled, and its headers stay as they are.
-   */
-  job(job: TracedJob, model: { readonly name: string; readonly version: string }): JobSpan | undefined
+  request(name: string, headers: HeaderCarrier): RequestSpan | undefined
+  /** Begins the span of a job that no client asked for. The handler's headers name it from now on. */
+  job(job: TracedJob, model: TracedModel): JobSpan
   /** What the metrics page shows is exported too, if the variables say where to. */
   exportMetrics(families: Iterable<PageFamily>): void
   /** Exports what it has. Resolves when that is done, or after a few seconds. */
