@@ -61,8 +61,11 @@ export interface RunningServer {
   readonly models: ReplaceableModels
   /** Refuses new requests, gives running ones the drain timeout, then ends everything. Never rejects. */
   close(): Promise<void>
-  /** Kills worker processes and removes files, synchronously, before the process exits. */
-  kill(): void
+  /**
+   * Kills worker processes and removes files, synchronously: the process may exit then. Resolves when the log
+   * has what the workers printed, at the latest after three seconds. Never rejects.
+   */
+  kill(): Promise<void>
 }
 
 /** What a server does, for `torchserve-ts status`. */

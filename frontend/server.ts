@@ -4,6 +4,7 @@ import { searchedStore } from '../model-archiver/locate.ts'
 import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { listStore } from '../model-archiver/store.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
+import { within } from '../common/deadline.ts'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import type { OpenRequest, ServerOverview } from '../common/server-events.ts'
@@ -44,6 +45,8 @@ import { WorkflowManager } from './workflows/manager.ts'
 
 /** Milliseconds that connections get to close after their last answer. */
 const CONNECTION_GRACE_MS = 2000
+/** Milliseconds that killed workers get to end, so that the log has what they printed. */
+const LAST_WORDS_MS = 3000
 /** Open requests that the status names. */
 const MAX_TOLD_REQUESTS = 200
 
@@ -64,7 +67,7 @@ export async function startServer(settings: Settings, options: StartOptions): Pr
   try {
     await server.start(options)
   } catch (error) {
-    server.kill()
+    await server.kill()
     throw error
   }
   return server
@@ -275,12 +278,13 @@ class Server implements RunningServer {
     await Promise.all([written, this.#tracing?.close()])
   }
 
-  kill(): void {
+  async kill(): Promise<void> {
     void this.#tracing?.close()
-    this.#models.kill()
+    const ended = this.#models.kill()
     this.#workflows.kill()
     this.#listeners?.destroy()
     this.#end()
+    await within(LAST_WORDS_MS, ended)
   }
 
   #overview(): Omit<ServerOverview, 'openRequests'> {

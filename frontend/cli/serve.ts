@@ -198,7 +198,7 @@ class ServingProcess {
   }
 
   #endNow(status: number): void {
-    this.#server?.kill()
+    void this.#server?.kill()
     this.#entry?.remove()
     process.exit(status)
   }

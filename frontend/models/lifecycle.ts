@@ -220,10 +220,13 @@ export class Lifecycle {
     await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
   }
 
-  /** Kills all processes, synchronously: the server process is about to exit. */
-  kill(): void {
+  /**
+   * Kills all processes, synchronously: the server process is about to exit. Resolves as WorkerPool.kill
+   * does.
+   */
+  async kill(): Promise<void> {
     this.#stopping.abort()
-    for (const model of this.#all()) model.kill()
+    await Promise.all(this.#all().map((model) => model.kill()))
   }
 
   /** Includes replacements that are not registered yet, and what was replaced and has not ended. */

@@ -269,9 +269,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return this.#lifecycle.close(graceMs, workerGraceMs)
   }
 
-  /** Kills all processes, synchronously: the server process is about to exit. */
-  kill(): void {
-    this.#lifecycle.kill()
+  /**
+   * Kills all processes, synchronously: the server process is about to exit. Resolves as WorkerPool.kill
+   * does.
+   */
+  kill(): Promise<void> {
+    return this.#lifecycle.kill()
   }
 
   get #unregisterMs(): number {

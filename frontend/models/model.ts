@@ -275,11 +275,12 @@ export class Model {
     }
   }
 
-  /** Kills its processes and removes the unpacked files, synchronously. */
-  kill(): void {
+  /** Kills its processes and removes the unpacked files, synchronously. Resolves as WorkerPool.kill does. */
+  kill(): Promise<void> {
     this.#autoscaler?.stop()
-    this.workers.kill()
+    const ended = this.workers.kill()
     rmSync(this.prepared.workDir, { recursive: true, force: true })
+    return ended
   }
 
   #within(minWorkers: number, maxWorkers: number): number {

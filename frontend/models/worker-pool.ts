@@ -59,6 +59,6 @@ export interface WorkerPool {
   /** Unfinished jobs at its workers. */
   jobs(): Job[]
   describe(): WorkerDescription[]
-  /** Kills every process, synchronously. */
-  kill(): void
+  /** Kills every process, synchronously. Resolves when all have ended and what they printed is read. */
+  kill(): Promise<void>
 }

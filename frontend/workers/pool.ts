@@ -134,8 +134,8 @@ export class Pool implements WorkerPool {
     ]
   }
 
-  kill(): void {
-    for (const worker of this.#all()) worker.kill()
+  async kill(): Promise<void> {
+    await Promise.all(this.#all().map((worker) => worker.kill()))
   }
 
   #all(): Worker[] {

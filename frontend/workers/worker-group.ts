@@ -60,6 +60,6 @@ export interface WorkerGroup {
   stop(graceMs: number): Promise<boolean>
   /** Kills every process at once. */
   kill(): void
-  /** Resolves when no process is left. */
+  /** Resolves when no process that has started is left, and what they printed is read. */
   exited(): Promise<void>
 }

@@ -112,10 +112,12 @@ export class WorkerProcess {
   /** Children of the handler may keep the output pipes open: the worker's end must not wait for them. */
   #letPipesGo(): void {
     const { stdout, stderr } = this.#process
-    const timer = setTimeout(() => {
+    const letGo = (): void => {
       stdout.destroy()
       stderr.destroy()
-    }, EXIT_LAG_MS)
+    }
+    // On a busy machine the timer may be due before what has come meanwhile is read.
+    const timer = setTimeout(() => setImmediate(letGo), EXIT_LAG_MS)
     void this.exited.then(() => {
       clearTimeout(timer)
     })

@@ -32,8 +32,8 @@ export class Worker implements JobRunner {
   readonly #reports: Reports
   #state: WorkerState = 'starting'
   #group: WorkerGroup | undefined
-  /** Resolves when the processes of the last start have ended. */
-  #exited = Promise.resolve()
+  /** The processes of the last start, which may be ending. */
+  #last: WorkerGroup | undefined
   #requests: Requests | undefined
   #starts = 0
   #startTime = new Date()
@@ -138,7 +138,7 @@ export class Worker implements JobRunner {
     this.#setState(group === undefined ? 'stopped' : 'stopping')
     this.#requests?.withdrawAll()
     // A group that failed before may still be ending, and what it printed is read until then.
-    if (group === undefined) await this.#exited
+    if (group === undefined) await this.#last?.exited()
     const clean = (await group?.stop(graceMs)) ?? true
     this.#requests?.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
     this.#setState('stopped')
@@ -146,11 +146,12 @@ export class Worker implements JobRunner {
     return clean
   }
 
-  /** Kills its processes at once. */
-  kill(): void {
+  /** Kills its processes at once. Resolves when they have ended and what they printed is read. */
+  async kill(): Promise<void> {
     clearTimeout(this.#restartTimer)
     this.#setState('stopped')
     this.#group?.kill()
+    await this.#last?.exited()
   }
 
   get lastExit(): WorkerExit | undefined {
@@ -193,8 +194,7 @@ export class Worker implements JobRunner {
       onOutput: (stream, line, prefix) => this.#reports.printed(stream, line, prefix),
       onDeath: (cause) => this.#died(group, cause),
     })
-    this.#group = group
-    this.#exited = group.exited()
+    this.#group = this.#last = group
     this.#requests = new Requests(
       requestsOptions(this.#model.settings, group, {
         onFree: () => this.#events.onFree(),

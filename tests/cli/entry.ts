@@ -37,7 +37,10 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
       retire: () => Promise.resolve(),
     },
     close,
-    kill: () => console.log('killed'),
+    kill: () => {
+      console.log('killed')
+      return Promise.resolve()
+    },
   }
 }
 

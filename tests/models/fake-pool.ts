@@ -25,6 +25,9 @@ export class FakePool implements WorkerPool {
     this.model = model
   }
 
+  /** What becomes of the processes at `kill`; default: they end at once. */
+  onKill: () => Promise<void> = () => Promise.resolve()
+
   async scale(count: number): Promise<void> {
     this.wanted = this.healthy = count
     await this.onScale(count)
@@ -77,7 +80,8 @@ export class FakePool implements WorkerPool {
     )
   }
 
-  kill(): void {
+  kill(): Promise<void> {
     this.kills += 1
+    return this.onKill()
   }
 }

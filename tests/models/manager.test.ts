@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
 import { JobIndex } from '../../frontend/jobs/job-index.ts'
@@ -190,10 +191,17 @@ describe('the end of the server', () => {
     expect(await registering).toBe('SHUTTING_DOWN')
   })
 
-  test('at once: every worker is killed, and nothing unpacked is left', async () => {
+  test('at once: every worker is killed, nothing unpacked is left, and who waits is told when they are gone', async () => {
     const rig = await Rig.with('a')
-    rig.manager.kill()
+    const gone = heldBack()
+    rig.pools[0]!.onKill = () => gone.opened
+    let isKilled = false
+    const killed = rig.manager.kill().then(() => (isKilled = true))
     expect([rig.pools[0]!.kills, rig.unpacked()]).toEqual([1, []])
+    await turn()
+    expect(isKilled).toBe(false)
+    gone.open()
+    await killed
   })
 })
 

@@ -23,6 +23,11 @@ export class FakeGroup implements WorkerGroup {
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []
   kills = 0
+  /** How often somebody asked for its end. */
+  endsAsked = 0
+  /** Its processes start while it loads, as those of Python workers: nothing is left of it before. */
+  startsLate = false
+  #isConnected = false
   readonly #loading = settled<undefined>()
   readonly #stopping = settled<boolean>()
   readonly #exited = settled<undefined>()
@@ -53,11 +58,13 @@ export class FakeGroup implements WorkerGroup {
   }
 
   exited(): Promise<void> {
-    return this.#exited.promise
+    this.endsAsked += 1
+    return this.startsLate && !this.#isConnected ? Promise.resolve() : this.#exited.promise
   }
 
   /** Every rank is connected, and the handlers load. */
   connected(): void {
+    this.#isConnected = true
     this.events.onConnected()
   }
 

@@ -1,17 +1,23 @@
-import { afterEach, expect, test } from '@jest/globals'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterEach, expect, jest, test } from '@jest/globals'
 import { WorkerProcess, type CommandLine } from '../../frontend/workers/worker-process.ts'
 import { heldBack } from '../support/held.ts'
 import { isRunning } from '../support/processes.ts'
+import { tempDir } from '../support/temp.ts'
 
 const started: number[] = []
 
 afterEach(() => {
+  jest.useRealTimers()
   for (const pid of started.splice(0)) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
 })
 
-/** A shell script as a worker without a keeper. `line` is the first line that it writes. */
-function start(script: string): { worker: WorkerProcess; line: Promise<string> } {
+/** A shell script as a worker without a keeper. `line` is the first line that it writes, `lines` are all. */
+function start(script: string): { worker: WorkerProcess; line: Promise<string>; lines: readonly string[] } {
   const line = heldBack<string>()
+  const lines: string[] = []
   const command: CommandLine = {
     command: '/bin/sh',
     args: ['-c', script],
@@ -19,10 +25,13 @@ function start(script: string): { worker: WorkerProcess; line: Promise<string> }
     cwd: '/',
   }
   const worker = new WorkerProcess(command, {
-    onLine: (_stream, text) => line.open(text),
+    onLine: (_stream, text) => {
+      lines.push(text)
+      line.open(text)
+    },
     onExit: () => undefined,
   })
-  return { worker, line: line.opened }
+  return { worker, line: line.opened, lines }
 }
 
 async function gone(pid: number): Promise<void> {
@@ -59,4 +68,22 @@ test('its end does not wait for a child in a session of its own that holds its o
   process.kill(worker.pid, 'SIGTERM')
   await worker.exited
   expect(isRunning(child)).toBe(true)
+})
+
+test('what came before its outputs are let go is read, on a machine too busy to read it earlier', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] })
+  const folder = tempDir()
+  const [fifo, written] = [join(folder, 'fifo'), join(folder, 'written')]
+  const script = `mkfifo ${fifo}
+    setsid sh -c 'echo $$; cat ${fifo}; echo late; touch ${written}; exec sleep 600' & read -r never`
+  const { worker, line, lines } = start(script)
+  const child = await childOf(line)
+  process.kill(worker.pid, 'SIGTERM')
+  while (jest.getTimerCount() === 0) await turn()
+  // Nothing is read while this waits.
+  writeFileSync(fifo, '')
+  while (!existsSync(written));
+  jest.advanceTimersByTime(1000)
+  await worker.exited
+  expect(lines).toEqual([String(child), 'late'])
 })

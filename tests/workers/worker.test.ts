@@ -432,20 +432,29 @@ describe('the stop of a worker', () => {
   test('a kill while what died has not gone yet: nothing is started after it', async () => {
     const rig = await Rig.ready()
     rig.group.events.onDeath(GONE)
-    rig.worker.kill()
+    const killed = rig.worker.kill()
     await rig.group.ends()
+    await killed
     await pass(60_000)
     expect([rig.worker.state, rig.groups.length]).toEqual(['stopped', 1])
   })
 
-  test('a kill waits for nothing', async () => {
-    const rig = await Rig.ready()
-    rig.worker.kill()
-    expect([rig.worker.state, rig.group.kills]).toEqual(['stopped', 1])
-    await rig.group.dies()
-    await pass(60_000)
-    expect(rig.groups).toHaveLength(1)
-  })
+  test.each(['at once', 'later'])(
+    'a kill acts at once, and resolves when the processes, started %s, are gone',
+    async (when) => {
+      const rig = new Rig({}, (group) => (group.startsLate = when === 'later'))
+      rig.group.connected()
+      let isGone = false
+      const killed = rig.worker.kill().then(() => (isGone = true))
+      expect([rig.worker.state, rig.group.kills]).toEqual(['stopped', 1])
+      await turns()
+      expect(isGone).toBe(false)
+      await rig.group.dies()
+      await killed
+      await pass(60_000)
+      expect(rig.groups).toHaveLength(1)
+    },
+  )
 })
 
 test('a line that is a metric counts as one and is not logged', async () => {

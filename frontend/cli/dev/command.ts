@@ -72,7 +72,7 @@ async function serveFolder(
   const { settings } = loaded
   let server: RunningServer | undefined
   const stop = watchStopSignals((status) => {
-    server?.kill()
+    void server?.kill()
     process.exit(status)
   })
   const log = createLogger({ level: settings.logLevel, format: 'json', console: new DevLog(output) })

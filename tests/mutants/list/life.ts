@@ -305,7 +305,7 @@ const REQUEST_MUTANTS: Mutant[] = [
   {
     name: 'the stop of a worker that failed does not wait for what is left of it',
     file: WORKER,
-    find: 'if (group === undefined) await this.#exited\n',
+    find: 'if (group === undefined) await this.#last?.exited()\n',
     replace: '',
     tests: ['tests/workers/worker.test.ts'],
     title: 'has not gone yet',

@@ -11,6 +11,7 @@ const PID_FILE = 'frontend/cli/pid-file.ts'
 const WRITE_PROJECT = 'frontend/cli/init/write-project.ts'
 const SERVED_FOLDER = 'frontend/cli/dev/served-folder.ts'
 
+const LAST_WORDS = ['tests/workers/last-words.test.ts']
 const LEFT = ['tests/security/processes-of-handlers.test.ts']
 const SENT = ['tests/workers/session.test.ts']
 const UNREAD = ['tests/python/unread-streams.test.ts']
@@ -51,6 +52,34 @@ const PROCESS_MUTANTS: Mutant[] = [
     replace: '',
     tests: LEFT,
     title: 'sandbox=default.*server is killed, though',
+  },
+  {
+    name: 'a failed start does not wait for what its workers printed',
+    file: 'frontend/server.ts',
+    find: '    await within(LAST_WORDS_MS, ended)\n',
+    replace: '    void ended\n',
+    tests: LAST_WORDS,
+  },
+  {
+    name: 'a failed start waits for ever for workers that do not end',
+    file: 'frontend/server.ts',
+    find: 'within(LAST_WORDS_MS, ended)',
+    replace: 'within(100 * LAST_WORDS_MS, ended)',
+    tests: LAST_WORDS,
+  },
+  {
+    name: 'a killed worker counts as gone at once',
+    file: 'frontend/workers/worker.ts',
+    find: '    this.#group?.kill()\n    await this.#last?.exited()\n',
+    replace: '    this.#group?.kill()\n    await Promise.resolve()\n',
+    tests: ['tests/workers/worker.test.ts'],
+  },
+  {
+    name: 'the outputs of a process that has ended are let go unread',
+    file: PROCESS,
+    find: 'setTimeout(() => setImmediate(letGo), EXIT_LAG_MS)',
+    replace: 'setTimeout(letGo, EXIT_LAG_MS)',
+    tests: ['tests/workers/worker-process.test.ts'],
   },
   {
     name: 'without a launcher a worker’s children outlive it',
