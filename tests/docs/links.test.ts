@@ -80,6 +80,38 @@ test('a page of the package links only to files of the package, or to the web', 
   expect(lost).toEqual([])
 })
 
+/** Paths below tests/, also within commands; `{a,b}` stands for several. */
+const TEST = /(?<![\w/.-])tests\/[\w/.{},-]*\w\}?/g
+
+test('every test that a page names is there', () => {
+  const named = PAGES.flatMap((page) => [...read(page).matchAll(TEST)].map(([path]) => ({ page, path })))
+  const paths = named.flatMap(({ page, path }) => withAlternatives(path).map((each) => `${page}: ${each}`))
+  expect(paths.length).toBeGreaterThan(200)
+  expect(paths.filter((each) => !isTest(each.split(': ')[1]!))).toEqual([])
+})
+
+test('every test in the tables of what each protocol promises is there', () => {
+  const page = 'docs/protocols.md'
+  const names = [...read(page).matchAll(/`(?!tests\/)([a-z0-9]+\/[a-z0-9/-]+)`/g)].map(
+    ([, name]) => `tests/${name}`,
+  )
+  expect(names.length).toBeGreaterThan(40)
+  expect(names.filter((name) => !existsSync(join(REPOSITORY, `${name}.test.ts`)))).toEqual([])
+})
+
+/** `a/{b,c}` as a/b and a/c. */
+function withAlternatives(path: string): string[] {
+  const [, head, list, tail] = /^(.*)\{(.*)\}(.*)$/.exec(path) ?? []
+  return list === undefined ? [path] : list.split(',').map((each) => `${head}${each}${tail}`)
+}
+
+/** A file or folder, a test without its ending, or a place for files of the reader (findings, TARGET). */
+function isTest(path: string): boolean {
+  const whole = path.replace(/\/TARGET$/, '')
+  if (whole === 'tests/fuzz/findings') return true
+  return ['', '.test.ts'].some((ending) => existsSync(join(REPOSITORY, whole + ending)))
+}
+
 test('no page cites a document that readers cannot open', () => {
   expect(PAGES.filter((page) => /\(?\bspec \d/.test(read(page)))).toEqual([])
 })
