@@ -53,7 +53,7 @@ function lostInside(value: unknown, at: string, left: { values: number; depth: n
   if (typeof value !== 'object' || value === null || hasOwnJson(value)) return undefined
   const kind = kindOf(value)
   if (ArrayBuffer.isView(value))
-    return `An item has ${article(kind)} at ${at}, of which JSON makes an object with a key for each number; use [...array]`
+    return `An item has ${article(kind)} at ${at}, which JSON writes as an object with a key for each number; use [...array]`
   if (kind !== 'Object' && kind !== 'Array')
     return PRIMITIVES.has(kind)
       ? undefined

@@ -31,7 +31,7 @@ async function streams(server: DemoServer, signal: AbortSignal): Promise<void> {
   const overGrpc = (input: object, onText: (text: string) => void): Promise<Timing> =>
     streamOverGrpc(server.grpcPort, MODEL, input, onText, signal)
 
-  step('Asking for one token over each protocol: the figures are to be those of a server in use ...')
+  step('Warming up: asking for one token over each protocol ...')
   await overHttp({ ...REQUEST, max_tokens: 1 }, () => undefined)
   await overGrpc({ ...REQUEST, max_tokens: 1 }, () => undefined)
   heading('chunked HTTP')

@@ -120,7 +120,7 @@ async function attemptTo(url: string, target: string, options: ResumedDownload):
       options,
     )
     if (wanted !== undefined && sha256 !== wanted) {
-      const why = `its SHA-256 is ${sha256}, and must be ${wanted}; what has arrived is removed`
+      const why = `its SHA-256 must be ${wanted}, found ${sha256}; the file was removed`
       throw new Unfit(url, why, start > 0)
     }
     await rename(part, target)

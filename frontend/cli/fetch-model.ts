@@ -106,7 +106,7 @@ async function fromHub(
     if (sha256 !== undefined && file.sha256 !== undefined && sha256 !== file.sha256)
       throw new ServeError(
         'UNTRUSTED_ARCHIVE',
-        `The hub says that the SHA-256 of ${part} is ${file.sha256}, and it must be ${sha256}`,
+        `The SHA-256 of ${part} must be ${sha256}, but the hub gives ${file.sha256}`,
       )
     if (file.isLocal === true) {
       if (sha256 !== undefined) await checkHash(path, sha256)
@@ -172,5 +172,8 @@ function fileName(url: string): string {
   const path = new URL(url).pathname
   const name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1))
   if (/^[\w@+][\w .@+()=-]{0,199}$/.test(name)) return name
-  throw new ServeError('DOWNLOAD_FAILED', `The last part of ${redactUrl(url)} cannot be the name of a file`)
+  throw new ServeError(
+    'DOWNLOAD_FAILED',
+    `The last part of ${redactUrl(url)} must be a file name of letters, digits and - _ . @ + = ( ) or blanks`,
+  )
 }

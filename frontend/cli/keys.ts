@@ -148,7 +148,7 @@ async function show(key: string, output: Output): Promise<void> {
   if ((await output.taken?.()) === false)
     throw new ServeError(
       'CONFIG',
-      'The key could not be written to stdout, and is not valid; the file is as it was',
+      'The key could not be written to stdout, so it is not valid: the file has not changed',
     )
 }
 

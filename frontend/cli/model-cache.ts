@@ -82,7 +82,7 @@ export async function isCurrent({ url, etag }: CachedFile, options: ResumedDownl
 export async function checkHash(path: string, sha256: string): Promise<void> {
   const found = await hashOf(path)
   if (found === sha256) return
-  throw new ServeError('UNTRUSTED_ARCHIVE', `The SHA-256 of ${path} is ${found}, and must be ${sha256}`)
+  throw new ServeError('UNTRUSTED_ARCHIVE', `The SHA-256 of ${path} must be ${sha256}, found ${found}`)
 }
 
 const NOTE = '.download.json'

@@ -121,7 +121,7 @@ async function prepare(text: string, flags: Flags, output: Output): Promise<Mode
     return { path: found.path, name: flags.name ?? nameFor(found) }
   } catch (error) {
     if (!stop.signal.aborted) throw error
-    throw new ServeError('CANCELLED', 'Interrupted; the next call goes on with what has arrived', {
+    throw new ServeError('CANCELLED', 'Interrupted. Run the command again to continue the download', {
       cause: error,
     })
   } finally {

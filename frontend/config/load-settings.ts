@@ -104,7 +104,7 @@ export async function makeAgentsStore({
   if (await pathExists(modelStore)) return undefined
   try {
     await makeFolder(modelStore)
-    return `The model store ${modelStore} did not exist, and was made`
+    return `Made the model store ${modelStore}, which did not exist`
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     return `The model store ${modelStore} does not exist yet, and cannot be made here (${code}): it is read when a model is loaded`

@@ -75,7 +75,9 @@ export class ConversionThreads<Table extends Conversions> {
   ): Promise<ValueOf<Table, Name>> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length >= MAX_WAITING) {
-        reject(queueFull(`${MAX_WAITING} large requests wait to be converted, and no more may. Retry later.`))
+        reject(
+          queueFull(`${MAX_WAITING} large requests wait to be converted, the most that may. Retry later.`),
+        )
         return
       }
       // A copy, because the bytes may lie in a buffer that others share.

@@ -222,7 +222,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const sequence = id === undefined ? undefined : this.#sequences.get(id)
     if (sequence === undefined)
       return (
-        `Model "${modelName}" has ${maxSequences} open sequences, and no more may open. End one, retry later, ` +
+        `Model "${modelName}" has ${maxSequences} open sequences, the most that it may have. End one, retry later, ` +
         'or raise maxNumSequence in its model-config.yaml.'
       )
     if (sequence.closing)

@@ -110,7 +110,10 @@ export class ConfigReader {
   misspelt(): void {
     for (const key of Object.keys(this.#config).slice(0, MAX_LOOKED_AT)) {
       const meant = this.#asked.has(key) ? undefined : closest(key, this.#asked)
-      if (meant !== undefined) this.warnings.push(`${key} is left to the handler: did you mean ${meant}?`)
+      if (meant !== undefined)
+        this.warnings.push(
+          `${key} is not a key of the server, so only the handler sees it: did you mean ${meant}?`,
+        )
     }
   }
 

@@ -54,7 +54,7 @@ export class TrafficControl implements TrafficOperations {
     const lost = Object.entries(snapshot.weights).filter(([version]) => !known.has(version))
     if (lost.length > 0)
       warn(
-        `Model ${modelName}: the weights ${pairs(lost)} of the snapshot are left out, as there is no such version`,
+        `Model ${modelName}: the weights ${pairs(lost)} of the snapshot are ignored, because these versions do not exist`,
       )
     const weights = Object.fromEntries(
       Object.entries(snapshot.weights).filter(([version]) => known.has(version)),
@@ -72,7 +72,7 @@ export class TrafficControl implements TrafficOperations {
   /** A version is gone that had a weight. */
   weightLost({ name, version }: Model, weight: number): void {
     this.#options.warn(
-      `Model ${name}: version ${version} is gone, and its weight ${weight} with it; the other weights share its requests`,
+      `Model ${name}: version ${version} was removed and loses its weight ${weight}; the other versions share its requests`,
     )
   }
 

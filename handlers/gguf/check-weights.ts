@@ -45,7 +45,7 @@ export function checkWeights(path: string): void {
     const incomplete = new Error(`${name} must be a whole GGUF file, but it is damaged or incomplete`)
     if (header.length < HEADER_BYTES) throw incomplete
     const version = header.readUInt32LE(4)
-    if (!VERSIONS.has(version)) throw new Error(`${name} has the version ${version} of GGUF, not supported`)
+    if (!VERSIONS.has(version)) throw new Error(`GGUF version ${version} of ${name} is not supported`)
     const [tensors, entries] =
       version === 1 ? [header.readUInt32LE(8), header.readUInt32LE(12)] : longCounts(header)
     if ((tensors + entries) * MIN_ENTRY_BYTES > size) throw incomplete

@@ -96,9 +96,11 @@ test('beside a folder of many files a save is loaded, and also one of an output 
     await server.said('words: the new code serves')
     word('two')
     await server.said('words: the new code serves', 2)
-    const told = server.lines.filter((line) => /not everything is watched| changed$/.test(line))
+    const told = server.lines.filter((line) => /too many files to watch| changed$/.test(line))
     expect(told).toEqual([
-      expect.stringMatching(/^words: not everything is watched, from data on: .* 5000 files in 1000 folders/),
+      expect.stringMatching(
+        /^words: too many files to watch: changes in data, .* 5000 files in 1000 folders/,
+      ),
       'words: handler.mjs changed',
       'words: dist/word.mjs changed',
     ])

@@ -81,7 +81,7 @@ test('--sha256 checks a model that was downloaded before, with the hub and witho
   await hub.stop()
   await expect(fetchModel(REPOSITORY, wrong)).rejects.toMatchObject({
     code: 'UNTRUSTED_ARCHIVE',
-    message: `The SHA-256 of ${path} is ${sha256(CONTENT)}, and must be ${'a'.repeat(64)}`,
+    message: `The SHA-256 of ${path} must be ${'a'.repeat(64)}, found ${sha256(CONTENT)}`,
   })
   expect(await fetchModel(REPOSITORY, right)).toMatchObject({ path })
 })
@@ -123,7 +123,7 @@ test('neither a hub nor a URL names a place outside the cache', async () => {
   })
   for (const name of ['..%2F..%2Fevil.gguf', '%2Fevil.gguf', '.hidden.gguf']) {
     const place = { kind: 'url', url: url.replace('m.gguf', name) } as const
-    await expect(fetchModel(place, options)).rejects.toThrow('cannot be the name of a file')
+    await expect(fetchModel(place, options)).rejects.toThrow('must be a file name')
   }
   expect(readdirSync(cache, { recursive: true })).toEqual([])
 })

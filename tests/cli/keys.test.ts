@@ -122,7 +122,7 @@ test.each(['add', 'rotate'])('%s: a key that nobody can read does not become val
       env: { ...process.env, FIFO: join(tempDir(), 'fifo') },
     },
   )
-  expect(String(stderr)).toContain('The key could not be written to stdout, and is not valid')
+  expect(String(stderr)).toContain('The key could not be written to stdout, so it is not valid')
   expect(status).toBe(1)
   expect(readFileSync(file, 'utf8')).toBe(before)
   expect(existsSync(`${file}.new`)).toBe(false)

@@ -1,4 +1,5 @@
-// Loaded into a server under test (node --import): while the file FULL_DISK exists, the file system of / is 97 % full.
+// Loaded into a server under test (node --import): while the file FULL_DISK exists, the file system of / is
+// 97 % full.
 import { existsSync, promises } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 

@@ -229,7 +229,7 @@ describe('what takes long is told of', () => {
     await server.said(told)
     const lines = server.lines.filter((line) => line.includes('no further response'))
     expect(lines).toEqual([
-      expect.stringMatching(/^words: request [\da-f-]{36} has had no further response for 5 s; /),
+      expect.stringMatching(/^words: request [\da-f-]{36} has received no further response for 5 s; /),
     ])
   })
 

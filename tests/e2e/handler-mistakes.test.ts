@@ -47,7 +47,7 @@ const MISTAKES: readonly Mistake[] = [
     source: `export const handle = () => [{ boxes: [{ at: new Float32Array([0.5]) }], scores: new Map() }]`,
     answer: [200, '"0": 0.5'],
     log: [
-      'An item has a Float32Array at .boxes[0].at, of which JSON makes an object with a key for each number; use [...array]',
+      'An item has a Float32Array at .boxes[0].at, which JSON writes as an object with a key for each number; use [...array]',
     ],
   },
   {

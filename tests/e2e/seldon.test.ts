@@ -93,7 +93,7 @@ async function workerIds(name: string): Promise<string[]> {
 
 test('a fresh volume: the server makes the folder and says so', () => {
   expect(existsSync(store)).toBe(true)
-  expect(server.output.filter((line) => line.includes('did not exist, and was made'))).toHaveLength(1)
+  expect(server.output.filter((line) => line.includes('which did not exist'))).toHaveLength(1)
 })
 
 describe('loading', () => {

@@ -174,7 +174,7 @@ describe('a sequence over REST', () => {
     await busyWorkers('few', 2)
     const waiting = predict('few', '1', 'a')
     await pending('few', 1)
-    const many = 'Model \\"few\\" has 2 open sequences, and no more may open.'
+    const many = 'Model \\"few\\" has 2 open sequences, the most that it may have.'
     for (const [id, words] of [
       ['a', 'The queue of sequence \\"a\\" of model \\"few\\" is full: 1 requests wait.'],
       ['c', many],

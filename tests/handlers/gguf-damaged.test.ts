@@ -50,7 +50,11 @@ test.each([
   ['is a page of a web site', '<!doctype html>', 'it does not begin with GGUF'],
   ['ends in its header', whole.subarray(0, 20), 'it is damaged or incomplete'],
   ['has text for a header', 'GGUF and then any text', 'it is damaged or incomplete'],
-  ['has an unknown version', header(1_918_986_016, 1n, 1n), 'the version 1918986016 of GGUF, not supported'],
+  [
+    'has an unknown version',
+    header(1_918_986_016, 1n, 1n),
+    'GGUF version 1918986016 of model.gguf is not supported',
+  ],
   ['says more tensors than fit', header(3, 2n ** 60n, 1n), 'it is damaged or incomplete'],
   ['says more entries than fit', header(3, 1n, 2n ** 60n), 'it is damaged or incomplete'],
   ['has a text that is longer', withValue(8, uint64(2n ** 63n)), 'it is damaged or incomplete'],

@@ -86,7 +86,7 @@ test('a file with another SHA-256 than the hub says is removed', async () => {
   hub.wrongSha256 = 'a'.repeat(64)
   const folder = tempFolder()
   const { message } = await failure(download(hub, join(folder, 'model.gguf')))
-  expect(message).toContain(`its SHA-256 is ${sha256(CONTENT)}, and must be ${'a'.repeat(64)}`)
+  expect(message).toContain(`its SHA-256 must be ${'a'.repeat(64)}, found ${sha256(CONTENT)}`)
   expect(readdirSync(folder)).toEqual([])
 })
 
@@ -151,7 +151,7 @@ const rest = (response: ServerResponse) =>
 test('a resumed file with another SHA-256 is read once from its beginning, and removed', async () => {
   const { downloaded, target, ranges } = await breakOff('"1"', rest, whole)
   const { message } = await failure(downloaded({ sha256: 'a'.repeat(64) }))
-  expect(message).toContain(`its SHA-256 is ${sha256(Buffer.from('abcdefghij'))}, and must be aaa`)
+  expect(message).toContain(`found ${sha256(Buffer.from('abcdefghij'))}`)
   expect([ranges, readdirSync(join(target, '..'))]).toEqual([[undefined, 'bytes=3-', undefined], []])
 })
 

@@ -195,7 +195,7 @@ test('what is wrong in the tensors that a model declares is told', () => {
   expect(warnings).toEqual([
     'validateInputs must be true or false, found "no"; the default is used',
     'openInference: mapping must be one of parts, json, found "part"; the default is used',
-    'openInference: input is left to the handler: did you mean inputs?',
+    'openInference: input is not a key of the server, so only the handler sees it: did you mean inputs?',
     expect.stringMatching(
       /^openInference: datatype of inputs\[0\] \(x\) must be one of BOOL, .*, found float/,
     ),
@@ -207,7 +207,7 @@ test('what is wrong in the tensors that a model declares is told', () => {
 test('a key that looks like one of the server is told; other keys belong to the handler', () => {
   const { warnings } = resolve({ batchSiz: 4, minworkers: 1, greeting: 'hi', handler: { threads: 1 } })
   expect(warnings).toEqual([
-    'batchSiz is left to the handler: did you mean batchSize?',
-    'minworkers is left to the handler: did you mean minWorkers?',
+    'batchSiz is not a key of the server, so only the handler sees it: did you mean batchSize?',
+    'minworkers is not a key of the server, so only the handler sees it: did you mean minWorkers?',
   ])
 })

@@ -39,7 +39,7 @@ test('its file comes before the keys of the server', () => {
 test('what is wrong or misspelt is said', () => {
   expect(resolved({ scaling: { scaleDownAfter: 0, scaleUpIntervall: 3 } }).warnings).toEqual([
     'scaling: scaleDownAfter must be a number above 0, found 0; the default is used',
-    'scaling: scaleUpIntervall is left to the handler: did you mean scaleUpInterval?',
+    'scaling: scaleUpIntervall is not a key of the server, so only the handler sees it: did you mean scaleUpInterval?',
   ])
   expect(resolved({ scaling: 'yes' }).warnings).toEqual([
     'scaling must be a map, found "yes"; the default is used',

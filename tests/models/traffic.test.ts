@@ -153,8 +153,8 @@ describe('where a request goes', () => {
     expect(rig.manager.traffic.describe('m').weights).toEqual({ '1.0': 1 })
     rig.manager.traffic.restore('gone', { weights: { '1.0': 1 } })
     expect(rig.warnings).toEqual([
-      'Model m: the weights 9.0: 2 of the snapshot are left out, as there is no such version',
-      'Model gone: the weights 1.0: 1 of the snapshot are left out, as there is no such version',
+      'Model m: the weights 9.0: 2 of the snapshot are ignored, because these versions do not exist',
+      'Model gone: the weights 1.0: 1 of the snapshot are ignored, because these versions do not exist',
     ])
   })
 
@@ -163,7 +163,7 @@ describe('where a request goes', () => {
     await rig.set({ '1.0': 6, '2.0': 3, '3.0': 1 })
     await rig.manager.retire(rig.manager.registered().find(({ version }) => version === '2.0')!)
     expect(rig.warnings).toEqual([
-      'Model m: version 2.0 is gone, and its weight 3 with it; the other weights share its requests',
+      'Model m: version 2.0 was removed and loses its weight 3; the other versions share its requests',
     ])
     const { versions } = rig.manager.traffic.describe('m')
     expect(versions.map(({ modelVersion, share }) => [modelVersion, share])).toEqual([

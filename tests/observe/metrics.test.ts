@@ -249,7 +249,9 @@ test('a metric of the server that metrics.yaml leaves out is left out, one that 
   expect(page.select('QueueTime_count', { level: 'Host', host: HOST })).toMatchObject([{ value: 1 }])
   expect(page.select('Requests2XX')).toEqual([])
   expect(page.families.has('ts_inference_requests_total')).toBe(false)
-  expect(test.warnings).toEqual(['Metric Requests2XX is left out: it has 2 dimensions, the last is the host'])
+  expect(test.warnings).toEqual([
+    'Metric Requests2XX must have 2 dimensions in metrics_config, the last of them the host; it is left out',
+  ])
 })
 
 test('our own histograms keep streams and unary calls apart', () => {

@@ -117,8 +117,8 @@ export class ServedFolder {
     const { filesInFolder, files, folders } = WATCH_LIMITS
     const where = relative(this.#folder, folder) || 'its folder'
     this.#host.output.err(
-      `${this.#name}: not everything is watched, from ${where} on: a model may have ${files} files in ` +
-        `${folders} folders, and each of them ${filesInFolder}. What the handler imports is watched in any case. ` +
+      `${this.#name}: too many files to watch: changes in ${where}, and in what follows it, are not noticed. At most ` +
+        `${files} files in ${folders} folders are watched, ${filesInFolder} in each, and all that the handler imports. ` +
         'Keep data elsewhere, or in a folder whose name begins with a dot',
     )
   }

@@ -60,7 +60,9 @@ export class SlowRequests {
   #tell(id: string, items: number, model: ServedModel, share: number | undefined): void {
     const what = items === 0 ? 'no response' : 'no further response'
     const doing = share === undefined ? '' : share > COMPUTES ? COMPUTING : WAITING
-    this.#output.err(`${model.modelName}: request ${id} has had ${what} for ${SILENT_MS / 1000} s${doing}`)
+    this.#output.err(
+      `${model.modelName}: request ${id} has received ${what} for ${SILENT_MS / 1000} s${doing}`,
+    )
   }
 }
 

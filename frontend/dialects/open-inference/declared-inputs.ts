@@ -39,7 +39,7 @@ export class InputCheck {
     const names = inputs.length > 1 ? new Set(inputs.map(({ name }) => name)) : undefined
     if (names !== undefined && names.size < inputs.length) {
       const [twice] = inputs.filter(({ name }, at) => inputs.findIndex((each) => each.name === name) < at)
-      throw mismatch(`Input ${brief(twice!.name)} must be there once, but the request has it more often`)
+      throw mismatch(`Input ${brief(twice!.name)} must occur once, but the request has it several times`)
     }
     for (const name of this.#required) {
       if (names?.has(name) ?? inputs[0]?.name === name) continue

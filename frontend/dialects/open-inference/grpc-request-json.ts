@@ -14,7 +14,10 @@ import type { TensorMessage, ModelInferRequest, ParameterMap } from './grpc-mess
 export function inferRequestJson(request: ModelInferRequest, maxBytes: number): string {
   const { raw_input_contents: raw, inputs } = request
   if (raw.length > 0 && raw.length !== inputs.length) {
-    throw new ServeError('MALFORMED_BODY', `${inputs.length} inputs have ${raw.length} raw_input_contents.`)
+    throw new ServeError(
+      'MALFORMED_BODY',
+      `raw_input_contents must have one entry for each input (${inputs.length}), but has ${raw.length}.`,
+    )
   }
   const tensors = inputs.map((input, i) => tensorJson(input, raw[i], maxBytes))
   const fields = [

@@ -28,7 +28,7 @@ export function inferRequest(message: ModelInferRequest, maxBytes: number): Infe
   if (taken < raw.length) {
     throw new ServeError(
       'INVALID_TENSOR',
-      `${raw.length} raw_input_contents are more than inputs without contents`,
+      `raw_input_contents must have one entry for each input without contents (${taken}), but has ${raw.length}`,
     )
   }
   const outputs = message.outputs.map(({ name = '', parameters }) => ({
@@ -50,7 +50,7 @@ function tensorOf(input: TensorMessage, raw: Buffer | undefined, maxBytes: numbe
   if (contents === undefined && raw !== undefined) return checkSize({ ...head, data: raw })
   const read = rawContents(input, maxBytes)
   if (read === undefined)
-    throw new ServeError('INVALID_TENSOR', `Tensor ${name}: ${datatype} has only a raw form`)
+    throw new ServeError('INVALID_TENSOR', `Tensor ${name}: ${datatype} must be in raw_input_contents`)
   const count = elementCount(head)
   if (read.count !== count) throw wrongCount(name, read.count, count)
   return { ...head, data: read.data }

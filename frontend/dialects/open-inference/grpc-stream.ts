@@ -43,7 +43,12 @@ export class InferStream implements MessageUser<ModelInferRequest> {
 
   halfClosed(): void {
     if (this.#user !== undefined) this.#user.halfClosed()
-    else this.#call.fail(callError(new ServeError('INVALID_ARGUMENT', 'The stream held no request')))
+    else
+      this.#call.fail(
+        callError(
+          new ServeError('INVALID_ARGUMENT', 'The stream must have a request, and ended without one'),
+        ),
+      )
   }
 
   drained(): void {

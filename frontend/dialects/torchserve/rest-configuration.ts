@@ -13,7 +13,7 @@ export function configurationRouter(state: RestState): Router {
     if (!seesAll(exchangeOf(ctx).principal))
       throw new ServeError(
         'UNAUTHORIZED',
-        'The configuration is not shown to a key of some models, because it tells of all',
+        'A key for some models cannot read the configuration, which covers all models. Use a key for all of them',
       )
     answerJson(ctx, 200, { settings: state.configuration() })
   })

@@ -58,7 +58,7 @@ function topicsOf(text: string | undefined, principal: Principal): Set<EventTopi
   if (topics.has('log') && !mayReadLog)
     throw new ServeError(
       'INVALID_ARGUMENT',
-      'The topic log is not supported for a key of some models, because the log tells of all; leave it out of topics',
+      'A key for some models cannot read the topic log, which covers all models. Leave log out of topics',
     )
   return topics
 }

@@ -64,7 +64,9 @@ export class ServerMetrics {
     const family = this.#families.get(name)
     if (family?.labelNames.length === values.length + 1) return family.series([...values, HOST])
     if (family !== undefined) {
-      this.#warn(`Metric ${name} is left out: it has ${values.length + 1} dimensions, the last is the host`)
+      this.#warn(
+        `Metric ${name} must have ${values.length + 1} dimensions in metrics_config, the last of them the host; it is left out`,
+      )
     }
     return new Series('gauge')
   }

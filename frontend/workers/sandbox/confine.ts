@@ -56,7 +56,7 @@ function isLimited({ memory, processes, openFiles, network }: SandboxSettings): 
 function refuse(sandbox: SandboxSettings, support: SandboxSupport): void {
   const { missing, perl, seccomp, userNamespaces } = support
   if (sandbox.mode === 'strict' && missing !== undefined)
-    throw unsupported('sandbox=strict', missing, 'Set sandbox=default, which does without')
+    throw unsupported('sandbox=strict', missing, 'Set sandbox=default, which does not need it')
   if (!sandbox.network && !seccomp) throw unsupported('A worker without network', missing ?? 'seccomp')
   if (perl === undefined && isLimited(sandbox)) throw unsupported('A limit on workers', missing ?? 'Perl')
   if (sandbox.processes === undefined) return

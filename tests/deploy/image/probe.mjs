@@ -1,6 +1,6 @@
 /**
- * Asks the server in the box (box.sh), ends it, and writes what it found to standard output, as JSON lines. Gets the
- * process id of the `unshare` whose child is the first process of the box.
+ * Asks the server in the box (box.sh), ends it, and writes what it found to standard output, as JSON lines.
+ * Gets the process id of the `unshare` whose child is the first process of the box.
  */
 import { readFileSync, readdirSync } from 'node:fs'
 import { connect } from 'node:net'

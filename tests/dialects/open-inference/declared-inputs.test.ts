@@ -76,7 +76,7 @@ describe('a request to a model that declares its inputs', () => {
     [
       'one twice',
       [ONE_ROW, WORD, ONE_ROW],
-      'Input "x" must be there once, but the request has it more often',
+      'Input "x" must occur once, but the request has it several times',
     ],
     [
       'ragged data',

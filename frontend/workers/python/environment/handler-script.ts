@@ -56,7 +56,7 @@ def imported(tree, package):
                 yield base
 
 def locate(name):
-    # Follows only the source of the archive and of TorchServe: find_spec of a dotted name would import its parents.
+    # Only the source of the archive and of TorchServe: find_spec of a dotted name would import its parents.
     for root in (folder, home):
         path = os.path.join(root, *name.split("."))
         for file in (path + ".py", os.path.join(path, "__init__.py")):
@@ -81,7 +81,7 @@ def walk(start, package):
                 found["missing"].setdefault(name.split(".")[0], shown(path))
 
 def entry(tree, wanted):
-    # TorchServe's model_loader looks the same way. A name inside an if or a try may exist, so it counts as found.
+    # As TorchServe's model_loader looks. A name inside an if or a try may exist, so it counts as found.
     classes = set()
     for node in tree.body:
         if isinstance(node, (ast.If, ast.Try, ast.With, ast.Delete)):

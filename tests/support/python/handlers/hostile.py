@@ -55,7 +55,7 @@ def memory(attack, context):
 
 
 def trace(attack, context):
-    # PTRACE_SEIZE, which does not stop the process; PTRACE_DETACH would need it to be stopped, so a child does it.
+    # PTRACE_SEIZE does not stop the process. PTRACE_DETACH needs a stopped one, so a child does it.
     script = "import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None) != 0)"
     refused(subprocess.run([sys.executable, "-c", script, str(attack["pid"])], check=False).returncode, "refused")
     return "traced"
