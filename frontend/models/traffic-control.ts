@@ -29,8 +29,7 @@ export class TrafficControl implements TrafficOperations {
     }
     this.#registry.setTraffic(modelName, this.#traffic(modelName, settings))
     this.#options.inform?.(`Model ${modelName}: requests without a version go by weight, ${listed(settings)}`)
-    await this.#options.onChange?.()
-    return this.describe(modelName)
+    return this.#changed(modelName)
   }
 
   describe(modelName: string): TrafficDescription {
@@ -43,8 +42,7 @@ export class TrafficControl implements TrafficOperations {
 
   async clear(modelName: string): Promise<TrafficDescription> {
     this.#registry.setTraffic(modelName, undefined)
-    await this.#options.onChange?.()
-    return this.describe(modelName)
+    return this.#changed(modelName)
   }
 
   /** Weights of a snapshot, for those of its versions that are registered again. */
@@ -74,6 +72,13 @@ export class TrafficControl implements TrafficOperations {
     this.#options.warn(
       `Model ${name}: version ${version} was removed and loses its weight ${weight}; the other versions share its requests`,
     )
+  }
+
+  /** What holds now, before the snapshot is written: another call may set something else meanwhile. */
+  async #changed(modelName: string): Promise<TrafficDescription> {
+    const described = this.describe(modelName)
+    await this.#options.onChange?.()
+    return described
   }
 
   #registryVersions(modelName: string): string[] {

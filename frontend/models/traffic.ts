@@ -80,7 +80,7 @@ export class Traffic {
 
   /**
    * The version for a request that names none.
-   * @param canServe versions that no worker has loaded yet get nothing while another one has a weight
+   * @param canServe versions that cannot get nothing while another one with a weight can
    * @returns undefined when none has a weight above 0
    */
   choose(

@@ -36,8 +36,7 @@ export class VersionRouter {
     const sent = request.routedTo === undefined ? undefined : byVersion.get(request.routedTo)
     const known = this.#holderOfSequence(request) ?? sent
     if (known !== undefined) return known
-    const isLoaded = (version: string): boolean => byVersion.get(version)?.methods !== undefined
-    const chosen = traffic?.choose(request, caller, isLoaded)
+    const chosen = traffic?.choose(request, caller, (version) => canServe(byVersion.get(version)))
     return byVersion.get(chosen?.version ?? standard)!
   }
 
@@ -91,6 +90,11 @@ export class VersionRouter {
     }
     return undefined
   }
+}
+
+/** Loaded once, and not scaled to no workers. One whose workers fail still gets its share: that is an error. */
+function canServe(model: Model | undefined): boolean {
+  return model?.methods !== undefined && (model.workers.wanted > 0 || model.wakes)
 }
 
 function keepsSequences({ queue }: Model): boolean {

@@ -147,6 +147,28 @@ describe('where a request goes', () => {
     expect(later.send().version).toBe('2.0')
   })
 
+  test('a version that was scaled to no workers gets nothing while another one has some', async () => {
+    const rig = await Rig.with('1.0', '2.0')
+    await rig.set({ '1.0': 1, '2.0': 9 }, { rollback: ROLLBACK })
+    const scale = { modelName: 'm', modelVersion: '2.0', synchronous: true }
+    await rig.manager.scale({ ...scale, minWorker: 0, maxWorker: 0 })
+    expect([rig.send().version, rig.send().version]).toEqual(['1.0', '1.0'])
+    expect(await rig.counts('2.0')).toEqual([9, 0, 0])
+    await rig.manager.scale({ ...scale, minWorker: 1, maxWorker: 1 })
+    expect(rig.send().version).toBe('2.0')
+  })
+
+  test('an answer tells the weights that its call has set, whatever another call sets meanwhile', async () => {
+    const rig = await Rig.with('1.0', '2.0')
+    const asked: Record<string, number>[] = [{ '1.0': 9, '2.0': 1 }, { '1.0': 1 }]
+    const answers = await Promise.all([
+      ...asked.map((weights) => rig.set(weights)),
+      rig.manager.traffic.clear('m'),
+    ])
+    expect(answers.map(({ weights }) => weights)).toEqual([...asked, {}])
+    expect(rig.manager.traffic.describe('m').weights).toEqual({})
+  })
+
   test('weights of a snapshot for versions that are gone are left out, and told', async () => {
     const rig = await Rig.with('1.0')
     rig.manager.traffic.restore('m', { weights: { '1.0': 1, '9.0': 2 } })

@@ -116,6 +116,22 @@ export const MUTANTS: readonly Mutant[] = [
     tests: TRAFFIC_TESTS,
   },
   {
+    name: 'a version that was scaled to no workers gets its share',
+    file: ROUTER,
+    find: '(model.workers.wanted > 0 || model.wakes)',
+    replace: 'model.version !== undefined',
+    title: 'scaled to no workers',
+    tests: TRAFFIC_TESTS,
+  },
+  {
+    name: 'the answer of a call that sets weights tells those of a later one',
+    file: 'frontend/models/traffic-control.ts',
+    find: '    const described = this.describe(modelName)\n    await this.#options.onChange?.()\n    return described',
+    replace: '    await this.#options.onChange?.()\n    return this.describe(modelName)',
+    title: 'whatever another call sets meanwhile',
+    tests: TRAFFIC_TESTS,
+  },
+  {
     name: 'a version with a weight is unregistered',
     file: 'frontend/models/registry.ts',
     find: '(model.traffic?.weight ?? 0) > 0',
