@@ -35,7 +35,8 @@ export interface StoreListing {
  *
  * A model-settings.json makes its folder a model, down to two levels, so that a model's folder can contain
  * its versions. In the store itself it makes the whole store one model. Without such a file, MLSERVER_MODEL_
- * variables may describe one model (environment-model.ts).
+ * variables may describe one model (environment-model.ts). A store without any of these that has the files of
+ * a model itself is that model: KServe mounts what `storageUri` names, be it a store or a model.
  * @throws ServeError CONFIG when the store cannot be read
  */
 export async function listStore(
@@ -71,6 +72,10 @@ export async function listStore(
     ![...models.values()].some(hasSettings)
   )
     models.set(fromVariables, { location: fromVariables, path: fromVariables })
+  if (models.size === 0 && describesModel(modelStore)) {
+    models.set(modelStore, { location: modelStore, path: modelStore })
+    skipped.length = 0
+  }
   const sorted = [...models.values()].sort((a, b) => compare(a.location, b.location))
   return { models: sorted, skipped, withSettings, fromVariables }
 }
@@ -116,11 +121,14 @@ async function isModel(path: string): Promise<boolean> {
   if (stats?.isFile()) return ARCHIVE_SUFFIX.test(path)
   if (!stats?.isDirectory()) return false
   const folder = await modelFolder(path).catch(() => undefined)
+  return folder !== undefined && (existsSync(join(folder, MODEL_SETTINGS)) || describesModel(folder))
+}
+
+/** Whether the folder has a manifest, or a handler that needs none. */
+function describesModel(folder: string): boolean {
   return (
-    folder !== undefined &&
-    (existsSync(join(folder, MANIFEST_PATH)) ||
-      existsSync(join(folder, MODEL_SETTINGS)) ||
-      conventionalHandler(folder) !== undefined)
+    existsSync(join(folder, MANIFEST_PATH)) ||
+    (existsSync(folder) && conventionalHandler(folder) !== undefined)
   )
 }
 

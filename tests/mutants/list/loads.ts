@@ -18,6 +18,13 @@ const STATUSES = ['tests/dialects/open-inference/seldon-statuses.test.ts']
 /** Models that are loaded again. */
 const LOAD_MUTANTS: Mutant[] = [
   {
+    name: 'a store that has models and a handler is one model',
+    file: 'model-archiver/store.ts',
+    find: 'models.size === 0 && describesModel',
+    replace: 'describesModel',
+    tests: ['tests/model-archiver/store.test.ts'],
+  },
+  {
     name: 'the index goes on telling of a load that failed after one that did not',
     file: REPOSITORY,
     find: '    this.#failures.delete(modelName)\n    try',
