@@ -92,7 +92,7 @@ export class VersionRouter {
   }
 }
 
-/** Loaded once, and not scaled to no workers. One whose workers fail still gets its share: that is an error. */
+/** Loaded once, and not scaled to no workers. Workers that fail change nothing: these are its errors. */
 function canServe(model: Model | undefined): boolean {
   return model?.methods !== undefined && (model.workers.wanted > 0 || model.wakes)
 }
