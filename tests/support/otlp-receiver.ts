@@ -24,6 +24,9 @@ export interface ReceivedSpan {
   readonly status: number
   readonly attributes: Readonly<Record<string, unknown>>
   readonly milliseconds: number
+  /** Nanoseconds since the epoch. */
+  readonly start: bigint
+  readonly end: bigint
   readonly events: readonly string[]
 }
 
@@ -111,13 +114,16 @@ export class OtlpReceiver {
 }
 
 function received(span: JsonSpan): ReceivedSpan {
-  const { startTimeUnixNano: start, endTimeUnixNano: end } = span
+  const start = BigInt(span.startTimeUnixNano)
+  const end = BigInt(span.endTimeUnixNano)
   return {
     ...span,
     parentId: span.parentSpanId ?? '',
     status: span.status?.code ?? 0,
     attributes: Object.fromEntries(span.attributes.map(({ key, value }) => [key, plain(value)])),
-    milliseconds: Number(BigInt(end) - BigInt(start)) / 1e6,
+    milliseconds: Number(end - start) / 1e6,
+    start,
+    end,
     events: span.events?.map(({ name }) => name) ?? [],
   }
 }

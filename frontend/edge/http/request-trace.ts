@@ -16,9 +16,8 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
   if (state.listener === 'metrics' || PROBES.has(target.segments.join('/'))) return undefined
   const method = req.method!
   const span = tracing.request(method, new RawHeaders(req.rawHeaders))
-  if (span === undefined) return undefined
-  res.traceresponse = span.traceparent
-  if (!span.recording) return span
+  res.span = span
+  if (span?.recording !== true) return span
   const route = state.routes?.of(target.segments)
   if (route !== undefined) span.rename(`${method} ${route}`)
   span.set({

@@ -4,6 +4,7 @@ import {
   type OutgoingHttpHeaders,
   ServerResponse,
 } from 'node:http'
+import type { RequestSpan } from '../../observe/traces/tracing.ts'
 
 /** Keeps browsers from taking an answer for anything but its content type. */
 export const NO_SNIFF = ['x-content-type-options', 'nosniff'] as const
@@ -15,13 +16,16 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
  * so that Koa's answers, and those that Node writes by itself, have them too.
  */
 export class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** The value of that header, where the request is traced. */
-  traceresponse: string | undefined = undefined
+  /** Undefined: the request is not traced. */
+  span: Pick<RequestSpan, 'traceparent' | 'recording'> | undefined = undefined
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     const given = headers ?? reason
     this.#add(given, NO_SNIFF[0], NO_SNIFF[1])
-    if (this.traceresponse !== undefined) this.#add(given, 'traceresponse', this.traceresponse)
+    const { span } = this
+    // Of a request that is not recorded there is no trace to find, but an error has its id in the logs.
+    if (span !== undefined && (span.recording || status >= 400))
+      this.#add(given, 'traceresponse', span.traceparent)
     return super.writeHead(status, reason as string, headers)
   }
 

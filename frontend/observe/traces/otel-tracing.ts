@@ -1,10 +1,12 @@
 import {
+  type Attributes,
   context,
   type Context,
   type ContextManager,
   diag,
   DiagLogLevel,
   isSpanContextValid,
+  type Link,
   propagation,
   ROOT_CONTEXT,
   type SpanContext,
@@ -45,6 +47,10 @@ const NO_ACTIVE_CONTEXT: ContextManager = {
   enable: () => NO_ACTIVE_CONTEXT,
   disable: () => NO_ACTIVE_CONTEXT,
 }
+
+/** What a request has when its sampler is asked; no sampler of the variables looks at it. */
+const NO_ATTRIBUTES: Attributes = {}
+const NO_LINKS: Link[] = []
 
 /** Tracing by OpenTelemetry's SDK, as its standard variables configure it. */
 export class OtelTracing implements Tracing {
@@ -89,12 +95,12 @@ export class OtelTracing implements Tracing {
 
   request(name: string, headers: HeaderCarrier): RequestSpan | undefined {
     if (this.#processors.length === 0) return undefined
-    const now = performance.now()
     const client = this.#headers.take(headers)
     const parent = parentIn(client)
     const traceId = parent?.traceId ?? this.#ids.trace()
     if (!this.#samples(client, traceId, name, SpanKind.SERVER))
       return this.#unsampled(traceId, client, parent)
+    const now = performance.now()
     const place = { traceId, parent, client, epoch: Date.now() - now }
     return new OtelRequestSpan(this.#spans, this.#spans.request(name, place, now), place)
   }
@@ -116,7 +122,7 @@ export class OtelTracing implements Tracing {
   }
 
   #samples(context: Context, traceId: string, name: string, kind: SpanKind): boolean {
-    const { decision } = this.#sampler.shouldSample(context, traceId, name, kind, {}, [])
+    const { decision } = this.#sampler.shouldSample(context, traceId, name, kind, NO_ATTRIBUTES, NO_LINKS)
     return decision === SamplingDecision.RECORD_AND_SAMPLED
   }
 

@@ -1,33 +1,38 @@
 import { randomFillSync } from 'node:crypto'
 
-const TRACE_BYTES = 16
-const SPAN_BYTES = 8
+const TRACE_DIGITS = 32
+const SPAN_DIGITS = 16
 /** Ids of many requests are drawn at once: a call of the generator for each would cost more than the id. */
 const POOL_BYTES = 6_144
 
 /** Ids of traces and spans that nobody can guess: random bytes as hexadecimal digits, never only zeros. */
 export class SpanIds {
-  readonly #pool = Buffer.alloc(POOL_BYTES)
-  #at = POOL_BYTES
+  readonly #bytes = Buffer.alloc(POOL_BYTES)
+  readonly #fill: (bytes: Buffer) => Buffer
+  #digits = ''
+  #at = 0
+
+  constructor(fill: (bytes: Buffer) => Buffer = randomFillSync) {
+    this.#fill = fill
+  }
 
   /** 32 digits. */
   trace(): string {
-    return this.#next(TRACE_BYTES)
+    return this.#next(TRACE_DIGITS)
   }
 
   /** 16 digits. */
   span(): string {
-    return this.#next(SPAN_BYTES)
+    return this.#next(SPAN_DIGITS)
   }
 
-  #next(bytes: number): string {
+  #next(digits: number): string {
     for (;;) {
-      if (this.#at + bytes > POOL_BYTES) {
-        randomFillSync(this.#pool)
+      if (this.#at + digits > this.#digits.length) {
+        this.#digits = this.#fill(this.#bytes).toString('hex')
         this.#at = 0
       }
-      const id = this.#pool.toString('hex', this.#at, this.#at + bytes)
-      this.#at += bytes
+      const id = this.#digits.slice(this.#at, (this.#at += digits))
       if (!isZero(id)) return id
     }
   }

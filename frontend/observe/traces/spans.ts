@@ -2,7 +2,7 @@ import { type Context, type SpanContext, SpanKind, TraceFlags } from '@opentelem
 import { OtelJobSpan } from './otel-job-span.ts'
 import { RecordedSpan, type Recording } from './recorded-span.ts'
 import type { SpanIds } from './span-ids.ts'
-import type { TraceHeaders } from './trace-headers.ts'
+import { type TraceHeaders, traceparentOf } from './trace-headers.ts'
 import type { JobSpan, TracedJob, TracedModel } from './tracing.ts'
 
 /** A trace that is recorded, and what a span of it is below. */
@@ -44,7 +44,7 @@ export class Spans {
       'torchserve_ts.handler.method': request.method,
     })
     const own = span.spanContext()
-    request.headers += this.#headers.lines(own, place.client)
+    request.headers += this.#headers.lines(own, traceparentOf(own), place.client)
     return new OtelJobSpan(this, span, { ...place, parent: own })
   }
 

@@ -45,11 +45,12 @@ export class TraceHeaders {
 
   /**
    * The headers of a span, in the format of common/header-lines.ts.
+   * @param traceparent of the span
    * @param parent has what else goes on from the client, as baggage
    */
-  lines(span: SpanContext, parent: Context): string {
+  lines(span: SpanContext, traceparent: string, parent: Context): string {
     const isPlain = this.#isPlain && (parent === ROOT_CONTEXT || isSpanOnly(parent))
-    return isPlain ? `traceparent\n${traceparentOf(span)}\n` : inject(trace.setSpanContext(parent, span))
+    return isPlain ? `traceparent\n${traceparent}\n` : inject(trace.setSpanContext(parent, span))
   }
 }
 

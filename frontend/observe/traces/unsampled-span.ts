@@ -11,12 +11,14 @@ export const NO_JOB_SPAN: JobSpan = { end: () => undefined, refused: () => undef
  */
 export class UnsampledSpan implements RequestSpan {
   readonly recording = false
+  readonly traceparent: string
   readonly #context: SpanContext
   readonly #parent: Context
   readonly #headers: TraceHeaders
 
   constructor(context: SpanContext, parent: Context, headers: TraceHeaders) {
     this.#context = context
+    this.traceparent = traceparentOf(context)
     this.#parent = parent
     this.#headers = headers
   }
@@ -25,12 +27,8 @@ export class UnsampledSpan implements RequestSpan {
     return this.#context.traceId
   }
 
-  get traceparent(): string {
-    return traceparentOf(this.#context)
-  }
-
   job({ request }: TracedJob): JobSpan {
-    request.headers += this.#headers.lines(this.#context, this.#parent)
+    request.headers += this.#headers.lines(this.#context, this.traceparent, this.#parent)
     return NO_JOB_SPAN
   }
 

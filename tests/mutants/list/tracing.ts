@@ -2,31 +2,27 @@ import type { Mutant } from '../mutant.ts'
 
 const OTEL = 'frontend/observe/traces/otel-tracing.ts'
 const JOB = 'frontend/observe/traces/otel-job-span.ts'
+const HEADERS = 'frontend/observe/traces/trace-headers.ts'
+const LIMITS = 'frontend/observe/traces/span-limits.ts'
 const REQUEST = 'frontend/edge/http/request-trace.ts'
 const E2E = ['tests/e2e/tracing.test.ts']
+const DECISIONS = ['tests/e2e/trace-decisions.test.ts']
+const PARTS = ['tests/observe/span-parts.test.ts']
 
 /** Spans, their parents, and what they say. */
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'a traceparent that is no context stops the spans of jobs',
-    file: OTEL,
-    find: "(env['OTEL_PROPAGATORS'] ?? 'tracecontext').includes('tracecontext')",
-    replace: 'true',
-    title: 'contexts in other headers',
-    tests: E2E,
-  },
-  {
     name: 'spans do not hang below those of clients',
-    file: OTEL,
+    file: HEADERS,
     find: 'propagation.extract(ROOT_CONTEXT, headers, CARRIER)',
     replace: 'ROOT_CONTEXT',
     title: 'in one tree: TorchServe /predictions, paced',
     tests: E2E,
   },
   {
-    name: 'the handler gets the context of the request instead of its own',
-    file: OTEL,
-    find: '    propagation.inject(own, request, LINES)\n',
+    name: 'the handler of a recorded request gets no context',
+    file: 'frontend/observe/traces/spans.ts',
+    find: 'request.headers += this.#headers.lines(own, traceparentOf(own), place.client)',
     replace: '',
     title: 'context of its model span',
     tests: E2E,
@@ -41,16 +37,16 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'texts of clients are not cut in spans',
-    file: OTEL,
-    find: "typeof value === 'string' ? value.slice(0, MAX_TEXT) : value",
-    replace: 'value',
+    file: LIMITS,
+    find: 'text.length <= this.#text ? text : text.slice(0, this.#text)',
+    replace: 'text',
     title: 'long texts are cut',
     tests: E2E,
   },
   {
     name: 'texts of lists are not cut in spans',
-    file: OTEL,
-    find: 'value.slice(0, MAX_ENTRIES).map(cut)',
+    file: LIMITS,
+    find: 'value.slice(0, MAX_ENTRIES).map((text) => this.#cut(text))',
     replace: 'value',
     title: 'texts of a list are cut',
     tests: E2E,
@@ -90,8 +86,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stop exports nothing',
     file: OTEL,
-    find: 'const ended = this.#sdk.shutdown()',
-    replace: 'const ended = Promise.resolve()',
+    find: 'this.#processors.map((processor) => processor.shutdown())',
+    replace: 'this.#processors.map(() => undefined)',
     title: 'when the server stops',
     tests: E2E,
   },
@@ -102,5 +98,93 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'value',
     title: 'histograms with their buckets',
     tests: E2E,
+  },
+  {
+    name: 'a request that is not sampled leaves its handler without a context',
+    file: 'frontend/observe/traces/unsampled-span.ts',
+    find: 'request.headers += this.#headers.lines(this.#context, this.traceparent, this.#parent)',
+    replace: '',
+    title: 'that a sampler leaves out',
+    tests: DECISIONS,
+  },
+  {
+    name: 'contexts in headers that a propagator reads, but does not write, are lost',
+    file: HEADERS,
+    find: 'void asked.add(name)',
+    replace: 'undefined',
+    title: 'a context in several',
+    tests: DECISIONS,
+  },
+  {
+    name: 'baggage of clients does not go on',
+    file: HEADERS,
+    find: 'propagation.getBaggage(context) === undefined',
+    replace: 'true',
+    title: 'state and baggage',
+    tests: DECISIONS,
+  },
+  {
+    name: 'the state of a context goes on without it',
+    file: HEADERS,
+    find: 'new Set(propagation.fields())',
+    replace: 'new Set<string>()',
+    title: 'without a span',
+    tests: PARTS,
+  },
+  {
+    name: 'every sampler asks the client',
+    file: 'frontend/observe/traces/sampler.ts',
+    find: 'isParentBased ? new ParentBasedSampler({ root }) : root',
+    replace: 'new ParentBasedSampler({ root })',
+    title: 'always_on',
+    tests: PARTS,
+  },
+  {
+    name: 'an id may be only zeros',
+    file: 'frontend/observe/traces/span-ids.ts',
+    find: 'if (!isZero(id)) return id',
+    replace: 'return id',
+    title: 'of only zeros',
+    tests: PARTS,
+  },
+  {
+    name: 'times of spans are those of the process',
+    file: OTEL,
+    find: 'epoch: Date.now() - now',
+    replace: 'epoch: 0',
+    title: 'spans lie within',
+    tests: DECISIONS,
+  },
+  {
+    name: 'spans have more attributes than their limit',
+    file: 'frontend/observe/traces/recorded-span.ts',
+    find: 'isNew && this.#count >= limits.attributes',
+    replace: 'false',
+    title: 'limits of the variables',
+    tests: DECISIONS,
+  },
+  {
+    name: 'an error of a request that is not sampled has no trace id',
+    file: 'frontend/edge/http/safe-response.ts',
+    find: 'span.recording || status >= 400',
+    replace: 'span.recording',
+    title: 'that a sampler leaves out',
+    tests: DECISIONS,
+  },
+  {
+    name: 'jobs of gRPC calls are in no trace of their call',
+    file: 'frontend/edge/grpc/caller.ts',
+    find: 'context instanceof Caller ? context.span : undefined',
+    replace: 'undefined',
+    title: 'context of its model span',
+    tests: E2E,
+  },
+  {
+    name: 'spans are recorded that go nowhere',
+    file: OTEL,
+    find: 'if (this.#processors.length === 0) return undefined',
+    replace: '',
+    title: 'where only metrics',
+    tests: DECISIONS,
   },
 ]

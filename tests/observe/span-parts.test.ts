@@ -1,0 +1,186 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { propagation, ROOT_CONTEXT, type SpanContext, SpanKind, trace } from '@opentelemetry/api'
+import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { SamplingDecision } from '@opentelemetry/sdk-trace'
+import { splitHeaders } from '../../common/header-lines.ts'
+import { samplerOf } from '../../frontend/observe/traces/sampler.ts'
+import { SpanIds } from '../../frontend/observe/traces/span-ids.ts'
+import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
+import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
+import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
+
+const SPAN = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }
+
+/** Headers of a client. */
+class Headers {
+  readonly map: Map<string, string>
+
+  constructor(headers: Record<string, string>) {
+    this.map = new Map(Object.entries(headers))
+  }
+
+  get(name: string): string | undefined {
+    return this.map.get(name)
+  }
+
+  delete(name: string): void {
+    this.map.delete(name)
+  }
+}
+
+describe('ids of spans', () => {
+  test('have their digits, and none comes twice', () => {
+    const ids = new SpanIds()
+    const traces = Array.from({ length: 20_000 }, () => ids.trace())
+    const spans = Array.from({ length: 20_000 }, () => ids.span())
+    expect(traces.filter((id) => !/^[0-9a-f]{32}$/.test(id) || /^0+$/.test(id))).toEqual([])
+    expect(spans.filter((id) => !/^[0-9a-f]{16}$/.test(id) || /^0+$/.test(id))).toEqual([])
+    expect(new Set(traces).size).toBe(20_000)
+    expect(new Set(spans).size).toBe(20_000)
+  })
+
+  test('differ in every digit', () => {
+    const ids = new SpanIds()
+    const seen = Array.from({ length: 32 }, () => new Set<string>())
+    for (let count = 0; count < 1_000; count += 1) {
+      for (const [at, digit] of ids.trace().split('').entries()) seen[at]!.add(digit)
+    }
+    expect(seen.map(({ size }) => size)).toEqual(Array(32).fill(16))
+  })
+
+  test('of only zeros are drawn again', () => {
+    let draws = 0
+    const ids = new SpanIds((bytes) => bytes.fill(draws++ === 0 ? 0 : 0x5a))
+    expect(ids.trace()).toBe('5a'.repeat(16))
+    expect(ids.span()).toBe('5a'.repeat(8))
+  })
+})
+
+describe('samplers of the variables', () => {
+  const SAMPLED = { ...SPAN, isRemote: true }
+  const DROPPED = { ...SAMPLED, traceFlags: 0 }
+
+  test.each<[string, string | undefined, boolean, boolean, boolean]>([
+    ['always_on', undefined, true, true, true],
+    ['always_off', undefined, false, false, false],
+    ['traceidratio', '1', true, true, true],
+    ['traceidratio', '0', false, false, false],
+    ['parentbased_always_on', undefined, true, true, false],
+    ['parentbased_always_off', undefined, false, true, false],
+    ['parentbased_traceidratio', '1', true, true, false],
+    ['parentbased_traceidratio', '0', false, true, false],
+    ['', undefined, true, true, false],
+    ['nobody_knows', undefined, true, true, false],
+    ['traceidratio', '', true, true, true],
+    ['traceidratio', '1.5', true, true, true],
+  ])('%s %s: alone %s, below a sampled span %s, below another %s', (name, arg, alone, below, belowOther) => {
+    const sampler = samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg })
+    const samples = (parent?: SpanContext): boolean => {
+      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
+      const { decision } = sampler.shouldSample(context, SPAN.traceId, 'POST', SpanKind.SERVER, {}, [])
+      return decision === SamplingDecision.RECORD_AND_SAMPLED
+    }
+    expect([samples(), samples(SAMPLED), samples(DROPPED)]).toEqual([alone, below, belowOther])
+  })
+
+  test('a ratio samples about its share of our ids, and always the same', () => {
+    const sampler = samplerOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' })
+    const ids = new SpanIds()
+    const samples = (id: string): boolean =>
+      sampler.shouldSample(ROOT_CONTEXT, id, 'POST', SpanKind.SERVER, {}, []).decision ===
+      SamplingDecision.RECORD_AND_SAMPLED
+    const traces = Array.from({ length: 20_000 }, () => ids.trace())
+    const sampled = traces.filter(samples)
+    expect(sampled.length).toBeGreaterThan(1_500)
+    expect(sampled.length).toBeLessThan(2_500)
+    expect(traces.filter(samples)).toEqual(sampled)
+  })
+})
+
+describe('contexts in headers', () => {
+  const propagators = [new W3CTraceContextPropagator(), new W3CBaggagePropagator()]
+
+  beforeEach(() => {
+    propagation.disable()
+    propagation.setGlobalPropagator(new CompositePropagator({ propagators }))
+  })
+
+  test('a request without one has the root context, and keeps its headers', () => {
+    const headers = new Headers({ host: 'here', 'content-type': 'text/plain' })
+    expect(new TraceHeaders().take(headers)).toBe(ROOT_CONTEXT)
+    expect([...headers.map.keys()]).toEqual(['host', 'content-type'])
+  })
+
+  test('one of the client is taken from its headers, with state and baggage, and goes on with the new span', () => {
+    const trusted = { tracestate: 'vendor=1', baggage: 'user=me' }
+    const headers = new Headers({ host: 'here', traceparent: traceparentOf(SPAN), ...trusted })
+    const contexts = new TraceHeaders()
+    const context = contexts.take(headers)
+    const parent = trace.getSpanContext(context)!
+    expect(parent).toMatchObject(SPAN)
+    expect([...headers.map.keys()]).toEqual(['host'])
+    const own = { ...SPAN, spanId: 'c'.repeat(16), traceState: parent.traceState }
+    expect(splitHeaders(contexts.lines(own, traceparentOf(own), context))).toEqual({
+      traceparent: `00-${SPAN.traceId}-${own.spanId}-01`,
+      ...trusted,
+    })
+  })
+
+  test.each([
+    ['malformed', { traceparent: 'nothing', tracestate: 'vendor=1' }],
+    ['without a span', { tracestate: 'vendor=1' }],
+  ])('the state of a context that is %s does not go on', (_name, sent) => {
+    const headers = new Headers(sent)
+    const contexts = new TraceHeaders()
+    const context = contexts.take(headers)
+    expect([...headers.map.keys()]).toEqual([])
+    expect(splitHeaders(contexts.lines(SPAN, traceparentOf(SPAN), context))).toEqual({
+      traceparent: traceparentOf(SPAN),
+    })
+  })
+
+  test('without propagators nothing is taken and nothing is written', () => {
+    propagation.disable()
+    const contexts = new TraceHeaders()
+    const headers = new Headers({ traceparent: traceparentOf(SPAN) })
+    expect(contexts.take(headers)).toBe(ROOT_CONTEXT)
+    expect([...headers.map.keys()]).toEqual(['traceparent'])
+    expect(contexts.lines(SPAN, traceparentOf(SPAN), ROOT_CONTEXT)).toBe('')
+  })
+})
+
+describe('limits of spans', () => {
+  test.each<[Record<string, string>, { attributes: number; events: number; text: number }]>([
+    [{}, { attributes: 128, events: 128, text: 256 }],
+    [{ OTEL_ATTRIBUTE_COUNT_LIMIT: '7' }, { attributes: 7, events: 128, text: 256 }],
+    [
+      { OTEL_ATTRIBUTE_COUNT_LIMIT: '7', OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: '9' },
+      { attributes: 9, events: 128, text: 256 },
+    ],
+    [{ OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: '0' }, { attributes: 0, events: 128, text: 256 }],
+    [{ OTEL_SPAN_EVENT_COUNT_LIMIT: '0' }, { attributes: 128, events: 0, text: 256 }],
+    [{ OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '10' }, { attributes: 128, events: 128, text: 10 }],
+    [{ OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: '10000' }, { attributes: 128, events: 128, text: 256 }],
+    [{ OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: 'many' }, { attributes: 128, events: 128, text: 256 }],
+  ])('%j', (env, { text, ...counts }) => {
+    const limits = new SpanLimits(env)
+    expect({ attributes: limits.attributes, events: limits.events }).toEqual(counts)
+    expect(limits.cut('x'.repeat(1_000))).toHaveLength(text)
+    expect(limits.cut(['x'.repeat(1_000)])).toEqual(['x'.repeat(text)])
+  })
+})
+
+test.each([
+  [1, {}],
+  [1, { OTEL_TRACES_EXPORTER: 'otlp' }],
+  [1, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
+  [1, { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }],
+  [3, { OTEL_TRACES_EXPORTER: 'otlp, console ,zipkin,otlp' }],
+  [0, { OTEL_TRACES_EXPORTER: 'none' }],
+  [1, { OTEL_TRACES_EXPORTER: 'otlp,none' }],
+  [0, { OTEL_TRACES_EXPORTER: 'nobody_knows' }],
+])('spans go to %i places with %j', async (count, env) => {
+  const processors = spanProcessors(env)
+  expect(processors).toHaveLength(count)
+  await Promise.all(processors.map((processor) => processor.shutdown()))
+})
