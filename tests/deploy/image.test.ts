@@ -10,6 +10,7 @@ import { isInContext, stagesOf, startOf } from './image/dockerfile.ts'
 const DOCKERFILE = join(REPOSITORY, 'deploy', 'container', 'Dockerfile')
 const patterns = readFileSync(`${DOCKERFILE}.dockerignore`, 'utf8').split('\n').filter(Boolean)
 const stages = stagesOf(readFileSync(DOCKERFILE, 'utf8'))
+const PYTHON = join(REPOSITORY, 'deploy', 'container', 'python.Dockerfile')
 
 /** The image itself is built and started by `npm run test:image`. */
 describe('the context of the image', () => {
@@ -47,6 +48,27 @@ test('a container of the image runs the server as a user without rights', () => 
     folder: '/opt/torchserve-ts',
     ports: [8080, 9000, 8082],
     env: { LOG_LOCATION: '/tmp/logs', TEMP: '/tmp' },
+  })
+})
+
+describe('the image for Python archives', () => {
+  const [server, python, ...others] = stagesOf(readFileSync(PYTHON, 'utf8'))
+
+  test('adds to one of TorchServe what the server’s image has: Node.js and the whole application', () => {
+    expect([server!.base, python!.base, others]).toEqual([
+      'torchserve-ts:latest',
+      'pytorch/torchserve:0.12.0-cpu',
+      [],
+    ])
+    const { folder } = startOf(stages.at(-1)!)
+    expect(python!.instructions.filter(({ name }) => name === 'COPY').map(({ text }) => text)).toEqual([
+      `--from=${server!.name} /usr/local/bin/node /usr/local/bin/node`,
+      `--from=${server!.name} ${folder} ./`,
+    ])
+  })
+
+  test('starts as the server’s image does', () => {
+    expect(startOf(python!)).toEqual(startOf(stages.at(-1)!))
   })
 })
 

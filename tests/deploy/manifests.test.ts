@@ -54,7 +54,11 @@ test('a field that a schema does not know, a wrong type and a missing field are 
 describe('the manifests for KServe', () => {
   test('the container is the one that KServe looks for, and does not run as root', () => {
     const runtimes = manifests('kserve').filter(({ kind }) => kind.endsWith('ServingRuntime'))
-    expect(runtimes.map(({ kind }) => kind).sort()).toEqual(['ClusterServingRuntime', 'ServingRuntime'])
+    expect(runtimes.map(({ kind, metadata }) => [kind, metadata.name])).toEqual([
+      ['ClusterServingRuntime', 'torchserve-ts'],
+      ['ServingRuntime', 'torchserve-ts-grpc'],
+      ['ClusterServingRuntime', 'kserve-torchserve'],
+    ])
     for (const { spec } of runtimes) {
       const [container] = spec['containers'] as { name: string; securityContext: object }[]
       expect(container).toMatchObject({ name: 'kserve-container', securityContext: { runAsNonRoot: true } })

@@ -36,6 +36,10 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
     'kubectl create configmap',
     'needs a cluster; tests/e2e/seldon.test.ts starts with the files of deploy/seldon',
   ],
+  [
+    'kubectl apply -f deploy/kserve/pytorch-runtime.yaml',
+    'needs a cluster; tests/deploy/kserve/pytorch.test.ts starts what KServe makes of it',
+  ],
   ['helm install', 'needs a cluster; npm run test:manifests renders the chart with the code of Helm'],
   ['torchserve-ts top --once', 'its numbers differ each time; tests/cli/top.test.ts reads them'],
   ['/events?topics=overview,requests', 'ends when its reader leaves; tests/e2e/events.test.ts reads it'],

@@ -23,16 +23,24 @@ export interface Start {
 
 const KNOWN = /^(?:WORKDIR|COPY|RUN|ENV|USER|EXPOSE|ENTRYPOINT|CMD)$/
 
-/** The stages of a Dockerfile. @throws Error for what this reader does not know */
+/**
+ * The stages of a Dockerfile, with the defaults of its arguments. @throws Error for what this reader does not
+ * know
+ */
 export function stagesOf(dockerfile: string): Stage[] {
   const stages: { base: string; name: string | undefined; instructions: Instruction[] }[] = []
+  const defaults = new Map<string, string>()
   for (const line of dockerfile.split('\n').map((each) => each.trim())) {
     if (line === '' || line.startsWith('#')) continue
     if (line.endsWith('\\')) throw new Error(`An instruction must be on one line: ${line}`)
     const [, name, text] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? []
     if (name === 'FROM') {
       const [, base, stage] = /^(\S+)(?:\s+AS\s+(\S+))?$/.exec(text!)!
-      stages.push({ base: base!, name: stage, instructions: [] })
+      const image = base!.replace(/^\$\{(\w+)\}$/, (_, argument: string) => defaults.get(argument)!)
+      stages.push({ base: image, name: stage, instructions: [] })
+    } else if (name === 'ARG' && stages.length === 0) {
+      const [, argument, value] = /^(\w+)=(\S+)$/.exec(text!)!
+      defaults.set(argument!, value!)
     } else if (name !== undefined && KNOWN.test(name)) stages.at(-1)!.instructions.push({ name, text: text! })
     else throw new Error(`${line} is not supported`)
   }

@@ -3,7 +3,7 @@
 // and InferenceServices. What it writes is kept as reconciled.json, so that tests need no Go:
 //
 //	go run . "$(go list -m -f '{{.Dir}}' github.com/kserve/kserve)/config/configmap/inferenceservice.yaml" \
-//	  ../../../deploy/kserve/*.yaml grpc-service.yaml >reconciled.json
+//	  ../../../deploy/kserve/*.yaml *-service*.yaml >reconciled.json
 package main
 
 import (

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
@@ -6,22 +6,9 @@ import { manifests } from '../resources.ts'
 import { modelFolder } from '../../support/model-folder.ts'
 import { type PortDialect, DIALECTS } from '../../support/port-dialects.ts'
 import { tempDir } from '../../support/temp.ts'
+import { podOf, RECONCILED } from './reconciled.ts'
 import { type Pod, RunningPod } from './running-pod.ts'
 
-interface Reconciled {
-  kserve: string
-  deployments: {
-    metadata: { name: string }
-    spec: { replicas?: number; strategy: { rollingUpdate: { maxUnavailable: string; maxSurge: string } } }
-  }[]
-  services: { metadata: { name: string }; spec: { ports: { port: number; targetPort: number }[] } }[]
-  pods: Pod[]
-}
-
-/** What KServe's own reconciler and webhooks make of deploy/kserve (main.go). */
-const RECONCILED = JSON.parse(
-  readFileSync(join(import.meta.dirname, 'reconciled.json'), 'utf8'),
-) as Reconciled
 /** How long proxies go on using a pod that ends, as long as they have not heard of it. */
 const PROPAGATION_MS = 2_000
 /** Answers that each client gets before the update, and again after it. */
@@ -89,10 +76,6 @@ describe('a rolling update loses nothing', () => {
     expect(long.length).toBeGreaterThan(0)
   })
 })
-
-function podOf(service: string): Pod {
-  return RECONCILED.pods.find(({ metadata }) => metadata.name === `${service}-predictor`)!
-}
 
 /** Starts the pod of a service, and waits for its readiness probe. */
 async function pod(service: string, models: string): Promise<RunningPod> {

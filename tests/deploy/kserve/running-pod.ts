@@ -17,7 +17,7 @@ export interface Pod {
   }
 }
 
-interface Container {
+export interface Container {
   name: string
   command?: string[]
   args?: string[]
@@ -32,7 +32,7 @@ const CONTAINER = join(REPOSITORY, 'deploy', 'container')
 /** Of the image: the last stage of its Dockerfile. */
 const IMAGE = startOf(stagesOf(readFileSync(join(CONTAINER, 'Dockerfile'), 'utf8')).at(-1)!)
 const PROPERTIES = 'kserve.properties'
-const PORTS = [8080, 8081, 8082, 9000]
+const PORTS = [8080, 8081, 8082, 8085, 9000]
 
 /** The container of a pod as a process: its arguments, variables, probe, and the way that it is ended. */
 export class RunningPod {
@@ -52,8 +52,9 @@ export class RunningPod {
    * Starts it. Paths of the image, of its writable folder and of the models become ones of this machine, and
    * ports free ones of 127.0.0.1.
    * @param folder gets what the container writes @param models what the volume at its mount has
+   * @param programs folder with those of the image, before this machine's
    */
-  static async start(pod: Pod, folder: string, models: string): Promise<RunningPod> {
+  static async start(pod: Pod, folder: string, models: string, programs?: string): Promise<RunningPod> {
     const container = pod.spec.containers.find(({ name }) => name === 'kserve-container')!
     const mount = container.volumeMounts!.find(({ name }) => name !== 'kube-api-access')!
     const free = await freePorts(PORTS.length + 1)
@@ -75,15 +76,16 @@ export class RunningPod {
       ...Object.entries(IMAGE.env),
       ...(container.env ?? []).map(({ name, value = '' }) => [name, value]),
     ]
+    const machine = process.env['PATH']!
     const child = spawn(
       entry === 'node' ? process.execPath : entry!,
       [...rest, ...(container.args ?? IMAGE.command.slice(-2))].map(here),
       {
         cwd: folder,
         env: {
-          PATH: process.env['PATH'],
+          PATH: programs === undefined ? machine : `${programs}:${machine}`,
           TMPDIR: join(folder, 'tmp'),
-          ...Object.fromEntries(variables.map(([name, value]) => [name!, here(value!)])),
+          ...Object.fromEntries(variables.map(([name, value]) => [name!, local(here(value!), ports)])),
         },
         stdio: ['ignore', 'pipe', 'pipe'],
       },
@@ -132,10 +134,13 @@ function propertiesOf(ports: ReadonlyMap<number, number>, here: (text: string) =
   const source = join(CONTAINER, PROPERTIES)
   if (!existsSync(source)) throw new Error(`There is no ${source}`)
   const lines = readFileSync(source, 'utf8').split('\n')
-  const moved = lines.map((line) =>
-    here(line)
-      .replace('0.0.0.0', '127.0.0.1')
-      .replace(/(?<=[=:])(\d{4})$/, (port) => String(ports.get(Number(port)) ?? port)),
-  )
+  const moved = lines.map((line) => local(here(line), ports))
   return [...moved, 'grpc_inference_port=0', 'grpc_management_port=0', ''].join('\n')
+}
+
+/** An address of the container as one of this machine. */
+function local(text: string, ports: ReadonlyMap<number, number>): string {
+  return text
+    .replace('0.0.0.0', '127.0.0.1')
+    .replace(/(?<=^|[=:])(\d{4})$/, (port) => String(ports.get(Number(port)) ?? port))
 }
