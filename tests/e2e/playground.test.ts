@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { writeApiKeys } from '../support/api-keys.ts'
 import { COUNT, countBody, ECHO, ended, next, produced } from '../support/count.ts'
+import { modelFolder } from '../support/model-folder.ts'
 import { RawRequest, rawRequest, type RawRequestOptions, type RawResponse } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 
@@ -15,10 +16,10 @@ describe('on a server without tokens', () => {
 
   beforeAll(async () => {
     server = await startServer({
-      models: [ECHO, COUNT, PACED],
+      models: [ECHO, COUNT, PACED, modelFolder('heads', 'heads', {})],
       config: { ts_open_inference_protocol: true, max_request_size: 20_000 },
     })
-    for (const model of ['echo', 'count', 'paced']) await server.ready(model)
+    for (const model of ['echo', 'count', 'paced', 'heads']) await server.ready(model)
   })
 
   test('a stream passes item by item, and the handler stops when its client leaves', async () => {
@@ -82,6 +83,17 @@ describe('on a server without tokens', () => {
       headers: { origin: 'https://evil.example' },
     })
     expect([status, body]).toEqual([403, expect.stringContaining('https://evil.example')])
+  })
+
+  test('a page of a handler runs no scripts here, whatever policy the handler sets', async () => {
+    const own = "script-src 'unsafe-inline'"
+    const headers = { 'content-type': 'text/xml', 'content-security-policy': own }
+    const body = JSON.stringify({ headers, text: '<a/>' })
+    const policy = async (port: number, path: string): Promise<unknown> =>
+      (await rawRequest(port, path, { body })).headers['content-security-policy']
+    expect(await policy(server.ports.inference, '/predictions/heads')).toBe(own)
+    const here = await policy(server.ports.management, `${PLAY}/predictions/heads`)
+    expect(here).toMatch(/^default-src 'none'.* sandbox$/)
   })
 
   test('an unknown path is named, below /v2 as its clients expect it', async () => {

@@ -49,18 +49,32 @@ test('nor does an answer that Node gives by itself', async () => {
   expect(await heads(secure, get('/ping'), true)).toEqual(['200 safe'])
 })
 
-test.each(['text/html', 'Text/HTML; charset=utf-8', 'image/svg+xml'])(
-  'a handler’s %s runs no scripts unless the handler says so',
+test.each([
+  'text/html',
+  'Text/HTML; charset=utf-8',
+  'image/svg+xml',
+  'text/xml',
+  'application/rss+xml',
+  'text/plain, text/html',
+])(
+  'a handler’s %s runs no scripts unless the handler says so, and none beside the management API',
   (contentType) => {
-    const policies = (headers: Record<string, string>, type?: string): (string | undefined)[] => {
+    const policies = (
+      headers: Record<string, string>,
+      type?: string,
+      manages = false,
+    ): (string | undefined)[] => {
       const flat: string[] = []
-      addHandlerHeaders(flat, { status: 200, contentType: type, headers })
+      addHandlerHeaders(flat, { status: 200, contentType: type, headers }, manages)
       return flat.filter((_, i) => flat[i - 1]?.toLowerCase() === 'content-security-policy')
     }
     expect(policies({}, contentType)).toEqual([expect.stringContaining("default-src 'none'")])
     expect(policies({ 'Content-Type': contentType })).toEqual([expect.stringContaining('sandbox')])
     const own = "default-src 'self'"
     expect(policies({ 'Content-Security-Policy': own }, contentType)).toEqual([own])
+    expect(policies({ 'Content-Security-Policy': own }, contentType, true)).toEqual([
+      expect.stringContaining('sandbox'),
+    ])
     expect(policies({}, 'application/json')).toEqual([])
   },
 )

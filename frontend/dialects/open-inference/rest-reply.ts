@@ -4,6 +4,7 @@ import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { AnswerFacts } from './answers.ts'
 import type { StreamTarget, UnaryTarget } from './replies.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
+import { servesManagement } from '../../edge/http/listener-kind.ts'
 import { addHandlerHeaders, baseHeaders } from '../../edge/http/reply-headers.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import { errorText } from './error-text.ts'
@@ -26,7 +27,7 @@ export class InferResponse implements UnaryTarget<WireAnswer> {
   answer(head: ReplyHead, { contentType, body, headers }: WireAnswer): void {
     const all = headersFor(this.#reply, head.status, contentType)
     all.push(...headers)
-    addOwnHeaders(all, head)
+    addOwnHeaders(all, head, this.#reply)
     if (!this.#gzip || body.byteLength < MIN_GZIP_BYTES) {
       this.#reply.answer(head.status, all, body)
       return
@@ -87,7 +88,7 @@ export class InferEvents implements StreamTarget<string | Uint8Array> {
   #open(head: ReplyHead): void {
     if (this.#events.reply.opened) return
     const headers: string[] = []
-    addOwnHeaders(headers, head)
+    addOwnHeaders(headers, head, this.#events.reply)
     this.#events.open(headers)
   }
 }
@@ -121,6 +122,6 @@ function headersFor(reply: HttpReply, status: number, contentType: string): stri
 }
 
 /** The handler's headers; the protocol determines the content type. */
-function addOwnHeaders(flat: string[], head: ReplyHead): void {
-  addHandlerHeaders(flat, { ...head, contentType: undefined })
+function addOwnHeaders(flat: string[], head: ReplyHead, { exchange }: HttpReply): void {
+  addHandlerHeaders(flat, { ...head, contentType: undefined }, servesManagement(exchange.state.listener))
 }

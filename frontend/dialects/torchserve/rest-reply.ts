@@ -1,6 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import type { ChunkWriter } from '../../edge/http/chunk-writer.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
+import { servesManagement } from '../../edge/http/listener-kind.ts'
 import { addHandlerHeaders } from '../../edge/http/reply-headers.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { commonHeaders, prettyJson } from './rest-errors.ts'
@@ -57,8 +58,9 @@ export class RestReply implements ReplySink {
   }
 
   #headers(head: ReplyHead): string[] {
-    const headers = commonHeaders(this.#reply.exchange.requestId, this.#reply.keepsAlive(head.status))
-    addHandlerHeaders(headers, head)
+    const { requestId, state } = this.#reply.exchange
+    const headers = commonHeaders(requestId, this.#reply.keepsAlive(head.status))
+    addHandlerHeaders(headers, head, servesManagement(state.listener))
     return headers
   }
 }

@@ -34,22 +34,29 @@ const CONTENT_SECURITY_POLICY = 'content-security-policy'
 /** A page that a handler sends may show text, styles and the images within it, and run nothing. */
 const STILL_PAGE =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
-/** Media types that browsers run scripts of. */
-const PAGE = /^\s*(text\/html|application\/xhtml\+xml|image\/svg\+xml)/i
+/** Media types that browsers run scripts of, also in a list: they take its last one. */
+const PAGE = /html|xml/i
 
-/** Adds the handler's headers and the content type; a page gets a policy if the handler has set none. */
-export function addHandlerHeaders(flat: string[], head: ReplyHead): void {
+/**
+ * Adds the handler's headers and the content type. A page has the policy that its handler sets, or else this
+ * one; always this one on a listener that manages, because scripts of the page could manage, too.
+ */
+export function addHandlerHeaders(flat: string[], head: ReplyHead, manages: boolean): void {
   let isPage = head.contentType !== undefined && PAGE.test(head.contentType)
-  let hasPolicy = false
+  let policy: string | undefined
   if (head.contentType !== undefined) flat.push('content-type', head.contentType)
   for (const [name, value] of Object.entries(head.headers)) {
     const lower = name.toLowerCase()
     if (RESERVED.has(lower) || (lower === 'content-type' && head.contentType !== undefined)) continue
+    if (lower === CONTENT_SECURITY_POLICY) {
+      policy = value
+      continue
+    }
     if (lower === 'content-type') isPage = PAGE.test(value)
-    else if (lower === CONTENT_SECURITY_POLICY) hasPolicy = true
     flat.push(name, value)
   }
-  if (isPage && !hasPolicy) flat.push(CONTENT_SECURITY_POLICY, STILL_PAGE)
+  if (isPage && (manages || policy === undefined)) policy = STILL_PAGE
+  if (policy !== undefined) flat.push(CONTENT_SECURITY_POLICY, policy)
 }
 
 /** Adds the CORS headers that the handler has not set. */

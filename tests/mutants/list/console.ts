@@ -21,6 +21,20 @@ export const MUTANTS: readonly Mutant[] = [
     tests: PLAYED,
   },
   {
+    name: 'a handler lets its page run scripts beside the management API',
+    file: 'frontend/edge/http/reply-headers.ts',
+    find: '(manages || policy === undefined)',
+    replace: '(policy === undefined)',
+    tests: PLAYED,
+  },
+  {
+    name: 'XML of a handler runs scripts',
+    file: 'frontend/edge/http/reply-headers.ts',
+    find: '/html|xml/i',
+    replace: '/html|svg/i',
+    tests: ['tests/security/sniffed-answers.test.ts'],
+  },
+  {
     name: 'the playground is there without the console',
     file: REST_APPS,
     find: 'deps.settings.enableConsole && servesManagement(kind)',
