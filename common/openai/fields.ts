@@ -47,12 +47,13 @@ export class Fields {
     this.#check(name, required, `must be a ${required ? 'non-empty ' : ''}list of objects`, fits)
   }
 
-  /** A string, or an array of strings. */
-  texts(name: string, max: number): void {
+  /** A string, or an array of strings, each of at most so many characters. */
+  texts(name: string, max: number, maxLength: number): void {
+    const isText = (v: unknown): boolean => typeof v === 'string' && v.length <= maxLength
     const fits = (v: unknown): boolean =>
-      typeof v === 'string' ||
-      (Array.isArray(v) && v.length <= max && v.every((text) => typeof text === 'string'))
-    this.#check(name, false, `must be a string or a list of at most ${max} strings`, fits)
+      isText(v) || (Array.isArray(v) && v.length <= max && v.every(isText))
+    const rule = `must be a string or a list of at most ${max} strings, each of at most ${maxLength} characters`
+    this.#check(name, false, rule, fits)
   }
 
   /** The content of a message: a string, or an array of parts. */

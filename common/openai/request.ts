@@ -9,6 +9,8 @@ import type { Operation } from './operations.ts'
 export const MAX_CHOICES = 128
 const MAX_INPUTS = 2_048
 const MAX_STOPS = 4
+/** Up to so many characters of an answer are held back for each stop text. */
+const MAX_STOP_LENGTH = 1_024
 
 export type OpenAIRequest =
   | { operation: 'chat'; body: ChatCompletionRequest }
@@ -66,7 +68,7 @@ function sampling(fields: Fields): void {
   fields.number('frequency_penalty', -2, 2)
   fields.integer('seed', Number.MIN_SAFE_INTEGER)
   fields.object('logit_bias')
-  fields.texts('stop', MAX_STOPS)
+  fields.texts('stop', MAX_STOPS, MAX_STOP_LENGTH)
 }
 
 function chat(body: Record<string, unknown>, fields: Fields): ChatCompletionRequest {

@@ -243,6 +243,13 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'Which log files are written; `none` for none.',
     OURS,
   ),
+  logKeepBytes: key(
+    'log_keep_bytes',
+    integer(0, Number.MAX_SAFE_INTEGER),
+    '1073741824',
+    'Bytes on disk that the rolled files of one log may have; the oldest are removed first.',
+    OURS,
+  ),
   logLevel: key(
     'log_level',
     word('debug', 'info', 'warn', 'error'),

@@ -311,6 +311,8 @@ export interface Settings {
   readonly metricsLocation: string
   /** Ours: log files to write. Key log_files, default all. */
   readonly logFiles: readonly LogFileName[]
+  /** Ours: bytes that the rolled files of one log may have. Key log_keep_bytes, default 1 GiB. */
+  readonly logKeepBytes: number
   /** Ours: key log_level; `debug` if TorchServe's key debug is true. Default info. */
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
   /** Ours: TorchServe's log lines, or one JSON object per line. Key log_format, default text. */

@@ -13,7 +13,12 @@ async function logged(
 ): Promise<string[]> {
   const folder = join(tempDir(), 'logs')
   const { log, end, addFiles } = createLogger({ ...options, console: undefined })
-  const settings = { logLocation: folder, metricsLocation: folder, logFiles: ['ts_log'] as const }
+  const settings = {
+    logLocation: folder,
+    metricsLocation: folder,
+    logFiles: ['ts_log'] as const,
+    logKeepBytes: 1_000,
+  }
   const files = openLogFiles(settings, (message) => log.warn(message))
   addFiles(files)
   write(log)
@@ -28,6 +33,7 @@ test('log files in a folder that cannot be made are one warning each', () => {
     logLocation: '/proc/none/logs',
     metricsLocation: '/proc/none',
     logFiles: ['ts_log'] as const,
+    logKeepBytes: 1_000,
   }
   const warnings: string[] = []
   expect(openLogFiles(settings, (message) => void warnings.push(message))).toEqual({})

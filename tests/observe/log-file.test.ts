@@ -1,10 +1,14 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
   closeSync,
   createReadStream,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -126,6 +130,39 @@ test('so many rolled files are kept, the newest; those of other logs are left al
   expect(names).toContain('some_log_2.01-Jan.log.gz')
 })
 
+test('rolled files have so many bytes together, before they are compressed too', async () => {
+  const { file, folder, path } = rig({ maxBytes: 2_000, keepBytes: 5_000 })
+  let most = 0
+  for (let n = 0; n < 40; n += 1) {
+    file.write(`${n} ${randomBytes(700).toString('hex')}\n`)
+    await until(() => readFileSync(path, 'utf8').startsWith(`${n} `))
+    const rolled = readdirSync(folder).filter((name) => /^some_log\.\d.*log$/.test(name))
+    most = Math.max(most, rolled.length)
+  }
+  await file.end()
+  const sizes = readdirSync(folder)
+    .filter((name) => name !== 'some_log.log')
+    .map((name) => statSync(join(folder, name)).size)
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(5_000)
+  expect(sizes.length).toBeGreaterThan(1)
+  expect(most).toBeLessThanOrEqual(4)
+})
+
+test('a file that could not be compressed is compressed with the next one', async () => {
+  const { file, folder, path, warnings } = rig({ maxBytes: 100 })
+  const day = dayName(Date.now())
+  // In its way, as a full disk would be.
+  mkdirSync(join(folder, `some_log.${day}.log.gz.tmp`))
+  for (const letter of ['a', 'b', 'c']) {
+    file.write(`${letter.repeat(79)}\n`)
+    await until(() => readFileSync(path, 'utf8').startsWith(letter))
+    if (letter === 'b') await until(() => warnings.length > 0)
+    if (letter === 'b') rmdirSync(join(folder, `some_log.${day}.log.gz.tmp`))
+  }
+  await file.end()
+  expect(gunzip(join(folder, `some_log.${day}.log.gz`))).toBe(`${'a'.repeat(79)}\n`)
+})
+
 test('what an earlier server put aside and did not compress is compressed', async () => {
   const folder = tempDir()
   writeFileSync(join(folder, 'some_log.05-May.log'), 'old\n')
@@ -176,6 +213,7 @@ test('a folder that cannot be written is a warning each', async () => {
       logLocation: join(folder, 'file', 'logs'),
       metricsLocation: folder,
       logFiles: ['access_log', 'ts_metrics'],
+      logKeepBytes: 1_000,
     },
     (message) => warnings.push(message),
   )

@@ -21,17 +21,17 @@ type TextRequest =
 export function mapText(call: OpenAICall, request: TextRequest): void {
   const { state, models, reply } = call.exchange
   const { n } = request.body
-  const prompts = promptsOf(request)
+  const prompts = promptsOf(request).map((prompt) => ({ name: 'data', data: Buffer.from(prompt) }))
   const parameters = parametersPart(request.body)
   const jobs = new JobGroup(models, call)
   const count = n ?? 1
+  checkChoices(prompts, parameters, count, state.settings.maxRequestSize)
   const run = new TextRun(call.events, request, jobs, prompts.length * count, state.settings.maxResponseSize)
   if (!reply.follow(jobs)) return
   const stops = stopsOf(request)
   for (let index = 0; index < prompts.length * count && !run.ended; index++) {
-    const prompt = prompts[Math.floor(index / count)]!
+    const data = prompts[Math.floor(index / count)]!
     const sink = new TextSink(run, index, stops)
-    const data = { name: 'data', data: Buffer.from(prompt) }
     sink.job = jobs.submit([data, parameters], sink)
   }
 }
@@ -49,6 +49,14 @@ function chatPrompt({ messages }: ChatCompletionRequest): string {
   if (param !== undefined)
     throw new ServeError('INVALID_ARGUMENT', 'This model accepts only text parts', { param })
   return defaultChatPrompt(messages)
+}
+
+/** Each choice is a message to the handler: without a limit, 128 choices of a prompt of 6 MB are 800 MB. */
+function checkChoices(prompts: InputPart[], { data }: InputPart, n: number, maxRequestSize: number): void {
+  const bytes = prompts.reduce((sum, prompt) => sum + prompt.data.length + data.length, 0)
+  if (bytes * n <= maxRequestSize) return
+  const why = `The choices of a request must have at most ${maxRequestSize} bytes together (max_request_size): shorten the prompt, or ask for fewer`
+  throw new ServeError('PAYLOAD_TOO_LARGE', why, { param: 'n' })
 }
 
 function stopsOf({ operation, body: { stop } }: TextRequest): string[] {

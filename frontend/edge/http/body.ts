@@ -26,17 +26,17 @@ export function readParts(exchange: Exchange, done: PartsCallback): void {
   readBody(exchange, (error, body) => {
     if (error !== undefined) done(error, [])
     else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
-    else parseBody(exchange, body, contentType, done)
+    else parseBody(body, req.headers['content-type']!, contentType, done)
   })
 }
 
-function parseBody(exchange: Exchange, body: Buffer, contentType: string, done: PartsCallback): void {
+function parseBody(body: Buffer, header: string, contentType: string, done: PartsCallback): void {
   switch (contentType.toLowerCase()) {
     case 'multipart/form-data':
-      parseMultipart(body, exchange.req.headers['content-type']!, exchange.guarded(done))
+      readForm(() => parseMultipart(body, header), done)
       return
     case 'application/x-www-form-urlencoded':
-      readForm(body, done)
+      readForm(() => parseForm(body), done)
       return
     default:
       done(undefined, [{ name: 'body', contentType, data: body }])
@@ -91,10 +91,10 @@ class BodyReader implements BodyTaker {
   }
 }
 
-function readForm(body: Buffer, done: PartsCallback): void {
+function readForm(parse: () => InputPart[], done: PartsCallback): void {
   let parts: InputPart[]
   try {
-    parts = parseForm(body)
+    parts = parse()
   } catch (thrown) {
     done(ServeError.from(thrown), [])
     return

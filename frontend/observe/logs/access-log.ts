@@ -4,6 +4,8 @@ import { stamp } from './clock.ts'
 import { escapeControls } from '../../../common/escape-controls.ts'
 import type { LineWriter } from './log-file.ts'
 
+/** Characters of a request line that are logged: a path over gRPC may have 64 KB. */
+const MAX_REQUEST = 2_000
 /** Request lines that need no escaping. */
 const PLAIN = /^[\x20-\x7e]*$/
 
@@ -53,5 +55,6 @@ export class AccessLog {
 }
 
 function printable(request: string): string {
-  return PLAIN.test(request) ? request : escapeControls(request)
+  const shown = request.length <= MAX_REQUEST ? request : `${request.slice(0, MAX_REQUEST)}…`
+  return PLAIN.test(shown) ? shown : escapeControls(shown)
 }

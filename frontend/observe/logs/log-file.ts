@@ -16,6 +16,8 @@ export interface LineWriter {
 export interface LogFileOptions {
   /** File size in bytes that rolls the file. Default 100 MB, as in TorchServe. */
   maxBytes?: number
+  /** Bytes that rolled files may have; the oldest are removed first. Default 1 GiB. */
+  keepBytes?: number
   /** Maximum characters waiting for the disk; further lines are dropped and counted. Default 8 Mi. */
   maxWaiting?: number
   /** The line for lines that were dropped, with its line end. Default: one of the server's log. */
@@ -25,6 +27,7 @@ export interface LogFileOptions {
 }
 
 const MAX_BYTES = 100 * 1024 * 1024
+const KEEP_BYTES = 1024 ** 3
 const MAX_WAITING = 8 * 1024 * 1024
 /** A busy log writes once per pause, in milliseconds; a quiet one line by line. */
 const PAUSE_MS = 50
@@ -56,10 +59,11 @@ export class LogFile implements LineWriter {
   /** Opens the file; makes its folder if needed. @throws errors of the file system */
   constructor(path: string, options: LogFileOptions) {
     this.#path = path
-    this.#options = { maxBytes: MAX_BYTES, maxWaiting: MAX_WAITING, droppedLine: tooSlow, ...options }
+    const limits = { maxBytes: MAX_BYTES, keepBytes: KEEP_BYTES, maxWaiting: MAX_WAITING }
+    this.#options = { ...limits, droppedLine: tooSlow, ...options }
     makeFolderSync(dirname(path))
     this.#fd = this.#open()
-    for (const aside of leftAside(path)) this.#compress(aside)
+    if (leftAside(path).length > 0) this.#compress()
     process.once('exit', this.endNow)
   }
 
@@ -152,10 +156,11 @@ export class LogFile implements LineWriter {
 
   #roll(): void {
     try {
-      const aside = setAside(this.#path, this.#day)
+      setAside(this.#path, this.#day)
       closeSync(this.#fd)
       this.#fd = this.#open()
-      this.#compress(aside)
+      this.#prune()
+      this.#compress()
     } catch (error) {
       this.#day = Date.now() // continue in the old file until tomorrow
       this.#size = 0
@@ -173,12 +178,26 @@ export class LogFile implements LineWriter {
     return fd
   }
 
-  /** Compresses one file at a time, so that a busy log does not occupy every core. */
-  #compress(aside: string): void {
+  /**
+   * Compresses what is put aside, one file at a time, so that a busy log does not occupy every core; also
+   * files of which it failed before, because the disk was full.
+   */
+  #compress(): void {
     this.#compressing = this.#compressing
-      .then(() => compress(aside))
-      .then(() => prune(this.#path))
+      .then(async () => {
+        for (const aside of leftAside(this.#path)) await compress(aside)
+      })
       .catch((error: unknown) => this.#warn(error as Error))
+      .then(() => this.#prune())
+  }
+
+  /** Before compressing too: a busy log fills files faster than they can be compressed. */
+  #prune(): void {
+    try {
+      prune(this.#path, this.#options.keepBytes)
+    } catch (error) {
+      this.#warn(error as Error)
+    }
   }
 
   #warn(error: Error): void {

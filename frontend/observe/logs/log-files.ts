@@ -11,15 +11,16 @@ export type LogFiles = Partial<Record<LogFileName, LogFile>>
  * causes a warning, and the server starts without it.
  */
 export function openLogFiles(
-  settings: Pick<Settings, 'logLocation' | 'metricsLocation' | 'logFiles'>,
+  settings: Pick<Settings, 'logLocation' | 'metricsLocation' | 'logFiles' | 'logKeepBytes'>,
   warn: (message: string) => void,
 ): LogFiles {
   const files: LogFiles = {}
+  const { logKeepBytes: keepBytes } = settings
   for (const name of settings.logFiles) {
     const folder = name.endsWith('_metrics') ? settings.metricsLocation : settings.logLocation
     try {
       const droppedLine = name === 'audit_log' ? { droppedLine: droppedAuditLine } : {}
-      files[name] = new LogFile(join(folder, `${name}.log`), { warn, ...droppedLine })
+      files[name] = new LogFile(join(folder, `${name}.log`), { warn, keepBytes, ...droppedLine })
     } catch (error) {
       warn(`${name}.log is not written: ${(error as Error).message}`)
     }

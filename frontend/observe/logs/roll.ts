@@ -1,5 +1,13 @@
-import { createReadStream, createWriteStream, existsSync, readdirSync, renameSync, statSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -24,12 +32,22 @@ export function setAside(path: string, time: number): string {
   }
 }
 
-/** Compresses a rolled file to `<its name>.gz`. */
+/** Compresses a rolled file to `<its name>.gz`, unless it was removed. */
 export async function compress(aside: string): Promise<void> {
   const unfinished = `${aside}.gz.tmp`
-  await pipeline(createReadStream(aside), createGzip(), createWriteStream(unfinished, { mode: 0o640 }))
-  await rename(unfinished, `${aside}.gz`)
-  await rm(aside)
+  try {
+    await pipeline(createReadStream(aside), createGzip(), createWriteStream(unfinished, { mode: 0o640 }))
+    // It stays as old as its lines, so that the oldest lines are removed first.
+    const { mtime } = await stat(aside)
+    await utimes(unfinished, mtime, mtime)
+    await rename(unfinished, `${aside}.gz`)
+    await rm(aside)
+  } catch (error) {
+    if (existsSync(aside)) throw error
+  } finally {
+    // Half a file on a disk that is full.
+    await rm(unfinished, { force: true })
+  }
 }
 
 /** Rolled files that were not compressed because the server ended first. */
@@ -37,11 +55,15 @@ export function leftAside(path: string): string[] {
   return aside(path).filter((each) => ENDING.test(each))
 }
 
-/** Removes the oldest rolled files of a log beyond `kept`. */
-export async function prune(path: string, kept = KEPT_FILES): Promise<void> {
-  const files = aside(path).map((each) => ({ each, time: statSync(each).mtimeMs }))
-  files.sort((a, b) => b.time - a.time)
-  await Promise.all(files.slice(kept).map(({ each }) => rm(each, { force: true })))
+/** Removes the oldest rolled files of a log beyond 30, or beyond so many bytes together. */
+export function prune(path: string, keepBytes: number): void {
+  const files = aside(path).map((each) => ({ each, facts: statSync(each) }))
+  files.sort((a, b) => b.facts.mtimeMs - a.facts.mtimeMs)
+  let bytes = 0
+  files.forEach(({ each, facts }, index) => {
+    bytes += facts.size
+    if (index >= KEPT_FILES || bytes > keepBytes) rmSync(each, { force: true })
+  })
 }
 
 function aside(path: string): string[] {

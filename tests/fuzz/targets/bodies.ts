@@ -40,18 +40,7 @@ export const multipart: Target = {
   run: (input) => {
     const end = Math.max(0, input.indexOf('\n'))
     const type = `multipart/form-data; boundary=${input.toString('latin1', 0, end)}`
-    return new Promise((resolve, reject) => {
-      let calls = 0
-      const late = setTimeout(() => reject(new Error('no end of the parts')), 1_000)
-      parseMultipart(input.subarray(end + 1), type, (error) => {
-        clearTimeout(late)
-        calls += 1
-        if (calls > 1) reject(new Error('ended twice'))
-        else if (error?.code === 'INTERNAL') reject(error)
-        // Another turn, in which a second call would come.
-        else setImmediate(resolve)
-      })
-    })
+    parseMultipart(input.subarray(end + 1), type)
   },
 }
 

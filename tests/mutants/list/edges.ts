@@ -24,6 +24,8 @@ const BOMBS = ['tests/security/archive-bombs.test.ts']
 const ZIP = 'model-archiver/unpack-zip.ts'
 const READS = ['tests/edge/grpc/request-reader.test.ts']
 const CONNECTED = ['tests/edge/http/connection.test.ts']
+const MULTIPLY = ['tests/security/bodies-that-multiply.test.ts']
+const LOG_FILES = ['tests/observe/log-file.test.ts']
 const STREAMED = ['tests/dialects/torchserve/rest-streaming.test.ts']
 
 /** What meets clients, archives and names of others first. */
@@ -601,6 +603,70 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'start <= before.end',
     tests: UNPACK,
     title: 'zip unpacks',
+  },
+  {
+    name: 'any number of lines of a multipart body may begin like its boundary',
+    file: 'frontend/edge/http/multipart.ts',
+    find: 'if (++this.#similar > MAX_SIMILAR)',
+    replace: 'if (++this.#similar > Infinity)',
+    tests: MULTIPLY,
+    title: 'lines that begin like',
+  },
+  {
+    name: 'a line that goes on after the boundary separates parts',
+    file: 'frontend/edge/http/multipart.ts',
+    find: 'return body[end] === CR && body[end + 1] === LF ? { start, end: end + 2, isLast: false } : undefined',
+    replace: 'return { start, end: end + 2, isLast: false }',
+    tests: ['tests/edge/http/body.test.ts'],
+    title: 'has the name of',
+  },
+  {
+    name: 'a stop text may be as long as the body',
+    file: 'common/openai/request.ts',
+    find: 'MAX_STOPS, MAX_STOP_LENGTH',
+    replace: 'MAX_STOPS, Infinity',
+    tests: MULTIPLY,
+    title: 'a stop text of more',
+  },
+  {
+    name: 'a stop text that differs at one place begins anew',
+    file: 'common/openai/stop-filter.ts',
+    find: 'left = this.#left[left]!',
+    replace: 'left = 0',
+    tests: ['tests/common/openai.test.ts'],
+    title: 'lets through exactly',
+  },
+  {
+    name: 'choices of a request have no size together',
+    file: 'frontend/dialects/openai/text-mapping.ts',
+    find: 'if (bytes * n <= maxRequestSize) return',
+    replace: 'if (bytes <= maxRequestSize) return',
+    tests: MULTIPLY,
+    title: '128 choices',
+  },
+  {
+    name: 'rolled logs have any number of bytes',
+    file: 'frontend/observe/logs/roll.ts',
+    find: ' || bytes > keepBytes',
+    replace: '',
+    tests: LOG_FILES,
+    title: 'so many bytes together',
+  },
+  {
+    name: 'rolled logs wait for their removal until they are compressed',
+    file: 'frontend/observe/logs/log-file.ts',
+    find: '      this.#prune()\n      this.#compress()',
+    replace: '      this.#compress()',
+    tests: LOG_FILES,
+    title: 'so many bytes together',
+  },
+  {
+    name: 'a log that could not be compressed stays as it is',
+    file: 'frontend/observe/logs/log-file.ts',
+    find: 'for (const aside of leftAside(this.#path)) await compress(aside)',
+    replace: 'await compress(leftAside(this.#path).at(-1)!)',
+    tests: LOG_FILES,
+    title: 'could not be compressed',
   },
   {
     name: 'a handler has native methods that it lacks',
