@@ -1,43 +1,37 @@
 import type { JSX } from 'preact'
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import type { OpenApi } from '../common/openapi.ts'
 import type { ViewProps } from './app.tsx'
-import { reasonOf } from './api.ts'
+import type { Api } from './api.ts'
 import { type ApiGroup, apiGroups, foundGroups } from './api-operations.ts'
 import { OperationView } from './api-operation-view.tsx'
+import { useAnswer } from './use-answer.ts'
 
 /** Where this port tells its own API, and the inference port's. */
 const DOCUMENTS = ['/api-description', '/console/play/api-description'] as const
 
 /** The server's description of its REST APIs. */
-export function ApiView({ api }: ViewProps): JSX.Element {
-  const [groups, setGroups] = useState<readonly ApiGroup[]>()
-  const [reason, setReason] = useState('')
+export function ApiView({ state, api }: ViewProps): JSX.Element {
+  const { answer: groups, reason } = useAnswer(state, api, readGroups)
   const [text, setText] = useState('')
-  useEffect(() => {
-    const read = async (path: string): Promise<OpenApi> =>
-      (await (await api.open('GET', path)).json()) as OpenApi
-    Promise.all(DOCUMENTS.map(read)).then(
-      (documents) => setGroups(apiGroups(documents)),
-      (error: unknown) => setReason(reasonOf(error)),
-    )
-  }, [api])
   const found = useMemo(() => foundGroups(groups ?? [], text), [groups, text])
   // Events redraw the page each second; the description does not change by them.
   const shown = useMemo(() => found.map((group) => <Group key={group.name} {...group} />), [found])
-  if (reason !== '') return <p role="alert">{reason}</p>
+  if (reason !== undefined) return <p role="alert">{reason}</p>
   if (groups === undefined) return <p class="note">Waiting for the server …</p>
   return (
     <>
       <p class="bar">
-        <label for="operation">Search</label>
-        <input
-          id="operation"
-          type="search"
-          placeholder="method, path, words, parameter"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
+        <span class="field">
+          <label for="operation">Search</label>
+          <input
+            id="operation"
+            type="search"
+            placeholder="method, path, words, parameter"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </span>
         <span role="status">
           {count(found)} of {count(groups)} operations
         </span>
@@ -48,6 +42,12 @@ export function ApiView({ api }: ViewProps): JSX.Element {
       {shown}
     </>
   )
+}
+
+async function readGroups(api: Api): Promise<readonly ApiGroup[]> {
+  const read = async (path: string): Promise<OpenApi> =>
+    (await (await api.open('GET', path)).json()) as OpenApi
+  return apiGroups(await Promise.all(DOCUMENTS.map(read)))
 }
 
 function Group({ name, operations }: ApiGroup): JSX.Element {

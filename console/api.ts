@@ -14,7 +14,8 @@ export class Api {
   }
 
   /**
-   * A request of the inference API, whatever its answer is.
+   * A request of the inference API, whatever its answer is. Redirects are not followed: a handler could send
+   * the request, with the token, to the management API.
    * @param path of the inference API
    * @param token undefined: the one that the user signed in with
    */
@@ -22,7 +23,8 @@ export class Api {
     const headers = new Headers(request.headers)
     const known = token ?? this.#token
     if (known !== undefined) headers.set('authorization', `Bearer ${known}`)
-    return fetch(`/console/play${path}`, { ...request, headers, credentials: 'omit' })
+    const options = { ...request, headers, credentials: 'omit', redirect: 'manual' } as const
+    return fetch(`/console/play${path}`, options)
   }
 
   /** Whether the user signed in. */

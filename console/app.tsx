@@ -1,8 +1,7 @@
-import type { JSX } from 'preact'
-import { useEffect, useReducer, useState } from 'preact/hooks'
+import { Component, type ComponentChildren, type JSX } from 'preact'
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { Api } from './api.ts'
 import { ApiView } from './api-view.tsx'
-import { ArchiveUpload } from './archive-upload.ts'
 import { ConfigurationView } from './configuration-view.tsx'
 import { LogView } from './log-view.tsx'
 import { ModelsView } from './models-view.tsx'
@@ -16,7 +15,11 @@ import { SignIn } from './sign-in.tsx'
 export interface ViewProps {
   state: ServerState
   api: Api
-  upload: ArchiveUpload
+}
+
+/** What the user signed in with. Undefined: nothing. */
+interface Credential {
+  readonly token: string | undefined
 }
 
 interface View {
@@ -36,22 +39,18 @@ const VIEWS: readonly [View, ...View[]] = [
 ]
 
 export function App(): JSX.Element {
-  const [token, setToken] = useState<string>()
+  // An object, so that the same token can be tried again.
+  const [credential, setCredential] = useState<Credential>({ token: undefined })
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const [session, setSession] = useState<ViewProps & { token: string | undefined }>()
+  const [session, setSession] = useState<ViewProps & { credential: Credential }>()
   const view = useView()
   useEffect(() => {
-    const changed = (): void => redraw(undefined)
-    const state = new ServerState(changed)
-    const api = new Api(token)
-    const upload = new ArchiveUpload(api, changed)
-    setSession({ state, api, upload, token })
+    const state = new ServerState(() => redraw(undefined))
+    const api = new Api(credential.token)
+    setSession({ state, api, credential })
     void state.follow(api)
-    return () => {
-      state.close()
-      upload.stop()
-    }
-  }, [token])
+    return () => state.close()
+  }, [credential])
   useEffect(() => {
     document.title = `${view.title} · torchserve-ts console`
   }, [view])
@@ -66,7 +65,8 @@ export function App(): JSX.Element {
   }
   const { link } = session.state
   if (link.state === 'refused') {
-    return <SignIn reason={session.token === undefined ? undefined : link.reason} onToken={setToken} />
+    const reason = session.api.hasToken ? link.reason : undefined
+    return <SignIn reason={reason} onToken={(token) => setCredential({ token })} />
   }
   return (
     <>
@@ -80,18 +80,48 @@ export function App(): JSX.Element {
           ))}
         </nav>
         <LinkState link={link} />
-        {session.token !== undefined && (
-          <button type="button" onClick={() => setToken(undefined)}>
+        {session.api.hasToken && (
+          <button type="button" onClick={() => setCredential({ token: undefined })}>
             Sign out
           </button>
         )}
       </header>
       <main>
         <h1>{view.title}</h1>
-        <view.show {...session} />
+        <Views key={session.credential} current={view} {...session} />
       </main>
     </>
   )
+}
+
+/**
+ * The views that were opened. One stays as it is while others are shown: what was written, and what runs. The
+ * events redraw the shown one alone.
+ */
+function Views({ current, ...props }: ViewProps & { current: View }): JSX.Element {
+  const opened = useRef(new Set<View>())
+  opened.current.add(current)
+  return (
+    <>
+      {VIEWS.filter((each) => opened.current.has(each)).map((each) => (
+        <div key={each.path} hidden={each !== current}>
+          <Redrawn if={each === current}>
+            <each.show {...props} />
+          </Redrawn>
+        </div>
+      ))}
+    </>
+  )
+}
+
+class Redrawn extends Component<{ if: boolean; children: ComponentChildren }> {
+  override shouldComponentUpdate(next: { if: boolean }): boolean {
+    return next.if
+  }
+
+  override render(): ComponentChildren {
+    return this.props.children
+  }
 }
 
 function isFirstTry({ link, overview }: ServerState): boolean {

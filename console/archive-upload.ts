@@ -8,10 +8,7 @@ export interface UploadProgress {
   readonly total: number
 }
 
-/**
- * Takes archives to the model store, one at a time. It belongs to the session, not to its view: an upload
- * goes on while another view is shown.
- */
+/** Takes archives to the model store, one at a time. */
 export class ArchiveUpload {
   /** Undefined: nothing is being sent. */
   progress: UploadProgress | undefined

@@ -12,9 +12,14 @@ export interface Question {
 /** Asks before something that harms. */
 export function Ask({ question, onClose }: { question: Question; onClose: () => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current!.showModal(), [])
   // Closed by the dialog itself, which gives the focus back to where it was.
   const close = (): void => dialog.current!.close()
+  useEffect(() => {
+    dialog.current!.showModal()
+    // Hidden with its view, it would still keep the user from the rest of the page.
+    addEventListener('hashchange', close)
+    return () => removeEventListener('hashchange', close)
+  }, [])
   const run = (): void => {
     close()
     question.run()

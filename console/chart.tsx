@@ -9,6 +9,8 @@ export interface Line {
 }
 
 const HEIGHT = 150
+/** Seconds that a chart shows at least: of less, its axis would say the same second again and again. */
+const SHORTEST = 30
 /** Names of the custom properties that app.css gives colours, one for each line. */
 const COLOURS = ['--line-1', '--line-2']
 
@@ -29,9 +31,11 @@ export function Chart(props: {
     ])
     place.current!.append(chart.root)
     plot.current = chart
-    const observer = new ResizeObserver(([entry]) =>
-      chart.setSize({ width: entry!.contentRect.width, height: HEIGHT }),
-    )
+    const observer = new ResizeObserver(([entry]) => {
+      const { width } = entry!.contentRect
+      // 0: its view is hidden.
+      if (width > 0) chart.setSize({ width, height: HEIGHT })
+    })
     observer.observe(place.current!)
     return () => {
       observer.disconnect()
@@ -65,7 +69,10 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
     padding: [8, 32, 0, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    scales: {
+      x: { range: (_, min, max) => [Math.min(min, max - SHORTEST), max] },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
+    },
     axes: [
       {
         stroke,

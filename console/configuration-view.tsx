@@ -1,39 +1,34 @@
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { ShownSetting } from '../common/shown-setting.ts'
 import type { ViewProps } from './app.tsx'
-import { reasonOf } from './api.ts'
+import type { Api } from './api.ts'
 import { ScrollTable } from './scroll-table.tsx'
+import { useAnswer } from './use-answer.ts'
 
 const DEFAULT = 'default'
 
 /** Each key with its value, and where the value came from. */
-export function ConfigurationView({ api }: ViewProps): JSX.Element {
-  const [settings, setSettings] = useState<readonly ShownSetting[]>()
-  const [reason, setReason] = useState('')
+export function ConfigurationView({ state, api }: ViewProps): JSX.Element {
+  const { answer: settings, reason } = useAnswer(state, api, readSettings)
   const [text, setText] = useState('')
   const [onlySet, setOnlySet] = useState(false)
-  useEffect(() => {
-    const read = async (): Promise<void> => {
-      const response = await api.open('GET', '/configuration')
-      setSettings(((await response.json()) as { settings: ShownSetting[] }).settings)
-    }
-    read().catch((error: unknown) => setReason(reasonOf(error)))
-  }, [api])
-  if (reason !== '') return <p role="alert">{reason}</p>
+  if (reason !== undefined) return <p role="alert">{reason}</p>
   if (settings === undefined) return <p class="note">Waiting for the server …</p>
   const shown = settings.filter((each) => matches(each, text) && (!onlySet || each.source !== DEFAULT))
   return (
     <>
       <p class="bar">
-        <label for="key">Filter</label>
-        <input
-          id="key"
-          type="search"
-          placeholder="key, value, source, meaning"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
+        <span class="field">
+          <label for="key">Filter</label>
+          <input
+            id="key"
+            type="search"
+            placeholder="key, value, source, meaning"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </span>
         <label>
           <input
             type="checkbox"
@@ -61,6 +56,11 @@ export function ConfigurationView({ api }: ViewProps): JSX.Element {
       </ScrollTable>
     </>
   )
+}
+
+async function readSettings(api: Api): Promise<readonly ShownSetting[]> {
+  const response = await api.open('GET', '/configuration')
+  return ((await response.json()) as { settings: ShownSetting[] }).settings
 }
 
 function matches({ name, value = '', source, meaning }: ShownSetting, text: string): boolean {

@@ -24,24 +24,31 @@ export function LogView({ state }: ViewProps): JSX.Element {
   })
   return (
     <>
+      {state.overview !== undefined && state.log.length === 0 && (
+        <p class="note">No line has come. A key for some models gets none: the log tells of all of them.</p>
+      )}
       <p class="bar">
-        <label for="level">Level</label>
-        <select
-          id="level"
-          value={level}
-          onChange={(event) => setLevel(event.currentTarget.value as LogEntry['level'])}
-        >
-          {LEVELS.map((each) => (
-            <option value={each}>{each}</option>
-          ))}
-        </select>
-        <label for="search">Search</label>
-        <input
-          id="search"
-          type="search"
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
+        <span class="field">
+          <label for="level">Level</label>
+          <select
+            id="level"
+            value={level}
+            onChange={(event) => setLevel(event.currentTarget.value as LogEntry['level'])}
+          >
+            {LEVELS.map((each) => (
+              <option value={each}>{each}</option>
+            ))}
+          </select>
+        </span>
+        <span class="field">
+          <label for="search">Search</label>
+          <input
+            id="search"
+            type="search"
+            value={search}
+            onInput={(event) => setSearch(event.currentTarget.value)}
+          />
+        </span>
         <button
           type="button"
           aria-pressed={paused !== undefined}

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useReducer, useState } from 'preact/hooks'
 import type { ModelOverview } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
-import { reasonOf } from './api.ts'
+import { type Api, reasonOf } from './api.ts'
+import { ArchiveUpload } from './archive-upload.ts'
 import { Ask, type Question } from './ask.tsx'
 import { ModelTitle } from './model-title.tsx'
 import { UploadArchive } from './upload-archive.tsx'
@@ -20,7 +21,8 @@ interface Outcome {
 }
 
 /** Register, scale, set default, unregister: the calls of the management API. */
-export function ModelsView({ state, api, upload }: ViewProps): JSX.Element {
+export function ModelsView({ state, api }: ViewProps): JSX.Element {
+  const upload = useUpload(api)
   const [question, setQuestion] = useState<Question>()
   const [outcome, setOutcome] = useState<Outcome>()
   const [running, setRunning] = useState<string>()
@@ -64,6 +66,14 @@ export function ModelsView({ state, api, upload }: ViewProps): JSX.Element {
   )
 }
 
+/** Stopped when the user signs out. */
+function useUpload(api: Api): ArchiveUpload {
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
+  const [upload] = useState(() => new ArchiveUpload(api, () => redraw(undefined)))
+  useEffect(() => () => upload.stop(), [upload])
+  return upload
+}
+
 function Register({
   location,
   busy,
@@ -85,12 +95,24 @@ function Register({
   }
   return (
     <form class="bar" onSubmit={submit} aria-label="Register a model">
-      <label for="url">Archive in the model store, or URL</label>
-      <input id="url" name="url" required defaultValue={location} key={location} placeholder="my-model.mar" />
-      <label for="name">Name</label>
-      <input id="name" name="name" placeholder="of the archive" />
-      <label for="workers">Workers</label>
-      <input id="workers" name="workers" type="number" min="0" value="1" required />
+      <span class="field">
+        <label for="url">Archive in the model store, or URL</label>
+        <input
+          id="url"
+          name="url"
+          required
+          defaultValue={location}
+          key={location}
+          placeholder="my-model.mar"
+        />
+      </span>
+      <span class="field">
+        <label for="name">Name</label> <input id="name" name="name" placeholder="of the archive" />
+      </span>
+      <span class="field">
+        <label for="workers">Workers</label>
+        <input id="workers" name="workers" type="number" min="0" defaultValue="1" required />
+      </span>
       <button type="submit" disabled={busy}>
         Register
       </button>

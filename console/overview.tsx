@@ -127,9 +127,9 @@ function Model({ model }: { model: ModelOverview }): JSX.Element {
       </h3>
       {failure !== undefined && (
         <p role="alert">
-          {failure.reason}{' '}
+          <bdi>{failure.reason}</bdi>{' '}
           <small>
-            (since {timeOfDay(failure.at)}, id {failure.id} in the log)
+            (last tried at {timeOfDay(failure.at)}, id {failure.id} in the log)
           </small>
         </p>
       )}

@@ -6,6 +6,7 @@ const MAX_PIECES = 2_000
 const MAX_PIECE = 2_000
 const MAX_ANSWER = 1_000_000
 const MAX_GAPS = 100_000
+const REDIRECTED = 'The model answers with a redirect, which the playground does not follow.'
 
 /** One piece of an answer: an event of an event stream, else what arrived at once. Times in milliseconds. */
 export interface Piece {
@@ -69,6 +70,7 @@ export class PlayRun {
   async run(send: (signal: AbortSignal) => Promise<Response>): Promise<void> {
     try {
       const response = await send(this.#stop.signal)
+      if (response.type === 'opaqueredirect') throw new Error(REDIRECTED)
       this.status = response.status
       this.state = 'streaming'
       this.#changed()
@@ -76,7 +78,9 @@ export class PlayRun {
       this.state = response.ok ? 'ended' : 'failed'
     } catch (thrown) {
       this.state = this.#stop.signal.aborted ? 'stopped' : 'failed'
-      if (this.state === 'failed') this.reason = `The connection broke: ${reasonOf(thrown)}`
+      const reason = reasonOf(thrown)
+      if (this.state === 'failed')
+        this.reason = reason === REDIRECTED ? reason : `The connection broke: ${reason}`
     }
     this.#end = this.#now()
     this.#changed()
@@ -88,6 +92,11 @@ export class PlayRun {
 
   get isOpen(): boolean {
     return this.state === 'waiting' || this.state === 'streaming'
+  }
+
+  /** Whether its token was refused, which TorchServe's API says with 400. */
+  get isUnauthorized(): boolean {
+    return this.status === 401 || (this.status === 400 && this.answer.includes('"InvalidKeyException"'))
   }
 
   /** Pieces that are no longer in `pieces`. */

@@ -55,6 +55,13 @@ export function PlaygroundView({ state, api }: ViewProps): JSX.Element {
         run={run}
       />
       <CopyAs request={copied(draft, state.overview, api.hasToken)} />
+      {run?.isUnauthorized === true && api.hasToken && draft.token === undefined && (
+        <p class="note">
+          The token that you signed in with is not for inference. Give the inference key of{' '}
+          <code>key_file.json</code>, or an API key with the scope <code>inference</code>, as inference token
+          above.
+        </p>
+      )}
       {isChat && <ChatView {...chat} onSay={say} />}
       {run !== undefined && <RunView run={run} before={before} />}
     </>
@@ -154,31 +161,37 @@ function DraftForm(props: {
   return (
     <form onSubmit={submit} aria-label="Request">
       <p class="bar">
-        <label for="model">Model</label>
-        <select id="model" value={key} onChange={(event) => choose({ key: event.currentTarget.value })}>
-          {overview.models.map((model) => (
-            <option value={keyOf(model)}>{titleOf(model)}</option>
-          ))}
-        </select>
-        <label for="api">API</label>
-        <select
-          id="api"
-          value={draft.api.id}
-          onChange={(event) => choose({ apiId: event.currentTarget.value })}
-        >
-          {apisOf(draft.model).map(({ id, title }) => (
-            <option value={id}>{title}</option>
-          ))}
-        </select>
-        <label for="play-token">Inference token</label>
-        <input
-          id="play-token"
-          type="password"
-          autocomplete="off"
-          placeholder="as signed in"
-          value={draft.token ?? ''}
-          onInput={(event) => choose({ token: event.currentTarget.value.trim() || undefined })}
-        />
+        <span class="field">
+          <label for="model">Model</label>
+          <select id="model" value={key} onChange={(event) => choose({ key: event.currentTarget.value })}>
+            {overview.models.map((model) => (
+              <option value={keyOf(model)}>{titleOf(model)}</option>
+            ))}
+          </select>
+        </span>
+        <span class="field">
+          <label for="api">API</label>
+          <select
+            id="api"
+            value={draft.api.id}
+            onChange={(event) => choose({ apiId: event.currentTarget.value })}
+          >
+            {apisOf(draft.model).map(({ id, title }) => (
+              <option value={id}>{title}</option>
+            ))}
+          </select>
+        </span>
+        <span class="field">
+          <label for="play-token">Inference token</label>
+          <input
+            id="play-token"
+            type="password"
+            autocomplete="off"
+            placeholder="as signed in"
+            value={draft.token ?? ''}
+            onInput={(event) => choose({ token: event.currentTarget.value.trim() || undefined })}
+          />
+        </span>
       </p>
       <Body {...form} />
       <p class="bar">
@@ -220,13 +233,15 @@ function Body({ draft, write, take }: DraftState): JSX.Element {
       />
       {draft.api.takesFiles === true && (
         <p class="bar">
-          <label for="file">File instead, also dropped on the text</label>
-          <input
-            id="file"
-            type="file"
-            ref={picker}
-            onChange={(event) => take(event.currentTarget.files?.[0])}
-          />
+          <span class="field">
+            <label for="file">File instead, also dropped on the text</label>
+            <input
+              id="file"
+              type="file"
+              ref={picker}
+              onChange={(event) => take(event.currentTarget.files?.[0])}
+            />
+          </span>
           {draft.file !== undefined && (
             <>
               <span>{draft.file.name}</span>

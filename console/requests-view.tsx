@@ -84,14 +84,16 @@ export function RequestsView({ state, api }: ViewProps): JSX.Element {
   return (
     <>
       <p class="bar">
-        <label for="filter">Filter</label>
-        <input
-          id="filter"
-          type="search"
-          placeholder="model, API, client, key, id"
-          value={filter}
-          onInput={(event) => setFilter(event.currentTarget.value)}
-        />
+        <span class="field">
+          <label for="filter">Filter</label>
+          <input
+            id="filter"
+            type="search"
+            placeholder="model, API, client, key, id"
+            value={filter}
+            onInput={(event) => setFilter(event.currentTarget.value)}
+          />
+        </span>
         <span>
           {number(rows.length)} shown, {number(total)} open
         </span>

@@ -5,7 +5,7 @@ import { expectAccessible, openPage, picture } from '../support/browser.ts'
 import { freePorts } from '../support/ports.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { Watched } from './watched.ts'
+import { overview, Watched } from './watched.ts'
 
 /** The view of the server's API description. */
 
@@ -153,6 +153,8 @@ test('HTML in a description stays text', async () => {
   const paths = Object.fromEntries([[EVIL, Object.fromEntries([['get', evil]])]])
   watched.described = { openapi: '3.0.1', info: { title: EVIL, version: EVIL }, paths }
   await open(watched.url)
+  await page.getByRole('status').getByText('live').waitFor()
+  watched.send('overview', overview([]))
   await page.locator('summary').click()
   await page.getByRole('heading', { name: EVIL }).waitFor()
   await page.getByRole('row', { name: EVIL }).waitFor()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { expectAccessible, openPage, picture } from '../support/browser.ts'
+import type { OverviewEvent } from '../../common/server-events.ts'
 import { REPOSITORY } from '../support/server-process.ts'
 import { eventBytes, logLine, model, openRequest, overview, Watched } from './watched.ts'
 
@@ -61,6 +62,85 @@ test('a wrong token is refused with the server’s words, and a right one shows 
   await page.getByRole('status').getByText('live').waitFor()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+})
+
+test('a token that was refused can be tried again', async () => {
+  watched.token = 'right'
+  await open()
+  await page.getByLabel('Token').fill('right')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('status').getByText('live').waitFor()
+  watched.token = 'another'
+  watched.lose()
+  await page.getByRole('alert').getByText('Token Authentication failed.').waitFor()
+  watched.token = 'right'
+  await page.getByLabel('Token').fill('right')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('status').getByText('live').waitFor()
+})
+
+test('a view is as it was left when it is shown again, until the user signs out', async () => {
+  watched.token = 'right'
+  await open('#log')
+  await page.getByLabel('Token').fill('right')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('status').getByText('live').waitFor()
+  watched.send('overview', overview([model()]))
+  await page.getByText('A key for some models gets none').waitFor()
+  watched.send('log', { lines: [logLine('loaded'), logLine('Traceback', 'error')], dropped: 0 })
+  await page.getByLabel('Search').fill('trace')
+  await page.getByText('1 lines').waitFor()
+  expect(await page.getByText('A key for some models gets none').count()).toBe(0)
+  await page.getByRole('link', { name: 'Playground' }).click()
+  await page.getByLabel('Body').fill('written')
+  await page.getByRole('link', { name: 'Log' }).click()
+  watched.send('log', { lines: [logLine('another trace')], dropped: 0 })
+  await page.getByText('2 lines').waitFor()
+  expect(await page.getByLabel('Search').inputValue()).toBe('trace')
+  await expectAccessible(page)
+  await page.getByRole('link', { name: 'Playground' }).click()
+  expect(await page.getByLabel('Body').inputValue()).toBe('written')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Token').fill('right')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('status').getByText('live').waitFor()
+  watched.send('overview', overview([model()]))
+  await page.getByLabel('Body').waitFor()
+  expect(await page.getByLabel('Body').inputValue()).not.toBe('written')
+})
+
+test('a question goes with its view, and leaves the page to the user', async () => {
+  await follow()
+  watched.send('overview', overview([model()]))
+  await page.getByRole('link', { name: 'Models' }).click()
+  await page.getByRole('button', { name: 'Unregister', exact: true }).click()
+  await page.getByRole('dialog').waitFor()
+  await page.goBack()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.getByRole('link', { name: 'Models' }).click()
+  await page.getByRole('button', { name: 'Scale', exact: true }).waitFor()
+  expect(await page.getByRole('dialog').count()).toBe(0)
+  expect(watched.calls).toEqual([])
+})
+
+test('after a new start the server is asked for its configuration again', async () => {
+  await follow('#configuration')
+  const started = (minute: number): OverviewEvent => {
+    const event = overview([model()])
+    return { ...event, server: { ...event.server, startedAt: `2026-01-02T03:0${minute}:05.000Z` } }
+  }
+  const asked = () => watched.calls.filter((call) => call === 'GET /configuration').length
+  watched.send('overview', started(1))
+  await page.waitForResponse('**/configuration')
+  watched.send('overview', started(1))
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.getByRole('heading', { name: 'words' }).waitFor()
+  await page.getByRole('link', { name: 'Configuration' }).click()
+  expect(asked()).toBe(1)
+  const again = page.waitForResponse('**/configuration')
+  watched.send('overview', started(2))
+  await again
+  expect(asked()).toBe(2)
 })
 
 test.each([false, true])('models, workers and charts are shown (dark: %s)', async (dark) => {
@@ -198,6 +278,21 @@ test('a model is registered, scaled up at once, and scaled down or unregistered 
     'PUT /models/words/1.0?min_worker=3&synchronous=true',
     'DELETE /models/words/1.0',
   ])
+})
+
+test('what is written in a form stays while events arrive', async () => {
+  await follow('#models')
+  watched.send('overview', overview([model()]))
+  await page.getByRole('form', { name: 'Register a model' }).getByLabel('Workers').fill('3')
+  const workers = page.getByRole('form', { name: 'Scale words 1.0' }).getByLabel('Workers')
+  await workers.fill('4')
+  watched.send('overview', overview([model({ state: 'loading', minWorkers: 2 })]))
+  await page.getByRole('heading', { name: 'words' }).getByText('loading').waitFor()
+  expect(await workers.inputValue()).toBe('4')
+  await page.getByLabel('Archive in the model store, or URL').fill('a.mar')
+  await page.getByRole('button', { name: 'Register', exact: true }).click()
+  await page.getByText('Done: POST').waitFor()
+  expect(watched.calls).toEqual(['POST /models?url=a.mar&synchronous=true&initial_workers=3'])
 })
 
 test('the log is filtered by level and text, and stands still when paused', async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { expectAccessible, openPage, picture } from '../support/browser.ts'
 import { COUNT, ECHO, ended, next, produced } from '../support/count.ts'
+import { modelFolder } from '../support/model-folder.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -43,6 +44,37 @@ async function send(body: string): Promise<void> {
   await page.getByLabel('Body').fill(body)
   await page.getByRole('button', { name: 'Send', exact: true }).click()
 }
+
+test('a run goes on while another view is shown, which can cancel it', async () => {
+  await open()
+  await choose('count')
+  await send(JSON.stringify({ id: 'left', n: 100, gated: true }))
+  await row(1).waitFor()
+  await page.getByRole('link', { name: 'Live requests' }).click()
+  await next(server, 'left')
+  const cancel = page.getByRole('button', { name: /^Cancel / })
+  await cancel.waitFor()
+  await page.getByRole('link', { name: 'Playground' }).click()
+  await row(2).waitFor()
+  await page.getByRole('link', { name: 'Live requests' }).click()
+  await cancel.click()
+  await page.getByRole('button', { name: 'Cancel the request' }).click()
+  expect((await ended(server, 'left')).state).toBe('cancelled')
+  await page.getByRole('link', { name: 'Playground' }).click()
+  await page.getByRole('alert').getByText('The connection broke').waitFor()
+  expect(await rows().count()).toBe(2)
+})
+
+test('a handler cannot send the request on to the management API', async () => {
+  const redirecting = await startServer({ models: [modelFolder('heads', 'heads', {})] })
+  await redirecting.ready('heads')
+  await open(redirecting)
+  const headers = { location: '/models?url=heads&model_name=forged' }
+  await send(JSON.stringify({ status: 307, headers }))
+  await page.getByRole('alert').getByText('a redirect, which the playground does not follow').waitFor()
+  const { json } = await redirecting.manage('GET', '/models')
+  expect(json.models?.map(({ modelName }) => modelName)).toEqual(['heads'])
+})
 
 test('each piece appears before the handler makes the next one, and Stop stops the handler', async () => {
   await open()

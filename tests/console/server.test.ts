@@ -51,6 +51,29 @@ test('without a token the server is not shown, with a wrong one neither, and wit
   ])
 })
 
+test('the playground says that the management key is not for inference', async () => {
+  const guarded = await startServer({ models: [COUNT], flags: ['--enable-model-api'] })
+  const keys = JSON.parse(readFileSync(join(guarded.folder, 'key_file.json'), 'utf8')) as {
+    management: { key: string }
+    inference: { key: string }
+  }
+  await open(guarded, '#playground')
+  await page.getByLabel('Token').fill(keys.management.key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  const hint = page.getByText('The token that you signed in with is not for inference')
+  for (const api of ['TorchServe predictions', 'OpenAI: completions']) {
+    await page.getByLabel('API', { exact: true }).selectOption({ label: api })
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await hint.waitFor()
+    await page.getByLabel('Inference token').fill(keys.inference.key)
+    await hint.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByRole('status').getByText('Status').waitFor()
+    await page.getByLabel('Inference token').fill('')
+    await hint.waitFor({ state: 'detached' })
+  }
+})
+
 test('an open stream appears, is cancelled from the list, and its handler stops', async () => {
   await open(server, '#requests')
   const url = `http://127.0.0.1:${server.ports.inference}/predictions/count`

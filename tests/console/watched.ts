@@ -75,6 +75,8 @@ export class Watched {
     if (pathname.endsWith('/api-description')) {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end(JSON.stringify(this.described))
+    } else if (pathname.startsWith('/console/play/')) {
+      response.writeHead(404, { 'content-type': 'application/json' }).end('{}')
     } else if (pathname === '/console' || pathname.startsWith('/console/')) {
       const file = pathname.slice('/console/'.length) || 'index.html'
       response.writeHead(200, { 'content-type': TYPES[file]!, 'content-security-policy': POLICY })
