@@ -3,6 +3,7 @@ import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { Api } from './api.ts'
 import { ApiView } from './api-view.tsx'
 import { ConfigurationView } from './configuration-view.tsx'
+import { timeOfDay } from './format.ts'
 import { LogView } from './log-view.tsx'
 import { ModelsView } from './models-view.tsx'
 import { Overview } from './overview.tsx'
@@ -88,6 +89,11 @@ export function App(): JSX.Element {
       </header>
       <main>
         <h1>{view.title}</h1>
+        {link.state === 'lost' && session.state.overview !== undefined && (
+          <p class="note">
+            This is how it was at {timeOfDay(session.state.overview.at)}, before the connection was lost.
+          </p>
+        )}
         <Views key={session.credential} current={view} {...session} />
       </main>
     </>

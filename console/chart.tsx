@@ -89,10 +89,21 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
         label,
         stroke: () => colour(COLOURS[index] ?? COLOURS[0]!),
         width: 2,
-        points: { show: false },
+        points: { show: true, size: 4, filter: (plot: UPlot, at: number) => lonely(plot.data[at]!) },
       })),
     ],
   }
+}
+
+/** Values between none, which no line shows. */
+function lonely(values: ArrayLike<number | null | undefined>): number[] {
+  return Array.from(values, (_, at) => at).filter(
+    (at) => isThere(values[at]) && !isThere(values[at - 1]) && !isThere(values[at + 1]),
+  )
+}
+
+function isThere(value: number | null | undefined): boolean {
+  return value !== null && value !== undefined
 }
 
 /** Asked for at each drawing, because the user may turn to dark while the page is open. */

@@ -176,6 +176,30 @@ test.each([false, true])('models, workers and charts are shown (dark: %s)', asyn
   await picture(page, dark ? 'overview-dark' : 'overview')
 })
 
+test('a value of one second between seconds without any is a point of the chart', async () => {
+  await follow()
+  const second = async (at: number, first: number): Promise<void> => {
+    const firstResponse = { bounds: [0.001, 0.01, 0.1], counts: [0, first, 0, 0], sum: first }
+    const times = { ...model().times, firstResponse }
+    const time = new Date(Date.UTC(2026, 0, 2, 3, 4, at)).toISOString()
+    watched.send('overview', overview([model({ times, minWorkers: at })], { at: time }))
+    await page.getByText(`1, ${at} to 1 wanted`).waitFor()
+  }
+  const inked = (): Promise<number> =>
+    page.evaluate<number>(`(() => {
+      const figure = [...document.querySelectorAll('figure')].find((each) => /first item/.test(each.textContent))
+      const { width, height } = figure.querySelector('canvas')
+      const { data } = figure.querySelector('canvas').getContext('2d').getImageData(0, 0, width, height)
+      return Array.from({ length: data.length / 4 }, (_, index) => data.subarray(index * 4, index * 4 + 4))
+        .filter(([red, green, blue, alpha]) => alpha === 255 && red > blue + 80).length
+    })()`)
+  for (const at of [1, 2, 3]) await second(at, 0)
+  expect(await inked()).toBe(0)
+  await second(4, 5)
+  for (const at of [5, 6]) await second(at, 5)
+  expect(await inked()).toBeGreaterThan(0)
+})
+
 test('2,000 open requests: few are in the document, and they can be sorted, searched and scrolled', async () => {
   await follow('#requests')
   const requests = Array.from({ length: 2_000 }, (_, index) => openRequest(index))
@@ -379,13 +403,15 @@ test('HTML in names, errors and log lines stays text', async () => {
   expect(await page.locator('img, #console script').count()).toBe(0)
 })
 
-test('a lost connection is said, and made again', async () => {
+test('a lost connection is said, with the time of what is shown, and made again', async () => {
   await follow()
   watched.send('overview', overview([model()]))
   await page.getByRole('heading', { name: 'words' }).waitFor()
   watched.lose()
   await page.getByText('connection lost, trying again').waitFor()
+  await page.getByText(/^This is how it was at \d\d:04:05, before/).waitFor()
   await page.getByRole('status').getByText('live', { exact: true }).waitFor()
+  expect(await page.getByText('This is how it was').count()).toBe(0)
   expect(watched.viewers).toBe(1)
 })
 
