@@ -1,22 +1,17 @@
 /**
- * `npm run screenshots`: starts a server, puts it to work, and writes pictures of the console into
- * docs/pictures, light and dark. Needs Chromium.
+ * The first part of `npm run screenshots`: starts a server, puts it to work, and writes pictures of the
+ * console into docs/pictures, light and dark. Needs Chromium.
  */
 import { once } from 'node:events'
-import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium, type Page } from 'playwright-core'
 import { ARCHIVES, packTinyLlama } from '../examples/demo/archive.ts'
 import { DemoServer } from '../examples/demo/server.ts'
 import { chromiumPath } from './chromium.ts'
+import { takePicture, type Theme, THEMES, WIDTH } from './pictures.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const PICTURES = join(ROOT, 'docs', 'pictures')
-const THEMES = ['light', 'dark'] as const
-const MAX_BYTES = 150_000
-/** Of each picture, in pixels. */
-const WIDTH = 1280
 /** Streams that are open at any time. A worker of `words` is left for each playground. */
 const WORDS_STREAMS = 2
 const WORDS_WORKERS = WORDS_STREAMS + THEMES.length
@@ -37,7 +32,7 @@ const CHAT = JSON.stringify({
 const ENDLESS = JSON.stringify({ id: 'endless', n: 1_000_000, size: 8_192, delay: 0 })
 
 interface Themed {
-  readonly theme: (typeof THEMES)[number]
+  readonly theme: Theme
   readonly page: Page
 }
 
@@ -55,7 +50,7 @@ async function screenshots(signal: AbortSignal): Promise<void> {
   try {
     for (const model of ['tiny-llama', 'words', 'count']) await server.modelReady(model, signal)
     const load = keepBusy(server, AbortSignal.any([ended.signal, signal]))
-    const open = async (theme: Themed['theme']): Promise<Themed> => {
+    const open = async (theme: Theme): Promise<Themed> => {
       const page = await browser.newPage({ colorScheme: theme, viewport: { width: WIDTH, height: 770 } })
       await page.goto(`http://127.0.0.1:${server.managementPort}/console`)
       return { theme, page }
@@ -107,11 +102,7 @@ async function pictures(
     pages.map(async ({ theme, page }) => {
       await page.setViewportSize({ width: WIDTH, height })
       await show(page)
-      const path = join(PICTURES, `${view}-${theme}.png`)
-      await page.screenshot({ path })
-      const { size } = statSync(path)
-      if (size > MAX_BYTES) throw new Error(`${path} has ${size} bytes, and must have ${MAX_BYTES} at most`)
-      console.log(`${path}: ${size} bytes`)
+      await takePicture(page, view, theme)
     }),
   )
 }
@@ -159,5 +150,4 @@ function indices(count: number): number[] {
 const stopped = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const)
   process.on(name, () => stopped.abort(new Error(`Stopped by ${name}`)))
-mkdirSync(PICTURES, { recursive: true })
 await screenshots(stopped.signal)

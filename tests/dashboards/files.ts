@@ -5,6 +5,7 @@ import { parse } from 'yaml'
 import { REPOSITORY } from '../support/server-process.ts'
 import { execa } from '../support/tools.ts'
 import type { Checks } from './checks.ts'
+import type { Panel } from './panel.ts'
 
 const DEPLOY = join(REPOSITORY, 'deploy')
 const RULES = join(DEPLOY, 'prometheus', 'rules.yaml')
@@ -40,18 +41,22 @@ export function shortRules(): string {
   return text.replaceAll(/\[\d+[mh]\]/g, `[${WINDOW_S}s]`).replaceAll(/\bfor: \d+m$/gm, 'for: 1s')
 }
 
-/** Every query of the dashboard, with Grafana's variables replaced as Grafana does for "All". */
+/** The panels, with Grafana's variables in their queries replaced as Grafana does for "All". */
+export function panels(): Panel[] {
+  const board = JSON.parse(readFileSync(BOARD, 'utf8')) as { panels: Panel[] }
+  return board.panels.map((panel) => ({
+    ...panel,
+    targets: panel.targets?.map((target) => ({ ...target, expr: withoutVariables(target.expr) })),
+  }))
+}
+
+/** Every query of the dashboard. */
 export function panelQueries(): PanelQuery[] {
-  type Panel = { title: string; type: string; targets?: { expr: string }[] }
-  const { panels } = JSON.parse(readFileSync(BOARD, 'utf8')) as { panels: Panel[] }
-  return panels.flatMap(({ title, targets = [] }) =>
-    targets.map(({ expr }) => ({
-      panel: title,
-      expr: expr
-        .replaceAll('$__rate_interval', `${WINDOW_S}s`)
-        .replaceAll(/\$(?:namespace|job|model)\b/g, '.*'),
-    })),
-  )
+  return panels().flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ panel: title, expr })))
+}
+
+function withoutVariables(expr: string): string {
+  return expr.replaceAll('$__rate_interval', `${WINDOW_S}s`).replaceAll(/\$(?:namespace|job|model)\b/g, '.*')
 }
 
 /** What can be said of the files without a server. */
@@ -69,6 +74,13 @@ export async function checkFiles(checks: Checks, folder: string): Promise<void> 
   checks.check(
     'the dashboard is the file of the chart',
     realpathSync(BOARD) === realpathSync(CHART_BOARD) ? undefined : 'it is another file',
+  )
+  const painted = panels().filter(
+    ({ type, fieldConfig }) => type === 'stat' && !fieldConfig?.defaults.thresholds,
+  )
+  checks.check(
+    'each large number has colours of its own: by default, Grafana paints 80 and more red',
+    painted.length === 0 ? undefined : painted.map(({ title }) => title).join(),
   )
   const missing = mounted().filter((path) => !existsSync(path))
   checks.check('the compose file mounts what is there', problemOf(missing))

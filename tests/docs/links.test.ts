@@ -39,7 +39,7 @@ test('every link between pages leads to a file, and to a heading that is there',
   expect(links.map(([page, link]) => problem(page, link)).filter((text) => text !== undefined)).toEqual([])
 })
 
-test('the pictures of the console are shown, each light and dark, and are small', () => {
+test('the pictures of the console and of the dashboard are shown, each light and dark, and are small', () => {
   const folder = join(REPOSITORY, 'docs', 'pictures')
   const shown = PAGES.flatMap((page) =>
     [...prose(page).matchAll(LINK)].map((match) => join(REPOSITORY, dirname(page), match[1]!)),
@@ -53,8 +53,18 @@ test('the pictures of the console are shown, each light and dark, and are small'
     )
     const bytes = readFileSync(path)
     expect(bytes.subarray(0, 8).toString('latin1')).toBe('\x89PNG\r\n\x1a\n')
-    expect([path, bytes.length > 10_000, bytes.length <= 150_000]).toEqual([path, true, true])
+    expect([path, bytes.length > 5_000, bytes.length <= 60_000]).toEqual([path, true, true])
   }
+})
+
+test('each row of the dashboard has its pictures', () => {
+  type Panel = { type: string; title: string }
+  const { panels } = JSON.parse(read('deploy/grafana/torchserve-ts.json')) as { panels: Panel[] }
+  const rows = panels.filter(({ type }) => type === 'row').map(({ title }) => title)
+  const pictures = readdirSync(join(REPOSITORY, 'docs', 'pictures'))
+    .filter((name) => /^panels-.*-light\.png$/.test(name))
+    .map((name) => name.slice('panels-'.length, -'-light.png'.length))
+  expect(pictures.sort()).toEqual(rows.map((title) => title.split(/\W/)[0]!.toLowerCase()).sort())
 })
 
 const ON_THE_WEB = /\]\(https:\/\/github\.com\/torchserve-ts\/torchserve-ts\/(?:blob|tree)\/main\/([^)#]+)/g
