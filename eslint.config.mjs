@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import tseslint from 'typescript-eslint'
 import importX from 'eslint-plugin-import-x'
 import { commentLength, noSectionCitations } from './tools/lint/comments.mjs'
@@ -6,8 +6,8 @@ import { noTextKeys } from './tools/lint/no-text-keys.mjs'
 
 /**
  * Which room may import which (docs/architecture.md). A room that is not named as allowed for a target is
- * forbidden, and so is
- * everything in frontend/ that belongs to no room (server.ts, listeners.ts) but package-info.ts.
+ * forbidden, and so is everything in frontend/ that belongs to no room (server.ts, listeners.ts) but
+ * package-info.ts.
  */
 const rooms = {
   './common': [],
@@ -88,15 +88,16 @@ const rooms = {
   ],
 }
 
+/** Each folder of frontend/dialects is an adapter of its own, and imports no other. */
+const dialectFolders = readdirSync(new URL('./frontend/dialects', import.meta.url), { withFileTypes: true })
+  .filter((each) => each.isDirectory())
+  .map(({ name }) => `./frontend/dialects/${name}`)
 /**
- * Which dialect may import which: they are adapters beside each other. TorchServe's own Open Inference
- * package adapts that protocol
- * to TorchServe's rules, so it knows both.
+ * But this one: TorchServe's own Open Inference package adapts that protocol to TorchServe's rules, so it
+ * knows both.
  */
 const dialects = {
-  './frontend/dialects/torchserve': [],
-  './frontend/dialects/open-inference': [],
-  './frontend/dialects/openai': [],
+  ...Object.fromEntries(dialectFolders.map((folder) => [folder, []])),
   './frontend/dialects/torchserve-open-inference': [
     './frontend/dialects/torchserve',
     './frontend/dialects/open-inference',

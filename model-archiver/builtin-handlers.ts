@@ -36,6 +36,11 @@ const BUILTIN: Readonly<Record<string, Builtin>> = {
   'mlserver_llm_local.runtime.Local': LLAMA,
 }
 
+/** The modules of all of them, below dist: the build makes each. */
+export const BUILTIN_MODULES: readonly string[] = [
+  ...new Set(Object.values(BUILTIN).map(({ module }) => module)),
+]
+
 /** The module of a built-in handler; undefined: the name means a file of the model. */
 export function builtinHandler(name: string | undefined): string | undefined {
   const builtin = find(name)

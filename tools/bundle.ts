@@ -3,6 +3,7 @@ import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from '
 import { join } from 'node:path'
 import { build, type BuildOptions, type Metafile } from 'esbuild'
 import { ownValue } from '../common/own-keys.ts'
+import { BUILTIN_MODULES } from '../model-archiver/builtin-handlers.ts'
 
 /**
  * What is started, imported or run as a thread by its path below dist: commands, exports of package.json, the
@@ -18,8 +19,7 @@ const ENTRIES = [
   'backend-worker/main',
   'backend-worker/index',
   'backend-worker/testing',
-  'handlers/gguf/handler',
-  'handlers/openai-provider/handler',
+  ...BUILTIN_MODULES.map((module) => module.replace(/\.js$/, '')),
 ]
 
 /** Native code, and what a model brings itself. Handlers import `torchserve-ts` from the package. */
