@@ -177,7 +177,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       throw startFailure(model, error)
     }
     const suffix = modelVersion === undefined ? '' : `, version: ${modelVersion}`
-    return { ...done(`Workers scaled to ${min} for model: ${modelName}${suffix}`), warnings }
+    const number = model.scales && max > min ? `between ${min} and ${max}` : `to ${min}`
+    return { ...done(`Workers scaled ${number} for model: ${modelName}${suffix}`), warnings }
   }
 
   setDefault(modelName: string, modelVersion: string): OperationResult {

@@ -124,12 +124,15 @@ describe('workers follow the load', () => {
     const streams = await heldStreams('bounded', 2)
     for (const stream of streams) await stream.ends()
     const scale = (query: string) => server.manage('PUT', `/models/bounded?${query}&synchronous=true`)
-    expect(await scale('min_worker=1&max_worker=4')).toMatchObject({ status: 200 })
+    expect(await scale('min_worker=1&max_worker=4')).toEqual({
+      status: 200,
+      json: { status: 'Workers scaled between 1 and 4 for model: bounded' },
+    })
     expect(await described('bounded')).toMatchObject({ minWorkers: 1, maxWorkers: 4 })
     expect((await described('bounded')).workers).toHaveLength(2)
     await scale('min_worker=3&max_worker=4')
     expect((await described('bounded')).workers).toHaveLength(3)
-    await scale('min_worker=1')
+    expect((await scale('min_worker=1')).json.status).toBe('Workers scaled to 1 for model: bounded')
     expect((await described('bounded')).workers).toHaveLength(1)
     await scale('min_worker=0')
     const { status } = await rawRequest(server.ports.inference, '/predictions/bounded', { body: 'x' })
