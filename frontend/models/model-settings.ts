@@ -39,7 +39,7 @@ export interface ModelSettings {
   tensorConcurrency: number
   /**
    * Ours: maximum batches that wait at a busy worker with one slot, so that it does not idle between two. Key
-   * batchesAhead, default 16; 0: none.
+   * batchesAhead, default 64; 0: none.
    */
   batchesAhead: number
   continuousBatching: boolean

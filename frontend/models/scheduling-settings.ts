@@ -22,7 +22,7 @@ const DEFAULT_IDLE_MS = 60_000
 /** Concurrent batches of a worker whose handler is asynchronous. */
 const ASYNC_SLOTS = 100
 /** Short batches that may wait at a worker with one slot. Fewer leave it idle while it only echoes. */
-const BATCHES_AHEAD = 16
+const BATCHES_AHEAD = 64
 /** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
