@@ -59,12 +59,7 @@ export class RawHttp2 {
   }
 
   frame(type: number, flags: number, stream: number, payload: Buffer): void {
-    const head = Buffer.alloc(9)
-    head.writeUIntBE(payload.byteLength, 0, 3)
-    head.writeUInt8(type, 3)
-    head.writeUInt8(flags, 4)
-    head.writeUInt32BE(stream, 5)
-    this.socket.write(payload.byteLength === 0 ? head : Buffer.concat([head, payload]))
+    this.socket.write(frameOf(type, flags, stream, payload))
   }
 
   /** Opens a gRPC call and leaves its side open. Pairs may name a header twice. */
@@ -73,8 +68,7 @@ export class RawHttp2 {
     this.#nextStream += 2
     this.#windows.set(stream, this.#initialWindow)
     const more = Array.isArray(headers) ? headers : Object.entries(headers)
-    const block = hpack([[':path', path], ...Object.entries(CALL_HEADERS), ...more])
-    this.frame(TYPE.headers, END_HEADERS, stream, block)
+    this.socket.write(callFrame(path, stream, more))
     return stream
   }
 
@@ -194,6 +188,21 @@ export class RawHttp2 {
       for (const [stream, window] of this.#windows) this.#windows.set(stream, window + change)
     }
   }
+}
+
+/** The frame that opens a gRPC call. */
+export function callFrame(path: string, stream: number, more: [name: string, value: string][] = []): Buffer {
+  const block = hpack([[':path', path], ...Object.entries(CALL_HEADERS), ...more])
+  return frameOf(TYPE.headers, END_HEADERS, stream, block)
+}
+
+function frameOf(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.byteLength, 0, 3)
+  head.writeUInt8(type, 3)
+  head.writeUInt8(flags, 4)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
 }
 
 /** A gRPC message with its five-byte prefix; `size`: a false size for the prefix. */

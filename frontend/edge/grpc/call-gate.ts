@@ -206,6 +206,9 @@ export class CallGate {
       if ('code' in found) return found
       caller = found
       this.#accept(connection)
+    } else if (!connection.mayCallPublicly()) {
+      const details = 'Too many calls without a token came at once; make fewer of them at a time'
+      return { code: Status.RESOURCE_EXHAUSTED, details }
     }
     if (connection.budget.take(CALL_BYTES + metadataBytes)) return caller
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }

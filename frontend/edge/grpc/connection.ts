@@ -2,7 +2,16 @@ import type { Http2Session } from 'node:http2'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import { MAX_REFUSED_CALLS, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
+import { TurnCount } from '../turn-count.ts'
+import {
+  MAX_PUBLIC_IN_TURN,
+  MAX_REFUSED_CALLS,
+  MAX_REFUSED_IN_TURN,
+  NGHTTP2_ENHANCE_YOUR_CALM,
+} from './limits.ts'
+
+/** Refused calls of all connections that were not accepted. */
+const refusedInTurn = new TurnCount()
 
 /** What is known of one gRPC connection. Without open calls it is idle, and closed with GOAWAY in the end. */
 export class Connection implements Limited {
@@ -20,6 +29,7 @@ export class Connection implements Limited {
   #openCalls = 0
   /** Calls that were refused or broke a limit while it was not accepted. */
   #refused = 0
+  readonly #publicInTurn = new TurnCount()
 
   constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit) {
     this.#session = session
@@ -38,12 +48,19 @@ export class Connection implements Limited {
     if (--this.#openCalls === 0 && !this.#session.closed) this.#idle.begin(this)
   }
 
+  /** Whether one more call that asks for no token may come in this turn of the event loop. */
+  mayCallPublicly(): boolean {
+    return this.accepted || this.#publicInTurn.next() <= MAX_PUBLIC_IN_TURN
+  }
+
   /**
    * A call was refused, or broke a limit. Many of them end a connection that never brought a right token.
    * @param calls how many calls it counts as
    */
   countRefusal(calls = 1): void {
-    if (this.accepted || (this.#refused += calls) < MAX_REFUSED_CALLS) return
+    if (this.accepted) return
+    this.#refused += calls
+    if (this.#refused < MAX_REFUSED_CALLS && refusedInTurn.next() <= MAX_REFUSED_IN_TURN) return
     // At once: hundreds of calls may have come with the same read of the socket.
     this.#session.destroy(new Error('No call of this connection was let in'), NGHTTP2_ENHANCE_YOUR_CALM)
   }

@@ -38,6 +38,18 @@ export const PUBLIC_MESSAGE_BYTES = 4_096
 /** Refused calls after which a connection is closed that never had one which was let in. */
 export const MAX_REFUSED_CALLS = 100
 
+/**
+ * Refused calls of all such connections in one turn of the event loop; the connection of each further one is
+ * closed. A hundred connections would take the thread for a quarter of a second otherwise.
+ */
+export const MAX_REFUSED_IN_TURN = 500
+
+/**
+ * Calls that ask for no token (health, reflection) of one such connection in one turn; further ones break a
+ * limit.
+ */
+export const MAX_PUBLIC_IN_TURN = 16
+
 /** Refused calls that one counts as whose messages broke a limit: they were read first. */
 export const BREACH_CALLS = 50
 

@@ -269,4 +269,26 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/edge/grpc/connection-age.test.ts'],
     title: 'no call for a while',
   },
+  {
+    name: 'refused gRPC calls of many connections have no limit in a turn',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: 'refusedInTurn.next() <= MAX_REFUSED_IN_TURN',
+    replace: 'refusedInTurn.next() > 0',
+    tests: ['tests/edge/grpc/calls-in-a-turn.test.ts'],
+  },
+  {
+    name: 'the limit on calls in a turn holds for good',
+    file: 'frontend/edge/turn-count.ts',
+    find: 'this.#count = 0\n      this.#end',
+    replace: 'this.#end',
+    tests: ['tests/edge/grpc/calls-in-a-turn.test.ts'],
+  },
+  {
+    name: 'calls without a token have no limit in a turn',
+    file: 'frontend/edge/grpc/call-gate.ts',
+    find: '!connection.mayCallPublicly()',
+    replace: 'connection.budget === undefined',
+    tests: ['tests/security/calls-without-a-token-at-once.test.ts'],
+    title: 'of health',
+  },
 ]
