@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { within } from '../../common/deadline.ts'
 import { steadyResidentBytes } from '../measures/resident.ts'
 import type { Target } from '../targets/target.ts'
 import { post, postAndRead } from '../wire.ts'
@@ -8,6 +9,8 @@ import { timedText, type Peer } from './peer.ts'
 const WARM_UP_REQUESTS = 100
 const ONE_DAY = 86_400_000
 const OPEN_LIMIT_MS = 10_000
+/** A server that hangs must not hang the benchmark. */
+const ANSWER_LIMIT_MS = 10_000
 
 export interface IdleRow {
   target: string
@@ -24,7 +27,15 @@ export async function measureIdle(peer: Peer, streams: number): Promise<IdleRow>
   const sockets: Socket[] = []
   try {
     const { path, headers, body } = peer.rest('idle', timedText({ n: 1, gap: 0 }))
-    for (let i = 0; i < WARM_UP_REQUESTS; i++) await postAndRead(target.restOrigin! + path, body, headers)
+    for (let i = 0; i < WARM_UP_REQUESTS; i++) {
+      let isAnswered = false
+      const answer = postAndRead(target.restOrigin! + path, body, headers)
+      await within(
+        ANSWER_LIMIT_MS,
+        answer.then(() => (isAnswered = true)),
+      )
+      if (!isAnswered) throw new Error(`Request ${i + 1} was not answered within ${ANSWER_LIMIT_MS / 1000} s`)
+    }
     const before = await steadyResidentBytes(target)
     for (let i = 0; i < streams; i++) sockets.push(await open(peer, target, i))
     const growth = (await steadyResidentBytes(target)) - before
