@@ -60,6 +60,7 @@ test('access_log.log has one line for every answer of REST and of gRPC', async (
   }
   const management = managementClient(server.ports.grpcManagement)
   await call(management, management.ListModels, {})
+  await call(management, grpc.Ping.bind(management), {}).catch(() => undefined)
   grpc.close()
   management.close()
 
@@ -76,6 +77,7 @@ test('access_log.log has one line for every answer of REST and of gRPC', async (
     access(`gRPC ${service}.inference.InferenceAPIsService/Predictions HTTP/2.0`, 13),
     access(`gRPC ${service}.inference.InferenceAPIsService/StreamPredictions HTTP/2.0`, 1),
     access(`gRPC ${service}.management.ManagementAPIsService/ListModels HTTP/2.0`, 0),
+    access(`gRPC ${service}.inference.InferenceAPIsService/Ping HTTP/2.0`, 12),
   ]
   for (const pattern of expected) await withLine(server, 'access_log', pattern)
   const all = lines(server, 'access_log').filter((line) => !line.includes('GET /models'))

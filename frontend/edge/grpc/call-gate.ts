@@ -12,6 +12,7 @@ import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn 
 import { setCaller } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, metadataBytesOf } from './limits.ts'
+import { LoggedCall } from './logged-call.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
 import type { Rpc } from './service.ts'
@@ -100,11 +101,6 @@ export class CallGate {
     return this.#whole.taken
   }
 
-  /** Trace id of the call that grpc-js makes now; undefined: it has no span. */
-  get traceId(): string | undefined {
-    return this.#span?.traceId
-  }
-
   /** Takes a new stream. */
   take(
     doors: Doors,
@@ -119,8 +115,7 @@ export class CallGate {
     const connection = this.#connectionOf(session)
     const arrival = this.#callers.arrive(this.#rpcs.get(path), stream, headers, connection.client)
     if (arrival !== undefined && 'code' in arrival) {
-      this.#refuse(stream, path, arrival)
-      connection.countRefusal()
+      this.#refuse(stream, path, arrival, connection)
       return
     }
     const work = this.#options.authorizer.prepare?.(headers.authorization, session.socket)
@@ -152,6 +147,8 @@ export class CallGate {
     const rpc = this.#rpcs.get(path)
     if (rpc === undefined) {
       // grpc-js has the answer to it, and reads nothing.
+      const logged = this.#logged(connection, path)
+      if (logged !== undefined) stream.once('close', () => logged.closed(stream))
       letIn(stream, headers, flags, rawHeaders)
       connection.countRefusal()
       return
@@ -161,8 +158,7 @@ export class CallGate {
       ? TWO_TOKENS
       : this.#callerOf(rpc, headers, metadataBytes, connection, arrival)
     if ('code' in caller) {
-      this.#refuse(stream, path, caller)
-      connection.countRefusal()
+      this.#refuse(stream, path, caller, connection)
       return
     }
     const callBytes = CALL_BYTES + metadataBytes
@@ -175,6 +171,7 @@ export class CallGate {
     // Who asks for health needs no token, and nobody reads such traces.
     if (tracing !== undefined && rpc.token !== undefined)
       this.#span = traceCall(tracing, stream, headers, path)
+    reader.logged = this.#logged(connection, path)
     this.#admitted = reader
     this.#caller = caller
     try {
@@ -214,9 +211,19 @@ export class CallGate {
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
   }
 
-  #refuse(stream: ServerHttp2Stream, path: string, { code, details, retryAfterMs }: CallError): void {
-    const { remoteAddress, remotePort } = stream.session?.socket ?? {}
-    this.#options.accessLog?.grpc(`${remoteAddress}:${remotePort}`, path, code, Date.now())
+  /** A call that begins; undefined: there is no access log. */
+  #logged(connection: Connection, path: string): LoggedCall | undefined {
+    const { accessLog } = this.#options
+    return accessLog && new LoggedCall(accessLog, connection.peer, path, this.#span?.traceId)
+  }
+
+  #refuse(
+    stream: ServerHttp2Stream,
+    path: string,
+    { code, details, retryAfterMs }: CallError,
+    connection: Connection,
+  ): void {
+    this.#options.accessLog?.grpc(connection.peer, path, code, Date.now())
     stream.on('error', () => undefined)
     const headers = {
       ':status': 200,
@@ -230,6 +237,7 @@ export class CallGate {
     stream.respond(headers, { endStream: true })
     // A paused stream would stay for as long as its connection, and a drain would wait for it.
     closeWhenSent(stream)
+    connection.countRefusal()
   }
 
   #connectionOf(session: Http2Session): Connection {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { status as Status } from '@grpc/grpc-js'
 import { ownValue, setOwn } from '../../../common/own-keys.ts'
 import { VERSION_HEADER } from '../../jobs/job.ts'
+import { sentStatus } from './logged-call.ts'
 import type { HeaderCarrier, RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 
 /** Statuses that are the fault of the server or of its handler. */
@@ -35,8 +36,7 @@ export function traceCall(
     'user_agent.original': headers['user-agent'],
   })
   stream.once('close', () => {
-    const sent = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status']
-    const code = sent === undefined ? Status.CANCELLED : Number(sent)
+    const code = sentStatus(stream) ?? Status.CANCELLED
     const version = stream.sentHeaders?.[VERSION_HEADER]
     const failed = FAILURES.has(code)
     span.set({

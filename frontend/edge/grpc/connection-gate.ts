@@ -2,7 +2,7 @@ import type { ConnectionPool } from '../connection-pool.ts'
 import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { ConnectionCount, standBefore } from '../connection-count.ts'
-import { FAREWELL_MS, FIRST_CALL_MS, type GrpcLimits } from './limits.ts'
+import { FAREWELL_MS, FIRST_CALL_MS, type GrpcLimits, NGHTTP2_CANCEL } from './limits.ts'
 
 /** A connection without a call. */
 interface Silent {
@@ -20,6 +20,7 @@ export class ConnectionGate {
   readonly #pool: ConnectionPool | undefined
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, Silent>()
+  readonly #sessions = new Set<Http2Session>()
 
   /** `pool`: what the listener shares with others; default: nothing. */
   constructor(limits: GrpcLimits, pool?: ConnectionPool) {
@@ -44,10 +45,17 @@ export class ConnectionGate {
       else refuse(socket)
     })
     server.on('session', (session: Http2Session) => {
+      this.#sessions.add(session)
+      session.once('close', () => this.#sessions.delete(session))
       const silent = this.#silent.get(peerOf(session.socket))
       if (silent !== undefined) silent.session = session
     })
     this.#pool?.guard(server, refuse)
+  }
+
+  /** Breaks every connection now. Without channelz, grpc-js 1.14 does not find them for its forceShutdown. */
+  breakAll(): void {
+    for (const session of this.#sessions) session.destroy(undefined, NGHTTP2_CANCEL)
   }
 
   /** A call of the connection was let in. */

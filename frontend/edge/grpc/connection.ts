@@ -22,6 +22,8 @@ export class Connection implements Limited {
   readonly budget: ByteBudget
   /** What Node shows of the socket. */
   readonly client: Client
+  /** The client, as grpc-js writes it: `127.0.0.1:50000`; `unknown` on a Unix socket. */
+  readonly peer: string
   /** One of its calls brought a token that is right, or the server asks for none. */
   accepted = false
   readonly #session: Http2Session
@@ -35,6 +37,7 @@ export class Connection implements Limited {
     this.#session = session
     this.budget = budget
     this.client = session.socket
+    this.peer = peerOf(session.socket)
     this.#idle = idle
     session.once('close', () => this.#idle.end(this))
   }
@@ -68,4 +71,8 @@ export class Connection implements Limited {
   expired(): void {
     this.#session.close()
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Http2Session['socket']): string {
+  return remoteAddress === undefined ? 'unknown' : `${remoteAddress}:${remotePort}`
 }

@@ -56,6 +56,9 @@ export const BREACH_CALLS = 50
 /** What ends a stream or connection of a client that asks for too much (RFC 9113, 7). */
 export const { NGHTTP2_ENHANCE_YOUR_CALM } = constants
 
+/** What ends the streams of a server that stops now (RFC 9113, 7). */
+export const { NGHTTP2_CANCEL } = constants
+
 /** Milliseconds that a client has to end a call or connection by itself, once it knows that it is over. */
 export const FAREWELL_MS = 1_000
 

@@ -10,7 +10,6 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
-import { accessLogged } from './access-log.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
@@ -80,12 +79,10 @@ export class GrpcListener {
     this.connections = new ConnectionGate(limits, pool)
     this.#server = new Server({
       ...grpc,
+      // Its counters and time stamps of each call and message that nobody reads.
+      'grpc.enable_channelz': 0,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
-      interceptors: [
-        ...accessLogged(gate.accessLog, () => this.calls.traceId),
-        ...(grpc.interceptors ?? []),
-        this.calls.interceptor,
-      ],
+      interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
     })
     for (const { definition, implementation } of services) {
       this.#server.addService(definition.definition, implementation)
@@ -118,11 +115,10 @@ export class GrpcListener {
     })
   }
 
-  /**
-   * Breaks every connection now. Needs grpc-js's channelz: without it, 1.14 does not find the connections.
-   */
+  /** Breaks every connection now. */
   forceShutdown(): void {
     this.#server.forceShutdown()
+    this.connections.breakAll()
   }
 
   #bind(address: string, tls: GrpcTls | undefined): Promise<number> {

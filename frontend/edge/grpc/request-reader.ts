@@ -7,6 +7,7 @@ import type { CallTraffic } from './call-traffic.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
+import type { LoggedCall } from './logged-call.ts'
 import { BREACH_CALLS, FAREWELL_MS, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
@@ -69,6 +70,8 @@ export class RequestReader implements Limited {
   call: ServerInterceptingCallInterface | undefined
   /** Set for calls whose bytes are counted. */
   traffic: CallTraffic | undefined
+  /** Set for calls that have a line in the access log. */
+  logged: LoggedCall | undefined
   readonly #stream: ServerHttp2Stream
   readonly #push: ServerHttp2Stream['push']
   readonly #rpc: ReaderRpc
@@ -163,6 +166,7 @@ export class RequestReader implements Limited {
 
   /** The stream is gone. */
   close(): void {
+    this.logged?.closed(this.#stream)
     this.#drop()
     this.#release(this.#taken)
     this.#connection.callClosed()

@@ -44,7 +44,7 @@ function listener(): {
   }
   const greet = (socket: FakeSocket): (() => number) => {
     let closed = 0
-    server.emit('session', { socket, close: () => (closed += 1) })
+    server.emit('session', Object.assign(new EventEmitter(), { socket, close: () => (closed += 1) }))
     return () => closed
   }
   return { gate, connect, greet }

@@ -61,9 +61,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the access log of gRPC has no trace of a call',
-    file: 'frontend/edge/grpc/listener.ts',
-    find: '() => this.calls.traceId',
-    replace: '() => undefined',
+    file: 'frontend/edge/grpc/call-gate.ts',
+    find: 'path, this.#span?.traceId)',
+    replace: 'path, undefined)',
     title: 'whatever header carries contexts',
     tests: E2E,
   },

@@ -1,0 +1,32 @@
+import type { ServerHttp2Stream } from 'node:http2'
+import { status as Status } from '@grpc/grpc-js'
+import type { AccessLog } from '../../observe/logs/access-log.ts'
+
+/** Status that was sent on a stream; undefined: none was. */
+export function sentStatus(stream: ServerHttp2Stream): number | undefined {
+  const sent = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status']
+  return sent === undefined ? undefined : Number(sent)
+}
+
+/** A call whose line in the access log (docs/metrics-and-logs.md) is written when its stream closes. */
+export class LoggedCall {
+  readonly #log: AccessLog
+  readonly #peer: string
+  readonly #path: string
+  readonly #traceId: string | undefined
+  readonly #startedAt = Date.now()
+
+  /** `peer`: as grpc-js writes it; `traceId`: undefined when the call has no span. */
+  constructor(log: AccessLog, peer: string, path: string, traceId: string | undefined) {
+    this.#log = log
+    this.#peer = peer
+    this.#path = path
+    this.#traceId = traceId
+  }
+
+  /** A stream that closes without a status was cancelled. */
+  closed(stream: ServerHttp2Stream): void {
+    const code = sentStatus(stream) ?? Status.CANCELLED
+    this.#log.grpc(this.#peer, this.#path, code, this.#startedAt, this.#traceId)
+  }
+}
