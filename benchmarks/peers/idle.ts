@@ -6,7 +6,7 @@ import type { Target } from '../targets/target.ts'
 import { post, postAndRead } from '../wire.ts'
 import { timedText, type Peer } from './peer.ts'
 
-const WARM_UP_REQUESTS = 100
+const WARM_UP_REQUESTS = 1_000
 const ONE_DAY = 86_400_000
 const OPEN_LIMIT_MS = 10_000
 /** A server that hangs must not hang the benchmark. */
