@@ -27,12 +27,12 @@ export class OtelJobSpan implements JobSpan {
     if (job.firstResponseAt !== undefined)
       span.event('first response', this.#below.epoch + job.firstResponseAt)
     if (job.outcome === 'failed' || job.outcome === 'timed_out') this.#fail(job.errorCode)
-    span.end(this.#below.epoch + now)
+    span.ended(this.#below.epoch + now)
   }
 
   refused(code: ErrorCode): void {
     this.#fail(code)
-    this.#span.end(this.#below.epoch + performance.now())
+    this.#span.ended(this.#below.epoch + performance.now())
   }
 
   #phases({ createdAt, startedAt, firstResponseAt, streaming }: TracedJob, end: number): void {
@@ -46,6 +46,6 @@ export class OtelJobSpan implements JobSpan {
 
   #fail(code: ErrorCode | undefined): void {
     if (code !== undefined) this.#span.set({ 'error.type': code })
-    this.#span.fail()
+    this.#span.failed = true
   }
 }

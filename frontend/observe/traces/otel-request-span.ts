@@ -14,7 +14,7 @@ export class OtelRequestSpan implements RequestSpan {
   constructor(spans: Spans, span: RecordedSpan, place: Place) {
     this.#spans = spans
     this.#span = span
-    this.#below = { ...place, parent: span.spanContext() }
+    this.#below = { ...place, parent: span.context }
   }
 
   get traceId(): string {
@@ -22,7 +22,7 @@ export class OtelRequestSpan implements RequestSpan {
   }
 
   get traceparent(): string {
-    return traceparentOf(this.#span.spanContext())
+    return traceparentOf(this.#span.context)
   }
 
   job(job: TracedJob, model: TracedModel): JobSpan {
@@ -38,7 +38,7 @@ export class OtelRequestSpan implements RequestSpan {
   }
 
   end(failed: boolean): void {
-    if (failed) this.#span.fail()
-    this.#span.end(this.#below.epoch + performance.now())
+    this.#span.failed = failed
+    this.#span.ended(this.#below.epoch + performance.now())
   }
 }

@@ -4,7 +4,6 @@ import {
   type Context,
   type ContextManager,
   diag,
-  DiagLogLevel,
   isSpanContextValid,
   type Link,
   propagation,
@@ -16,19 +15,21 @@ import {
 } from '@opentelemetry/api'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { NodeSDK } from '@opentelemetry/sdk-node'
-import { type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemetry/sdk-trace'
+import { SamplingDecision } from '@opentelemetry/sdk-trace'
 import { hostname } from 'node:os'
 import { version } from '../../package-info.ts'
 import type { PageFamily } from '../metrics/page.ts'
 import { metricReaders } from './metric-readers.ts'
 import { OtelRequestSpan } from './otel-request-span.ts'
 import { PageProducer } from './page-producer.ts'
-import { samplerOf } from './sampler.ts'
+import { reportTo } from './reports.ts'
+import { type Samplers, samplersOf } from './sampler.ts'
+import { SpanExport } from './span-export.ts'
 import { SpanIds } from './span-ids.ts'
 import { SpanLimits } from './span-limits.ts'
-import { spanProcessors } from './span-processors.ts'
 import { Spans } from './spans.ts'
 import type { Environment } from './start.ts'
+import { traceExporters } from './trace-exporters.ts'
 import { TraceHeaders } from './trace-headers.ts'
 import type { HeaderCarrier, JobSpan, RequestSpan, TracedJob, TracedModel, Tracing } from './tracing.ts'
 import { NO_JOB_SPAN, UnsampledSpan } from './unsampled-span.ts'
@@ -56,11 +57,12 @@ const NO_LINKS: Link[] = []
 export class OtelTracing implements Tracing {
   readonly #sdk: NodeSDK
   readonly #page = new PageProducer()
-  readonly #sampler: Sampler
+  readonly #samplers: Samplers
   readonly #ids = new SpanIds()
   readonly #headers: TraceHeaders
-  readonly #processors: readonly SpanProcessor[]
-  readonly #spans: Spans
+  /** Undefined: spans go nowhere. */
+  readonly #export: SpanExport | undefined
+  readonly #spans: Spans | undefined
 
   /** @param warn gets each different report of the SDK once */
   constructor(env: Environment, warn: (message: string) => void) {
@@ -85,32 +87,34 @@ export class OtelTracing implements Tracing {
       resource,
     })
     this.#sdk.start()
-    this.#sampler = samplerOf(env)
+    this.#samplers = samplersOf(env)
     this.#headers = new TraceHeaders()
-    this.#processors = spanProcessors(env)
-    const scope = { name: 'torchserve-ts', version }
-    const recording = { resource, scope, limits: new SpanLimits(env), processors: this.#processors }
+    const exporters = traceExporters(env)
+    if (exporters.length === 0) return
+    const settings = { attributes: resource.attributes, scope: { name: 'torchserve-ts', version }, exporters }
+    this.#export = new SpanExport(settings, env, warn)
+    const recording = { limits: new SpanLimits(env), outlet: this.#export }
     this.#spans = new Spans(recording, this.#ids, this.#headers)
   }
 
   request(name: string, headers: HeaderCarrier): RequestSpan | undefined {
-    if (this.#processors.length === 0) return undefined
+    const spans = this.#spans
+    if (spans === undefined) return undefined
     const client = this.#headers.take(headers)
     const parent = parentIn(client)
     const traceId = parent?.traceId ?? this.#ids.trace()
-    if (!this.#samples(client, traceId, name, SpanKind.SERVER))
-      return this.#unsampled(traceId, client, parent)
+    const isSampled = parent === undefined ? this.#samplesRoot() : this.#samples(client, traceId, name)
+    if (!isSampled) return this.#unsampled(traceId, client, parent)
     const now = performance.now()
     const place = { traceId, parent, client, epoch: Date.now() - now }
-    return new OtelRequestSpan(this.#spans, this.#spans.request(name, place, now), place)
+    return new OtelRequestSpan(spans, spans.request(name, place, now), place)
   }
 
   job(job: TracedJob, model: TracedModel): JobSpan {
-    if (this.#processors.length === 0) return NO_JOB_SPAN
+    if (this.#spans === undefined) return NO_JOB_SPAN
     const traceId = this.#ids.trace()
     const client = ROOT_CONTEXT
-    if (!this.#samples(client, traceId, `model ${model.name}`, SpanKind.INTERNAL))
-      return this.#unsampled(traceId, client, undefined).job(job)
+    if (!this.#samplesRoot()) return this.#unsampled(traceId, client, undefined).job(job)
     const epoch = Date.now() - performance.now()
     return this.#spans.job(job, model, { traceId, parent: undefined, client, epoch })
   }
@@ -121,8 +125,14 @@ export class OtelTracing implements Tracing {
     return new UnsampledSpan(context, client, this.#headers)
   }
 
-  #samples(context: Context, traceId: string, name: string, kind: SpanKind): boolean {
-    const { decision } = this.#sampler.shouldSample(context, traceId, name, kind, NO_ATTRIBUTES, NO_LINKS)
+  /** Of the trace id that was drawn last. */
+  #samplesRoot(): boolean {
+    return this.#ids.traceFold < this.#samplers.rootBound
+  }
+
+  #samples(client: Context, traceId: string, name: string): boolean {
+    const { sdk } = this.#samplers
+    const { decision } = sdk.shouldSample(client, traceId, name, SpanKind.SERVER, NO_ATTRIBUTES, NO_LINKS)
     return decision === SamplingDecision.RECORD_AND_SAMPLED
   }
 
@@ -131,38 +141,17 @@ export class OtelTracing implements Tracing {
   }
 
   async close(): Promise<void> {
-    const all = [...this.#processors.map((processor) => processor.shutdown()), this.#sdk.shutdown()]
+    const all = [this.#export?.close() ?? Promise.resolve(), this.#sdk.shutdown()]
     const ended = Promise.all(all).catch((error: unknown) => diag.warn(String(error)))
     let timer: NodeJS.Timeout | undefined
     await Promise.race([ended, new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))])
     clearTimeout(timer)
+    await this.#export?.terminate()
     // Another server in this process may start its own.
     propagation.disable()
     context.disable()
     diag.disable()
   }
-}
-
-const MAX_REPORTS = 100
-
-/** Each different report of the SDK goes there once. */
-function reportTo(warn: (message: string) => void): void {
-  const reported = new Set<string>()
-  const report = (message: string): void => {
-    const line = `OpenTelemetry: ${firstLine(message)}`
-    if (reported.has(line) || reported.size >= MAX_REPORTS) return
-    reported.add(line)
-    warn(line)
-  }
-  const quiet = (): void => undefined
-  diag.setLogger(
-    { error: report, warn: report, info: quiet, debug: quiet, verbose: quiet },
-    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
-  )
-}
-
-function firstLine(text: string): string {
-  return text.split('\n', 1)[0]!.slice(0, 1_000)
 }
 
 /** The span of the client, if it is a valid one. */

@@ -1,24 +1,18 @@
-import {
-  type Attributes,
-  type HrTime,
-  type SpanContext,
-  SpanKind,
-  type SpanStatus,
-  SpanStatusCode,
-} from '@opentelemetry/api'
-import { hrTimeDuration, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
-import type { Resource } from '@opentelemetry/resources'
-import type { ReadableSpan, SpanProcessor, TimedEvent } from '@opentelemetry/sdk-trace'
-import { ownValue, setOwn } from '../../../common/own-keys.ts'
+import type { SpanContext } from '@opentelemetry/api'
+import { ownValue } from '../../../common/own-keys.ts'
 import type { SpanLimits } from './span-limits.ts'
-import type { SpanAttributes } from './tracing.ts'
+import type { EndedSpan } from './span-rows.ts'
+import type { SpanAttribute, SpanAttributes } from './tracing.ts'
+
+/** Takes spans that have ended. */
+export interface SpanOutlet {
+  add(span: EndedSpan): void
+}
 
 /** What all spans have in common, and where they go. */
 export interface Recording {
-  readonly resource: Resource
-  readonly scope: InstrumentationScope
   readonly limits: SpanLimits
-  readonly processors: readonly SpanProcessor[]
+  readonly outlet: SpanOutlet
 }
 
 /** Where a span is in its trace. */
@@ -28,33 +22,25 @@ export interface SpanPlace {
   readonly parent: SpanContext | undefined
 }
 
-const UNSET: SpanStatus = { code: SpanStatusCode.UNSET }
-const ERROR: SpanStatus = { code: SpanStatusCode.ERROR }
-const NO_LINKS: ReadableSpan['links'] = []
-const NO_EVENTS: TimedEvent[] = []
-const NO_ATTRIBUTES: Attributes = {}
+const NONE: never[] = []
 
 /**
- * A span for the processors of OpenTelemetry's SDK, of times that are known already. A span of the SDK itself
- * reads two clocks for each of its own, and checks what it gets at every step.
+ * A span of times that are known already. A span of the SDK reads two clocks for each of its own, and checks
+ * what it gets at every step.
  */
-export class RecordedSpan implements ReadableSpan {
-  readonly links = NO_LINKS
-  readonly droppedLinksCount = 0
-  readonly ended = true
-  readonly kind: SpanKind
-  readonly parentSpanContext: SpanContext | undefined
-  readonly startTime: HrTime
-  endTime: HrTime
+export class RecordedSpan implements EndedSpan {
+  readonly context: SpanContext
+  readonly isServer: boolean
+  readonly start: number
+  end: number
   name: string
-  status = UNSET
-  attributes = NO_ATTRIBUTES
-  events = NO_EVENTS
-  droppedAttributesCount = 0
-  droppedEventsCount = 0
+  failed = false
+  attributes: SpanAttribute[] = NONE
+  events: (string | number)[] = NONE
+  droppedAttributes = 0
+  droppedEvents = 0
   readonly #recording: Recording
-  readonly #context: SpanContext
-  #count = 0
+  readonly #parent: SpanContext | undefined
 
   /** @param start milliseconds since the epoch, also of the other times */
   constructor(
@@ -62,60 +48,66 @@ export class RecordedSpan implements ReadableSpan {
     name: string,
     { context, parent }: SpanPlace,
     start: number,
-    kind = SpanKind.INTERNAL,
+    isServer = false,
   ) {
     this.#recording = recording
-    this.#context = context
+    this.#parent = parent
+    this.context = context
     this.name = name
-    this.kind = kind
-    this.parentSpanContext = parent
-    this.startTime = this.endTime = millisToHrTime(start)
+    this.isServer = isServer
+    this.start = this.end = start
   }
 
-  spanContext(): SpanContext {
-    return this.#context
+  get traceId(): string {
+    return this.context.traceId
   }
 
-  get resource(): Resource {
-    return this.#recording.resource
+  get spanId(): string {
+    return this.context.spanId
   }
 
-  get instrumentationScope(): InstrumentationScope {
-    return this.#recording.scope
+  get traceState(): string | undefined {
+    return this.context.traceState?.serialize()
   }
 
-  get duration(): HrTime {
-    return hrTimeDuration(this.startTime, this.endTime)
+  get parentId(): string | undefined {
+    return this.#parent?.spanId
+  }
+
+  get isParentRemote(): boolean {
+    return this.#parent?.isRemote === true
   }
 
   /** Adds attributes within the limits, without what is undefined. */
   set(attributes: SpanAttributes): void {
     const { limits } = this.#recording
-    if (this.attributes === NO_ATTRIBUTES) this.attributes = {}
+    if (this.attributes === NONE) this.attributes = []
     const own = this.attributes
     for (const name of Object.keys(attributes)) {
       const value = ownValue(attributes, name)
       if (value === undefined) continue
-      const isNew = ownValue(own, name) === undefined
-      if (isNew && this.#count >= limits.attributes) this.droppedAttributesCount += 1
-      else setOwn(own, name, limits.cut(value))
-      if (isNew) this.#count += 1
+      const at = placeOf(own, name)
+      if (at < own.length) own[at + 1] = limits.cut(value)
+      else if (own.length < 2 * limits.attributes) own.push(name, limits.cut(value))
+      else this.droppedAttributes += 1
     }
   }
 
   event(name: string, at: number): void {
-    if (this.events.length < this.#recording.limits.events)
-      this.events = [...this.events, { name, time: millisToHrTime(at) }]
-    else this.droppedEventsCount += 1
+    if (this.events.length >= 2 * this.#recording.limits.events) this.droppedEvents += 1
+    else this.events = [...this.events, name, at]
   }
 
-  fail(): void {
-    this.status = ERROR
+  /** Hands it on. */
+  ended(at: number): void {
+    this.end = at
+    this.#recording.outlet.add(this)
   }
+}
 
-  /** Hands it to the processors. */
-  end(at: number): void {
-    this.endTime = millisToHrTime(at)
-    for (const processor of this.#recording.processors) processor.onEnd(this)
-  }
+/** Where a name is among names and values in turns; their length: it is not there. */
+function placeOf(attributes: readonly SpanAttribute[], name: string): number {
+  let at = 0
+  while (at < attributes.length && attributes[at] !== name) at += 2
+  return at
 }

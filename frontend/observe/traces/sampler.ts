@@ -11,26 +11,45 @@ import type { Environment } from './start.ts'
 const PARENT_BASED = 'parentbased_'
 const DEFAULT = 'parentbased_always_on'
 
-/**
- * The SDK's sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. The SDK makes it of them too,
- * but then only a span could ask it, and most requests are to have none.
- * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#general-sdk-configuration
- */
-export function samplerOf(env: Environment): Sampler {
-  const name = env['OTEL_TRACES_SAMPLER']?.trim() || DEFAULT
-  const isParentBased = name.startsWith(PARENT_BASED)
-  const root = rootSampler(isParentBased ? name.slice(PARENT_BASED.length) : name, env)
-  if (root === undefined) {
-    diag.error(`unknown OTEL_TRACES_SAMPLER value "${name}", using ${DEFAULT}`)
-    return new ParentBasedSampler({ root: new AlwaysOnSampler() })
-  }
-  return isParentBased ? new ParentBasedSampler({ root }) : root
+/** Who decides which requests are recorded. */
+export interface Samplers {
+  /** About requests that come with a context. */
+  readonly sdk: Sampler
+  /**
+   * About traces that begin here, as the SDK's sampler would: those whose fold (SpanIds) is less than this.
+   * The SDK takes a tenth of a short request's time for it.
+   */
+  readonly rootBound: number
 }
 
-function rootSampler(name: string, env: Environment): Sampler | undefined {
-  if (name === 'always_on') return new AlwaysOnSampler()
-  if (name === 'always_off') return new AlwaysOffSampler()
-  return name === 'traceidratio' ? new TraceIdRatioBasedSampler(ratioOf(env)) : undefined
+/**
+ * What OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. The SDK makes its sampler of them too, but then
+ * only a span could ask it, and most requests are to have none.
+ * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#general-sdk-configuration
+ */
+export function samplersOf(env: Environment): Samplers {
+  const name = env['OTEL_TRACES_SAMPLER']?.trim() || DEFAULT
+  const isParentBased = name.startsWith(PARENT_BASED)
+  const ratio = rootRatio(isParentBased ? name.slice(PARENT_BASED.length) : name, env)
+  if (ratio === undefined) diag.error(`unknown OTEL_TRACES_SAMPLER value "${name}", using ${DEFAULT}`)
+  const root = ofRatio(ratio ?? 1)
+  const sdk = isParentBased || ratio === undefined ? new ParentBasedSampler({ root }) : root
+  return { sdk, rootBound: boundOf(ratio ?? 1) }
+}
+
+function rootRatio(name: string, env: Environment): number | undefined {
+  if (name === 'always_on') return 1
+  if (name === 'always_off') return 0
+  return name === 'traceidratio' ? ratioOf(env) : undefined
+}
+
+function ofRatio(ratio: number): Sampler {
+  if (ratio === 1) return new AlwaysOnSampler()
+  return ratio === 0 ? new AlwaysOffSampler() : new TraceIdRatioBasedSampler(ratio)
+}
+
+function boundOf(ratio: number): number {
+  return ratio === 1 ? 2 ** 32 : Math.floor(ratio * 0xffffffff)
 }
 
 function ratioOf(env: Environment): number {

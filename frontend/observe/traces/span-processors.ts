@@ -10,28 +10,22 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace'
-import { listOf, positive } from './variables.ts'
+import type { TraceExporter } from './trace-exporters.ts'
+import { positive } from './variables.ts'
 import type { Environment } from './start.ts'
 
 /**
- * Where spans go, as OTEL_TRACES_EXPORTER says: `otlp` (default), `zipkin`, `console`; none of them with
- * `none`. The SDK makes the same of its variables, but gives them to its own spans only.
+ * The SDK's processor for each exporter, as its variables configure it. The SDK makes the same of them, but
+ * gives them to its own spans only.
  */
-export function spanProcessors(env: Environment): SpanProcessor[] {
-  const named = [...new Set(listOf(env['OTEL_TRACES_EXPORTER']))]
-  if (named[0] === 'none') return []
-  const wanted = named.length === 0 || named.includes('none') ? ['otlp'] : named
-  return wanted.flatMap((name) => {
-    if (name === 'console') return [new SimpleSpanProcessor({ exporter: new ConsoleSpanExporter() })]
-    const exporter = exporterOf(name, env)
-    if (exporter === undefined) diag.warn(`Unrecognized OTEL_TRACES_EXPORTER value: ${name}.`)
-    return exporter === undefined ? [] : [batched(exporter, env)]
+export function spanProcessors(exporters: readonly TraceExporter[], env: Environment): SpanProcessor[] {
+  return exporters.map((name) => {
+    if (name === 'console') return new SimpleSpanProcessor({ exporter: new ConsoleSpanExporter() })
+    return batched(name === 'zipkin' ? new ZipkinExporter() : otlpExporter(env), env)
   })
 }
 
-function exporterOf(name: string, env: Environment): SpanExporter | undefined {
-  if (name === 'zipkin') return new ZipkinExporter()
-  if (name !== 'otlp') return undefined
+function otlpExporter(env: Environment): SpanExporter {
   const protocol = (env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL'])?.trim()
   if (protocol === 'grpc') return new GrpcExporter()
   if (protocol === 'http/json') return new JsonExporter()

@@ -1,4 +1,4 @@
-import { type Context, type SpanContext, SpanKind, TraceFlags } from '@opentelemetry/api'
+import { type Context, type SpanContext, TraceFlags } from '@opentelemetry/api'
 import { OtelJobSpan } from './otel-job-span.ts'
 import { RecordedSpan, type Recording } from './recorded-span.ts'
 import type { SpanIds } from './span-ids.ts'
@@ -30,7 +30,7 @@ export class Spans {
 
   /** @param start performance.now() */
   request(name: string, place: Place, start: number): RecordedSpan {
-    return this.#begin(name, place, start, SpanKind.SERVER)
+    return this.#begin(name, place, start, true)
   }
 
   /** The handler's headers name this span. */
@@ -43,23 +43,38 @@ export class Spans {
       'torchserve_ts.request.id': request.requestId,
       'torchserve_ts.handler.method': request.method,
     })
-    const own = span.spanContext()
+    const own = span.context
     request.headers += this.#headers.lines(own, traceparentOf(own), place.client)
     return new OtelJobSpan(this, span, { ...place, parent: own })
   }
 
-  /** A span of known times, performance.now(). */
-  phase(name: string, place: Place, start: number, end: number): void {
-    this.#begin(name, place, start).end(place.epoch + end)
+  /** A span of known times, performance.now(), that says nothing else. */
+  phase(name: string, { traceId, parent, epoch }: Place, start: number, end: number): void {
+    this.#recording.outlet.add({
+      name,
+      isServer: false,
+      traceId,
+      spanId: this.#ids.span(),
+      traceState: parent?.traceState?.serialize(),
+      parentId: parent?.spanId,
+      isParentRemote: parent?.isRemote === true,
+      start: epoch + start,
+      end: epoch + end,
+      failed: false,
+      attributes: [],
+      events: [],
+      droppedAttributes: 0,
+      droppedEvents: 0,
+    })
   }
 
-  #begin(name: string, { traceId, parent, epoch }: Place, start: number, kind?: SpanKind): RecordedSpan {
+  #begin(name: string, { traceId, parent, epoch }: Place, start: number, isServer?: boolean): RecordedSpan {
     const context = {
       traceId,
       spanId: this.#ids.span(),
       traceFlags: TraceFlags.SAMPLED,
       traceState: parent?.traceState,
     }
-    return new RecordedSpan(this.#recording, name, { context, parent }, epoch + start, kind)
+    return new RecordedSpan(this.#recording, name, { context, parent }, epoch + start, isServer)
   }
 }

@@ -1,0 +1,117 @@
+import type { Attributes } from '@opentelemetry/api'
+import { Worker } from 'node:worker_threads'
+import { threadModule } from '../../package-info.ts'
+import type { SpanOutlet } from './recorded-span.ts'
+import { type Cell, type EndedSpan, writeSpan } from './span-rows.ts'
+import type { Environment } from './start.ts'
+import type { TraceExporter } from './trace-exporters.ts'
+
+/** What the thread has to know; `attributes` are those of the resource. */
+export interface ExporterSettings {
+  readonly attributes: Attributes
+  readonly scope: { readonly name: string; readonly version: string }
+  readonly exporters: readonly TraceExporter[]
+}
+
+/** Spans as writeSpan writes them; or the thread is to export what it has, and end. */
+export type ToExporter = Cell[] | 'close'
+
+export type FromExporter =
+  /** So many spans were taken from the queue. */
+  { readonly taken: number } | { readonly warning: string } | 'closed'
+
+/** Spans that go to the thread together. */
+const BATCH = 256
+/** Milliseconds after which fewer go. */
+const DELAY_MS = 100
+/** Spans on their way to the thread; what comes beyond them is dropped, as a processor of the SDK does. */
+const MAX_WAITING = 8_192
+const HEAP_MB = 256
+
+/**
+ * Hands spans to a thread that exports them: serializing those of one request takes the SDK longer than the
+ * server needs for a short request.
+ */
+export class SpanExport implements SpanOutlet {
+  readonly #worker: Worker
+  readonly #warn: (message: string) => void
+  #cells: Cell[] = []
+  #count = 0
+  #waiting = 0
+  #timer: NodeJS.Timeout | undefined
+  #isOver = false
+  #hasDropped = false
+  #closed: () => void = () => undefined
+
+  /** @param warn gets what the SDK reports, and why spans are lost */
+  constructor(settings: ExporterSettings, env: Environment, warn: (message: string) => void) {
+    this.#warn = warn
+    this.#worker = new Worker(threadModule('frontend/observe/traces/export-worker'), {
+      execArgv: [],
+      env,
+      workerData: settings,
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    })
+    this.#worker.unref()
+    this.#worker
+      .on('message', (message: FromExporter) => this.#answered(message))
+      .on('error', ({ message }: Error) => warn(`OpenTelemetry: spans are not exported any more: ${message}`))
+      .on('exit', () => this.#ended())
+  }
+
+  add(span: EndedSpan): void {
+    if (this.#isOver) return
+    if (this.#waiting + this.#count >= MAX_WAITING) {
+      this.#dropped()
+      return
+    }
+    writeSpan(this.#cells, span)
+    this.#count += 1
+    if (this.#count >= BATCH) this.#send()
+    else this.#timer ??= setTimeout(() => this.#send(), DELAY_MS).unref()
+  }
+
+  /** Resolves when everything is exported, or cannot be. */
+  async close(): Promise<void> {
+    if (this.#isOver) return
+    const closed = new Promise<void>((resolve) => (this.#closed = resolve))
+    this.#send()
+    this.#worker.postMessage('close' satisfies ToExporter)
+    await closed
+  }
+
+  /** Ends the thread, whatever it is at. */
+  async terminate(): Promise<void> {
+    await this.#worker.terminate()
+  }
+
+  #send(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#count === 0) return
+    const cells = this.#cells
+    this.#waiting += this.#count
+    this.#cells = []
+    this.#count = 0
+    this.#worker.postMessage(cells satisfies ToExporter)
+  }
+
+  #answered(message: FromExporter): void {
+    if (message === 'closed') this.#closed()
+    else if ('warning' in message) this.#warn(message.warning)
+    else this.#waiting -= message.taken
+  }
+
+  #dropped(): void {
+    if (this.#hasDropped) return
+    this.#hasDropped = true
+    this.#warn('OpenTelemetry: spans come faster than they are exported, and some are dropped')
+  }
+
+  #ended(): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    this.#cells = []
+    this.#closed()
+  }
+}

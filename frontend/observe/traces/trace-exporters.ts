@@ -1,0 +1,22 @@
+import { diag } from '@opentelemetry/api'
+import type { Environment } from './start.ts'
+import { listOf } from './variables.ts'
+
+/** Where spans may go. */
+export type TraceExporter = 'otlp' | 'zipkin' | 'console'
+
+const KNOWN: ReadonlySet<string> = new Set<TraceExporter>(['otlp', 'zipkin', 'console'])
+
+/**
+ * Where spans go, as OTEL_TRACES_EXPORTER says: `otlp` (default), `zipkin`, `console`; none of them with
+ * `none`.
+ */
+export function traceExporters(env: Environment): TraceExporter[] {
+  const named = [...new Set(listOf(env['OTEL_TRACES_EXPORTER']))]
+  if (named[0] === 'none') return []
+  if (named.length === 0 || named.includes('none')) return ['otlp']
+  return named.filter((name): name is TraceExporter => {
+    if (!KNOWN.has(name)) diag.warn(`Unrecognized OTEL_TRACES_EXPORTER value: ${name}.`)
+    return KNOWN.has(name)
+  })
+}
