@@ -3,10 +3,12 @@ import { propagation, ROOT_CONTEXT, type SpanContext, SpanKind, trace } from '@o
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
 import { splitHeaders } from '../../common/header-lines.ts'
+import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
 import { samplersOf } from '../../frontend/observe/traces/sampler.ts'
 import { SpanIds } from '../../frontend/observe/traces/span-ids.ts'
 import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
+import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
 import { traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
 import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
 
@@ -176,6 +178,21 @@ describe('limits of spans', () => {
     expect(limits.cut('x'.repeat(1_000))).toHaveLength(text)
     expect(limits.cut(['x'.repeat(1_000)])).toEqual(['x'.repeat(text)])
   })
+})
+
+test('an attribute that is set again has its last value, and those that are undefined are not there', () => {
+  const ended: EndedSpan[] = []
+  const recording = {
+    limits: new SpanLimits({}),
+    outlet: { add: (span: EndedSpan) => void ended.push(span) },
+  }
+  const span = new RecordedSpan(recording, 'one', { context: SPAN, parent: undefined }, 1_000)
+  span.set({ a: 1, b: undefined, c: 'x' })
+  span.set({ c: 'y', d: true, a: undefined })
+  span.ended(2_000)
+  expect(ended.map(({ attributes, end }) => [attributes, end])).toEqual([
+    [['a', 1, 'c', 'y', 'd', true], 2_000],
+  ])
 })
 
 test.each([

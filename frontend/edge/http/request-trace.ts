@@ -13,7 +13,7 @@ const PROBES: ReadonlySet<string> = new Set(['ping', 'v2/health/live', 'v2/healt
  */
 export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan | undefined {
   const { req, res, target, state, requestId } = exchange
-  if (state.listener === 'metrics' || PROBES.has(target.segments.join('/'))) return undefined
+  if (state.listener === 'metrics' || isProbe(target.segments)) return undefined
   const method = req.method!
   const span = tracing.request(method, new RawHeaders(req.rawHeaders))
   res.span = span
@@ -40,6 +40,11 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
     span.end(headersSent && statusCode >= 500)
   })
   return span
+}
+
+function isProbe(segments: readonly string[]): boolean {
+  const [first] = segments
+  return (first === 'ping' || first === 'v2') && PROBES.has(segments.join('/'))
 }
 
 /** Node's flat list of names and values, as the client wrote them. */

@@ -4,9 +4,11 @@ const OTEL = 'frontend/observe/traces/otel-tracing.ts'
 const JOB = 'frontend/observe/traces/otel-job-span.ts'
 const HEADERS = 'frontend/observe/traces/trace-headers.ts'
 const LIMITS = 'frontend/observe/traces/span-limits.ts'
+const EXPORT = 'frontend/observe/traces/span-export.ts'
 const REQUEST = 'frontend/edge/http/request-trace.ts'
 const E2E = ['tests/e2e/tracing.test.ts']
 const DECISIONS = ['tests/e2e/trace-decisions.test.ts']
+const EXPORTS = ['tests/observe/span-export.test.ts']
 const PARTS = ['tests/observe/span-parts.test.ts']
 
 /** Spans, their parents, and what they say. */
@@ -78,7 +80,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'probes are traced',
     file: REQUEST,
-    find: "PROBES.has(target.segments.join('/'))",
+    find: "PROBES.has(segments.join('/'))",
     replace: 'false',
     title: 'probes are not',
     tests: E2E,
@@ -86,8 +88,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stop exports nothing',
     file: OTEL,
-    find: 'this.#processors.map((processor) => processor.shutdown())',
-    replace: 'this.#processors.map(() => undefined)',
+    find: 'this.#export?.close() ?? ',
+    replace: '',
     title: 'when the server stops',
     tests: E2E,
   },
@@ -134,7 +136,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'every sampler asks the client',
     file: 'frontend/observe/traces/sampler.ts',
-    find: 'isParentBased ? new ParentBasedSampler({ root }) : root',
+    find: 'isParentBased || ratio === undefined ? new ParentBasedSampler({ root }) : root',
     replace: 'new ParentBasedSampler({ root })',
     title: 'always_on',
     tests: PARTS,
@@ -158,8 +160,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'spans have more attributes than their limit',
     file: 'frontend/observe/traces/recorded-span.ts',
-    find: 'isNew && this.#count >= limits.attributes',
-    replace: 'false',
+    find: 'own.length < 2 * limits.attributes',
+    replace: 'own.length >= 0',
     title: 'limits of the variables',
     tests: DECISIONS,
   },
@@ -182,9 +184,47 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'spans are recorded that go nowhere',
     file: OTEL,
-    find: 'if (this.#processors.length === 0) return undefined',
-    replace: '',
+    find: 'if (exporters.length === 0) return\n',
+    replace: '\n',
     title: 'where only metrics',
     tests: DECISIONS,
+  },
+  {
+    name: 'spans wait for their thread without a bound',
+    file: EXPORT,
+    find: 'this.#waiting + this.#count >= MAX_WAITING',
+    replace: 'this.#waiting < 0',
+    tests: EXPORTS,
+  },
+  {
+    name: 'spans that their thread has taken still wait for it',
+    file: EXPORT,
+    find: 'else this.#waiting -= message.taken',
+    replace: '',
+    tests: EXPORTS,
+  },
+  {
+    name: 'a batch of spans that is not full goes with the next one',
+    file: EXPORT,
+    find: 'this.#timer ??= setTimeout(() => this.#send(), DELAY_MS).unref()',
+    replace: 'this.#timer = undefined',
+    title: 'in one tree: TorchServe /predictions, paced',
+    tests: E2E,
+  },
+  {
+    name: 'a trace that begins here is sampled by the id that was drawn before it',
+    file: 'frontend/observe/traces/span-ids.ts',
+    find: 'this.#at / 2 - TRACE_DIGITS / 2',
+    replace: 'Math.max(0, this.#at / 2 - TRACE_DIGITS)',
+    title: 'a ratio samples',
+    tests: PARTS,
+  },
+  {
+    name: 'an attribute that is set again is there twice',
+    file: 'frontend/observe/traces/recorded-span.ts',
+    find: 'if (at < own.length) own[at + 1] = limits.cut(value)\n      else if',
+    replace: 'if',
+    title: 'set again',
+    tests: PARTS,
   },
 ]

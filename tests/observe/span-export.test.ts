@@ -1,0 +1,123 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
+import { type Cell, type EndedSpan, readSpans, writeSpan } from '../../frontend/observe/traces/span-rows.ts'
+import type { Environment } from '../../frontend/observe/traces/start.ts'
+import { OtlpReceiver } from '../support/otlp-receiver.ts'
+
+const SCOPE = { name: 'torchserve-ts', version: '1' }
+/** What may wait for the thread. */
+const MAX_WAITING = 8_192
+
+function spanOf(name: string): EndedSpan {
+  return {
+    name,
+    isServer: false,
+    traceId: 'a'.repeat(32),
+    spanId: 'b'.repeat(16),
+    traceState: undefined,
+    parentId: undefined,
+    isParentRemote: false,
+    start: 1_000,
+    end: 2_000,
+    failed: false,
+    attributes: [],
+    events: [],
+    droppedAttributes: 0,
+    droppedEvents: 0,
+  }
+}
+
+describe('spans on their way to the thread', () => {
+  const text = fc.string({ maxLength: 8 })
+  const value = fc.oneof(text, fc.double({ noNaN: true }), fc.boolean(), fc.array(text, { maxLength: 3 }))
+  const pairs = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<(string | T)[]> =>
+    fc.array(fc.tuple(text, of), { maxLength: 4 }).map((list) => list.flatMap<string | T>((pair) => pair))
+  const span: fc.Arbitrary<EndedSpan> = fc.record({
+    name: text,
+    isServer: fc.boolean(),
+    traceId: text,
+    spanId: text,
+    traceState: fc.option(text, { nil: undefined }),
+    parentId: fc.option(text, { nil: undefined }),
+    isParentRemote: fc.boolean(),
+    start: fc.double({ noNaN: true }),
+    end: fc.double({ noNaN: true }),
+    failed: fc.boolean(),
+    attributes: pairs(value),
+    events: pairs(fc.integer()),
+    droppedAttributes: fc.nat(),
+    droppedEvents: fc.nat(),
+  })
+
+  test('are read as they were written, cloned in between', () => {
+    fc.assert(
+      fc.property(fc.array(span, { maxLength: 5 }), (spans) => {
+        const cells: Cell[] = []
+        for (const each of spans) writeSpan(cells, each)
+        expect([...readSpans(structuredClone(cells))]).toEqual(spans)
+      }),
+    )
+  })
+})
+
+describe('a thread that exports', () => {
+  async function started(more: Environment = {}) {
+    const receiver = new OtlpReceiver()
+    const env = { ...process.env, ...(await receiver.start()), OTEL_BSP_MAX_QUEUE_SIZE: '100000', ...more }
+    const warnings: string[] = []
+    const settings = { attributes: { 'service.name': 'mine' }, scope: SCOPE, exporters: ['otlp' as const] }
+    const spans = new SpanExport(settings, env, (warning) => warnings.push(warning))
+    return { receiver, spans, warnings }
+  }
+
+  test('sends what a span has, with its resource', async () => {
+    const { receiver, spans, warnings } = await started()
+    spans.add({
+      ...spanOf('one'),
+      isServer: true,
+      parentId: 'c'.repeat(16),
+      failed: true,
+      attributes: ['text', 'a', 'number', 2, 'list', ['x', 'y']],
+      events: ['first response', 1_500],
+    })
+    await spans.close()
+    await spans.terminate()
+    expect(receiver.spans).toMatchObject([
+      {
+        name: 'one',
+        kind: 2,
+        traceId: 'a'.repeat(32),
+        spanId: 'b'.repeat(16),
+        parentId: 'c'.repeat(16),
+        status: 2,
+        attributes: { text: 'a', number: 2, list: ['x', 'y'] },
+        milliseconds: 1_000,
+        events: ['first response'],
+      },
+    ])
+    expect(receiver.resource.get('service.name')).toBe('mine')
+    expect(warnings).toEqual([])
+  })
+
+  test('drops what is more than may wait, says so once, and takes more when it has caught up', async () => {
+    const { receiver, spans, warnings } = await started()
+    for (let i = 0; i < MAX_WAITING + 1_000; i++) spans.add(spanOf('early'))
+    while (receiver.spans.length < MAX_WAITING) await new Promise((resolve) => setTimeout(resolve, 20))
+    for (let i = 0; i < 10; i++) spans.add(spanOf('late'))
+    await spans.close()
+    await spans.terminate()
+    const count = (wanted: string): number => receiver.spans.filter(({ name }) => name === wanted).length
+    expect([count('early'), count('late')]).toEqual([MAX_WAITING, 10])
+    expect(warnings).toEqual([expect.stringContaining('some are dropped')])
+  })
+
+  test('tells what the SDK reports, and a stop does not wait for a thread that has ended', async () => {
+    const { spans, warnings } = await started({ OTEL_EXPORTER_OTLP_PROTOCOL: 'pigeons' })
+    await spans.close()
+    expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: Unsupported .*pigeons/)])
+    await spans.terminate()
+    spans.add(spanOf('later'))
+    await spans.close()
+  })
+})
