@@ -197,6 +197,27 @@ describe('a started server without tokens', () => {
     expect((await rawRequest(server.ports.management, path)).status).toBe(404)
   })
 
+  test('a link of another site opens the console and the first page in a tab, and nothing else', async () => {
+    const link = {
+      accept: 'text/html',
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+    }
+    const status = async (path: string, headers: Record<string, string>, method = 'GET'): Promise<number> =>
+      (await rawRequest(server.ports.management, path, { method, headers })).status
+    expect(await status('/console', link)).toBe(200)
+    expect(await status('/', link)).toBe(302)
+    expect((await rawRequest(server.ports.inference, '/', { method: 'GET', headers: link })).status).toBe(200)
+    for (const path of ['/models', '/console/play/predictions/m', '/console/app.js', '/events'])
+      expect([path, await status(path, link)]).toEqual([path, 403])
+    expect(await status('/console', link, 'POST')).toBe(403)
+    expect(await status('/console', { ...link, 'sec-fetch-dest': 'iframe' })).toBe(403)
+    expect(await status('/console', { ...link, 'sec-fetch-mode': 'no-cors' })).toBe(403)
+    expect(await status('/console', { ...link, origin: EVIL })).toBe(403)
+    expect(await status('/console', { ...link, host: 'evil.example.com' })).toBe(403)
+  })
+
   test('a connection that was let in is checked again when its name or its page changes', async () => {
     const agent = fetch(`http://127.0.0.1:${server.ports.inference}/ping`)
     expect((await agent).status).toBe(200)

@@ -11,6 +11,7 @@ import type { Operations } from '../permitted.ts'
 import type { RequestSpan } from '../../observe/traces/tracing.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
+import { opensPage } from './page-check.ts'
 import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
 import { traceRequest } from './request-trace.ts'
 import type { RestState } from './rest-state.ts'
@@ -77,7 +78,7 @@ export class Exchange implements Traffic, Sender {
       }
     }
     checkHead(req)
-    state.pages.check(req.headers, target.authority, this.connection)
+    state.pages.check(req.headers, target.authority, this.connection, opensPage(req, target.segments))
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { isLocalhost, isLoopbackHost } from '../../../common/loopback.ts'
 import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts'
@@ -66,9 +66,15 @@ export class PageCheck {
 
   /**
    * @param authority of a target that is a whole URL: it takes the place of Host (RFC 9112, 3.2.2)
+   * @param opensPage see opensPage below
    * @throws ServeError INVALID_ARGUMENT when the host is none, FOREIGN_PAGE
    */
-  check(headers: IncomingHttpHeaders, authority: string | undefined, connection: CheckedConnection): void {
+  check(
+    headers: IncomingHttpHeaders,
+    authority: string | undefined,
+    connection: CheckedConnection,
+    opensPage = false,
+  ): void {
     const host = authority ?? headers.host
     if (host === undefined) {
       if (this.#needsHost) throw new ServeError('FOREIGN_PAGE', 'The header Host is required')
@@ -77,7 +83,8 @@ export class PageCheck {
       connection.checkedHost = host
     }
     const { origin, 'sec-fetch-site': site } = headers
-    if (origin === undefined ? OWN_SITES.has(site) : this.#isAllowed(origin.toLowerCase(), host)) return
+    if (origin === undefined ? opensPage || OWN_SITES.has(site) : this.#isAllowed(origin.toLowerCase(), host))
+      return
     if (!this.#off && !this.#anyOrigin) throw foreignPage(origin)
   }
 
@@ -109,6 +116,20 @@ export class PageCheck {
   #isConfigured(name: string): boolean {
     return this.#hosts.has(name) || this.#suffixes.some((suffix) => name.endsWith(suffix))
   }
+}
+
+/**
+ * Whether somebody opens a page of the server in a tab, maybe by a link of another site. Pages are files that
+ * do nothing and hold no secret; frames are no tabs (https://www.w3.org/TR/fetch-metadata/).
+ */
+export function opensPage({ method, headers }: IncomingMessage, segments: readonly string[]): boolean {
+  const isPage = segments.length === 0 || (segments.length === 1 && segments[0] === 'console')
+  return (
+    isPage &&
+    method === 'GET' &&
+    headers['sec-fetch-mode'] === 'navigate' &&
+    headers['sec-fetch-dest'] === 'document'
+  )
 }
 
 function addressOf(listener: ListenerKind, settings: PageSettings): ListenAddress {

@@ -47,4 +47,20 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/security/pages-of-other-sites.test.ts'],
     title: 'takes what is configured',
   },
+  {
+    name: 'a link of another site opens more than the page of the console',
+    file: 'frontend/edge/http/page-check.ts',
+    find: "segments.length === 1 && segments[0] === 'console'",
+    replace: "segments[0] === 'console'",
+    tests: ['tests/security/pages-of-other-sites.test.ts'],
+    title: 'a link of another site',
+  },
+  {
+    name: 'a frame of another site opens the console',
+    file: 'frontend/edge/http/page-check.ts',
+    find: " && headers['sec-fetch-dest'] === 'document'",
+    replace: '',
+    tests: ['tests/security/pages-of-other-sites.test.ts'],
+    title: 'a link of another site',
+  },
 ]
