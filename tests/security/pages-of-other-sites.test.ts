@@ -207,7 +207,7 @@ describe('a started server without tokens', () => {
     const status = async (path: string, headers: Record<string, string>, method = 'GET'): Promise<number> =>
       (await rawRequest(server.ports.management, path, { method, headers })).status
     expect(await status('/console', link)).toBe(200)
-    expect(await status('/', link)).toBe(302)
+    expect(await status('/', link)).toBe(200)
     expect((await rawRequest(server.ports.inference, '/', { method: 'GET', headers: link })).status).toBe(200)
     for (const path of ['/models', '/console/play/predictions/m', '/console/app.js', '/events'])
       expect([path, await status(path, link)]).toEqual([path, 403])
