@@ -1,18 +1,15 @@
 import { dirname } from 'node:path'
 import { sweepParts } from '../model-archiver/new-file.ts'
-import { searchedStore } from '../model-archiver/locate.ts'
 import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
-import { listStore } from '../model-archiver/store.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { within } from '../common/deadline.ts'
 import { ServeError } from '../common/errors.ts'
-import { redactUrl } from '../common/redact.ts'
 import type { OpenRequest, ServerOverview } from '../common/server-events.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
-import { RateLimiter } from './auth/rate-limiter.ts'
+import { limiterOf } from './auth/create-limiter.ts'
 import type { TokenStore } from './auth/token-store.ts'
-import type { ModelToLoad, Settings } from './config/settings.ts'
+import type { Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { Listeners } from './listeners.ts'
 import { MODEL_LOGGER, type Logger } from './observe/logs/logger.ts'
@@ -29,6 +26,7 @@ import { JobIndex } from './jobs/job-index.ts'
 import { OpenRequests } from './jobs/open-requests.ts'
 import { checkSigners } from './models/archive-rules.ts'
 import { ModelManager } from './models/manager.ts'
+import { ModelsToLoad } from './models/models-to-load.ts'
 import type { ReplaceableModels } from './models/repository.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -95,7 +93,6 @@ interface Found {
 
 /** Wires the rooms together; the only class that knows all of them. */
 class Server implements RunningServer {
-  readonly warnings: string[] = []
   readonly #settings: Settings
   readonly #log: Logger
   readonly #logFiles: LogFiles
@@ -104,6 +101,7 @@ class Server implements RunningServer {
   readonly #system: SystemMetrics
   readonly #sockets: ReturnType<typeof createSocketDir>
   readonly #models: ModelManager
+  readonly #toLoad: ModelsToLoad
   readonly #workflows: WorkflowManager
   readonly #viewers: Viewers
   readonly #startedAt = new Date().toISOString()
@@ -175,6 +173,7 @@ class Server implements RunningServer {
       audit: (entry: AuditEntry) => this.#audit?.write(entry),
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
+    this.#toLoad = new ModelsToLoad(settings, this.#models, log)
     this.#workflows = new WorkflowManager({ ...common, models: this.#models })
     this.#viewers = new Viewers({
       overview: () => this.#overview(),
@@ -182,6 +181,10 @@ class Server implements RunningServer {
       jobs: this.#jobs,
       logTail: options.logTail,
     })
+  }
+
+  get warnings(): readonly string[] {
+    return this.#toLoad.warnings
   }
 
   get listening(): readonly { name: string; address: string }[] {
@@ -229,7 +232,7 @@ class Server implements RunningServer {
       (message) => this.#log.info(message),
     )
     // Half of the code is in the listeners, so models unpack and workers start while it is read.
-    const [{ Listeners }] = await Promise.all([import('./listeners.ts'), this.#loadModels(options)])
+    const [{ Listeners }] = await Promise.all([import('./listeners.ts'), this.#toLoad.load(options)])
     signal?.throwIfAborted()
     this.#listeners = new Listeners({
       settings,
@@ -326,45 +329,6 @@ class Server implements RunningServer {
       this.#log.error({ err: error }, `The ${kind} snapshot could not be written`)
     }
   }
-
-  async #loadModels({ startupModels, signal, snapshotHint, waitForModels }: StartOptions): Promise<void> {
-    const { loadModels, modelSnapshot } = this.#settings
-    if (modelSnapshot !== undefined) {
-      await this.#models.restore(modelSnapshot, snapshotHint)
-      return
-    }
-    const otherwise = loadModels === 'all' && waitForModels !== true ? 'skip' : 'fail'
-    const strict = (startupModels ?? otherwise) === 'fail'
-    for (const model of await this.#modelsToLoad()) {
-      signal?.throwIfAborted()
-      await this.#load(model, strict)
-    }
-  }
-
-  async #modelsToLoad(): Promise<readonly ModelToLoad[]> {
-    const { loadModels, modelStore } = this.#settings
-    if (loadModels !== 'all') return loadModels
-    if (modelStore === undefined) return []
-    const { models, skipped } = await listStore(modelStore)
-    this.warnings.push(...skipped.map(({ reason }) => reason))
-    if (models.length === 0)
-      this.warnings.push(
-        `No models in ${modelStore}: it must contain archives (.mar, .tar.gz), or folders with a handler, a manifest or a .gguf file`,
-      )
-    return models
-  }
-
-  async #load(model: ModelToLoad, strict: boolean): Promise<void> {
-    try {
-      await this.#models.loadAtStartup(model)
-    } catch (thrown) {
-      const error = ServeError.from(thrown)
-      const where = searchedStore(error, model.location, this.#settings.modelStore)
-      const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}${where}`
-      if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
-      this.#log.error({ detail: error.detail }, message)
-    }
-  }
 }
 
 /** Rejects when the signal is aborted. */
@@ -377,24 +341,6 @@ function rejectedBy(signal: AbortSignal | undefined): Promise<never> {
 function tellSandbox({ sandbox: mode }: Settings, found: SandboxSupport, log: Logger): void {
   const level = found.missing === undefined || mode === 'off' ? 'info' : 'warn'
   log[level](`Sandbox of workers: ${mode === 'off' ? mode : `${mode}, ${describeSupport(found)}`}`)
-}
-
-/** Undefined: nothing is limited. Keys of a file may have limits, now or after a change. */
-function limiterOf(settings: Settings): RateLimiter | undefined {
-  const limits = {
-    address: {
-      requestsPerSecond: settings.addressRequestsPerSecond,
-      concurrentStreams: settings.addressConcurrentStreams,
-      bytesPerSecond: settings.addressBytesPerSecond,
-    },
-    key: {
-      requestsPerSecond: settings.keyRequestsPerSecond,
-      concurrentStreams: settings.keyConcurrentStreams,
-      bytesPerSecond: settings.keyBytesPerSecond,
-    },
-  }
-  const isLimited = Object.values(limits).some((each) => Object.values(each).some((limit) => limit > 0))
-  return isLimited || settings.apiKeysFile !== undefined ? new RateLimiter(limits) : undefined
 }
 
 /**
