@@ -51,6 +51,11 @@ Examples:
 Without --disable-token-auth the server writes its tokens to key_file.json in the working directory.
 All commands: ${join(docsDir, 'command-line.md')}; all configuration keys: ${join(docsDir, 'configuration.md')}`
 
+/** A word that names this program: arguments of TorchServe's images begin with it, `torchserve --start`. */
+export function isProgram(word: string | undefined): boolean {
+  return word === 'torchserve' || word === 'torchserve-ts'
+}
+
 /**
  * Parses the command line.
  * @returns the flags, or the exit status when help was printed or a flag is invalid
@@ -59,6 +64,8 @@ export function parseFlags(argv: readonly string[], output: Output): CliFlags | 
   const program = definition(output)
   try {
     program.parse(argv, { from: 'user' })
+    const word = program.args.find((each) => !isProgram(each))
+    if (word !== undefined) program.error(`'${word}' must follow a flag; models are named with --models`)
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode
     throw error
@@ -78,6 +85,7 @@ function startsWithout({ foreground, modelStore, tsConfig, models }: CliFlags): 
 
 function definition(output: Output): Command {
   return newCommand('torchserve-ts', output)
+    .allowExcessArguments()
     .description('A streaming model server in TypeScript, in the shape of TorchServe')
     .option('-v, --version', 'print the version')
     .option('--start', 'start the server in the background; returns when the start has succeeded or failed')

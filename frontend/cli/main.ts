@@ -1,7 +1,7 @@
 import { closest } from '../config/edit-distance.ts'
 import { version } from '../package-info.ts'
 import type { StartServer } from '../server-api.ts'
-import { parseFlags, type CliFlags } from './flags.ts'
+import { isProgram, parseFlags, type CliFlags } from './flags.ts'
 import { tempDirOf } from './pid-file.ts'
 import { Terminal, type Output } from './output.ts'
 
@@ -43,7 +43,8 @@ export async function runCli(argv: readonly string[], options: CliOptions): Prom
   return (await terminal.written()) ? status : status || 1
 }
 
-async function run(argv: readonly string[], options: CliOptions, output: Output): Promise<number> {
+async function run(words: readonly string[], options: CliOptions, output: Output): Promise<number> {
+  const argv = isProgram(words[0]) ? words.slice(1) : words
   const command = COMMANDS.get(argv[0] ?? '')
   if (command !== undefined) return (await command())(argv.slice(1), output, options)
   const unknown = unknownCommand(argv[0])

@@ -48,6 +48,7 @@ describe('flags', () => {
     ['--start --stop', "'--stop' cannot be used with option '--start'"],
     ['--start --modelstore s', "unknown option '--modelstore' (Did you mean --model-store?)"],
     ['--start --ts-config', "'--ts-config <file>' argument missing"],
+    ['--start words.mar', "'words.mar' must follow a flag; models are named with --models"],
   ])('%s is one line and status 1', (line, message) => {
     const { out, err, output } = recorder()
     expect(parseFlags(line.split(' '), output)).toBe(1)
@@ -55,6 +56,36 @@ describe('flags', () => {
     expect(err).toHaveLength(1)
     expect(err[0]).toContain(message)
     expect(err[0]).not.toContain('\n')
+  })
+})
+
+describe('the name of the program', () => {
+  test('is left out where arguments of an image begin with it', () => {
+    const { output } = recorder()
+    const argv = [
+      '--foreground',
+      'torchserve',
+      '--start',
+      '--model-store',
+      'torchserve',
+      '--models',
+      'torchserve',
+    ]
+    expect(parseFlags(argv, output)).toEqual({
+      foreground: true,
+      start: true,
+      modelStore: 'torchserve',
+      models: ['torchserve'],
+      configSnapshots: true,
+    })
+  })
+
+  test.each(['torchserve', 'torchserve-ts'])('is left out as the first word: %s', async (program) => {
+    const { out, output } = recorder()
+    expect(await runCli([program, 'keys', '--help'], { loadServer: mustNotLoad, output })).toBe(0)
+    expect(await runCli([program, '--version'], { loadServer: mustNotLoad, output })).toBe(0)
+    expect(out[0]).toContain('Usage: torchserve-ts keys')
+    expect(out.at(-1)).toBe(`TorchServe-TS Version is ${version}`)
   })
 })
 

@@ -28,6 +28,14 @@ install_py_dep_per_model=true
 model_store=/mnt/models/model-store
 model_snapshot={"name":"startup.cfg","modelCount":1,"models":{"mnist":{"1.0":{"defaultVersion":true,"marName":"mnist.mar","minWorkers":1,"maxWorkers":5,"batchSize":1,"maxBatchDelay":5000,"responseTimeout":120}}}}
 `
+/** Of KServe's own runtime (config/runtimes/kserve-torchserve.yaml), which names the program of its image. */
+const KSERVES_ARGS = [
+  'torchserve',
+  '--start',
+  '--model-store=/mnt/models/model-store',
+  '--ts-config=/mnt/models/config/config.properties',
+  '--disable-token-auth',
+]
 /** cancel_grace_ms, and a second for the rest. */
 const KILL_SECONDS = 11
 
@@ -67,7 +75,7 @@ await describePython('a Python archive in the layout of the storage initializer'
       const { folder, store } = volume()
       const rows = join(REPOSITORY, 'tests', 'support', 'python', 'handlers', 'rows.py')
       await packPython({ bin, ...python }, store, { name: 'mnist', handler: readFileSync(rows, 'utf8') })
-      const pod = await started('torchserve', folder, bin)
+      const pod = await started('torchserve', folder, { programs: bin })
       expect(await post(pod, '/v1/models/mnist:predict', { instances: [1, 2] })).toEqual({
         predictions: [2, 3],
       })
@@ -80,9 +88,12 @@ await describePython('a Python archive in the layout of the storage initializer'
 describe('a TypeScript archive in the layout of the storage initializer', () => {
   const V2 = { name: 'in', shape: [1], datatype: 'INT64' }
 
-  test('answers on the paths of V2', async () => {
+  test.each([
+    ['of ours', undefined],
+    ['of KServe’s own runtime', KSERVES_ARGS],
+  ])('answers on the paths of V2, with the arguments %s', async (_, args) => {
     const { folder } = await withRows()
-    const pod = await started('torchserve-mnist-v2', folder)
+    const pod = await started('torchserve-mnist-v2', folder, { args })
     expect(
       await post(pod, '/v2/models/mnist/infer', { id: 'mine', inputs: [{ ...V2, data: [5] }] }),
     ).toMatchObject({ id: 'mine', model_name: 'mnist', outputs: [{ ...V2, data: [6] }] })
@@ -127,8 +138,14 @@ async function withRows(): Promise<{ folder: string }> {
   return { folder }
 }
 
-async function started(service: string, models: string, programs?: string): Promise<RunningPod> {
-  const pod = await RunningPod.start(podOf(service), tempDir(), models, programs)
+async function started(
+  service: string,
+  models: string,
+  { args, programs }: { args?: string[] | undefined; programs?: string } = {},
+): Promise<RunningPod> {
+  const object = structuredClone(podOf(service))
+  if (args !== undefined) object.spec.containers[0]!.args = args
+  const pod = await RunningPod.start(object, tempDir(), models, programs)
   running.push(pod)
   await pod.server.until(() => pod.isReady(), Boolean, PYTHON_MS)
   return pod
