@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path'
 import { CREDENTIAL_HEADERS } from '../../common/credential-headers.ts'
 import { fitsName } from '../config/inherited-env.ts'
 import type { SandboxMode, Settings } from '../config/settings.ts'
@@ -39,7 +40,9 @@ export function sandboxSettings(reader: ConfigReader, settings: Settings): Sandb
   const mode = modeOf(file, settings, loosened)
   const network = networkOf(file, mode, settings, loosened)
   const paths = (key: string): string[] => {
-    const asked = file.texts(key)?.filter((path) => path.startsWith('/')) ?? []
+    const all = file.texts(key) ?? []
+    const asked = all.filter((path) => isAbsolute(path))
+    if (asked.length < all.length) file.warnings.push(`${key}: a path must be absolute to have an effect`)
     if (asked.length > 0 && !may) loosened(key)
     return may ? asked : []
   }

@@ -9,6 +9,7 @@ import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
 import { sandboxHints } from './sandbox/hints.ts'
+import { writeProblems } from './sandbox/write-problems.ts'
 import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
@@ -47,6 +48,8 @@ export class Pool implements WorkerPool {
     this.#model = model
     this.#context = context
     model.queue.serve(this.#workers)
+    for (const problem of writeProblems(context.settings, model.settings.sandbox))
+      context.log('warn', this.#name, problem, undefined)
   }
 
   get wanted(): number {

@@ -1,15 +1,14 @@
-import { closeSync, copyFileSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { stringify } from 'yaml'
 import { allReady, answerOf, predict } from '../support/python/client.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { tempDir } from '../support/temp.ts'
 import { execFileSync } from '../support/tools.ts'
 import {
   attacksOn,
   expectMatrix,
   foreignSocket,
+  hostile,
   inMode,
   MODES,
   plantedServer,
@@ -19,14 +18,6 @@ import {
 const reason = await whyNot()
 const isRoot = process.getuid?.() === 0
 const LIMITS = { memory: 400 << 20, openFiles: 128 }
-
-function hostile(name: string, config: Record<string, unknown>): string {
-  const folder = join(tempDir(), name)
-  mkdirSync(folder)
-  copyFileSync(join(import.meta.dirname, 'hostile', 'handler.ts'), join(folder, 'handler.ts'))
-  writeFileSync(join(folder, 'model-config.yaml'), stringify(config))
-  return `${name}=${folder}`
-}
 
 const guests = reason === undefined ? describe : describe.skip
 

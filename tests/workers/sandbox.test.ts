@@ -37,6 +37,7 @@ describe('the sandbox of a model', () => {
     ['sandbox=strict', { network: true }, { network: false }],
     ['worker_memory=10', { memory: 11 }, { memory: 10 }],
     ['', { read: ['/data'] }, { read: [] }],
+    ['sandbox_by_model=true', { write: ['/data', 'data'] }, { write: ['/data'] }],
     ['', { env: ['SECRET'] }, { env: [] }],
     ['model_env=OTHER_*', { env: ['SECRET', 'OTHER_1'] }, { env: ['OTHER_1'] }],
   ])('is not loosened by the model: %s, %j', (keys, asked, expected) => {

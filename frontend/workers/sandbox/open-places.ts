@@ -20,7 +20,7 @@ function opened(path: string, secret: readonly string[]): string[] {
 }
 
 /** Whether a path is below a folder, and not the folder itself. */
-function isInside(path: string, folder: string): boolean {
+export function isInside(path: string, folder: string): boolean {
   const way = relative(folder, path)
   return way !== '' && way !== '..' && !way.startsWith('../') && !isAbsolute(way)
 }

@@ -125,18 +125,18 @@ export function placesOf({ settings, sandbox, prepared, folder, runtime, env }: 
     ...runtime,
     ...variablePaths(env),
     ...(strict ? [] : caches(env)),
-    ...sandbox.read,
+    ...sandbox.read.map(realOr),
     ...own,
   ]
   // A model that was unpacked for this server may change its copy; handlers unpack weights there.
   const copy = strict || !isCopy ? [] : [modelDir]
-  const write = [folder, ...devices(), ...(strict ? [] : ['/dev/shm']), ...copy, ...sandbox.write]
+  const write = [folder, ...devices(), ...(strict ? [] : ['/dev/shm']), ...copy, ...sandbox.write.map(realOr)]
   const secret = secretPlaces(settings)
   return { read: openPlaces(read, secret), write: openPlaces(write, secret) }
 }
 
 /** What no worker may read unless it is named: keys, logs, other models, and all of the server's folder. */
-function secretPlaces(settings: Settings): string[] {
+export function secretPlaces(settings: Settings): string[] {
   const cwd = process.cwd()
   const named = [
     ...[settings.tempDir, settings.logLocation, settings.metricsLocation, settings.modelStore],
@@ -190,7 +190,8 @@ function devices(): string[] {
   return [...new Set([...DEVICES, ...found])].map((name) => join('/dev', name))
 }
 
-function realOr(path: string): string {
+/** The path without links; where there is none, the path itself. */
+export function realOr(path: string): string {
   try {
     return realpathSync(path)
   } catch {

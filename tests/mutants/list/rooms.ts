@@ -138,6 +138,20 @@ const MODEL_MUTANTS: Mutant[] = [
 /** Archives, stores and the folders of a server. */
 const ARCHIVE_MUTANTS: Mutant[] = [
   {
+    name: 'a link to the server’s folder opens all of it to workers',
+    file: 'frontend/workers/sandbox/places.ts',
+    find: '...copy, ...sandbox.write.map(realOr)]',
+    replace: '...copy, ...sandbox.write]',
+    tests: ['tests/security/folders-to-write.test.ts'],
+  },
+  {
+    name: 'a folder whose mode keeps workers from writing is not named',
+    file: 'frontend/workers/sandbox/write-problems.ts',
+    find: 'constants.W_OK | (stats',
+    replace: 'constants.X_OK | (stats',
+    tests: ['tests/security/folders-to-write.test.ts'],
+  },
+  {
     name: 'an archive may hold one file too many',
     file: BUDGET,
     find: 'if (files > maxFiles)',

@@ -1,7 +1,8 @@
 import { createServer } from 'node:net'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from '@jest/globals'
+import { stringify } from 'yaml'
 import { findSandbox } from '../../../frontend/workers/sandbox/support.ts'
 import { answerOf } from '../../support/python/client.ts'
 import type { Server, ServerOptions } from '../../support/server.ts'
@@ -96,4 +97,13 @@ export async function expectMatrix(
     seen.set(name, stoppedBy)
   }
   expect([...seen]).toEqual(attacks.map(([name, , stoppedBy]) => [name, stoppedBy]))
+}
+
+/** A model with the hostile handler: `name=folder`. */
+export function hostile(name: string, config: Record<string, unknown>): string {
+  const folder = join(tempDir(), name)
+  mkdirSync(folder)
+  copyFileSync(join(import.meta.dirname, 'handler.ts'), join(folder, 'handler.ts'))
+  writeFileSync(join(folder, 'model-config.yaml'), stringify(config))
+  return `${name}=${folder}`
 }
