@@ -72,8 +72,8 @@ const TEXT = { 'content-type': 'text/plain' }
 const ask = (server: DevServer, model = 'words'): Promise<string> =>
   rawRequest(server.port, `/predictions/${model}`, { headers: TEXT, body: 'go' }).then(({ body }) => body)
 
-const begin = (server: DevServer): RawRequest =>
-  new RawRequest(server.port, '/predictions/words', { headers: TEXT, body: 'wait' })
+const begin = (server: DevServer, model = 'words'): RawRequest =>
+  new RawRequest(server.port, `/predictions/${model}`, { headers: TEXT, body: 'wait' })
 
 /** The number of requests that wait for a worker. */
 async function pending(server: Pick<DevServer, 'managementPort'>): Promise<number> {
@@ -218,18 +218,25 @@ describe('what takes long is told of', () => {
     await server.said('initialize; the old code serves meanwhile')
   })
 
-  test.each([
-    ['waits', 'await new Promise(() => undefined)', 'its worker waits (an await of what does not come?)'],
-    ['computes', 'for (;;);', 'its worker computes (a loop without an end?)'],
-  ])('a request whose handler %s', async (_, forever, told) => {
-    save(`export async function* handle() { yield ['first']; ${forever} }`)
+  test('a request whose handler waits, and one whose handler computes', async () => {
+    const streamOf = (forever: string): string =>
+      `export async function* handle() { yield ['first']; ${forever} }`
+    save(streamOf('await new Promise(() => undefined)'))
+    mkdirSync(join(root, 'handlers', 'loops'))
+    writeFileSync(join(root, 'handlers', 'loops', 'handler.ts'), streamOf('for (;;);'))
     const server = await dev()
-    const stream = begin(server)
-    await stream.gotChunks(1)
-    await server.said(told)
+    await begin(server).gotChunks(1)
+    await begin(server, 'loops').gotChunks(1)
+    await server.said('its worker waits (an await of what does not come?)')
+    await server.said('its worker computes (a loop without an end?)')
     const lines = server.lines.filter((line) => line.includes('no further response'))
-    expect(lines).toEqual([
-      expect.stringMatching(/^words: request [\da-f-]{36} has received no further response for 5 s; /),
+    const line = (model: string, why: string): RegExp =>
+      new RegExp(
+        `^${model}: request [\\da-f-]{36} has received no further response for 5 s; its worker ${why} `,
+      )
+    expect(lines.sort()).toEqual([
+      expect.stringMatching(line('loops', 'computes')),
+      expect.stringMatching(line('words', 'waits')),
     ])
   })
 
