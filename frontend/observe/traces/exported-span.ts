@@ -4,70 +4,91 @@ import {
   type HrTime,
   type SpanContext,
   SpanKind,
+  type SpanStatus,
   SpanStatusCode,
   TraceFlags,
-  type TraceState,
 } from '@opentelemetry/api'
 import { hrTimeDuration, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
 import type { Resource } from '@opentelemetry/resources'
-import type { ReadableSpan } from '@opentelemetry/sdk-trace'
+import type { ReadableSpan, TimedEvent } from '@opentelemetry/sdk-trace'
+import { setOwn } from '../../../common/own-keys.ts'
 import type { EndedSpan } from './span-rows.ts'
 
 /** What all spans have in common. */
 export interface Origin {
   readonly resource: Resource
-  readonly instrumentationScope: InstrumentationScope
+  readonly scope: InstrumentationScope
 }
 
+const UNSET: SpanStatus = { code: SpanStatusCode.UNSET }
+const ERROR: SpanStatus = { code: SpanStatusCode.ERROR }
+const NO_LINKS: ReadableSpan['links'] = []
+
 /** A span as the SDK's processors and exporters take it. */
-export function exported(span: EndedSpan, { resource, instrumentationScope }: Origin): ReadableSpan {
-  const { traceId, spanId, parentId } = span
-  const traceState = span.traceState === undefined ? undefined : createTraceState(span.traceState)
-  const context = contextOf(traceId, spanId, traceState, false)
-  const startTime = millisToHrTime(span.start)
-  const endTime = millisToHrTime(span.end)
-  return {
-    name: span.name,
-    kind: span.isServer ? SpanKind.SERVER : SpanKind.INTERNAL,
-    spanContext: () => context,
-    parentSpanContext:
-      parentId === undefined ? undefined : contextOf(traceId, parentId, traceState, span.isParentRemote),
-    startTime,
-    endTime,
-    duration: hrTimeDuration(startTime, endTime),
-    status: { code: span.failed ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
-    attributes: attributesOf(span),
-    events: eventsOf(span),
-    links: [],
-    ended: true,
-    resource,
-    instrumentationScope,
-    droppedAttributesCount: span.droppedAttributes,
-    droppedEventsCount: span.droppedEvents,
-    droppedLinksCount: 0,
+export class ExportedSpan implements ReadableSpan {
+  readonly links = NO_LINKS
+  readonly droppedLinksCount = 0
+  readonly ended = true
+  readonly name: string
+  readonly kind: SpanKind
+  readonly parentSpanContext: SpanContext | undefined
+  readonly startTime: HrTime
+  readonly endTime: HrTime
+  readonly status: SpanStatus
+  readonly attributes: Attributes
+  readonly events: TimedEvent[]
+  readonly droppedAttributesCount: number
+  readonly droppedEventsCount: number
+  readonly #context: SpanContext
+  readonly #origin: Origin
+
+  constructor(span: EndedSpan, origin: Origin) {
+    const { traceId, parentId } = span
+    const traceFlags = TraceFlags.SAMPLED
+    const traceState = span.traceState === undefined ? undefined : createTraceState(span.traceState)
+    this.#origin = origin
+    this.#context = { traceId, spanId: span.spanId, traceFlags, traceState }
+    this.parentSpanContext =
+      parentId === undefined
+        ? undefined
+        : { traceId, spanId: parentId, traceFlags, traceState, isRemote: span.isParentRemote }
+    this.name = span.name
+    this.kind = span.isServer ? SpanKind.SERVER : SpanKind.INTERNAL
+    this.startTime = millisToHrTime(span.start)
+    this.endTime = millisToHrTime(span.end)
+    this.status = span.failed ? ERROR : UNSET
+    this.attributes = attributesOf(span)
+    this.events = eventsOf(span)
+    this.droppedAttributesCount = span.droppedAttributes
+    this.droppedEventsCount = span.droppedEvents
+  }
+
+  spanContext(): SpanContext {
+    return this.#context
+  }
+
+  get duration(): HrTime {
+    return hrTimeDuration(this.startTime, this.endTime)
+  }
+
+  get resource(): Resource {
+    return this.#origin.resource
+  }
+
+  get instrumentationScope(): InstrumentationScope {
+    return this.#origin.scope
   }
 }
 
-function contextOf(
-  traceId: string,
-  spanId: string,
-  traceState: TraceState | undefined,
-  isRemote: boolean,
-): SpanContext {
-  return { traceId, spanId, traceFlags: TraceFlags.SAMPLED, traceState, isRemote }
-}
-
 function attributesOf({ attributes }: EndedSpan): Attributes {
-  const entries = Array.from({ length: attributes.length / 2 }, (_, i) => [
-    attributes[2 * i],
-    attributes[2 * i + 1],
-  ])
-  return Object.fromEntries(entries) as Attributes
+  const record: Attributes = {}
+  for (let i = 0; i < attributes.length; i += 2) setOwn(record, attributes[i] as string, attributes[i + 1])
+  return record
 }
 
-function eventsOf({ events }: EndedSpan): { name: string; time: HrTime }[] {
-  return Array.from({ length: events.length / 2 }, (_, i) => ({
-    name: events[2 * i] as string,
-    time: millisToHrTime(events[2 * i + 1] as number),
-  }))
+function eventsOf({ events }: EndedSpan): TimedEvent[] {
+  const list: TimedEvent[] = []
+  for (let i = 0; i < events.length; i += 2)
+    list.push({ name: events[i] as string, time: millisToHrTime(events[i + 1] as number) })
+  return list
 }

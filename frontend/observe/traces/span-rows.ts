@@ -46,26 +46,25 @@ const HEAD = 14
 /** Reads what writeSpan has written. */
 export function* readSpans(cells: readonly Cell[]): Generator<EndedSpan> {
   for (let at = 0; at < cells.length;) {
-    const [name, isServer, traceId, spanId, traceState, parentId, ...rest] = cells.slice(at, at + HEAD)
-    const [isParentRemote, start, end, failed, droppedAttributes, droppedEvents, inList, inEvents] = rest
     const attributesAt = at + HEAD
-    const eventsAt = attributesAt + (inList as number)
-    at = eventsAt + (inEvents as number)
+    const eventsAt = attributesAt + (cells[at + 12] as number)
+    const next = eventsAt + (cells[at + 13] as number)
     yield {
-      name: name as string,
-      isServer: isServer as boolean,
-      traceId: traceId as string,
-      spanId: spanId as string,
-      traceState: traceState as string | undefined,
-      parentId: parentId as string | undefined,
-      isParentRemote: isParentRemote as boolean,
-      start: start as number,
-      end: end as number,
-      failed: failed as boolean,
+      name: cells[at + 0] as string,
+      isServer: cells[at + 1] as boolean,
+      traceId: cells[at + 2] as string,
+      spanId: cells[at + 3] as string,
+      traceState: cells[at + 4] as string | undefined,
+      parentId: cells[at + 5] as string | undefined,
+      isParentRemote: cells[at + 6] as boolean,
+      start: cells[at + 7] as number,
+      end: cells[at + 8] as number,
+      failed: cells[at + 9] as boolean,
       attributes: cells.slice(attributesAt, eventsAt) as SpanAttribute[],
-      events: cells.slice(eventsAt, at) as (string | number)[],
-      droppedAttributes: droppedAttributes as number,
-      droppedEvents: droppedEvents as number,
+      events: cells.slice(eventsAt, next) as (string | number)[],
+      droppedAttributes: cells[at + 10] as number,
+      droppedEvents: cells[at + 11] as number,
     }
+    at = next
   }
 }
