@@ -2,7 +2,14 @@ import type { ConnectionPool } from '../connection-pool.ts'
 import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { ConnectionCount, standBefore } from '../connection-count.ts'
-import { FAREWELL_MS, FIRST_CALL_MS, type GrpcLimits, NGHTTP2_CANCEL } from './limits.ts'
+import { cutUnexplained } from '../unexplained-bytes.ts'
+import {
+  FAREWELL_MS,
+  FIRST_CALL_MS,
+  type GrpcLimits,
+  NGHTTP2_CANCEL,
+  NGHTTP2_ENHANCE_YOUR_CALM,
+} from './limits.ts'
 
 /** A connection without a call. */
 interface Silent {
@@ -46,6 +53,9 @@ export class ConnectionGate {
     })
     server.on('session', (session: Http2Session) => {
       this.#sessions.add(session)
+      cutUnexplained(session, session.socket, () => {
+        session.destroy(new Error('The connection sent frames that no call needs'), NGHTTP2_ENHANCE_YOUR_CALM)
+      })
       session.once('close', () => this.#sessions.delete(session))
       const silent = this.#silent.get(peerOf(session.socket))
       if (silent !== undefined) silent.session = session

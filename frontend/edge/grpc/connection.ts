@@ -3,7 +3,9 @@ import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { TurnCount } from '../turn-count.ts'
+import { type Explained, explainedOf } from '../unexplained-bytes.ts'
 import {
+  CALL_FRAMES_BYTES,
   MAX_PUBLIC_IN_TURN,
   MAX_REFUSED_CALLS,
   MAX_REFUSED_IN_TURN,
@@ -20,6 +22,7 @@ export class Connection implements Limited {
   limitBefore: Limited | undefined
   limitAfter: Limited | undefined
   readonly budget: ByteBudget
+  readonly explained: Explained
   /** What Node shows of the socket. */
   readonly client: Client
   /** The client, as grpc-js writes it: `127.0.0.1:50000`; `unknown` on a Unix socket. */
@@ -36,14 +39,16 @@ export class Connection implements Limited {
   constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit) {
     this.#session = session
     this.budget = budget
+    this.explained = explainedOf(session)
     this.client = session.socket
     this.peer = peerOf(session.socket)
     this.#idle = idle
     session.once('close', () => this.#idle.end(this))
   }
 
-  /** A call was let in. */
-  callOpened(): void {
+  /** A call was let in that counts so many bytes. */
+  callOpened(callBytes: number): void {
+    this.explained.bytes += this.accepted ? CALL_FRAMES_BYTES : callBytes
     if (this.#openCalls++ === 0) this.#idle.end(this)
   }
 
@@ -61,6 +66,7 @@ export class Connection implements Limited {
    * @param calls how many calls it counts as
    */
   countRefusal(calls = 1): void {
+    if (this.accepted) this.explained.bytes += CALL_FRAMES_BYTES
     if (this.accepted) return
     this.#refused += calls
     if (this.#refused < MAX_REFUSED_CALLS && refusedInTurn.next() <= MAX_REFUSED_IN_TURN) return

@@ -50,6 +50,15 @@ export const MAX_REFUSED_IN_TURN = 500
  */
 export const MAX_PUBLIC_IN_TURN = 16
 
+/**
+ * Bytes that a call on a connection with a right token explains beside its messages: metadata, and what its
+ * client has under way when the server ends it, which is a window (RFC 9113, 6.9.2).
+ */
+export const CALL_FRAMES_BYTES = 131_072
+
+/** What a DATA frame may have beside its payload: its head, and some padding. */
+export const FRAME_BYTES = 32
+
 /** Refused calls that one counts as whose messages broke a limit: they were read first. */
 export const BREACH_CALLS = 50
 

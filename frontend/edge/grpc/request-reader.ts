@@ -8,7 +8,7 @@ import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
 import type { LoggedCall } from './logged-call.ts'
-import { BREACH_CALLS, FAREWELL_MS, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
+import { BREACH_CALLS, FAREWELL_MS, FRAME_BYTES, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
 import type { MessageShape } from './message-shape.ts'
@@ -117,13 +117,14 @@ export class RequestReader implements Limited {
     read[READER] = this
     read.push = pushToReader
     stream.on('close', closeReader)
-    connection.callOpened()
+    connection.callOpened(callBytes)
     if (!rpc.isStream) limits.time.begin(this)
   }
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
   receive(chunk: Buffer | null): boolean {
     if (chunk === null) return this.#takeEnd()
+    this.#connection.explained.bytes += chunk.length + FRAME_BYTES
     if (this.traffic !== undefined) this.traffic.bytes += chunk.length
     return this.#take(chunk)
   }

@@ -1,4 +1,11 @@
 import { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { type Explained, explainedOf } from '../unexplained-bytes.ts'
+
+/** Largest head. */
+export const MAX_HEAD_BYTES = 12_288
+/** What a chunk of a body may have beside its content: its size, and some extension. */
+const CHUNK_BYTES = 128
 
 /** Takes a body as it arrives. */
 export interface BodyTaker {
@@ -15,6 +22,7 @@ export interface BodyTaker {
 export class ServerRequest extends IncomingMessage {
   /** Bytes of the body that have arrived. */
   bodyBytes = 0
+  readonly #explained: Explained
   #taker: BodyTaker | undefined
   #isTaken = false
 
@@ -25,6 +33,12 @@ export class ServerRequest extends IncomingMessage {
         return this.#isTaken || Reflect.get(IncomingMessage.prototype, 'readableEnded', this)
       },
     })
+  }
+
+  constructor(socket: Socket) {
+    super(socket)
+    this.#explained = explainedOf(socket)
+    this.#explained.bytes += MAX_HEAD_BYTES
   }
 
   /** Passes the body on, from now on. Whoever calls it must not read the request otherwise. */
@@ -48,7 +62,10 @@ export class ServerRequest extends IncomingMessage {
 
   /** Node's parser calls it for each chunk, and with null at the end. */
   override push(chunk: Buffer | null): boolean {
-    if (chunk !== null) this.bodyBytes += chunk.length
+    if (chunk !== null) {
+      this.bodyBytes += chunk.length
+      this.#explained.bytes += chunk.length + CHUNK_BYTES
+    }
     const taker = this.#taker
     if (taker === undefined) return super.push(chunk)
     if (chunk === null) {

@@ -11,7 +11,8 @@ import type { ConnectionPool } from '../connection-pool.ts'
 import { answerClientError, refuseConnection } from './bare-answer.ts'
 import { acceptTlsOnly } from './plain-on-tls.ts'
 import { SafeResponse } from './safe-response.ts'
-import { ServerRequest } from './server-request.ts'
+import { cutUnexplained } from '../unexplained-bytes.ts'
+import { MAX_HEAD_BYTES, ServerRequest } from './server-request.ts'
 
 /**
  * Limits of the head (a request line of 4 KiB and headers of 8 KiB, as in TorchServe), and of the time in
@@ -20,7 +21,7 @@ import { ServerRequest } from './server-request.ts'
 const LIMITS = {
   // A request without Host is answered as all others are (request-headers.ts).
   requireHostHeader: false,
-  maxHeaderSize: 12_288,
+  maxHeaderSize: MAX_HEAD_BYTES,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
   keepAliveTimeout: 65_000,
@@ -78,6 +79,9 @@ export async function listen(
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
+  })
+  server.on(isTls(address) ? 'secureConnection' : 'connection', (socket: Socket) => {
+    cutUnexplained(socket, socket, () => socket.destroy())
   })
   await bind(server, address, (error) => refused(name, address, setting, error))
   pool?.guard(server, (socket) => refuseConnection(app.state, socket, isTls(address)))

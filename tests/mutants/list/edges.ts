@@ -736,4 +736,28 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '._consuming = false',
     tests: ['tests/edge/http/node-internals.test.ts'],
   },
+  {
+    name: 'bytes without requests have no end',
+    file: 'frontend/edge/unexplained-bytes.ts',
+    find: 'if (this.#level < 0) return false',
+    replace: '',
+    tests: ['tests/security/bytes-without-requests.test.ts'],
+    title: 'is ended',
+  },
+  {
+    name: 'the head of a request is not explained',
+    file: SERVER_REQUEST,
+    find: 'this.#explained.bytes += MAX_HEAD_BYTES',
+    replace: '',
+    tests: ['tests/security/bytes-without-requests.test.ts'],
+    title: 'large headers',
+  },
+  {
+    name: 'the metadata of a call are not explained',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: 'this.explained.bytes += this.accepted ? CALL_FRAMES_BYTES : callBytes',
+    replace: '',
+    tests: ['tests/security/bytes-without-requests.test.ts'],
+    title: 'large metadata',
+  },
 ]
