@@ -1,3 +1,5 @@
+import type { Taker } from '../../common/places.ts'
+
 /** What a route or rpc asks of its caller. */
 export type Scope = 'inference' | 'management' | 'metrics'
 
@@ -37,6 +39,13 @@ export function keyNameOf({ kind, name }: Principal): string | undefined {
 /** Whether it may use every model. A name has no `*`, so only a pattern for all matches it. */
 export function seesAll(principal: Principal): boolean {
   return !principal.isNarrow || principal.sees('*')
+}
+
+/** Who takes a place. All operators share TorchServe's keys. */
+export function takerOf(principal: Principal): Taker {
+  const name = keyNameOf(principal)
+  const key = name === undefined ? undefined : `${principal.kind} ${name}`
+  return { key, isNarrow: !seesAll(principal) }
 }
 
 /** Everybody, where the configuration asks for no token. */

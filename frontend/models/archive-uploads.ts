@@ -15,6 +15,7 @@ import { ServeError } from '../../common/errors.ts'
 import { freeBytes, LOOK_EVERY_BYTES } from '../../common/free-bytes.ts'
 import { isName, NAME_RULE } from '../../common/names.ts'
 import { pathExists } from '../../common/path-exists.ts'
+import { Places, type Taker } from '../../common/places.ts'
 import type { Settings } from '../config/settings.ts'
 
 /** A file that a client sends. */
@@ -25,8 +26,7 @@ export interface Upload {
   readonly announced: number | undefined
   /** SHA-256 that it must have, in lowercase hex; undefined: any. */
   readonly sha256: string | undefined
-  /** Whether its sender may use only some models. */
-  readonly isNarrow: boolean
+  readonly sender: Taker
   /** Called once the upload may begin; nothing of the content is read before. */
   readonly open: () => AsyncIterable<Uint8Array>
 }
@@ -47,14 +47,13 @@ export type UploadSettings = Pick<
 
 /** Uploads at the same time. */
 const MAX_UPLOADS = 4
-/** Those of senders that may use only some models; the rest is for operators of the server. */
-const MAX_NARROW_UPLOADS = 2
 
 /** Takes archives, and signatures for them, into the model store. None of them is loaded by that. */
 export class ArchiveUploads {
   readonly #settings: UploadSettings
-  /** What is on its way, by its stem. */
-  readonly #running = new Map<string, Upload>()
+  readonly #places = new Places(MAX_UPLOADS)
+  /** Stems of what is on its way. */
+  readonly #running = new Set<string>()
 
   constructor(settings: UploadSettings) {
     this.#settings = settings
@@ -75,14 +74,9 @@ export class ArchiveUploads {
     const archive = archiveOf(upload.name)
     const stem = archive.replace(ARCHIVE_SUFFIX, '')
     if (this.#running.has(stem)) throw taken(upload.name)
-    if (this.#running.size >= MAX_UPLOADS)
-      throw new ServeError('RATE_LIMITED', `${MAX_UPLOADS} archives are uploaded now. Try again later.`)
-    if (upload.isNarrow && this.#narrow >= MAX_NARROW_UPLOADS)
-      throw new ServeError(
-        'RATE_LIMITED',
-        `${MAX_NARROW_UPLOADS} archives are uploaded now by keys of some models. Try again later.`,
-      )
-    this.#running.set(stem, upload)
+    this.#checkPlace(upload.sender)
+    const leave = this.#places.take(upload.sender)
+    this.#running.add(stem)
     try {
       await checkStem(modelStore, stem)
       return await this.#write(upload, modelStore, archive)
@@ -90,11 +84,21 @@ export class ArchiveUploads {
       throw error instanceof NameTaken ? taken(upload.name) : notSaved(error)
     } finally {
       this.#running.delete(stem)
+      leave()
     }
   }
 
-  get #narrow(): number {
-    return [...this.#running.values()].filter(({ isNarrow }) => isNarrow).length
+  /** @throws ServeError RATE_LIMITED */
+  #checkPlace(sender: Taker): void {
+    const refusal = this.#places.refusal(sender)
+    if (refusal === undefined) return
+    const { max, maxNarrow } = this.#places
+    const who = {
+      all: `${max} archives are uploaded now`,
+      narrow: `${maxNarrow} archives are uploaded now by keys of some models`,
+      key: `This key has ${this.#places.maxOf(sender)} of the ${max} uploads that may run, as many as one key may`,
+    }
+    throw new ServeError('RATE_LIMITED', `${who[refusal]}. Try again later.`)
   }
 
   async #write(upload: Upload, store: string, archive: string): Promise<Uploaded> {

@@ -1,6 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
+import { Places } from '../../common/places.ts'
 import type { EventTopic } from '../../common/server-events.ts'
-import { type Principal, seesAll } from '../auth/principal.ts'
+import { type Principal, takerOf } from '../auth/principal.ts'
 import { Moment, type WatchedServer } from './moment.ts'
 
 /** What one viewer wants to see. */
@@ -33,8 +34,6 @@ export interface EventOperations {
 }
 
 export const MAX_VIEWERS = 32
-/** Those of callers that may use only some models; the rest is for operators of the server. */
-export const MAX_NARROW_VIEWERS = 16
 /** Lines of the log that a viewer gets at first. */
 const FIRST_LINES = 200
 const TICK_MS = 250
@@ -63,12 +62,15 @@ interface Viewer {
   sentAt: number
   /** Whether it has been shown nothing yet. */
   isNew: boolean
+  /** Gives back its place. */
+  readonly giveBack: () => void
 }
 
 /** All who watch the server. There is one timer for all of them, and none while there are none. */
 export class Viewers implements EventOperations {
   readonly #watched: WatchedServer
   readonly #viewers = new Set<Viewer>()
+  readonly #places = new Places(MAX_VIEWERS)
   #timer: NodeJS.Timeout | undefined
   #ticks = 0
   /** New viewers since then; a performance.now(). */
@@ -86,19 +88,10 @@ export class Viewers implements EventOperations {
 
   watch(principal: Principal, query: EventQuery, outlet: EventOutlet): () => void {
     if (this.#closed) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    if (this.#viewers.size >= MAX_VIEWERS)
-      throw new ServeError(
-        'RATE_LIMITED',
-        `This server has ${MAX_VIEWERS} viewers, and more are not supported. Close one of them, then try again.`,
-      )
-    if (!seesAll(principal) && this.#narrow >= MAX_NARROW_VIEWERS)
-      throw new ServeError(
-        'RATE_LIMITED',
-        `Keys of some models have ${MAX_NARROW_VIEWERS} viewers, and more are not supported. Close one of them, then try again.`,
-      )
+    const giveBack = this.#takePlace(principal)
     const written = this.#watched.logTail?.written ?? 0
     const lines = Math.max(0, written - FIRST_LINES)
-    const viewer = { principal, query, outlet, lines, sentAt: 0, isNew: true }
+    const viewer = { principal, query, outlet, lines, sentAt: 0, isNew: true, giveBack }
     this.#viewers.add(viewer)
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref()
     if (this.#mayShowAtOnce())
@@ -106,8 +99,21 @@ export class Viewers implements EventOperations {
     return () => this.#leave(viewer)
   }
 
-  get #narrow(): number {
-    return [...this.#viewers].filter(({ principal }) => !seesAll(principal)).length
+  /** @throws ServeError RATE_LIMITED */
+  #takePlace(principal: Principal): () => void {
+    const taker = takerOf(principal)
+    const refusal = this.#places.refusal(taker)
+    if (refusal === undefined) return this.#places.take(taker)
+    const { max, maxNarrow } = this.#places
+    const who = {
+      all: `This server has ${max} viewers`,
+      narrow: `Keys of some models have ${maxNarrow} viewers`,
+      key: `This key has ${this.#places.maxOf(taker)} viewers`,
+    }
+    throw new ServeError(
+      'RATE_LIMITED',
+      `${who[refusal]}, and more are not supported. Close one of them, then try again.`,
+    )
   }
 
   #mayShowAtOnce(): boolean {
@@ -171,7 +177,9 @@ export class Viewers implements EventOperations {
   }
 
   #leave(viewer: Viewer): void {
-    if (!this.#viewers.delete(viewer) || this.#viewers.size > 0) return
+    if (!this.#viewers.delete(viewer)) return
+    viewer.giveBack()
+    if (this.#viewers.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }

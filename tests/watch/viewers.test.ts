@@ -3,7 +3,7 @@ import type { EventTopic, LoadingModel, OverviewEvent, RequestsEvent } from '../
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
-import { type EventOutlet, MAX_NARROW_VIEWERS, MAX_VIEWERS, Viewers } from '../../frontend/watch/viewers.ts'
+import { type EventOutlet, MAX_VIEWERS, Viewers } from '../../frontend/watch/viewers.ts'
 import { nothingToWatch } from '../support/nothing-to-watch.ts'
 
 beforeEach(() => {
@@ -46,13 +46,13 @@ function job(requestId: string, modelName: string): Job {
 }
 
 /** A key for one model. */
-function keyFor(model: string): Principal & { revoked: boolean } {
+function keyFor(model: string, name = 'k'): Principal & { revoked: boolean } {
   return {
     kind: 'api key',
-    name: 'k',
+    name,
     isNarrow: true,
     revoked: false,
-    sees: (name) => name === model,
+    sees: (asked) => asked === model,
     allows() {
       return !this.revoked
     },
@@ -212,12 +212,23 @@ test('who connects again and again is shown everything no more often than the ti
 test('keys of some models leave half of the viewers to operators', () => {
   const viewers = new Viewers(nothingToWatch())
   const watch = (principal: Principal) => viewers.watch(principal, query('overview'), new FakeOutlet())
-  const leave = Array.from({ length: MAX_NARROW_VIEWERS }, (_, i) => watch(keyFor(`m${i % 3}`)))
-  expect(() => watch(keyFor('m'))).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
-  for (let i = MAX_NARROW_VIEWERS; i < MAX_VIEWERS; i++) watch(ANYBODY)
+  const leave = Array.from({ length: MAX_VIEWERS / 2 }, (_, i) => watch(keyFor(`m${i % 3}`, `k${i % 2}`)))
+  expect(() => watch(keyFor('m', 'other'))).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
+  for (let i = leave.length; i < MAX_VIEWERS; i++) watch(ANYBODY)
   expect(() => watch(ANYBODY)).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
   leave[0]!()
-  watch(keyFor('m'))
+  watch(keyFor('m', 'other'))
+})
+
+test('one key leaves half of the viewers of its kind to other keys', () => {
+  const viewers = new Viewers(nothingToWatch())
+  const watch = (principal: Principal) => viewers.watch(principal, query('overview'), new FakeOutlet())
+  for (let i = 0; i < MAX_VIEWERS / 4; i++) watch(keyFor('m', 'greedy'))
+  const message = `This key has ${MAX_VIEWERS / 4} viewers, and more are not supported. Close one of them, then try again.`
+  expect(() => watch(keyFor('m', 'greedy'))).toThrow(
+    expect.objectContaining({ code: 'RATE_LIMITED', message }),
+  )
+  watch(keyFor('m', 'other'))
 })
 
 test('what breaks one viewer breaks no other', () => {

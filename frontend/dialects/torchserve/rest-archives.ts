@@ -1,7 +1,7 @@
 import { Router, type RouterContext } from '@koa/router'
 import type { Readable } from 'node:stream'
 import { ServeError } from '../../../common/errors.ts'
-import { seesAll } from '../../auth/principal.ts'
+import { takerOf } from '../../auth/principal.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
 import { bodyStream } from '../../edge/http/body-stream.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
@@ -46,7 +46,7 @@ async function upload(uploads: ArchiveUploads, ctx: RouterContext, subject: Audi
     name,
     announced: announced === Infinity ? undefined : announced,
     sha256,
-    isNarrow: !seesAll(exchange.principal),
+    sender: takerOf(exchange.principal),
     open: () => arrival.open(),
   })
   subject.detail = `${uploaded.size} bytes, SHA-256 ${uploaded.sha256}`

@@ -73,8 +73,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'uploads of keys of some models take every place',
     file: ARCHIVE_UPLOADS,
-    find: 'this.#narrow >= MAX_NARROW_UPLOADS',
-    replace: 'this.#narrow > MAX_UPLOADS',
+    find: 'if (refusal === undefined) return',
+    replace: "if (refusal !== 'all') return",
     tests: ['tests/security/uploads-that-stand-still.test.ts'],
   },
   {

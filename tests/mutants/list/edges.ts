@@ -139,10 +139,17 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keys of some models may take every place of a viewer',
-    file: 'frontend/watch/viewers.ts',
-    find: 'this.#narrow >= MAX_NARROW_VIEWERS',
-    replace: 'false',
+    file: 'common/places.ts',
+    find: 'narrow >= this.maxNarrow',
+    replace: 'narrow >= this.max',
     tests: ['tests/watch/viewers.test.ts'],
+  },
+  {
+    name: 'one key may take every place of its kind',
+    file: 'common/places.ts',
+    find: "if (isOver) return 'key'",
+    replace: '',
+    tests: ['tests/security/uploads-that-stand-still.test.ts'],
   },
   {
     name: 'what a model declares decides how long its command line is',
