@@ -41,8 +41,8 @@ export class RawHttp2 {
   #heard: (() => void)[] = []
 
   /** `ack`: whether it confirms the server's settings, after which they bind it. */
-  constructor(port: number, host = '127.0.0.1', ack = true) {
-    this.socket = connect({ port, host, noDelay: true })
+  constructor(port: number, host = '127.0.0.1', ack = true, localAddress?: string) {
+    this.socket = connect({ port, host, noDelay: true, ...(localAddress !== undefined && { localAddress }) })
     this.socket.on('error', () => undefined)
     this.socket.on('close', () => {
       this.closed = true

@@ -5,6 +5,8 @@ import {
   type ServerWritableStream,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
+import { groupOf } from '../../../common/address-group.ts'
+import { CallSender } from './caller.ts'
 
 interface HealthCheckRequest {
   service?: string
@@ -12,6 +14,13 @@ interface HealthCheckRequest {
 
 type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN'
 type Watcher = ServerWritableStream<HealthCheckRequest, { status: ServingStatus }>
+
+interface Watch {
+  /** What it was told last. */
+  told: ServingStatus
+  /** Of the client; IPv6: its network. */
+  readonly address: string
+}
 
 /** How often the state is looked at while somebody watches it. */
 const WATCH_INTERVAL_MS = 1_000
@@ -24,8 +33,8 @@ const MAX_WATCHERS = 100
 export class HealthService {
   readonly #services: ReadonlySet<string>
   readonly #isServing: () => Promise<boolean>
-  /** What each watcher was told last. */
-  readonly #watchers = new Map<Watcher, ServingStatus>()
+  /** The oldest first. */
+  readonly #watchers = new Map<Watcher, Watch>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
@@ -59,11 +68,12 @@ export class HealthService {
   }
 
   readonly #watch = (call: Watcher): void => {
-    if (this.#watchers.size >= MAX_WATCHERS || this.#closed) {
-      call.emit('error', { code: Status.UNAVAILABLE, details: 'too many watchers, or the server stops' })
+    const address = groupOf(new CallSender(call).address)
+    if (this.#closed || !this.#hasRoom(address)) {
+      refuse(call)
       return
     }
-    this.#watchers.set(call, 'SERVICE_UNKNOWN')
+    this.#watchers.set(call, { told: 'SERVICE_UNKNOWN', address })
     call.on('cancelled', () => this.#forget(call))
     void this.#tell(call, true)
     this.#timer ??= setInterval(() => {
@@ -71,12 +81,30 @@ export class HealthService {
     }, WATCH_INTERVAL_MS)
   }
 
+  /** When all places are taken, the address with the most of them gives one to an address with fewer. */
+  #hasRoom(address: string): boolean {
+    if (this.#watchers.size < MAX_WATCHERS) return true
+    const counts = new Map<string, number>()
+    for (const watch of this.#watchers.values())
+      counts.set(watch.address, (counts.get(watch.address) ?? 0) + 1)
+    const most = Math.max(...counts.values())
+    if (most <= (counts.get(address) ?? 0) + 1) return false
+    for (const [watcher, watch] of this.#watchers) {
+      if (counts.get(watch.address) !== most) continue
+      this.#forget(watcher)
+      refuse(watcher)
+      return true
+    }
+    return false
+  }
+
   /** Changes only, except at first; a watcher that does not read is not written to. */
   async #tell(watcher: Watcher, first: boolean): Promise<void> {
     const state = await this.#state(watcher.request)
-    const told = this.#watchers.get(watcher)
-    if (this.#closed || told === undefined || (!first && told === state) || watcher.writableNeedDrain) return
-    this.#watchers.set(watcher, state)
+    const watch = this.#watchers.get(watcher)
+    if (this.#closed || watch === undefined || (!first && watch.told === state) || watcher.writableNeedDrain)
+      return
+    watch.told = state
     watcher.write({ status: state })
   }
 
@@ -93,4 +121,8 @@ export class HealthService {
     const serving = !this.#closed && (await this.#isServing().catch(() => false))
     return serving ? 'SERVING' : 'NOT_SERVING'
   }
+}
+
+function refuse(watcher: Watcher): void {
+  watcher.emit('error', { code: Status.UNAVAILABLE, details: 'too many watchers, or the server stops' })
 }

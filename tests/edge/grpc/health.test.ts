@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { status as Status, type Client } from '@grpc/grpc-js'
 import { call, healthClient, type GrpcStream, type Message } from '../../support/grpc-clients.ts'
+import { RawHttp2 } from '../../support/raw-http2.ts'
 import { failure, startGrpc, type RunningGrpc } from './start-grpc.ts'
 
 const INFERENCE = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'
@@ -81,5 +82,26 @@ describe('grpc.health.v1, without a token', () => {
     do again = await new Told().next().catch(() => undefined)
     while (again === undefined)
     expect(again).toBe(SERVING)
+  })
+
+  test('an address that has taken all places gives them to other addresses, up to half', async () => {
+    const watchers = Array.from({ length: 100 }, () => new Told())
+    await Promise.all(watchers.map((told) => told.next()))
+    const other = new RawHttp2(grpc.port, '127.0.0.1', true, '127.0.0.2')
+    const streams: number[] = []
+    for (let asked = 0; asked < 60; asked++) {
+      const stream = other.call('/grpc.health.v1.Health/Watch')
+      streams.push(stream)
+      other.data(stream, Buffer.alloc(5))
+      other.endStream(stream)
+      await other.ping()
+    }
+    await other.until(() => streams.slice(50).every((stream) => other.over(stream)))
+    expect(streams.map((stream) => other.over(stream))).toEqual([
+      ...new Array<boolean>(50).fill(false),
+      ...new Array<boolean>(10).fill(true),
+    ])
+    expect(await failure(watchers[0]!.next())).toMatchObject({ code: Status.UNAVAILABLE })
+    await other.destroy()
   })
 })

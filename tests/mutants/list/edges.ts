@@ -744,6 +744,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/edge/http/node-internals.test.ts'],
   },
   {
+    name: 'one address may keep all others from watching the health',
+    file: 'frontend/edge/grpc/health.ts',
+    find: 'if (most <= (counts.get(address) ?? 0) + 1) return false',
+    replace: 'if (most > 0) return false',
+    tests: ['tests/edge/grpc/health.test.ts'],
+    title: 'up to half',
+  },
+  {
     name: 'bytes without requests have no end',
     file: 'frontend/edge/unexplained-bytes.ts',
     find: 'if (this.#level < 0) return false',
