@@ -40,11 +40,8 @@ export async function fileKeySet(path: string, { jose, warn }: KeySetOptions): P
   const onText = (text: string): void => {
     keys = jose.createLocalJWKSet(JSON.parse(text) as Jose.JSONWebKeySet)
   }
-  const file = new WatchedFile({
-    path,
-    onText,
-    warn: (why) => warn(`The key set ${path} cannot be used: ${why}`),
-  })
+  const complaint = `The key set ${path} cannot be used: `
+  const file = new WatchedFile({ path, onText, warn, complaint })
   await file.open()
   return { find: (header, token) => keys!(header, token), close: () => file.close() }
 }

@@ -43,13 +43,12 @@ export class NamedKeys implements IdentitySource {
   #held: ReadonlyMap<string, Held> = new Map()
   #byDigest: ReadonlyMap<string, Hash> = new Map()
   #wasRead = false
-  #isOpenToAll = false
   #byCertificate: ReadonlyMap<string, NamedPrincipal> = new Map()
 
   constructor(options: NamedKeysOptions) {
     this.#options = options
     const { path, warn } = options
-    this.#file = new WatchedFile({ path, warn, onText: (text, mode) => this.#read(text, mode) })
+    this.#file = new WatchedFile({ path, warn, onText: (text) => this.#read(text) })
   }
 
   /** @throws ServeError CONFIG when the file cannot be used */
@@ -90,8 +89,7 @@ export class NamedKeys implements IdentitySource {
     this.#file.close()
   }
 
-  #read(text: string, mode: number): void {
-    this.#lookWhoMayWrite(mode)
+  #read(text: string): void {
     const before = this.#wasRead ? this.#entries() : undefined
     try {
       this.#take(text)
@@ -103,15 +101,6 @@ export class NamedKeys implements IdentitySource {
     this.#wasRead = true
     if (before !== undefined)
       this.#options.changed?.({ outcome: 'done', detail: difference(before, this.#entries()) })
-  }
-
-  /** Warns when it comes about, not with every change of the file. */
-  #lookWhoMayWrite(mode: number): void {
-    const { path, warn } = this.#options
-    const before = this.#isOpenToAll
-    this.#isOpenToAll = (mode & 0o002) !== 0
-    if (this.#isOpenToAll && !before)
-      warn(`${path} can be changed by every user of this machine: chmod o-w ${path}`)
   }
 
   /** Each entry with everything that it says, as text. */

@@ -1,5 +1,5 @@
 import { constants, watch, type FSWatcher } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
+import { open, realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileStamp } from '../../common/file-stamp.ts'
 
@@ -10,20 +10,25 @@ const MAX_BYTES = 16 * 1_048_576
 
 interface WatchedFileOptions {
   readonly path: string
-  /**
-   * What the file holds now, and its mode; what it throws is told to `warn`, and the file counts as read.
-   */
-  readonly onText: (text: string, mode: number) => void
+  /** What the file holds now; what it throws is told to `warn`, and the file counts as read. */
+  readonly onText: (text: string) => void
   readonly warn: (message: string) => void
+  /** Begins a warning that the file cannot be used. Default: nothing does. */
+  readonly complaint?: string
 }
 
-/** A file that is read again when it has changed. While it cannot be used, what it held last is in force. */
+/**
+ * A file of those who are let in, which is read again when it has changed. While it cannot be used, what it
+ * held last is in force. It warns when every user of the machine may change the file.
+ */
 export class WatchedFile {
   readonly #options: WatchedFileOptions
   #watcher: FSWatcher | undefined
   #timer: NodeJS.Timeout | undefined
   /** Tells one state of the file from another. */
   #seen = ''
+  /** What every user may write: the file, or its folder. */
+  #openPath: string | undefined
   #looking = false
   #again = false
   #closed = false
@@ -36,8 +41,7 @@ export class WatchedFile {
   async open(): Promise<void> {
     const { path, onText } = this.#options
     this.#seen = await stateOf(path)
-    const { text, mode } = await contentsOf(path)
-    onText(text, mode)
+    onText(await this.#text())
     this.#timer = setInterval(this.#look, LOOK_EVERY_MS).unref()
     try {
       // The folder: editors and our command put a new file in the place of the old one.
@@ -60,7 +64,7 @@ export class WatchedFile {
   }
 
   async #read(): Promise<void> {
-    const { path, onText, warn } = this.#options
+    const { path, onText, warn, complaint = '' } = this.#options
     this.#looking = true
     while (this.#again && !this.#closed) {
       this.#again = false
@@ -68,19 +72,44 @@ export class WatchedFile {
       if (state === this.#seen) continue
       this.#seen = state
       try {
-        const { text, mode } = await contentsOf(path)
-        if (!this.#closed) onText(text, mode)
+        const text = await this.#text()
+        if (!this.#closed) onText(text)
       } catch (error) {
-        warn(`${(error as Error).message}; what it held before stays in force`)
+        warn(`${complaint}${(error as Error).message}; what it held before stays in force`)
       }
     }
     this.#looking = false
   }
+
+  /** Warns of who may write when it comes about, not with every change of the file. */
+  async #text(): Promise<string> {
+    const { path, warn } = this.#options
+    const { text, mode } = await contentsOf(path)
+    const before = this.#openPath
+    this.#openPath = mode & WRITABLE_BY_ALL ? path : await openFolderOf(path)
+    const now = this.#openPath
+    if (now !== undefined && now !== before)
+      warn(`${now} can be changed by every user of this machine: chmod o-w ${now}`)
+    return text
+  }
 }
 
 async function stateOf(path: string): Promise<string> {
-  return fileStamp(await stat(path, { bigint: true }))
+  return [fileStamp(await stat(path, { bigint: true })), await openFolderOf(path)].join(' ')
 }
+
+/** A folder of the file, or of what a link leads to, in which every user may put another in its place. */
+async function openFolderOf(path: string): Promise<string | undefined> {
+  for (const folder of new Set([dirname(path), dirname(await realpath(path))])) {
+    const { mode } = await stat(folder)
+    if (mode & WRITABLE_BY_ALL && !(mode & STICKY)) return folder
+  }
+  return undefined
+}
+
+const WRITABLE_BY_ALL = 0o0002
+/** In such a folder, only its owner may rename or remove a file. */
+const STICKY = 0o1000
 
 /** Opening a pipe would wait for its writer for ever, and a device may have no end. */
 async function contentsOf(path: string): Promise<{ text: string; mode: number }> {

@@ -1,5 +1,5 @@
 import { chmodSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import { matchesGlob } from '../../frontend/auth/glob.ts'
 import { digestOf } from '../../frontend/auth/identity-source.ts'
@@ -234,4 +234,17 @@ test('a file that every user may change is told when it comes about: at the star
 test('a start with a file that cannot be used fails', async () => {
   const rig = new KeyRig()
   await expect(rig.open([entry('two words')])).rejects.toMatchObject({ code: 'CONFIG' })
+})
+
+test('a file whose folder every user may change is told, unless only owners may rename in it', async () => {
+  const rig = await openRig([entry('app')])
+  const folder = dirname(rig.path)
+  const tells = (): string[] => rig.warnings.filter((line) => line.includes('chmod o-w'))
+  chmodSync(folder, 0o1777)
+  rig.write(JSON.stringify({ keys: [entry('other')] }))
+  await rig.until(() => rig.check('inference', 'key-of-other') !== undefined)
+  expect(tells()).toEqual([])
+  chmodSync(folder, 0o777)
+  await rig.until(() => tells().length === 1)
+  expect(tells()[0]).toBe(`${folder} can be changed by every user of this machine: chmod o-w ${folder}`)
 })

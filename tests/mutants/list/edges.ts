@@ -273,11 +273,19 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a keys file that every user may change is told at the start only',
-    file: 'frontend/auth/named-keys.ts',
-    find: '    this.#lookWhoMayWrite(mode)\n',
-    replace: '    if (!this.#wasRead) this.#lookWhoMayWrite(mode)\n',
+    file: 'frontend/auth/watched-file.ts',
+    find: 'if (now !== undefined && now !== before)',
+    replace: 'if (now !== undefined && this.#timer === undefined)',
     tests: ['tests/auth/named-keys.test.ts'],
     title: 'every user may change',
+  },
+  {
+    name: 'a keys file in a folder of every user is told by its own mode',
+    file: 'frontend/auth/watched-file.ts',
+    find: 'if (mode & WRITABLE_BY_ALL && !(mode & STICKY)) return folder',
+    replace: '',
+    tests: ['tests/auth/named-keys.test.ts'],
+    title: 'whose folder',
   },
   {
     name: 'what one address opens too fast enters at once',
