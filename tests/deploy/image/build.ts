@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { REPOSITORY } from '../../support/server-process.ts'
 import { execa } from '../../support/tools.ts'
 import { isInContext, type Stage, stagesOf } from './dockerfile.ts'
 
-const DOCKERFILE = join(REPOSITORY, 'deploy', 'container', 'Dockerfile')
+const CONTAINER = join(REPOSITORY, 'deploy', 'container')
 /** npm ci on two busy cores. */
 const RUN_LIMIT_MS = 480_000
 
@@ -15,18 +16,28 @@ export interface Image {
 }
 
 /**
- * Executes the steps of deploy/container/Dockerfile without a container engine: each stage has a folder for
- * its files instead of its base image, and RUN runs with this machine's programs in the working directory.
- * @param folder for the stages @param log gets each step
+ * Executes the steps of a Dockerfile of deploy/container without a container engine: each stage has a folder
+ * for its files instead of its base image, and RUN runs with this machine's programs in the working
+ * directory.
+ * @param folder for the stages @param bases folders with files of base images, which stages go on in
+ * @param log gets each step
  */
-export async function buildImage(folder: string, log: (step: string) => void): Promise<Image> {
+export async function buildImage(
+  dockerfile: string,
+  folder: string,
+  bases: ReadonlyMap<string, string>,
+  log: (step: string) => void,
+): Promise<Image> {
   const roots = new Map<string, string>()
   const context = join(folder, 'context')
-  await copyContext(context)
+  const path = join(CONTAINER, dockerfile)
+  // Without one the whole folder would be sent: nothing is taken from there.
+  if (existsSync(`${path}.dockerignore`)) await copyContext(`${path}.dockerignore`, context)
   let image: Image | undefined
-  for (const [k, stage] of stagesOf(await readFile(DOCKERFILE, 'utf8')).entries()) {
-    const root = join(folder, `stage-${k}`)
+  for (const [k, stage] of stagesOf(await readFile(path, 'utf8')).entries()) {
+    const root = bases.get(stage.base) ?? join(folder, `stage-${k}`)
     if (stage.name !== undefined) roots.set(stage.name, root)
+    log(`FROM ${stage.base}`)
     await runStage(stage, root, context, roots, log)
     image = { stage, root }
   }
@@ -34,8 +45,8 @@ export async function buildImage(folder: string, log: (step: string) => void): P
 }
 
 /** What `docker build` would send: the files of git that .dockerignore lets through. */
-async function copyContext(context: string): Promise<void> {
-  const patterns = (await readFile(`${DOCKERFILE}.dockerignore`, 'utf8')).split('\n').filter(Boolean)
+async function copyContext(ignored: string, context: string): Promise<void> {
+  const patterns = (await readFile(ignored, 'utf8')).split('\n').filter(Boolean)
   const { stdout } = await execa('git', ['ls-files', '-co', '--exclude-standard'], { cwd: REPOSITORY })
   for (const path of stdout.split('\n').filter((each) => isInContext(each, patterns))) {
     await mkdir(dirname(join(context, path)), { recursive: true })
@@ -57,7 +68,7 @@ async function runStage(
     if (name === 'COPY') {
       const [, from, paths] = /^(?:--from=(\S+)\s+)?(.*)$/.exec(text)!
       const source = from === undefined ? context : roots.get(from)!
-      await copy(paths!.split(/\s+/), source, folder)
+      await copy(paths!.split(/\s+/), source, folder, root)
     }
     if (name === 'RUN')
       await execa('sh', ['-c', text], {
@@ -69,8 +80,8 @@ async function runStage(
 }
 
 /** COPY: a folder's contents, or files; what is not there fails, as in a build. */
-async function copy(paths: readonly string[], source: string, folder: string): Promise<void> {
-  const to = join(folder, paths.at(-1)!)
+async function copy(paths: readonly string[], source: string, folder: string, root: string): Promise<void> {
+  const to = join(paths.at(-1)!.startsWith('/') ? root : folder, paths.at(-1)!)
   const isFolder = paths.at(-1)!.endsWith('/') || paths.length > 2
   for (const path of paths.slice(0, -1)) {
     const from = join(source, path)
