@@ -1,11 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { rawTgz } from '../model-archiver/archives-by-hand.ts'
-import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { longestTurn, TURN_PROBE } from '../support/turns.ts'
 import {
   longPaxHeader,
   manyPaxHeaders,
@@ -53,32 +52,36 @@ const ATTACKS: [string, () => Buffer, RegExp][] = [
   ['too many files in a zip', () => zipOfFiles(MAX_FILES + 1), TOO_MANY],
 ]
 
-/** Milliseconds, with margin for a busy machine; without limits these archives took seconds to minutes. */
-const WORST_PING_MS = 1000
-const PAUSE_MS = 5
+/** Milliseconds; without limits these archives took seconds to minutes. */
+const MAX_TURN_MS = 100
 
 describe('a server', () => {
   let server: Server
   const store = tempDir()
 
-  test.each(ATTACKS)('refuses %s, answers meanwhile and keeps nothing', async (_what, make, message) => {
-    server ??= await startServer({ modelStore: store, config: { max_archive_files: MAX_FILES } })
+  test.each(ATTACKS)('refuses %s, takes no long turn and keeps nothing', async (_what, make, message) => {
+    server ??= await startServer({
+      modelStore: store,
+      config: { max_archive_files: MAX_FILES },
+      nodeArgs: TURN_PROBE,
+    })
     models(server)
     writeFileSync(join(store, 'bomb.mar'), make())
     const before = server.leftovers().sort()
-    const { answer, worstPingMs } = await registerWhilePinging(server, '/models?url=bomb.mar')
-    expect(answer.status).toBe(400)
-    expect(answer.json.message).toMatch(message)
-    expect(worstPingMs).toBeLessThan(WORST_PING_MS)
+    await longestTurn(server)
+    const { status, json } = await server.manage('POST', '/models?url=bomb.mar')
+    expect(status).toBe(400)
+    expect(json.message).toMatch(message)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
     expect(server.leftovers().sort()).toEqual(before)
   })
 
   test('refuses a bomb of a workflow', async () => {
     writeFileSync(join(store, 'bomb.war'), sharedEntryZip(100, MIB))
     const before = server.leftovers().sort()
-    const { answer } = await registerWhilePinging(server, '/workflows?url=bomb.war')
-    expect(answer.status).toBe(400)
-    expect(answer.json.message).toContain('raise max_archive_ratio')
+    const { status, json } = await server.manage('POST', '/workflows?url=bomb.war')
+    expect(status).toBe(400)
+    expect(json.message).toContain('raise max_archive_ratio')
     expect(server.leftovers().sort()).toEqual(before)
   })
 
@@ -131,21 +134,4 @@ function isWritten(server: Server, name: string): boolean {
     const place = join(server.folder, 'tmp', 'models', workspace, 'p')
     return existsSync(place) && readdirSync(place).some((folder) => existsSync(join(place, folder, name)))
   })
-}
-
-async function registerWhilePinging(
-  server: Server,
-  path: string,
-): Promise<{ answer: Awaited<ReturnType<Server['manage']>>; worstPingMs: number }> {
-  let done = false
-  const registered = server.manage('POST', path).finally(() => (done = true))
-  let worstPingMs = 0
-  while (!done) {
-    const start = performance.now()
-    await rawRequest(server.ports.inference, '/ping', { method: 'GET' })
-    worstPingMs = Math.max(worstPingMs, performance.now() - start)
-    // Pings without a pause would take a core from what they watch.
-    await wait(PAUSE_MS)
-  }
-  return { answer: await registered, worstPingMs }
 }

@@ -5,6 +5,7 @@ import { cpuMs } from '../support/cpu.ts'
 import { peakBytes, residentBytes } from '../support/memory.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { longestTurn, TURN_PROBE } from '../support/turns.ts'
 
 const MAX_BYTES = 6_553_500
 const MAX_TURN_MS = 200
@@ -15,32 +16,21 @@ let server: Server
 beforeAll(async () => {
   server = await startServer({
     models: [`echo=${join(REPOSITORY, 'model-store', 'echo')}`],
-    nodeArgs: ['--import', join(REPOSITORY, 'tests', 'support', 'turn-probe.mjs')],
+    nodeArgs: TURN_PROBE,
   })
   await server.ready('echo')
 })
 
 beforeEach(async () => {
-  await longestTurn()
+  await longestTurn(server)
   peakBytes(server.pid)
 })
-
-/** Milliseconds of processor time that the main thread spent in one go since the last call. */
-async function longestTurn(): Promise<number> {
-  const seen = server.output.length
-  server.process.kill('SIGUSR2')
-  const found = await server.until(
-    () => Promise.resolve(server.output.slice(seen).find((line) => line.startsWith('turn-probe'))),
-    (line) => line !== undefined,
-  )
-  return Number(found!.slice('turn-probe '.length))
-}
 
 /** Sends it; the status and the message. The frontend may take a turn, and some times the body's bytes. */
 async function cost(path: string, type: string, body: string): Promise<string> {
   const before = residentBytes(server.pid)
   const answer = await rawRequest(server.ports.inference, path, { body, headers: { 'content-type': type } })
-  expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+  expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
   expect(peakBytes(server.pid) - before).toBeLessThan(100 * MIB)
   return `${answer.status} ${answer.body.slice(0, 300)}`
 }

@@ -1,7 +1,7 @@
-import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
 import { callFrame, RawHttp2 } from '../support/raw-http2.ts'
-import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { startServer, type Server } from '../support/server.ts'
+import { longestTurn, TURN_PROBE } from '../support/turns.ts'
 
 const PREDICT = '/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions'
 const HEALTH = '/grpc.health.v1.Health/Check'
@@ -14,32 +14,21 @@ let server: Server
 beforeAll(async () => {
   server = await startServer({
     flags: [],
-    nodeArgs: ['--import', join(REPOSITORY, 'tests', 'support', 'turn-probe.mjs')],
+    nodeArgs: TURN_PROBE,
   })
 })
-
-/** Milliseconds of processor time that the main thread spent in one go since the last call. */
-async function longestTurn(): Promise<number> {
-  const seen = server.output.length
-  server.process.kill('SIGUSR2')
-  const found = await server.until(
-    () => Promise.resolve(server.output.slice(seen).find((line) => line.startsWith('turn-probe'))),
-    (line) => line !== undefined,
-  )
-  return Number(found!.slice('turn-probe '.length))
-}
 
 test.each([
   ['refused', PREDICT],
   ['of health', HEALTH],
 ])('a hundred connections with calls %s in one piece keep nobody waiting', async (_what, path) => {
-  await longestTurn()
+  await longestTurn(server)
   const connections = Array.from({ length: CONNECTIONS }, () => new RawHttp2(server.ports.grpcInference))
   await Promise.all(connections.map((each) => each.ready()))
   const calls = Buffer.concat(Array.from({ length: CALLS }, (_, n) => callFrame(path, 2 * n + 1)))
   for (const each of connections) each.socket.write(calls)
   await Promise.all(connections.map((each) => each.until(() => each.goaway !== undefined)))
-  expect(await longestTurn()).toBeLessThan(200)
+  expect(await longestTurn(server)).toBeLessThan(200)
   await oneAfterAnother(1)
 })
 

@@ -6,6 +6,7 @@ import { call, inferenceV2Client, type Message, openInferenceClient } from '../s
 import { rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { longestTurn, TURN_PROBE } from '../support/turns.ts'
 
 /** What one request may take of the frontend's thread in one go; idle, most of these take a tenth. */
 const MAX_TURN_MS = 200
@@ -28,25 +29,14 @@ beforeAll(async () => {
       max_response_size: 6_600_000,
       allowed_urls: 'file:///.*',
     },
-    nodeArgs: ['--import', join(SUPPORT, 'turn-probe.mjs')],
+    nodeArgs: TURN_PROBE,
   })
   await server.ready('echo')
   await server.ready('large')
   await server.ready('sizes')
   await server.ready('json')
-  await longestTurn()
+  await longestTurn(server)
 })
-
-/** Milliseconds of processor time that the main thread spent in one go since the last call. */
-async function longestTurn(): Promise<number> {
-  const seen = server.output.length
-  server.process.kill('SIGUSR2')
-  const found = await server.until(
-    () => Promise.resolve(server.output.slice(seen).find((line) => line.startsWith('turn-probe'))),
-    (line) => line !== undefined,
-  )
-  return Number(found!.slice('turn-probe '.length))
-}
 
 async function post(path: string, body: string): Promise<string> {
   const { status, body: said } = await rawRequest(server.ports.inference, path, { body })
@@ -83,7 +73,7 @@ describe('no request as large as it may be keeps the others waiting', () => {
     ],
   ])('Open Inference over REST: %s', async (_what, body, answer) => {
     expect(await post('/v2/models/large/infer', body)).toMatch(answer)
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
   })
 
   test.each([
@@ -91,7 +81,7 @@ describe('no request as large as it may be keeps the others waiting', () => {
     ['eight lists for each number', (count: number) => [count, 1, 1, 1, 1, 1, 1, 1]],
   ])('numbers that become JSON for a handler: %s', async (_what, shape) => {
     expect(await post('/v2/models/echo/infer', tensor('FP32', '1', shape))).toMatch(/^413 /)
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
   })
 
   test.each([
@@ -102,7 +92,7 @@ describe('no request as large as it may be keeps the others waiting', () => {
     expect(await post(path, `{"model":"large",${key}:[${'1,'.repeat(3_200_000)}1]}`)).toMatch(
       /^4(00|22) .*must have at most/s,
     )
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
   })
 })
 
@@ -160,18 +150,18 @@ describe('no texts over gRPC that become JSON for a handler keep the others wait
     const client = inferenceV2Client(server.ports.openInference, 'mlserver')
     expect(await outcome(call(client, client['ModelInfer']!, request))).toBe(expected)
     client.close()
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
     expect(await outcome(first('mlserver', request))).toBe(expected)
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
     expect(await outcome(first('triton', request))).toBe(expected)
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
   })
 
   test.each(all)('%s: TorchServe’s own package', async (_what, request, _v2, expected) => {
     const client = openInferenceClient(server.ports.grpcInference)
     expect(await outcome(call(client, client['ModelInfer']!, request))).toBe(expected)
     client.close()
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
   })
 })
 
@@ -188,7 +178,7 @@ describe('no answer as large as it may be keeps the others waiting', () => {
     const body = JSON.stringify({ parameters, inputs: [] })
     for (const path of ['infer', 'infer_stream']) {
       expect(await receive(`/v2/models/large/${path}`, body)).toMatch(/^200 (data: )?\{"model_name":"large"/)
-      expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+      expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
     }
   })
 
@@ -203,7 +193,7 @@ describe('no answer as large as it may be keeps the others waiting', () => {
     client.close()
     const [output] = (answer as { outputs: { shape: unknown[] }[] }).outputs
     expect(Number(output!.shape[0])).toBe(1_600_000 / size)
-    expect(await longestTurn()).toBeLessThan(MAX_TURN_MS / 2)
+    expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS / 2)
   })
 })
 
@@ -213,12 +203,12 @@ test('a model-config.yaml of thousands of keys that look misspelt keeps nobody w
   mkdirSync(folder)
   copyFileSync(join(SUPPORT, 'handlers', 'sizes', 'handler.ts'), join(folder, 'handler.ts'))
   writeFileSync(join(folder, 'model-config.yaml'), `{${keys.join(',')}}`)
-  await longestTurn()
+  await longestTurn(server)
   const path = `/models?url=${encodeURIComponent(folder)}&initial_workers=1&synchronous=true`
   expect((await server.manage('POST', path)).json).toMatchObject({
     status: expect.stringContaining('registered'),
   })
-  expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+  expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
 })
 
 describe('no JSON of a handler that becomes tensors over gRPC keeps the others waiting', () => {
@@ -240,7 +230,7 @@ describe('no JSON of a handler that becomes tensors over gRPC keeps the others w
     for (const client of [v2, own]) {
       // Most are more than the client takes.
       await expect(call(client, client['ModelInfer']!, ask(kind))).rejects.toThrow(ANSWERED)
-      expect(await longestTurn()).toBeLessThan(MAX_TURN_MS)
+      expect(await longestTurn(server)).toBeLessThan(MAX_TURN_MS)
     }
     v2.close()
     own.close()
