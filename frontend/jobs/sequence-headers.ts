@@ -9,7 +9,7 @@ import type { ReplyHead } from './reply-sink.ts'
 export interface SequenceHeaders {
   /** The sequence of a request, and of its response. */
   readonly id: string
-  /** `true` on the first request of a sequence whose id the server chose. */
+  /** `true` on the first request of a sequence: the server sets it where it chose the id. */
   readonly start: string
   /** On a request: `true` on the last one. On a response: ids of ended sequences, separated by semicolons. */
   readonly end: string
@@ -35,6 +35,7 @@ export interface SequenceRequest {
   readonly id: string | undefined
   /** Whether the handler can find the id under the exact header name. */
   readonly exact: boolean
+  readonly first: boolean
   readonly last: boolean
 }
 
@@ -43,8 +44,9 @@ export function readSequence(lines: string, names: SequenceHeaders): SequenceReq
   const headers = splitHeaders(lines)
   const exact = ownValue(headers, names.id)
   const id = exact ?? anyCase(headers, names.id)
+  const first = isTrue(anyCase(headers, names.start))
   const last = isTrue(anyCase(headers, names.end))
-  return { id: id === '' ? undefined : id, exact: exact !== undefined && exact !== '', last }
+  return { id: id === '' ? undefined : id, exact: exact !== undefined && exact !== '', first, last }
 }
 
 /** An id for a sequence whose client gave none. */

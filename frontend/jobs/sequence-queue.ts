@@ -3,6 +3,7 @@ import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import type { BatchRule } from './lane.ts'
 import { Lanes } from './lanes.ts'
+import { LostSequences } from './lost-sequences.ts'
 import { queueFull } from './queue-full.ts'
 import type { ReplyHead } from './reply-sink.ts'
 import {
@@ -54,6 +55,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   readonly #sequences = new Map<string, Sequence>()
   /** Jobs that wait or run. */
   readonly #sequenceOf = new Map<Job, Sequence>()
+  readonly #lost: LostSequences
   readonly #lanes: Lanes
   readonly #describes: JobQueue
   #workers: readonly JobRunner[] = []
@@ -62,6 +64,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const { timeouts, modelName, maxWaiting } = options
     this.#options = options
     this.#limits = jobLimits(timeouts)
+    this.#lost = new LostSequences(options.maxSequences, options.maxIdleMs)
     this.#lanes = new Lanes(options, this)
     this.#describes = new JobQueue({
       capacity: maxWaiting,
@@ -103,7 +106,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   }
 
   hasSequence(id: string): boolean {
-    return this.#sequences.has(id)
+    return this.#sequences.has(id) || this.#lost.has(id)
   }
 
   add(job: Job): void {
@@ -112,6 +115,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
       return
     }
     const asked = readSequence(job.request.headers, this.#options.headers)
+    this.#lost.tell(asked, this.#options.modelName)
     if (!this.#hasRoom(asked.id)) throw queueFull(this.#refusal(asked.id))
     const sequence = this.#sequence(asked.id ?? newSequenceId())
     writeSequence(job.request, asked, sequence.id, this.#options.headers)
@@ -175,6 +179,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (sequence === undefined) return
     this.#sequenceOf.delete(job)
     sequence.running.delete(job)
+    if (job.outcome === 'failed') this.#lost.forget(sequence.id)
     if (sequence.ahead === job) sequence.ahead = undefined
     this.#settle(sequence)
     this.hand()
@@ -259,6 +264,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   }
 
   #endedByHandler(id: string): void {
+    this.#lost.forget(id)
     const sequence = this.#sequences.get(id)
     if (sequence === undefined) return
     sequence.closing = true
@@ -267,13 +273,15 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#settle(sequence)
   }
 
-  /** Running jobs continue. A later job with the same id starts a new sequence. */
+  /** Running jobs continue. A later job with the same id starts a new sequence, or is told of the loss. */
   #end(sequence: Sequence, error?: ServeError): void {
     sequence.gone = true
     sequence.stopTimers()
     this.#sequences.delete(sequence.id)
     this.#lanes.remove(sequence)
-    if (error !== undefined) this.#failWaiting(sequence, error)
+    if (error === undefined) return
+    if (sequence.waiting.size === 0 && !sequence.closing) this.#lost.add(sequence.id)
+    this.#failWaiting(sequence, error)
   }
 
   #failWaiting(sequence: Sequence, error: ServeError): void {

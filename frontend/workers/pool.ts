@@ -69,7 +69,8 @@ export class Pool implements WorkerPool {
   }
 
   async scale(count: number): Promise<void> {
-    const gone = [...this.#takeFailed(), ...this.#workers.splice(count).reverse()]
+    const gone = this.#takeFailed()
+    while (this.#workers.length > count) gone.push(...this.#workers.splice(this.#leastNeeded(), 1))
     if (count === 0) gone.push(...this.#draining.splice(0))
     this.#grow(count)
     await Promise.all([

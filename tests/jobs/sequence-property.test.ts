@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
+import type { ServeError } from '../../common/errors.ts'
 import type { Job } from '../../frontend/jobs/job.ts'
 import type { FakeWorker } from './fake-worker.ts'
 import { failures, HEADERS, newJob, sequenceOf, Setup } from './sequence-setup.ts'
@@ -46,6 +47,8 @@ class Play {
   readonly cancelled = new Set<Job>()
   /** Jobs that have begun to answer, where the next may follow then. */
   readonly #answered = new Set<Job>()
+  /** Sequences that a dead worker may have had, of which nobody has been told yet. */
+  readonly #maybeLost = new Set<string>()
   readonly #mode: Mode
 
   constructor(mode: Mode) {
@@ -66,7 +69,7 @@ class Play {
   play(action: Action): void {
     if (action.do === 'add') this.#add(newJob(action.id, action.last ? { [HEADERS.end]: 'true' } : {}))
     else if (action.do === 'wait') jest.advanceTimersByTime(action.n)
-    else if (action.do === 'crash') this.setup.crash(this.setup.workers[action.n % this.#mode.workers]!)
+    else if (action.do === 'crash') this.#crash(this.setup.workers[action.n % this.#mode.workers]!)
     else if (action.do === 'cancel') this.#cancel(this.accepted[action.n])
     else this.#answer(this.#running.at(action.n % Math.max(1, this.#running.length)), action.do === 'begin')
     this.#check()
@@ -86,8 +89,15 @@ class Play {
       this.setup.queue.add(job)
       this.accepted.push(job)
     } catch (error) {
-      expect(error).toMatchObject({ code: 'QUEUE_FULL' })
+      if ((error as ServeError).code === 'NO_WORKER')
+        expect(this.#maybeLost.delete(sequenceOf(job))).toBe(true)
+      else expect(error).toMatchObject({ code: 'QUEUE_FULL' })
     }
+  }
+
+  #crash(worker: FakeWorker): void {
+    for (const job of this.accepted) this.#maybeLost.add(sequenceOf(job))
+    this.setup.crash(worker)
   }
 
   #cancel(job: Job | undefined): void {

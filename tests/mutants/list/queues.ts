@@ -126,4 +126,26 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'data',
     tests: ['tests/backend-worker/input-queue.test.ts'],
   },
+  {
+    name: 'a sequence whose worker ended begins anew without a word',
+    file: SEQUENCE_QUEUE,
+    find: 'this.#lost.add(sequence.id)',
+    replace: 'this.#lost.forget(sequence.id)',
+    tests: ['tests/jobs/lost-sequences.test.ts'],
+  },
+  {
+    name: 'a sequence whose request failed with its worker is told again',
+    file: SEQUENCE_QUEUE,
+    find: "if (job.outcome === 'failed') this.#lost.forget(sequence.id)\n",
+    replace: '\n',
+    tests: ['tests/jobs/lost-sequences.test.ts'],
+  },
+  {
+    name: 'a call that scales ends the newest worker, whatever it keeps',
+    file: 'frontend/workers/pool.ts',
+    find: 'gone.push(...this.#workers.splice(this.#leastNeeded(), 1))',
+    replace: 'gone.push(...this.#workers.splice(-1, 1))',
+    tests: ['tests/e2e/sequences-and-scaling.test.ts'],
+    title: 'need not be',
+  },
 ]
