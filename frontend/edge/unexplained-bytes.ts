@@ -53,19 +53,15 @@ class Watched {
   }
 }
 
-const explained = new WeakMap<Owner, Explained>()
 const watched = new Set<Watched>()
 let timer: NodeJS.Timeout | undefined
 let lookedAt = 0
 
-/** What the requests of a connection add their bytes to. */
-export function explainedOf(owner: Owner): Explained {
-  let found = explained.get(owner)
-  if (found === undefined) {
-    found = new Explained()
-    explained.set(owner, found)
-  }
-  return found
+const EXPLAINED = Symbol('explained')
+
+/** What the requests of a connection add their bytes to. Each asks for it, and a `WeakMap` takes longer. */
+export function explainedOf(owner: Owner & { [EXPLAINED]?: Explained }): Explained {
+  return (owner[EXPLAINED] ??= new Explained())
 }
 
 /**

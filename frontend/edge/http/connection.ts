@@ -32,8 +32,7 @@ export class Connection implements CheckedConnection {
    * 127.0.0.1, as in TorchServe.
    */
   get peer(): string {
-    const { remoteAddress: host, remotePort } = this.#socket
-    return (this.#peer ??= host === undefined ? '127.0.0.1' : `/${host}:${remotePort}`)
+    return (this.#peer ??= peerOf(this.#socket))
   }
 
   /** The client's address; undefined: it came over a Unix socket, or has gone. */
@@ -90,4 +89,8 @@ export function connectionOf(socket: Socket): Connection {
     connections.set(socket, connection)
   }
   return connection
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return remoteAddress === undefined ? '127.0.0.1' : `/${remoteAddress}:${remotePort}`
 }
