@@ -31,8 +31,20 @@ export class Places {
     return (isNarrow ? this.maxNarrow : this.max) >> 1
   }
 
-  /** Undefined: there is a place for it. */
-  refusal(taker: Taker): Refusal | undefined {
+  /**
+   * Takes a place. @returns what gives it back
+   * @throws what `refused` makes of the reason when there is none
+   */
+  take(taker: Taker, refused: (why: Refusal) => Error): () => void {
+    const why = this.#refusal(taker)
+    if (why !== undefined) throw refused(why)
+    // An object of its own, because one taker may have several places.
+    const place = { ...taker }
+    this.#taken.add(place)
+    return () => void this.#taken.delete(place)
+  }
+
+  #refusal(taker: Taker): Refusal | undefined {
     const taken = [...this.#taken]
     const { key } = taker
     if (taken.length >= this.max) return 'all'
@@ -40,13 +52,5 @@ export class Places {
     if (isOver) return 'key'
     const narrow = taken.filter(({ isNarrow }) => isNarrow).length
     return taker.isNarrow && narrow >= this.maxNarrow ? 'narrow' : undefined
-  }
-
-  /** To be called when there is a place. @returns what gives it back */
-  take(taker: Taker): () => void {
-    // An object of its own, because one taker may have several places.
-    const place = { ...taker }
-    this.#taken.add(place)
-    return () => void this.#taken.delete(place)
   }
 }

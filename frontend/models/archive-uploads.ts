@@ -15,7 +15,7 @@ import { ServeError } from '../../common/errors.ts'
 import { freeBytes, LOOK_EVERY_BYTES } from '../../common/free-bytes.ts'
 import { isName, NAME_RULE } from '../../common/names.ts'
 import { pathExists } from '../../common/path-exists.ts'
-import { Places, type Taker } from '../../common/places.ts'
+import { Places, type Refusal, type Taker } from '../../common/places.ts'
 import type { Settings } from '../config/settings.ts'
 
 /** A file that a client sends. */
@@ -74,8 +74,7 @@ export class ArchiveUploads {
     const archive = archiveOf(upload.name)
     const stem = archive.replace(ARCHIVE_SUFFIX, '')
     if (this.#running.has(stem)) throw taken(upload.name)
-    this.#checkPlace(upload.sender)
-    const leave = this.#places.take(upload.sender)
+    const leave = this.#places.take(upload.sender, (why) => this.#noPlace(why, upload.sender))
     this.#running.add(stem)
     try {
       await checkStem(modelStore, stem)
@@ -88,17 +87,14 @@ export class ArchiveUploads {
     }
   }
 
-  /** @throws ServeError RATE_LIMITED */
-  #checkPlace(sender: Taker): void {
-    const refusal = this.#places.refusal(sender)
-    if (refusal === undefined) return
+  #noPlace(why: Refusal, sender: Taker): ServeError {
     const { max, maxNarrow } = this.#places
     const who = {
       all: `${max} archives are uploaded now`,
       narrow: `${maxNarrow} archives are uploaded now by keys of some models`,
       key: `This key has ${this.#places.maxOf(sender)} of the ${max} uploads that may run, as many as one key may`,
     }
-    throw new ServeError('RATE_LIMITED', `${who[refusal]}. Try again later.`)
+    return new ServeError('RATE_LIMITED', `${who[why]}. Try again later.`)
   }
 
   async #write(upload: Upload, store: string, archive: string): Promise<Uploaded> {

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { Places } from '../../common/places.ts'
+import { Places, type Refusal, type Taker } from '../../common/places.ts'
 import type { EventTopic } from '../../common/server-events.ts'
 import { type Principal, takerOf } from '../auth/principal.ts'
 import { Moment, type WatchedServer } from './moment.ts'
@@ -88,7 +88,8 @@ export class Viewers implements EventOperations {
 
   watch(principal: Principal, query: EventQuery, outlet: EventOutlet): () => void {
     if (this.#closed) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    const giveBack = this.#takePlace(principal)
+    const taker = takerOf(principal)
+    const giveBack = this.#places.take(taker, (why) => this.#noPlace(why, taker))
     const written = this.#watched.logTail?.written ?? 0
     const lines = Math.max(0, written - FIRST_LINES)
     const viewer = { principal, query, outlet, lines, sentAt: 0, isNew: true, giveBack }
@@ -99,20 +100,16 @@ export class Viewers implements EventOperations {
     return () => this.#leave(viewer)
   }
 
-  /** @throws ServeError RATE_LIMITED */
-  #takePlace(principal: Principal): () => void {
-    const taker = takerOf(principal)
-    const refusal = this.#places.refusal(taker)
-    if (refusal === undefined) return this.#places.take(taker)
+  #noPlace(why: Refusal, taker: Taker): ServeError {
     const { max, maxNarrow } = this.#places
     const who = {
       all: `This server has ${max} viewers`,
       narrow: `Keys of some models have ${maxNarrow} viewers`,
       key: `This key has ${this.#places.maxOf(taker)} viewers`,
     }
-    throw new ServeError(
+    return new ServeError(
       'RATE_LIMITED',
-      `${who[refusal]}, and more are not supported. Close one of them, then try again.`,
+      `${who[why]}, and more are not supported. Close one of them, then try again.`,
     )
   }
 

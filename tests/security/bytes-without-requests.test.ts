@@ -4,7 +4,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { RawHttp2 } from '../support/raw-http2.ts'
+import { frameOf, RawHttp2 } from '../support/raw-http2.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 const HEALTH = '/grpc.health.v1.Health/Check'
@@ -29,28 +29,19 @@ async function flood(socket: Socket, piece: Buffer): Promise<boolean> {
   return socket.destroyed
 }
 
-function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
-  const head = Buffer.alloc(9)
-  head.writeUIntBE(payload.byteLength, 0, 3)
-  head.writeUInt8(type, 3)
-  head.writeUInt8(flags, 4)
-  head.writeUInt32BE(stream, 5)
-  return Buffer.concat([head, payload])
-}
-
-const WINDOW_UPDATE = frame(8, 0, 0, Buffer.from([0, 0, 0, 1]))
+const WINDOW_UPDATE = frameOf(8, 0, 0, Buffer.from([0, 0, 0, 1]))
 const PADDED = 8
 /** Of a head that is allowed. */
 const LARGE = 'x'.repeat(7_000)
 /** A literal header of one letter with an empty value. */
-const TRAILERS = frame(1, 4, 1, Buffer.from([0, 1, 97, 0]))
+const TRAILERS = frameOf(1, 4, 1, Buffer.from([0, 1, 97, 0]))
 
 describe('a gRPC connection without a token is ended that sends nothing but', () => {
   test.each([
     ['WINDOW_UPDATE', undefined, WINDOW_UPDATE],
-    ['PRIORITY', undefined, frame(2, 0, 1, Buffer.from([0, 0, 0, 0, 16]))],
-    ['frames of an unknown type', undefined, frame(0xee, 0, 0, Buffer.alloc(0))],
-    ['padding', HEALTH, frame(0, PADDED, 1, Buffer.concat([Buffer.from([255]), Buffer.alloc(255)]))],
+    ['PRIORITY', undefined, frameOf(2, 0, 1, Buffer.from([0, 0, 0, 0, 16]))],
+    ['frames of an unknown type', undefined, frameOf(0xee, 0, 0, Buffer.alloc(0))],
+    ['padding', HEALTH, frameOf(0, PADDED, 1, Buffer.concat([Buffer.from([255]), Buffer.alloc(255)]))],
     ['headers of a call that is over', PREDICT, TRAILERS],
   ])('%s', async (_what, path, piece) => {
     const raw = new RawHttp2(server.ports.grpcInference)

@@ -196,7 +196,8 @@ export function callFrame(path: string, stream: number, more: [name: string, val
   return frameOf(TYPE.headers, END_HEADERS, stream, block)
 }
 
-function frameOf(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+/** Any frame (RFC 9113, 4.1). */
+export function frameOf(type: number, flags: number, stream: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9)
   head.writeUIntBE(payload.byteLength, 0, 3)
   head.writeUInt8(type, 3)

@@ -12,8 +12,8 @@ import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn 
 import { setCaller } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, metadataBytesOf } from './limits.ts'
-import { LoggedCall } from './logged-call.ts'
 import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
+import { LoggedCall } from './logged-call.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
 import type { Rpc } from './service.ts'
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { ConnectionCount, standBefore } from '../connection-count.ts'
 import { cutUnexplained } from '../unexplained-bytes.ts'
+import { peerOf } from './connection.ts'
 import {
   FAREWELL_MS,
   FIRST_CALL_MS,
@@ -102,8 +103,4 @@ function dismiss(silent: Silent, socket: Socket): void {
   }
   silent.session.close()
   silent.timer = setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
-}
-
-function peerOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
-  return `${remoteAddress}:${remotePort}`
 }

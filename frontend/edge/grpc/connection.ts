@@ -1,4 +1,5 @@
 import type { Http2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -25,7 +26,7 @@ export class Connection implements Limited {
   readonly explained: Explained
   /** What Node shows of the socket. */
   readonly client: Client
-  /** The client, as grpc-js writes it: `127.0.0.1:50000`; `unknown` on a Unix socket. */
+  /** Names the client; see peerOf. */
   readonly peer: string
   /** One of its calls brought a token that is right, or the server asks for none. */
   accepted = false
@@ -66,8 +67,10 @@ export class Connection implements Limited {
    * @param calls how many calls it counts as
    */
   countRefusal(calls = 1): void {
-    if (this.accepted) this.explained.bytes += CALL_FRAMES_BYTES
-    if (this.accepted) return
+    if (this.accepted) {
+      this.explained.bytes += CALL_FRAMES_BYTES
+      return
+    }
     this.#refused += calls
     if (this.#refused < MAX_REFUSED_CALLS && refusedInTurn.next() <= MAX_REFUSED_IN_TURN) return
     // At once: hundreds of calls may have come with the same read of the socket.
@@ -79,6 +82,7 @@ export class Connection implements Limited {
   }
 }
 
-function peerOf({ remoteAddress, remotePort }: Http2Session['socket']): string {
+/** Address and port of a client, as grpc-js writes them: `127.0.0.1:50000`; `unknown` on a Unix socket. */
+export function peerOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
   return remoteAddress === undefined ? 'unknown' : `${remoteAddress}:${remotePort}`
 }

@@ -69,7 +69,7 @@ export class HealthService {
 
   readonly #watch = (call: Watcher): void => {
     const address = groupOf(new CallSender(call).address)
-    if (this.#closed || !this.#hasRoom(address)) {
+    if (this.#closed || !this.#makesRoom(address)) {
       refuse(call)
       return
     }
@@ -82,7 +82,7 @@ export class HealthService {
   }
 
   /** When all places are taken, the address with the most of them gives one to an address with fewer. */
-  #hasRoom(address: string): boolean {
+  #makesRoom(address: string): boolean {
     if (this.#watchers.size < MAX_WATCHERS) return true
     const counts = new Map<string, number>()
     for (const watch of this.#watchers.values())

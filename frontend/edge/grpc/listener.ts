@@ -79,7 +79,7 @@ export class GrpcListener {
     this.connections = new ConnectionGate(limits, pool)
     this.#server = new Server({
       ...grpc,
-      // Its counters and time stamps of each call and message that nobody reads.
+      // Nobody reads its counters and time stamps of each call and message.
       'grpc.enable_channelz': 0,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
       interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],

@@ -66,14 +66,14 @@ export class PageCheck {
 
   /**
    * @param authority of a target that is a whole URL: it takes the place of Host (RFC 9112, 3.2.2)
-   * @param opensPage see opensPage below
+   * @param isOpened whether a page of the server is opened in a tab: opensPage
    * @throws ServeError INVALID_ARGUMENT when the host is none, FOREIGN_PAGE
    */
   check(
     headers: IncomingHttpHeaders,
     authority: string | undefined,
     connection: CheckedConnection,
-    opensPage = false,
+    isOpened = false,
   ): void {
     const host = authority ?? headers.host
     if (host === undefined) {
@@ -83,7 +83,7 @@ export class PageCheck {
       connection.checkedHost = host
     }
     const { origin, 'sec-fetch-site': site } = headers
-    if (origin === undefined ? opensPage || OWN_SITES.has(site) : this.#isAllowed(origin.toLowerCase(), host))
+    if (origin === undefined ? isOpened || OWN_SITES.has(site) : this.#isAllowed(origin.toLowerCase(), host))
       return
     if (!this.#off && !this.#anyOrigin) throw foreignPage(origin)
   }

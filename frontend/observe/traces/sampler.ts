@@ -17,7 +17,7 @@ export interface Samplers {
   readonly sdk: Sampler
   /**
    * About traces that begin here, as the SDK's sampler would: those whose fold (SpanIds) is less than this.
-   * The SDK takes a tenth of a short request's time for it.
+   * The SDK reads all digits of the id, twice.
    */
   readonly rootBound: number
 }

@@ -48,24 +48,9 @@ export class Spans {
     return new OtelJobSpan(this, span, { ...place, parent: own })
   }
 
-  /** A span of known times, performance.now(), that says nothing else. */
-  phase(name: string, { traceId, parent, epoch }: Place, start: number, end: number): void {
-    this.#recording.outlet.add({
-      name,
-      isServer: false,
-      traceId,
-      spanId: this.#ids.span(),
-      traceState: parent?.traceState?.serialize(),
-      parentId: parent?.spanId,
-      isParentRemote: parent?.isRemote === true,
-      start: epoch + start,
-      end: epoch + end,
-      failed: false,
-      attributes: [],
-      events: [],
-      droppedAttributes: 0,
-      droppedEvents: 0,
-    })
+  /** A span of known times, performance.now(). */
+  phase(name: string, place: Place, start: number, end: number): void {
+    this.#begin(name, place, start).ended(place.epoch + end)
   }
 
   #begin(name: string, { traceId, parent, epoch }: Place, start: number, isServer?: boolean): RecordedSpan {

@@ -72,9 +72,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'uploads of keys of some models take every place',
-    file: ARCHIVE_UPLOADS,
-    find: 'if (refusal === undefined) return',
-    replace: "if (refusal !== 'all') return",
+    file: 'common/places.ts',
+    find: 'if (why !== undefined) throw',
+    replace: "if (why === 'all') throw",
     tests: ['tests/security/uploads-that-stand-still.test.ts'],
   },
   {

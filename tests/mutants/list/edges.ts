@@ -212,8 +212,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a client that is accepted is cut off after a hundred refusals',
     file: 'frontend/edge/grpc/connection.ts',
-    find: 'if (this.accepted) return\n    this.#refused',
-    replace: 'this.#refused',
+    find: '      return\n    }\n    this.#refused',
+    replace: '    }\n    this.#refused',
     tests: GRPC_LIMITS,
     title: 'without a token',
   },
