@@ -41,11 +41,15 @@ export function seesAll(principal: Principal): boolean {
   return !principal.isNarrow || principal.sees('*')
 }
 
-/** Who takes a place. All operators share TorchServe's keys. */
-export function takerOf(principal: Principal): Taker {
+/** Kind and name of a caller; undefined: TorchServe's keys, which all operators share, and nobody. */
+export function identityOf(principal: Principal): string | undefined {
   const name = keyNameOf(principal)
-  const key = name === undefined ? undefined : `${principal.kind} ${name}`
-  return { key, isNarrow: !seesAll(principal) }
+  return name === undefined ? undefined : `${principal.kind} ${name}`
+}
+
+/** Who takes a place. */
+export function takerOf(principal: Principal): Taker {
+  return { key: identityOf(principal), isNarrow: !seesAll(principal) }
 }
 
 /** Everybody, where the configuration asks for no token. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { ServeError } from '../../common/errors.ts'
 import { headerLine, splitHeaders } from '../../common/header-lines.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
@@ -29,6 +30,9 @@ export function sequenceHeadersOf(settings: SequenceSettings): SequenceHeaders {
   }
 }
 
+/** Most characters of an id. A server keeps those of sequences that wait for their next request. */
+const MAX_ID_LENGTH = 1024
+
 /** What the headers of a request say about its sequence. */
 export interface SequenceRequest {
   /** Undefined if the client gave no id. */
@@ -39,14 +43,28 @@ export interface SequenceRequest {
   readonly last: boolean
 }
 
-/** Names are matched in any letter case, because proxies and HTTP/2 change it. */
+/**
+ * Names are matched in any letter case, because proxies and HTTP/2 change it. @throws ServeError
+ * INVALID_ARGUMENT when the id is too long
+ */
 export function readSequence(lines: string, names: SequenceHeaders): SequenceRequest {
   const headers = splitHeaders(lines)
   const exact = ownValue(headers, names.id)
   const id = exact ?? anyCase(headers, names.id)
   const first = isTrue(anyCase(headers, names.start))
   const last = isTrue(anyCase(headers, names.end))
-  return { id: id === '' ? undefined : id, exact: exact !== undefined && exact !== '', first, last }
+  return { id: checkedId(id), exact: exact !== undefined && exact !== '', first, last }
+}
+
+/** The id as a string of its own: what is cut from a string keeps the whole of it, here all headers. */
+function checkedId(id: string | undefined): string | undefined {
+  if (id === undefined || id === '') return undefined
+  if (id.length > MAX_ID_LENGTH)
+    throw new ServeError(
+      'INVALID_ARGUMENT',
+      `The id of a sequence must have at most ${MAX_ID_LENGTH} characters`,
+    )
+  return Buffer.from(id).toString()
 }
 
 /** An id for a sequence whose client gave none. */

@@ -115,9 +115,11 @@ export class SequenceQueue implements Scheduler, RunWatcher {
       return
     }
     const asked = readSequence(job.request.headers, this.#options.headers)
-    this.#lost.tell(asked, this.#options.modelName)
+    const owner = job.request.sender?.identity
+    this.#checkOwner(asked.id, owner)
+    this.#lost.tell(asked, owner, this.#options.modelName)
     if (!this.#hasRoom(asked.id)) throw queueFull(this.#refusal(asked.id))
-    const sequence = this.#sequence(asked.id ?? newSequenceId())
+    const sequence = this.#sequence(asked.id ?? newSequenceId(), owner)
     writeSequence(job.request, asked, sequence.id, this.#options.headers)
     clearTimeout(sequence.idleTimer)
     sequence.closing ||= asked.last
@@ -215,6 +217,12 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     for (const sequence of this.#sequences.values()) sequence.stopTimers()
   }
 
+  /** Handlers keep state by id, so whoever knows the id would read and change it. */
+  #checkOwner(id: string | undefined, owner: string | undefined): void {
+    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    if (sequence !== undefined && sequence.owner !== owner) throw ofAnother(sequence.id)
+  }
+
   #hasRoom(id: string | undefined): boolean {
     const sequence = id === undefined ? undefined : this.#sequences.get(id)
     if (sequence === undefined) return this.#sequences.size < this.#options.maxSequences
@@ -238,10 +246,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     )
   }
 
-  #sequence(id: string): Sequence {
+  #sequence(id: string, owner: string | undefined): Sequence {
     const known = this.#sequences.get(id)
     if (known !== undefined) return known
-    const sequence = new Sequence(id)
+    const sequence = new Sequence(id, owner)
     this.#sequences.set(id, sequence)
     const { maxLifeMs } = this.#options
     if (maxLifeMs > 0) {
@@ -280,7 +288,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#sequences.delete(sequence.id)
     this.#lanes.remove(sequence)
     if (error === undefined) return
-    if (sequence.waiting.size === 0 && !sequence.closing) this.#lost.add(sequence.id)
+    if (sequence.waiting.size === 0 && !sequence.closing) this.#lost.add(sequence)
     this.#failWaiting(sequence, error)
   }
 
@@ -297,4 +305,11 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     sequence.waiting.delete(job)
     if (sequence.waiting.size === 0) this.#lanes.disarm(sequence)
   }
+}
+
+function ofAnother(id: string): ServeError {
+  return new ServeError(
+    'INVALID_ARGUMENT',
+    `Sequence "${id}" was begun with another API key, token or certificate. Begin one with another id.`,
+  )
 }

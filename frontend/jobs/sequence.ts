@@ -3,6 +3,8 @@ import type { Job } from './job.ts'
 /** Jobs with the same sequence id. They go to one worker, in the order in which they arrived. */
 export class Sequence {
   readonly id: string
+  /** Whose it is: `identity` of the sender of its first job. */
+  readonly owner: string | undefined
   readonly waiting = new Set<Job>()
   readonly running = new Set<Job>()
   /** Whether a worker has got one of its jobs, so that no other worker can continue it. */
@@ -15,8 +17,9 @@ export class Sequence {
   idleTimer: NodeJS.Timeout | undefined
   lifeTimer: NodeJS.Timeout | undefined
 
-  constructor(id: string) {
+  constructor(id: string, owner: string | undefined) {
     this.id = id
+    this.owner = owner
   }
 
   /** The job to start next; undefined if none may start now. */

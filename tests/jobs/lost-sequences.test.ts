@@ -59,6 +59,17 @@ describe('a worker that ends between two requests of a sequence', () => {
     expect(setup.workerOf(setup.add('a'))).toBeDefined()
   })
 
+  test('others are not told, and do not take its place', () => {
+    const setup = new Setup()
+    const first = setup.add('a', {}, 'ann')
+    const worker = setup.workerOf(first)!
+    setup.answer(first)
+    setup.crash(worker)
+    const other = setup.add('a', { [HEADERS.end]: 'true' }, 'bob')
+    setup.answer(other)
+    expect(() => setup.add('a', {}, 'ann')).toThrow(LOST)
+  })
+
   test('as many are remembered as may be open, the latest', () => {
     const setup = lost({ maxSequences: 2 })
     for (const id of ['b', 'c']) setup.crash(setup.round(id))

@@ -327,3 +327,24 @@ describe('a worker that takes no new sequences', () => {
     expect(setup.queue.isBound(worker)).toBe(false)
   })
 })
+
+describe('the id of a sequence', () => {
+  test('has at most 1,024 characters', () => {
+    const setup = new Setup()
+    setup.round('a'.repeat(1024))
+    expect(() => setup.add('a'.repeat(1025))).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+    expect(setup.queue.openSequences).toBe(1)
+  })
+
+  test('is of use to its sender only, while the sequence is open', () => {
+    const setup = new Setup()
+    const answer = (identity?: string): void => void setup.answer(setup.add('a', {}, identity))
+    answer('ann')
+    for (const other of ['bob', undefined])
+      expect(() => setup.add('a', {}, other)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+    answer('ann')
+    jest.advanceTimersByTime(1000)
+    answer('bob')
+    expect(() => setup.add('a', {}, 'ann')).toThrow(/another API key/)
+  })
+})

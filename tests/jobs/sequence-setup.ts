@@ -22,10 +22,17 @@ const CRASH = new ServeError('WORKER_LOST', 'Worker died.')
 /** Codes of the jobs that failed. */
 export const failures = new Map<Job, string>()
 
-export function newJob(id?: string, more: Record<string, string> = {}, alone = false): Job {
+/** @param identity the sender's; default: none */
+export function newJob(
+  id?: string,
+  more: Record<string, string> = {},
+  alone = false,
+  identity?: string,
+): Job {
   const headers = joinHeaders(id === undefined ? more : { [HEADERS.id]: id, ...more })
+  const sender = { address: '127.0.0.1', keyName: identity, identity }
   const job: Job = new Job(
-    { requestId: 'r', modelName: 'm', method: 'handle', headers, parts: [], alone },
+    { requestId: 'r', sender, modelName: 'm', method: 'handle', headers, parts: [], alone },
     {
       whole: () => undefined,
       open: () => undefined,
@@ -59,8 +66,8 @@ export class Setup {
     this.queue.serve(this.workers)
   }
 
-  add(id?: string, more?: Record<string, string>): Job {
-    const job = newJob(id, more)
+  add(id?: string, more?: Record<string, string>, identity?: string): Job {
+    const job = newJob(id, more, false, identity)
     this.queue.add(job)
     return job
   }

@@ -1,5 +1,5 @@
 import type { ServerInterceptingCallInterface } from '@grpc/grpc-js'
-import { keyNameOf, NOBODY, type Principal } from '../../auth/principal.ts'
+import { identityOf, keyNameOf, NOBODY, type Principal } from '../../auth/principal.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
 import type { RequestSpan } from '../../observe/traces/tracing.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
@@ -49,7 +49,7 @@ export function principalOf(call: Call): Principal {
   return context instanceof Caller ? context.principal : NOBODY
 }
 
-/** Who makes a call, for those who watch. */
+/** Who makes a call. */
 export class CallSender implements Sender {
   readonly #call: Call
 
@@ -65,6 +65,10 @@ export class CallSender implements Sender {
 
   get keyName(): string | undefined {
     return keyNameOf(principalOf(this.#call))
+  }
+
+  get identity(): string | undefined {
+    return identityOf(principalOf(this.#call))
   }
 
   get span(): RequestSpan | undefined {

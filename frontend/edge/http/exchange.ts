@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
-import { keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
+import { identityOf, keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
 import { modelMeant } from '../../models/not-found.ts'
@@ -128,6 +128,10 @@ export class Exchange implements Traffic, Sender {
 
   get keyName(): string | undefined {
     return keyNameOf(this.principal)
+  }
+
+  get identity(): string | undefined {
+    return identityOf(this.principal)
   }
 
   /** What every line of the audit log says of the request. */

@@ -11,7 +11,7 @@ import type { Target } from '../target.ts'
 const CALL = {
   metadata: new Metadata(),
   deadline: undefined,
-  sender: { address: '127.0.0.1', keyName: undefined },
+  sender: { address: '127.0.0.1', keyName: undefined, identity: undefined },
 }
 
 const torchserve = torchserveInferenceGrpc.facts('inference').definition.definition['Predictions']!

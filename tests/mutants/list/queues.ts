@@ -106,6 +106,27 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/config/snapshots.test.ts'],
   },
   {
+    name: 'whoever knows the id of a sequence continues it',
+    file: SEQUENCE_QUEUE,
+    find: 'sequence.owner !== owner',
+    replace: 'sequence.owner === undefined && owner !== undefined',
+    tests: [...SEQUENCES, 'tests/security/sequences-of-others.test.ts'],
+  },
+  {
+    name: 'the loss of a sequence is told to another, and forgotten',
+    file: 'frontend/jobs/lost-sequences.ts',
+    find: 'id === undefined || this.#lost.get(id)?.owner !== owner',
+    replace: 'id === undefined',
+    tests: ['tests/jobs/lost-sequences.test.ts'],
+  },
+  {
+    name: 'an id of a sequence has any length',
+    file: 'frontend/jobs/sequence-headers.ts',
+    find: 'id.length > MAX_ID_LENGTH',
+    replace: 'id.length > 1e6',
+    tests: SEQUENCES,
+  },
+  {
     name: 'a snapshot of the same millisecond is not the newest',
     file: SNAPSHOTS,
     find: 'timeStamp(this.#last) <= newest',
