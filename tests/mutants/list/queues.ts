@@ -150,7 +150,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a sequence whose worker ended begins anew without a word',
     file: SEQUENCE_QUEUE,
-    find: 'this.#lost.add(sequence.id)',
+    find: 'this.#lost.add(sequence)',
     replace: 'this.#lost.forget(sequence.id)',
     tests: ['tests/jobs/lost-sequences.test.ts'],
   },
