@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { BusyPoll } from './busy-poll.ts'
 import { decodeFromWorker, decodeToWorker } from './codec.ts'
 import { ServeError } from '../common/errors.ts'
 import { FrameDecoder, type OnFrame } from './frame.ts'
@@ -46,6 +47,7 @@ export interface FrontendEvents extends ChannelEvents<FromWorker> {
 export class Channel<Out extends ToWorker | FromWorker> {
   readonly #socket: Socket
   readonly #outbox = new Outbox()
+  readonly #busyPoll: BusyPoll
   #flushing = false
   #turnStart = 0
   #lastAsked = 0
@@ -59,14 +61,17 @@ export class Channel<Out extends ToWorker | FromWorker> {
     maxFrameBytes: number,
     onFrame: (chunk: Buffer, from: number, to: number, arrivedAt: number) => void,
     onClose: ChannelEvents<never>['onClose'],
+    busyPollMs = 0,
   ) {
     this.#socket = socket
+    this.#busyPoll = new BusyPoll(busyPollMs)
     let arrivedAt = 0
     const decoder = new FrameDecoder(maxFrameBytes, (chunk, from, to) => {
       if (this.#error === undefined) onFrame(chunk, from, to, arrivedAt)
     })
     socket.on('data', (chunk: Buffer) => {
       arrivedAt = this.#turnStart = this.#lastAsked = performance.now()
+      this.#busyPoll.received(arrivedAt)
       try {
         if (this.#error === undefined) decoder.push(chunk)
       } catch (thrown) {
@@ -170,6 +175,7 @@ export class Channel<Out extends ToWorker | FromWorker> {
   readonly #flush = (): void => {
     this.#flushing = false
     this.#flushNow()
+    this.#busyPoll.sent()
   }
 
   #flushNow(): void {
@@ -188,11 +194,15 @@ function written(socket: Socket): Promise<void> {
   })
 }
 
-/** The frontend's end of a worker socket. */
+/**
+ * The frontend's end of a worker socket.
+ * @param busyPollMs how long to poll for an answer before the event loop sleeps; default: not at all
+ */
 export function frontendChannel(
   socket: Socket,
   maxFrameBytes: number,
   events: FrontendEvents,
+  busyPollMs = 0,
 ): Channel<ToWorker> {
   return new Channel(
     socket,
@@ -202,6 +212,7 @@ export function frontendChannel(
       else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to, arrivedAt)
     },
     (error) => events.onClose(error),
+    busyPollMs,
   )
 }
 

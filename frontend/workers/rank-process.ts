@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { within } from '../../common/deadline.ts'
-import { frontendChannel, type Channel, type TakeItem } from '../../protocol/channel.ts'
+import { type Channel, type FrontendEvents, frontendChannel, type TakeItem } from '../../protocol/channel.ts'
 import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
 import { type ExitCause, whileLoading } from './exit-cause.ts'
@@ -12,6 +12,8 @@ export interface RankOptions {
   commandLine: CommandLine
   socketPath: string
   maxFrameBytes: number
+  /** How long to poll for an answer of the worker before the event loop sleeps, in milliseconds. */
+  busyPollMs: number
 }
 
 export interface RankEvents {
@@ -83,7 +85,8 @@ export class RankProcess {
   #connect(): void {
     const socket = connect(this.#options.socketPath)
     this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
-    this.#channel = frontendChannel(socket, this.#options.maxFrameBytes, {
+    const { maxFrameBytes, busyPollMs } = this.#options
+    const events: FrontendEvents = {
       onMessage: (message) => {
         if (message.type === 'ready') this.#hello(message.protocolVersion)
         else this.#events.onMessage(this.#options.rank, message)
@@ -93,7 +96,8 @@ export class RankProcess {
         if (error?.code === 'PROTOCOL') this.#process.fault ??= error
         this.#process.endSoon()
       },
-    })
+    }
+    this.#channel = frontendChannel(socket, maxFrameBytes, events, busyPollMs)
   }
 
   #hello(version: number): void {

@@ -7,12 +7,56 @@ const IN_FLIGHT = 'frontend/workers/in-flight.ts'
 const PACE = 'frontend/workers/pace.ts'
 const SERVICE = 'backend-worker/service.ts'
 const SESSION = 'backend-worker/session.ts'
+const BUSY_POLL = 'protocol/busy-poll.ts'
+const BUSY_POLL_TESTS = ['tests/protocol/busy-poll.test.ts']
 const QUEUE_TESTS = ['tests/jobs/job-queue.test.ts']
 const REQUESTS_TESTS = ['tests/workers/requests.test.ts']
 const INBOX_TESTS = ['tests/backend-worker/inbox.test.ts']
 
-/** Batches that wait at busy workers. */
+/** Batches that wait at busy workers, and the frontend that waits for short answers. */
 export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'the frontend polls for answers of any length',
+    file: BUSY_POLL,
+    find: '    if (this.#expectedMs >= this.#maxMs) return\n',
+    replace: '',
+    tests: BUSY_POLL_TESTS,
+  },
+  {
+    name: 'the frontend polls on when the answer is there',
+    file: BUSY_POLL,
+    find: '    this.#until = 0\n',
+    replace: '',
+    tests: BUSY_POLL_TESTS,
+  },
+  {
+    name: 'the frontend polls twice after two messages',
+    file: BUSY_POLL,
+    find: '    if (this.#scheduled) return\n',
+    replace: '',
+    tests: BUSY_POLL_TESTS,
+  },
+  {
+    name: 'what nobody asked for counts as an answer',
+    file: BUSY_POLL,
+    find: '    this.#sentAt = undefined\n',
+    replace: '',
+    tests: BUSY_POLL_TESTS,
+  },
+  {
+    name: 'one long answer ends the polling',
+    file: BUSY_POLL,
+    find: 'Math.min(LONGEST_MS, now - this.#sentAt)',
+    replace: 'now - this.#sentAt',
+    tests: BUSY_POLL_TESTS,
+  },
+  {
+    name: 'busy_poll_microseconds has no effect',
+    file: 'protocol/channel.ts',
+    find: '    busyPollMs,\n',
+    replace: '',
+    tests: ['tests/protocol/channel.test.ts'],
+  },
   {
     name: 'batches that are not full wait at workers',
     file: QUEUE,
