@@ -64,6 +64,14 @@ test('lines are in the file soon, in their order, and none is missing at the end
   expect(readFileSync(path, 'utf8')).toBe(`first\n${lines.join('')}`)
 })
 
+test('text of any length and any script stays as it is', async () => {
+  const { file, path } = rig()
+  const lines = ['ü'.repeat(10_000), '漢字', 'a'.repeat(20_000), '😀'.repeat(3000)].map((text) => `${text}\n`)
+  for (const line of lines) file.write(line)
+  await file.end()
+  expect(readFileSync(path, 'utf8')).toBe(lines.join(''))
+})
+
 test('a process that exits writes what waits', () => {
   const { file, path } = rig()
   file.write('last words\n')

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { Allowance } from '../../../common/allowance.ts'
 import { makeFolderSync } from '../../../common/make-folder.ts'
 import { endOfDay, localTime } from './clock.ts'
+import { WaitingText } from './waiting-text.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
 
 /** Logs hold clients' addresses and what handlers print: only owner and group may read them. */
@@ -45,7 +46,7 @@ export class LogFile implements LineWriter {
   #fd: number
   #size = 0
   #day = 0
-  #waiting = ''
+  readonly #waiting = new WaitingText()
   #dropped = 0
   #writing = false
   readonly #writes = new Allowance(PAUSE_MS, BURST)
@@ -68,17 +69,17 @@ export class LogFile implements LineWriter {
   }
 
   write(line: string): void {
-    if (this.#waiting.length + line.length > this.#options.maxWaiting) {
+    if (this.#waiting.size + line.length > this.#options.maxWaiting) {
       this.#dropped += 1
       return
     }
-    this.#waiting += line
+    this.#waiting.add(line)
     if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
   }
 
   /** Writes waiting lines and closes the file. Drops later lines. */
   async end(): Promise<void> {
-    if (this.#writing || this.#waiting !== '') {
+    if (this.#writing || this.#waiting.size > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
         if (!this.#writing) this.#flush()
@@ -94,13 +95,13 @@ export class LogFile implements LineWriter {
     process.off('exit', this.endNow)
     clearTimeout(this.#timer)
     try {
-      writeSync(this.#fd, this.#waiting + this.#droppedLine())
+      this.#tellDropped()
+      writeSync(this.#fd, this.#waiting.take())
       closeSync(this.#fd)
     } catch {
       // no way left to report the error
     }
     this.#fd = -1
-    this.#waiting = ''
     this.#options.maxWaiting = 0
   }
 
@@ -117,8 +118,8 @@ export class LogFile implements LineWriter {
     this.#due = false
     if (this.#fd === -1) return
     this.#writes.use()
-    const bytes = Buffer.from(this.#waiting + this.#droppedLine())
-    this.#waiting = ''
+    this.#tellDropped()
+    const bytes = this.#waiting.take()
     if (this.#mustRoll(bytes.byteLength)) this.#roll()
     this.#writing = true
     this.#writeRest(bytes, 0)
@@ -136,16 +137,15 @@ export class LogFile implements LineWriter {
 
   #written(): void {
     this.#writing = false
-    if (this.#waiting === '') this.#onIdle?.()
+    if (this.#waiting.size === 0) this.#onIdle?.()
     else if (this.#onIdle !== undefined) this.#flush()
     else this.#writeSoon()
   }
 
-  #droppedLine(): string {
-    if (this.#dropped === 0) return ''
-    const line = this.#options.droppedLine(this.#dropped)
+  #tellDropped(): void {
+    if (this.#dropped === 0) return
+    this.#waiting.add(this.#options.droppedLine(this.#dropped))
     this.#dropped = 0
-    return line
   }
 
   #mustRoll(bytes: number): boolean {
