@@ -63,7 +63,7 @@ function writeRequest(
   { method, id, requestId, headers, parts, window, deadline }: PredictRequest,
 ): void {
   writer.constant(deadline === undefined ? REQUEST : REQUEST_WITH_DEADLINE)
-  writer.constant(METHODS.get(method)!)
+  writer.constant(method === 'handle' ? HANDLE : METHODS.get(method)!)
   writer.uint32(id)
   writer.constant(REQUEST_ID)
   writer.text(requestId)

@@ -124,6 +124,7 @@ export class Job implements Limited, Listed, Indexed {
   /** When a worker got the job; undefined while it is queued. */
   startedAt: number | undefined
   firstResponseAt: number | undefined
+  endedAt: number | undefined
   outcome: JobOutcome | undefined
   /** Why it failed or timed out. */
   errorCode: ErrorCode | undefined
@@ -219,10 +220,10 @@ export class Job implements Limited, Listed, Indexed {
   /**
    * A worker has the job and its input. The input is released here, because a stream may stay open for long.
    */
-  started(holder: JobHolder): void {
+  started(holder: JobHolder, now = performance.now()): void {
     this.request.parts = NO_PARTS
     this.#holder = holder
-    this.startedAt = performance.now()
+    this.startedAt = now
     this.limit?.end(this)
     this.#limits?.firstResponse.begin(this)
   }
@@ -249,7 +250,7 @@ export class Job implements Limited, Listed, Indexed {
     this.items += 1
     this.bytes += response.body.byteLength
     if (response.more === undefined || (first && !response.more)) {
-      this.#end('finished')
+      this.#end('finished', now)
       this.#sink.whole(response, response.body)
       return true
     }
@@ -393,8 +394,9 @@ export class Job implements Limited, Listed, Indexed {
     this.#refuse(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
   }
 
-  #end(outcome: JobOutcome): void {
+  #end(outcome: JobOutcome, now = performance.now()): void {
     this.outcome = outcome
+    this.endedAt = now
     this.limit?.end(this)
     if (this.#gapTimer !== undefined) clearTimeout(this.#gapTimer)
     if (this.#totalTimer !== undefined) clearTimeout(this.#totalTimer)

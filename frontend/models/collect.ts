@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import type { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
+import { newRequestId } from '../jobs/request-id.ts'
 import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
 import type { ReplySink } from '../jobs/reply-sink.ts'
@@ -10,7 +10,7 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
   const body = await new Promise<Uint8Array>((resolve, reject) => {
     const job = new Job(
       {
-        requestId: randomUUID(),
+        requestId: newRequestId(),
         modelName: model.name,
         modelVersion: model.version,
         method: 'describe',

@@ -28,14 +28,14 @@ export class BatchesAhead {
     return this.#runs.reduce((count, run) => count + run.entries.length, 0)
   }
 
-  /** The batch in front of all these begins. */
-  begin(): void {
-    this.#pace.begin(performance.now())
+  /** The batch in front of all these begins, at this time of performance.now(). */
+  begin(now: number): void {
+    this.#pace.begin(now)
   }
 
   /** It has ended. Returns the batch that begins now, and is told to its owner. */
-  end(): Run | undefined {
-    this.#pace.end(performance.now())
+  end(now: number): Run | undefined {
+    this.#pace.end(now)
     const run = this.#runs.shift()
     const owner = run?.owner
     if (run !== undefined) run.owner = undefined

@@ -85,11 +85,11 @@ export class RankGroup implements WorkerGroup {
   }
 
   send(message: RankMessage): void {
-    for (let rank = 0; rank < this.finishingRanks; rank += 1) this.#ranks[rank]!.send(message)
+    for (let rank = 0; rank < this.finishingRanks; rank += 1) this.#ranks[rank]!.channel?.send(message)
   }
 
   sendToFirst(message: FirstRankMessage): void {
-    this.#ranks[0]!.send(message)
+    this.#ranks[0]!.channel?.send(message)
   }
 
   async stop(graceMs: number): Promise<boolean> {
@@ -120,9 +120,9 @@ export class RankGroup implements WorkerGroup {
    */
   async #unload(): Promise<void> {
     const [first, ...others] = this.#ranks
-    first!.send({ type: 'unload' })
+    first!.channel?.send({ type: 'unload' })
     if (this.#options.requestsToRankZeroOnly) await first!.exited
-    for (const rank of others) rank.send({ type: 'unload' })
+    for (const rank of others) rank.channel?.send({ type: 'unload' })
   }
 
   async #connectAndLoad(): Promise<void> {
@@ -137,7 +137,7 @@ export class RankGroup implements WorkerGroup {
           }),
       ),
     )
-    for (const rank of this.#ranks) rank.send(this.#options.load)
+    for (const rank of this.#ranks) rank.channel?.send(this.#options.load)
     await loaded
   }
 

@@ -32,7 +32,7 @@ const STARTED = 'Torch worker started.'
 const LAST_WORDS_MS = 1000
 
 /** One process of a worker as its group sees it. */
-export type Rank = Pick<RankProcess, 'pid' | 'ready' | 'exited' | 'send' | 'kill'>
+export type Rank = Pick<RankProcess, 'pid' | 'ready' | 'exited' | 'channel' | 'kill'>
 
 /** One process of a worker, and the connection to it. */
 export class RankProcess {
@@ -74,8 +74,9 @@ export class RankProcess {
     return this.#process.exited
   }
 
-  send(message: ToWorker): void {
-    this.#channel?.send(message)
+  /** Undefined: not connected yet. */
+  get channel(): Pick<Channel<ToWorker>, 'send'> | undefined {
+    return this.#channel
   }
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {

@@ -2,7 +2,7 @@ import type { ServeError } from '../../common/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import type { PatienceOptions } from './patience.ts'
-import type { FirstRankMessage, RankMessage, WorkerGroup } from './worker-group.ts'
+import type { WorkerGroup } from './worker-group.ts'
 
 /** What the requests of a worker need of it. */
 export interface RequestsOptions extends PatienceOptions {
@@ -20,8 +20,7 @@ export interface RequestsOptions extends PatienceOptions {
    * for others.
    */
   shared: boolean
-  send(message: RankMessage): void
-  sendToFirst(message: FirstRankMessage): void
+  group: Pick<WorkerGroup, 'send' | 'sendToFirst'>
   /** A batch has finished, so its slot is free. */
   onFree(): void
   /** The handler failed a request that was not cancelled. */
@@ -57,12 +56,7 @@ export function requestsOptions(
     silenceMs: hearsCancels ? undefined : responseMs,
     shared: settings.continuousBatching || (!hearsCancels && settings.maxConcurrency > 1),
     ranks: group.finishingRanks,
-    send: (message) => {
-      group.send(message)
-    },
-    sendToFirst: (message) => {
-      group.sendToFirst(message)
-    },
+    group,
     onFree,
     onFailure,
     onTimeout,

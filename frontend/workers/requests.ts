@@ -15,6 +15,7 @@ export class Requests implements InFlightLink {
   readonly window: number
   readonly maxOwed: number
   readonly #options: RequestsOptions
+  readonly #group: RequestsOptions['group']
   readonly #entries = new NumberMap<InFlight>()
   readonly #ahead: BatchesAhead
   readonly #patience: Patience
@@ -25,8 +26,11 @@ export class Requests implements InFlightLink {
     this.window = options.window
     this.maxOwed = options.heedsCredit ? options.window : Infinity
     this.#options = options
+    this.#group = options.group
     this.#patience = new Patience(options, () => options.shared && this.jobs().length > 0)
-    this.#ahead = new BatchesAhead(options.batchesAhead, (ids) => options.send({ type: 'withdraw', ids }))
+    this.#ahead = new BatchesAhead(options.batchesAhead, (ids) =>
+      options.group.send({ type: 'withdraw', ids }),
+    )
   }
 
   get batches(): number {
@@ -55,19 +59,20 @@ export class Requests implements InFlightLink {
       .filter((job) => !job.ended)
   }
 
-  run(jobs: readonly Job[], watcher?: RunWatcher): void {
+  /** @param now of performance.now(): the jobs begin */
+  run(jobs: readonly Job[], watcher?: RunWatcher, now = performance.now()): void {
     const run = new Run(jobs, watcher)
     const requests = this.#enter(run)
     // Encoded at once, so that the inputs need not be kept.
-    this.#options.send({ type: 'predict', requests })
-    this.#begin(run)
+    this.#group.send({ type: 'predict', requests })
+    this.#begin(run, now)
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
   /** Sends a batch that begins when those before it have ended. Until then its jobs are queued. */
   runLater(jobs: readonly Job[], owner: BatchOwner): void {
     const run = new Run(jobs, undefined)
-    this.#options.send({ type: 'predict', requests: this.#enter(run), after: true })
+    this.#group.send({ type: 'predict', requests: this.#enter(run), after: true })
     this.#ahead.add(run, owner)
   }
 
@@ -149,7 +154,7 @@ export class Requests implements InFlightLink {
 
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
-    this.#options.send({ type: 'cancel', ids: [entry.id], reason })
+    this.#group.send({ type: 'cancel', ids: [entry.id], reason })
     if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#options.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
     if (entry.run.wanted || entry.run.owner !== undefined) return
@@ -173,11 +178,11 @@ export class Requests implements InFlightLink {
 
   input({ id }: InFlight, data: Uint8Array | undefined): void {
     if (!this.#entries.has(id)) return
-    this.#options.send(data === undefined ? { type: 'input', id } : { type: 'input', id, data })
+    this.#group.send(data === undefined ? { type: 'input', id } : { type: 'input', id, data })
   }
 
   credit(id: number, bytes: number): void {
-    this.#options.sendToFirst({ type: 'credit', id, bytes })
+    this.#group.sendToFirst({ type: 'credit', id, bytes })
   }
 
   /** The other ranks do the same work, so they finish soon after the first, or hang. */
@@ -205,11 +210,11 @@ export class Requests implements InFlightLink {
     return requests
   }
 
-  #begin(run: Run): void {
+  #begin(run: Run, now: number): void {
     this.#batches += 1
-    this.#ahead.begin()
+    this.#ahead.begin(now)
     for (const entry of run.entries) {
-      if (!entry.job.ended) entry.job.started(entry)
+      if (!entry.job.ended) entry.job.started(entry, now)
       else this.cancel(entry, entry.job.outcome === 'timed_out' ? 'timeout' : 'client left')
     }
   }
@@ -246,8 +251,9 @@ export class Requests implements InFlightLink {
     if (run.unfinished === 0) {
       run.stopTimers()
       this.#batches -= 1
-      const next = this.#ahead.end()
-      if (next !== undefined) this.#begin(next)
+      const now = performance.now()
+      const next = this.#ahead.end(now)
+      if (next !== undefined) this.#begin(next, now)
     }
     run.watcher?.released(entry.job)
     if (run.unfinished === 0) this.#options.onFree()

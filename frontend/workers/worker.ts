@@ -120,7 +120,7 @@ export class Worker implements JobRunner {
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
     const from = performance.now()
-    this.#requests?.run(jobs, watcher)
+    this.#requests?.run(jobs, watcher, from)
     this.#model.metrics.handed(performance.now() - from)
   }
 

@@ -38,8 +38,8 @@ class FakeRank implements Rank {
     return this.sent.map(({ type }) => type)
   }
 
-  send(message: ToWorker): void {
-    this.sent.push(message)
+  readonly channel = {
+    send: (message: ToWorker): void => void this.sent.push(message),
   }
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {

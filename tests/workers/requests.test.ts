@@ -34,8 +34,10 @@ class Rig {
       rankLagMs: LAG_MS,
       ranks: 1,
       shared: false,
-      send: (message) => this.sent.push(message),
-      sendToFirst: (message) => this.sent.push(message),
+      group: {
+        send: (message) => void this.sent.push(message),
+        sendToFirst: (message) => void this.sent.push(message),
+      },
       onFree: () => (this.frees += 1),
       onFailure: ({ request }, error) => this.failures.push(`${request.requestId} ${error.code}`),
       onTimeout: ({ request }) => this.failures.push(`${request.requestId} timed out`),

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
+import { newRequestId } from '../../jobs/request-id.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
 import type { AnswerFacts } from './answers.ts'
@@ -79,7 +79,7 @@ export function callFor(
 ): InferCall | Promise<InferCall> {
   const { native, status } = target
   const call = (input: HandlerInput): InferCall => {
-    const known = { requestId: randomUUID(), dialect: 'open-inference-grpc', sender }
+    const known = { requestId: newRequestId(), dialect: 'open-inference-grpc', sender }
     const own = { ...known, modelVersion: version, headers, deadline }
     return { request: jobRequest(target, own, input), reader: new MessageAnswers(input.answers, answersRaw) }
   }

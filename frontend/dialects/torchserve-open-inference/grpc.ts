@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
+import { newRequestId } from '../../jobs/request-id.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
@@ -118,7 +118,7 @@ function inferRequest(
 ): JobRequest {
   const { model_name: modelName = '', model_version: modelVersion } = call.request
   return {
-    requestId: randomUUID(),
+    requestId: newRequestId(),
     dialect: 'open-inference-grpc',
     sender,
     modelName,

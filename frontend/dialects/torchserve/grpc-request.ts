@@ -1,9 +1,9 @@
 import { ownValue } from '../../../common/own-keys.ts'
-import { randomUUID } from 'node:crypto'
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/header-lines.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
+import { newRequestId } from '../../jobs/request-id.ts'
 import type { JobRequest, InputPart } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
@@ -35,7 +35,7 @@ export function jobRequest(
 ): JobRequest {
   if (!modelName) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
   return {
-    requestId: randomUUID(),
+    requestId: newRequestId(),
     dialect: 'torchserve-grpc',
     sender,
     modelName,

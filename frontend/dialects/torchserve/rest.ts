@@ -25,7 +25,11 @@ function handle(exchange: Exchange): boolean {
   if (route === undefined) return false
   exchange.admit('inference')
   if (exchange.req.method === 'OPTIONS') describe(exchange, route)
-  else predict(exchange, route)
+  else
+    readParts(exchange, (error, parts) => {
+      if (error === undefined) predict(exchange, route, parts)
+      else exchange.state.errors.fail(exchange, error)
+    })
   return true
 }
 
@@ -44,14 +48,7 @@ function describe(exchange: Exchange, route: InferenceRoute): void {
   )
 }
 
-function predict(exchange: Exchange, route: InferenceRoute): void {
-  readParts(exchange, (error, parts) => {
-    if (error === undefined) submit(exchange, route, parts)
-    else exchange.state.errors.fail(exchange, error)
-  })
-}
-
-function submit(exchange: Exchange, route: InferenceRoute, body: InputPart[]): void {
+function predict(exchange: Exchange, route: InferenceRoute, body: InputPart[]): void {
   const { state, req, reply, requestId, target, routedTo } = exchange
   try {
     const parts = route.queryInputs && target.query !== '' ? [...queryParts(target.query), ...body] : body

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
 import { identityOf, keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
+import { newRequestId } from '../../jobs/request-id.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
 import { modelMeant } from '../../models/not-found.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
@@ -34,7 +34,7 @@ export class Exchange implements Traffic, Sender {
   /** Whether its path was below another API's. */
   entered = false
   /** x-request-id of the response. */
-  readonly requestId: string = randomUUID()
+  readonly requestId: string = newRequestId()
   /** When the request arrived, in milliseconds since the epoch. */
   readonly startedAt = Date.now()
   readonly reply: HttpReply

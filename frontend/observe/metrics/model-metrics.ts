@@ -11,6 +11,8 @@ export interface CountedJob {
   readonly createdAt: number
   readonly startedAt: number | undefined
   readonly firstResponseAt: number | undefined
+  /** Default: it ends now. */
+  readonly endedAt?: number | undefined
   readonly outcome: Outcome | undefined
   readonly streaming: boolean
   /** Responses, and their bytes. */
@@ -82,7 +84,7 @@ export class ModelMetrics {
   }
 
   ended(job: CountedJob): void {
-    const now = performance.now()
+    const now = job.endedAt ?? performance.now()
     const waited = (job.startedAt ?? now) - job.createdAt
     const kind = this.tally.kinds[job.streaming ? 'stream' : 'unary']
     kind.endings[job.outcome ?? 'finished'] += 1
