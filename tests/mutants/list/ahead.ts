@@ -130,9 +130,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a client that leaves a batch that may have begun is not cancelled',
     file: REQUESTS,
-    find: "    this.#options.send({ type: 'cancel', ids: [entry.id], reason })\n",
+    find: "    this.#group.send({ type: 'cancel', ids: [entry.id], reason })\n",
     replace:
-      "    if (entry.run.owner === undefined) this.#options.send({ type: 'cancel', ids: [entry.id], reason })\n",
+      "    if (entry.run.owner === undefined) this.#group.send({ type: 'cancel', ids: [entry.id], reason })\n",
     tests: REQUESTS_TESTS,
   },
   {

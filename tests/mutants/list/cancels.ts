@@ -19,9 +19,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'every third cancel late by 400 ms',
     file: 'frontend/workers/requests.ts',
-    find: "    this.#options.send({ type: 'cancel', ids: [entry.id], reason })\n",
+    find: "    this.#group.send({ type: 'cancel', ids: [entry.id], reason })\n",
     replace:
-      "    const send = () => this.#options.send({ type: 'cancel', ids: [entry.id], reason }); if (entry.id % 3 === 0) setTimeout(send, 400); else send()\n",
+      "    const send = () => this.#group.send({ type: 'cancel', ids: [entry.id], reason }); if (entry.id % 3 === 0) setTimeout(send, 400); else send()\n",
     tests: ['tests/e2e/cancellation.test.ts'],
     title: 'an HTTP client cuts|a unary client leaves|a gRPC call is cancelled',
   },
