@@ -74,6 +74,7 @@ export class LogFile implements LineWriter {
       return
     }
     this.#waiting.add(line)
+    if (this.#waiting.isFull && !this.#writing) this.#flush()
     if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
   }
 
@@ -130,8 +131,12 @@ export class LogFile implements LineWriter {
       if (this.#fd === -1) return
       if (error !== null) this.#warn(error)
       this.#size += written
-      if (error === null && from + written < bytes.byteLength) this.#writeRest(bytes, from + written)
-      else this.#written()
+      if (error === null && from + written < bytes.byteLength) {
+        this.#writeRest(bytes, from + written)
+        return
+      }
+      this.#waiting.giveBack(bytes)
+      this.#written()
     })
   }
 
