@@ -8,9 +8,9 @@ export const PROTO = fileURLToPath(new URL('../../proto/inference.proto', import
 const LISTENING = /^listening (\d+)$/
 let workers = 0
 
-/** Ceiling (a): node:http, one process. */
-export async function startBareHttp(): Promise<Target> {
-  const [server, match] = await Service.start([programPath('bare-http')], LISTENING)
+/** Ceiling (a): node:http, one process. @param nodeArgs options of Node.js */
+export async function startBareHttp(nodeArgs: readonly string[] = []): Promise<Target> {
+  const [server, match] = await Service.start([...nodeArgs, programPath('bare-http')], LISTENING)
   return target('node:http', 'restOrigin', match, [server])
 }
 
