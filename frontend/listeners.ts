@@ -16,6 +16,8 @@ import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { servesManagement } from './edge/http/listener-kind.ts'
 import { ConnectionPools } from './edge/connection-plan.ts'
+import { UnreadAnswers } from './edge/unread-answers.ts'
+import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { RequestOperations } from './jobs/open-requests.ts'
 import type { Logger } from './observe/logs/logger.ts'
@@ -71,6 +73,7 @@ export class Listeners {
   readonly #apps: RestApp[] = []
   readonly #grpc: GrpcServers<GrpcListenerKind>
   readonly #pools: ConnectionPools
+  readonly #restDeps: RestDeps
   #restTls: Promise<TlsCredentials> | undefined
   /** What was warned of: REST and gRPC read the same key. */
   readonly #warned = new Set<string>()
@@ -82,8 +85,11 @@ export class Listeners {
       (message) => deps.log.warn(message),
       (pool) => deps.metrics.refusals.watch(pool),
     )
+    const { maxUnreadBytes, maxResponseSize } = deps.settings
+    const unread = new UnreadAnswers(Math.max(maxUnreadBytes, 2 * maxResponseSize))
+    this.#restDeps = { ...deps, unread }
     this.#grpc = createGrpcServers(
-      { ...deps, refusals: deps.metrics.refusals, pools: this.#pools },
+      { ...deps, unread, refusals: deps.metrics.refusals, pools: this.#pools },
       deps.grpcDialects,
     )
   }
@@ -96,20 +102,20 @@ export class Listeners {
         'Inference and Management',
         'inference_address',
         settings.inferenceAddress,
-        createSharedApp(this.#deps, restDialects),
+        createSharedApp(this.#restDeps, restDialects),
       )
     } else {
       await this.#openRest(
         'Inference',
         'inference_address',
         settings.inferenceAddress,
-        createInferenceApp(this.#deps, restDialects),
+        createInferenceApp(this.#restDeps, restDialects),
       )
       await this.#openRest(
         'Management',
         'management_address',
         settings.managementAddress,
-        createManagementApp(this.#deps, restDialects),
+        createManagementApp(this.#restDeps, restDialects),
       )
     }
     if (settings.enableMetricsApi) {
@@ -117,7 +123,7 @@ export class Listeners {
         'Metrics',
         'metrics_address',
         settings.metricsAddress,
-        createMetricsApp(this.#deps, restDialects),
+        createMetricsApp(this.#restDeps, restDialects),
       )
     }
     const credentials = await grpcCredentials(settings, this.#warnOnce)

@@ -40,6 +40,13 @@ export const ACCESS_KEYS = {
     'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. Unset: from the limit of open files (docs/security.md).',
     OURS,
   ),
+  maxUnreadBytes: key(
+    'max_unread_bytes',
+    integer(1_048_576, INT_MAX),
+    '268435456',
+    'Bytes of answers, REST and gRPC, that may wait for their clients to read them, at least two of max_response_size. Beyond them the connection that has most is closed.',
+    OURS,
+  ),
   maxConnectionsPerAddress: optional(
     'max_connections_per_address',
     integer(1, INT_MAX),

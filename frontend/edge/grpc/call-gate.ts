@@ -4,6 +4,8 @@ import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 import { ByteBudget } from './byte-budget.ts'
+import { EagerCall } from './eager-call.ts'
+import type { UnreadAnswers } from '../unread-answers.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
@@ -39,6 +41,8 @@ interface CallGateOptions extends CallerCheckOptions {
   readonly accessLog: AccessLog | undefined
   /** Undefined: tracing is off. */
   readonly tracing: Tracing | undefined
+  /** Undefined: nothing bounds what clients leave unread. */
+  readonly unread: UnreadAnswers | undefined
 }
 
 /**
@@ -91,6 +95,7 @@ export class CallGate {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
       this.#admitted.call = call
+      if (call instanceof EagerCall) this.#admitted.countAnswersOf(call)
       setCaller(outermost, this.#caller.principal, this.#caller.visit, this.#span)
       return outermost
     }
@@ -244,7 +249,7 @@ export class CallGate {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
       const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      connection = new Connection(session, budget, this.#idle)
+      connection = new Connection(session, budget, this.#idle, this.#options.unread)
       if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }

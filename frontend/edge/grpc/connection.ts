@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { UnreadAnswers, UnreadOfConnection } from '../unread-answers.ts'
 import { TurnCount } from '../turn-count.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
 import {
@@ -24,6 +25,8 @@ export class Connection implements Limited {
   limitAfter: Limited | undefined
   readonly budget: ByteBudget
   readonly explained: Explained
+  /** Answers that it has not read; undefined: nothing bounds them. */
+  readonly unread: UnreadOfConnection | undefined
   /** What Node shows of the socket. */
   readonly client: Client
   /** Names the client; see peerOf. */
@@ -37,14 +40,20 @@ export class Connection implements Limited {
   #refused = 0
   readonly #publicInTurn = new TurnCount()
 
-  constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit) {
+  constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit, unread?: UnreadAnswers) {
     this.#session = session
     this.budget = budget
     this.explained = explainedOf(session)
     this.client = session.socket
     this.peer = peerOf(session.socket)
     this.#idle = idle
-    session.once('close', () => this.#idle.end(this))
+    this.unread = unread?.open(() =>
+      session.destroy(new Error('The connection does not read its answers'), NGHTTP2_ENHANCE_YOUR_CALM),
+    )
+    session.once('close', () => {
+      this.#idle.end(this)
+      this.unread?.close()
+    })
   }
 
   /** A call was let in that counts so many bytes. */

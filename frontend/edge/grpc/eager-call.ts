@@ -1,4 +1,5 @@
 import { ServerInterceptingCall } from '@grpc/grpc-js'
+import type { UnreadOfConnection } from '../unread-answers.ts'
 import type { Metadata, ServerInterceptingCallInterface, ServerInterceptor } from '@grpc/grpc-js'
 
 /** Bytes that one stream may have waiting in the HTTP/2 layer: what a default flow-control window takes. */
@@ -16,11 +17,13 @@ type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
  * time per message), and counts bytes, where grpc-js counts messages: at the limit it keeps back its consent
  * to the next message until everything before it has left. Messages must be serialized already.
  */
-class EagerCall extends ServerInterceptingCall {
+export class EagerCall extends ServerInterceptingCall {
   readonly #next: ServerInterceptingCallInterface
   #unsentMessages = 0
   #unsentBytes = 0
   #keptBack: (() => void) | undefined
+  /** Where it counts what waits; undefined: nowhere. */
+  unread: UnreadOfConnection | undefined
 
   constructor(next: ServerInterceptingCallInterface) {
     super(next)
@@ -40,16 +43,25 @@ class EagerCall extends ServerInterceptingCall {
   }
 
   override sendMessage(message: Buffer, accepted: () => void): void {
+    const bytes = message.length + MESSAGE_OVERHEAD_BYTES
     this.#unsentMessages++
-    this.#unsentBytes += message.length + MESSAGE_OVERHEAD_BYTES
+    this.#unsentBytes += bytes
+    this.unread?.add(bytes)
     const full = this.#unsentBytes >= MAX_UNSENT_BYTES
     if (full) this.#keptBack = accepted
     this.#next.sendMessage(message, this.#onSent)
     if (!full) accepted()
   }
 
+  /** Its stream is closed: nothing waits any more. */
+  close(): void {
+    this.unread?.add(-this.#unsentBytes)
+    this.unread = undefined
+  }
+
   readonly #onSent = (): void => {
     if (--this.#unsentMessages > 0) return
+    this.unread?.add(-this.#unsentBytes)
     this.#unsentBytes = 0
     const accepted = this.#keptBack
     this.#keptBack = undefined

@@ -9,6 +9,7 @@ import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
 import type { LoggedCall } from './logged-call.ts'
 import { BREACH_CALLS, FAREWELL_MS, FRAME_BYTES, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
+import type { EagerCall } from './eager-call.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
 import type { MessageShape } from './message-shape.ts'
@@ -95,6 +96,7 @@ export class RequestReader implements Limited {
   #endWaits = false
   #dismissed = false
   #over = false
+  #answers: EagerCall | undefined
 
   /** `callBytes`: what the call has taken of the budget already. */
   constructor(
@@ -119,6 +121,12 @@ export class RequestReader implements Limited {
     stream.on('close', closeReader)
     connection.callOpened(callBytes)
     if (!rpc.isStream) limits.time.begin(this)
+  }
+
+  /** Answers of this call wait for its client until its connection takes them. */
+  countAnswersOf(call: EagerCall): void {
+    this.#answers = call
+    call.unread = this.#connection.unread
   }
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
@@ -168,6 +176,7 @@ export class RequestReader implements Limited {
   /** The stream is gone. */
   close(): void {
     this.logged?.closed(this.#stream)
+    this.#answers?.close()
     this.#drop()
     this.#release(this.#taken)
     this.#connection.callClosed()

@@ -6,6 +6,7 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
+import type { UnreadAnswers } from '../unread-answers.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
 import { loadService } from './definitions.ts'
@@ -55,6 +56,8 @@ export interface ListenersDeps {
   readonly refusals?: Pick<Refusals, 'count'>
   /** Undefined: tracing is off. */
   readonly tracing?: Tracing
+  /** Undefined: nothing bounds what clients leave unread. */
+  readonly unread?: UnreadAnswers
 }
 
 /**
@@ -110,7 +113,7 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
-    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing } = deps
+    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing, unread } = deps
     const { name, setting, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
@@ -125,6 +128,7 @@ export class GrpcServers<Kind extends string = string> {
       limiter,
       refusals,
       tracing,
+      unread,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,
         'grpc.max_send_message_length': -1,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
+import type { UnreadAnswers, UnreadOfConnection } from '../unread-answers.ts'
 import { Pipeline } from './pipeline.ts'
 
 /** An unfinished reply that must learn when its client disconnects. */
@@ -18,6 +19,7 @@ export class Connection implements CheckedConnection {
   #live: LiveReply | undefined
   #peer: string | undefined
   #pipeline: Pipeline | undefined
+  #unread: UnreadOfConnection | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -43,6 +45,21 @@ export class Connection implements CheckedConnection {
   /** For requests that come before the answer to an earlier one is complete. */
   get pipeline(): Pipeline {
     return (this.#pipeline ??= new Pipeline(this.#socket))
+  }
+
+  /** Its socket is full: what waits counts until the client has read all of it. */
+  leavesUnread(answers: UnreadAnswers): void {
+    const socket = this.#socket
+    if (this.#unread === undefined) {
+      const unread = (this.#unread = answers.open(() => socket.destroy()))
+      const end = (): void => {
+        unread.close()
+        this.#unread = undefined
+        socket.off('drain', end).off('close', end)
+      }
+      socket.on('drain', end).on('close', end)
+    }
+    this.#unread.add(socket.writableLength - this.#unread.bytes)
   }
 
   /** Whether bytes of another response may be in flight. */

@@ -192,7 +192,10 @@ export class HttpReply implements LiveReply {
 
   #limitFlush(): void {
     const { socket } = this.exchange.req
-    if (socket.writableNeedDrain) socket.setTimeout(UNREAD_LIMIT_MS)
+    if (!socket.writableNeedDrain) return
+    socket.setTimeout(UNREAD_LIMIT_MS)
+    const { state, connection } = this.exchange
+    if (state.unread !== undefined) connection.leavesUnread(state.unread)
   }
 }
 

@@ -11,6 +11,7 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { EventOperations } from '../../watch/viewers.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
+import type { UnreadAnswers } from '../unread-answers.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
 import type { ListenerKind } from './listener-kind.ts'
@@ -34,6 +35,8 @@ export interface RestDeps extends Operations {
   limiter?: RateLimiter
   /** Undefined if tracing is off. */
   tracing?: Tracing
+  /** Undefined if nothing bounds what clients leave unread. */
+  unread?: UnreadAnswers
 }
 
 interface RestMetrics {

@@ -9,6 +9,41 @@ const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'answers that gRPC clients leave unread have no limit',
+    file: 'frontend/edge/grpc/eager-call.ts',
+    find: '    this.unread?.add(bytes)\n',
+    replace: '',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'answers that gRPC clients have read count on',
+    file: 'frontend/edge/grpc/eager-call.ts',
+    find: '    this.unread?.add(-this.#unsentBytes)\n    this.#unsentBytes = 0\n',
+    replace: '    this.#unsentBytes = 0\n',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'answers that REST clients leave unread have no limit',
+    file: 'frontend/edge/http/connection.ts',
+    find: '    this.#unread.add(socket.writableLength - this.#unread.bytes)\n',
+    replace: '',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'of those who leave answers unread, the first is closed',
+    file: 'frontend/edge/unread-answers.ts',
+    find: 'each.bytes > (most?.bytes ?? 0)',
+    replace: 'most === undefined',
+    tests: ['tests/edge/unread-answers.test.ts'],
+  },
+  {
+    name: 'a connection that was closed counts what is on its way',
+    file: 'frontend/edge/unread-answers.ts',
+    find: '    if (this.#isClosed) return\n    this.#bytes += bytes\n',
+    replace: '    this.#bytes += bytes\n',
+    tests: ['tests/edge/unread-answers.test.ts'],
+  },
+  {
     name: "a slow client is counted as the handler's gap",
     file: 'frontend/jobs/job.ts',
     find: '    this.#lastProgress = performance.now()\n    this.#holder.drained(this)',

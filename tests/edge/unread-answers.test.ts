@@ -1,0 +1,42 @@
+import { expect, test } from '@jest/globals'
+import { UnreadAnswers, type UnreadOfConnection } from '../../frontend/edge/unread-answers.ts'
+
+const cut: string[] = []
+
+function connections(limit: number, ...names: string[]): [UnreadAnswers, ...UnreadOfConnection[]] {
+  const answers = new UnreadAnswers(limit)
+  cut.length = 0
+  return [answers, ...names.map((name) => answers.open(() => cut.push(name)))]
+}
+
+test('up to the limit nobody is closed; beyond it, the connection that has most', () => {
+  const [answers, a, b, c] = connections(100, 'a', 'b', 'c')
+  a!.add(30)
+  b!.add(40)
+  c!.add(30)
+  expect([cut, answers.bytes]).toEqual([[], 100])
+  a!.add(1)
+  expect([cut, answers.bytes]).toEqual([['b'], 61])
+})
+
+test('what was read, or belonged to a connection that is closed, counts no more', () => {
+  const [answers, a, b] = connections(100, 'a', 'b')
+  a!.add(90)
+  a!.add(-90)
+  b!.add(90)
+  b!.close()
+  b!.close()
+  expect(answers.bytes).toBe(0)
+  a!.add(100)
+  expect(cut).toEqual([])
+})
+
+test('a connection that was closed counts nothing that is still on its way', () => {
+  const [answers, a, b] = connections(100, 'a', 'b')
+  a!.add(80)
+  b!.add(30)
+  expect(cut).toEqual(['a'])
+  a!.add(50)
+  a!.add(-80)
+  expect([cut, answers.bytes]).toEqual([['a'], 30])
+})
