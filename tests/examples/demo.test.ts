@@ -49,7 +49,7 @@ const LAST_LINES =
   /\nchunked HTTP: (\d+) chunks, first after ([\d.]+) ms, ([\d.]+) ms in all\nStreamPredictions: (\d+) messages, first after ([\d.]+) ms, ([\d.]+) ms in all\n$/
 
 describe('npm run demo', () => {
-  test('streams at least 200 parts over each protocol, the first long before the last', async () => {
+  test('streams at least 200 parts over each protocol, the first before the last', async () => {
     const demo = startDemo()
     const [code] = (await once(demo.child, 'close')) as [number]
     expect(demo.output()).toMatch(LAST_LINES)
@@ -61,7 +61,8 @@ describe('npm run demo', () => {
     const [, overHttp, overGrpc] = demo.output().split(/\n--- .* ---\n/)
     expect(overGrpc!.startsWith(overHttp!.trimEnd())).toBe(true)
     expect(leftovers(demo)).toEqual([])
-    for (const part of [firstChunk! / http!, firstMessage! / grpc!]) expect(part).toBeLessThan(0.5)
+    // Parts that are kept to the end come in its last hundredth; on a busy machine the first may take half.
+    for (const part of [firstChunk! / http!, firstMessage! / grpc!]) expect(part).toBeLessThan(0.9)
   })
 
   test('leaves nothing behind when it is interrupted', async () => {
