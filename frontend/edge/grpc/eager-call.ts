@@ -5,6 +5,9 @@ import type { Metadata, ServerInterceptingCallInterface, ServerInterceptor } fro
 /** Bytes that one stream may have waiting in the HTTP/2 layer: what a default flow-control window takes. */
 const MAX_UNSENT_BYTES = 65_536
 
+/** So many bytes are counted together, since most calls have fewer and leave at once. */
+const COUNTED_BYTES = 32_768
+
 /** What a message costs beyond its bytes, so that many tiny ones are bounded too. */
 const MESSAGE_OVERHEAD_BYTES = 64
 
@@ -24,6 +27,8 @@ export class EagerCall extends ServerInterceptingCall {
   #keptBack: (() => void) | undefined
   /** Where it counts what waits; undefined: nowhere. */
   unread: UnreadOfConnection | undefined
+  /** Bytes that it has counted there. */
+  #counted = 0
 
   constructor(next: ServerInterceptingCallInterface) {
     super(next)
@@ -43,10 +48,9 @@ export class EagerCall extends ServerInterceptingCall {
   }
 
   override sendMessage(message: Buffer, accepted: () => void): void {
-    const bytes = message.length + MESSAGE_OVERHEAD_BYTES
     this.#unsentMessages++
-    this.#unsentBytes += bytes
-    this.unread?.add(bytes)
+    this.#unsentBytes += message.length + MESSAGE_OVERHEAD_BYTES
+    if (this.#unsentBytes - this.#counted >= COUNTED_BYTES) this.#count(this.#unsentBytes)
     const full = this.#unsentBytes >= MAX_UNSENT_BYTES
     if (full) this.#keptBack = accepted
     this.#next.sendMessage(message, this.#onSent)
@@ -55,13 +59,18 @@ export class EagerCall extends ServerInterceptingCall {
 
   /** Its stream is closed: nothing waits any more. */
   close(): void {
-    this.unread?.add(-this.#unsentBytes)
+    this.#count(0)
     this.unread = undefined
+  }
+
+  #count(bytes: number): void {
+    this.unread?.add(bytes - this.#counted)
+    this.#counted = bytes
   }
 
   readonly #onSent = (): void => {
     if (--this.#unsentMessages > 0) return
-    this.unread?.add(-this.#unsentBytes)
+    if (this.#counted > 0) this.#count(0)
     this.#unsentBytes = 0
     const accepted = this.#keptBack
     this.#keptBack = undefined
