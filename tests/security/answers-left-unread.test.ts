@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type Socket } from 'node:net'
+import type { ServiceDefinition } from '@grpc/grpc-js'
 import { beforeAll, expect, test } from '@jest/globals'
-import { call, inferenceClient } from '../support/grpc-clients.ts'
+import { call, inferenceClient, inferenceV2Client } from '../support/grpc-clients.ts'
+import { modelFolder } from '../support/model-folder.ts'
 import { ECHO } from '../support/count.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 import { rawRequest } from '../support/raw-http.ts'
@@ -16,8 +18,10 @@ const MAX_UNREAD = 16 * MIB
 let server: Server
 
 beforeAll(async () => {
-  server = await startServer({ models: [ECHO], config: { max_unread_bytes: MAX_UNREAD } })
-  await server.ready('echo')
+  const models = [ECHO, modelFolder('tensors', 'tensors', {})]
+  const config = { max_unread_bytes: MAX_UNREAD, triton_grpc_port: 0 }
+  server = await startServer({ models, config })
+  await Promise.all([server.ready('echo'), server.ready('tensors')])
 })
 
 /** The answer of `echo` to this text, over both protocols. */
@@ -75,20 +79,39 @@ async function readAll(socket: Socket): Promise<number> {
   return bytes
 }
 
-test('a gRPC connection that opens no window for its answers is closed', async () => {
-  const attacker = new RawHttp2(server.ports.grpcInference)
-  await attacker.ready()
+/** The path of an rpc that answers with a mebibyte, and its request. */
+type Asked = [path: string, request: Buffer]
+
+function predictions(): Asked {
   // PredictionsRequest { model_name: "echo", input: { "body": a mebibyte } }
   const data = Buffer.alloc(MIB, 'x')
   const entry = Buffer.concat([Buffer.from('\n\u0004body\u0012'), varint(data.length), data])
-  const request = Buffer.concat([
-    Buffer.from('\n\u0004echo'),
-    Buffer.from([0x1a]),
-    varint(entry.length),
-    entry,
-  ])
+  const input = Buffer.concat([Buffer.from([0x1a]), varint(entry.length), entry])
+  return [PREDICT, Buffer.concat([Buffer.from('\n\u0004echo'), input])]
+}
+
+function modelInfer(): Asked {
+  const client = inferenceV2Client(server.ports.triton, 'triton')
+  const { path, requestSerialize } = serviceOf(client)['ModelInfer']!
+  client.close()
+  const input = { name: 'x', datatype: 'UINT8', shape: [MIB] }
+  const request = { model_name: 'tensors', inputs: [input], raw_input_contents: [Buffer.alloc(MIB)] }
+  return [path, requestSerialize(request)]
+}
+
+function serviceOf(client: object): ServiceDefinition {
+  return (client.constructor as unknown as { service: ServiceDefinition }).service
+}
+
+test.each([
+  ["TorchServe's API", () => server.ports.grpcInference, predictions],
+  ['the Open Inference Protocol', () => server.ports.triton, modelInfer],
+])('a gRPC connection that opens no window for its answers is closed: %s', async (_name, port, asked) => {
+  const attacker = new RawHttp2(port())
+  await attacker.ready()
+  const [path, request] = asked()
   for (let i = 0; i < 40 && !attacker.closed; i += 1) {
-    const stream = attacker.call(PREDICT)
+    const stream = attacker.call(path)
     if (await attacker.dataAll(stream, grpcMessage(request))) attacker.endStream(stream)
   }
   while (!attacker.closed) await attacker.heard()

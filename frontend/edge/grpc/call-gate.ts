@@ -4,7 +4,6 @@ import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 import { ByteBudget } from './byte-budget.ts'
-import { EagerCall } from './eager-call.ts'
 import type { UnreadAnswers } from '../unread-answers.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
@@ -95,7 +94,6 @@ export class CallGate {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
       this.#admitted.call = call
-      if (call instanceof EagerCall) this.#admitted.countAnswersOf(call)
       setCaller(outermost, this.#caller.principal, this.#caller.visit, this.#span)
       return outermost
     }
@@ -168,10 +166,7 @@ export class CallGate {
     }
     const callBytes = CALL_BYTES + metadataBytes
     const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
-    if (caller.traffic !== undefined) {
-      reader.traffic = caller.traffic
-      caller.traffic.countWrites(stream)
-    }
+    reader.traffic = caller.traffic
     const { tracing } = this.#options
     // Who asks for health needs no token, and nobody reads such traces.
     if (tracing !== undefined && rpc.token !== undefined)

@@ -6,8 +6,12 @@ import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import { type AuditLog, refusalOf } from '../../observe/logs/audit-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import { type CallError, commonError } from './call-error.ts'
-import { CallTraffic } from './call-traffic.ts'
 import type { Rpc } from './service.ts'
+
+/** Bytes of the messages of one call, as they are on the wire. Only for calls that have a limit. */
+export class CallTraffic {
+  bytes = 0
+}
 
 /** Who makes a call that may be let in, and what it uses of limits. */
 export interface LetIn {

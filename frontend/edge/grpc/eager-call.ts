@@ -1,12 +1,8 @@
 import { ServerInterceptingCall } from '@grpc/grpc-js'
-import type { UnreadOfConnection } from '../unread-answers.ts'
 import type { Metadata, ServerInterceptingCallInterface, ServerInterceptor } from '@grpc/grpc-js'
 
 /** Bytes that one stream may have waiting in the HTTP/2 layer: what a default flow-control window takes. */
 const MAX_UNSENT_BYTES = 65_536
-
-/** So many bytes are counted together, since most calls have fewer and leave at once. */
-const COUNTED_BYTES = 32_768
 
 /** What a message costs beyond its bytes, so that many tiny ones are bounded too. */
 const MESSAGE_OVERHEAD_BYTES = 64
@@ -20,15 +16,11 @@ type CallStatus = Parameters<ServerInterceptingCallInterface['sendStatus']>[0]
  * time per message), and counts bytes, where grpc-js counts messages: at the limit it keeps back its consent
  * to the next message until everything before it has left. Messages must be serialized already.
  */
-export class EagerCall extends ServerInterceptingCall {
+class EagerCall extends ServerInterceptingCall {
   readonly #next: ServerInterceptingCallInterface
   #unsentMessages = 0
   #unsentBytes = 0
   #keptBack: (() => void) | undefined
-  /** Where it counts what waits; undefined: nowhere. */
-  unread: UnreadOfConnection | undefined
-  /** Bytes that it has counted there. */
-  #counted = 0
 
   constructor(next: ServerInterceptingCallInterface) {
     super(next)
@@ -50,27 +42,14 @@ export class EagerCall extends ServerInterceptingCall {
   override sendMessage(message: Buffer, accepted: () => void): void {
     this.#unsentMessages++
     this.#unsentBytes += message.length + MESSAGE_OVERHEAD_BYTES
-    if (this.#unsentBytes - this.#counted >= COUNTED_BYTES) this.#count(this.#unsentBytes)
     const full = this.#unsentBytes >= MAX_UNSENT_BYTES
     if (full) this.#keptBack = accepted
     this.#next.sendMessage(message, this.#onSent)
     if (!full) accepted()
   }
 
-  /** Its stream is closed: nothing waits any more. */
-  close(): void {
-    this.#count(0)
-    this.unread = undefined
-  }
-
-  #count(bytes: number): void {
-    this.unread?.add(bytes - this.#counted)
-    this.#counted = bytes
-  }
-
   readonly #onSent = (): void => {
     if (--this.#unsentMessages > 0) return
-    if (this.#counted > 0) this.#count(0)
     this.#unsentBytes = 0
     const accepted = this.#keptBack
     this.#keptBack = undefined

@@ -1,15 +1,15 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { Duplex } from 'node:stream'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { NO_ROOM, type CallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import type { CallTraffic } from './call-traffic.ts'
+import type { CallTraffic } from './caller-check.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
 import type { Decompressor } from './decompressor.ts'
 import type { LoggedCall } from './logged-call.ts'
 import { BREACH_CALLS, FAREWELL_MS, FRAME_BYTES, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
-import type { EagerCall } from './eager-call.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
 import { exceedsElements } from './message-elements.ts'
 import type { MessageShape } from './message-shape.ts'
@@ -39,6 +39,9 @@ interface Whole {
   cancel?: (() => boolean) | undefined
 }
 
+/** So many bytes of an answer are counted together, since most answers have fewer and leave at once. */
+const COUNTED_BYTES = 32_768
+
 const READER = Symbol('reader')
 
 type ReadStream = ServerHttp2Stream & { [READER]?: RequestReader }
@@ -50,6 +53,15 @@ type ReadStream = ServerHttp2Stream & { [READER]?: RequestReader }
  */
 function pushToReader(this: ReadStream, chunk: Buffer | null): boolean {
   return this[READER]!.receive(chunk)
+}
+
+/** The same for what grpc-js writes, and for the room that comes back. */
+function writeThroughReader(this: ReadStream, chunk: Uint8Array, ...rest: [BufferEncoding]): boolean {
+  return this[READER]!.send(chunk, rest)
+}
+
+function sentByReader(this: ReadStream): void {
+  this[READER]!.sent()
 }
 
 /** One function for all streams, too. */
@@ -96,7 +108,8 @@ export class RequestReader implements Limited {
   #endWaits = false
   #dismissed = false
   #over = false
-  #answers: EagerCall | undefined
+  /** Bytes of its answer that count as left unread. */
+  #unsent = 0
 
   /** `callBytes`: what the call has taken of the budget already. */
   constructor(
@@ -118,15 +131,25 @@ export class RequestReader implements Limited {
     const read = stream as ReadStream
     read[READER] = this
     read.push = pushToReader
+    read.write = writeThroughReader as ServerHttp2Stream['write']
     stream.on('close', closeReader)
     connection.callOpened(callBytes)
     if (!rpc.isStream) limits.time.begin(this)
   }
 
-  /** Answers of this call wait for its client until its connection takes them. */
-  countAnswersOf(call: EagerCall): void {
-    this.#answers = call
-    call.unread = this.#connection.unread
+  /** What grpc-js writes: an answer, or an item of one. False: the stream is full, and `drain` follows. */
+  send(chunk: Uint8Array, rest: [BufferEncoding]): boolean {
+    if (this.traffic !== undefined) this.traffic.bytes += chunk.length
+    const stream = this.#stream
+    const hasRoom: boolean = Duplex.prototype.write.call(stream, chunk, ...rest)
+    if (!hasRoom && stream.writableLength - this.#unsent >= COUNTED_BYTES) this.#leavesUnread()
+    return hasRoom
+  }
+
+  /** The client's connection has taken all that waited. */
+  sent(): void {
+    this.#connection.unread?.add(-this.#unsent)
+    this.#unsent = 0
   }
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
@@ -176,7 +199,7 @@ export class RequestReader implements Limited {
   /** The stream is gone. */
   close(): void {
     this.logged?.closed(this.#stream)
-    this.#answers?.close()
+    this.sent()
     this.#drop()
     this.#release(this.#taken)
     this.#connection.callClosed()
@@ -323,6 +346,14 @@ export class RequestReader implements Limited {
   #end(): boolean {
     if (!this.#rpc.isStream) this.#release(this.#taken - this.#callBytes)
     return this.#push.call(this.#stream, null)
+  }
+
+  #leavesUnread(): void {
+    const { writableLength } = this.#stream
+    if (this.#unsent === 0) this.#stream.once('drain', sentByReader)
+    const more = writableLength - this.#unsent
+    this.#unsent = writableLength
+    this.#connection.unread?.add(more)
   }
 
   #charge(bytes: number): boolean {

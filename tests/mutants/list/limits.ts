@@ -10,8 +10,15 @@ const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'answers that gRPC clients leave unread have no limit',
-    file: 'frontend/edge/grpc/eager-call.ts',
-    find: '    if (this.#unsentBytes - this.#counted >= COUNTED_BYTES) this.#count(this.#unsentBytes)\n',
+    file: 'frontend/edge/grpc/request-reader.ts',
+    find: '    if (!hasRoom && stream.writableLength - this.#unsent >= COUNTED_BYTES) this.#leavesUnread()\n',
+    replace: '',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'answers that gRPC clients have read count on',
+    file: 'frontend/edge/grpc/request-reader.ts',
+    find: '    this.#connection.unread?.add(-this.#unsent)\n',
     replace: '',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
