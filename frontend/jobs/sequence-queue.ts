@@ -135,7 +135,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (isDescribe(job)) return this.#describes.couldStart()
     const { id } = readSequence(job.request.headers, this.#options.headers)
     if (!this.#hasRoom(id)) return false
-    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    const sequence = this.#open(id)
     const worker = sequence === undefined ? undefined : this.#lanes.workerOf(sequence)
     if (sequence === undefined || worker === undefined) return freest(this.#workers) !== undefined
     return sequence.waiting.size === 0 && sequence.ahead === undefined && worker.freeSlots > 0
@@ -219,12 +219,16 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   /** Handlers keep state by id, so whoever knows the id would read and change it. */
   #checkOwner(id: string | undefined, owner: string | undefined): void {
-    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    const sequence = this.#open(id)
     if (sequence !== undefined && sequence.owner !== owner) throw ofAnother(sequence.id)
   }
 
+  #open(id: string | undefined): Sequence | undefined {
+    return id === undefined ? undefined : this.#sequences.get(id)
+  }
+
   #hasRoom(id: string | undefined): boolean {
-    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    const sequence = this.#open(id)
     if (sequence === undefined) return this.#sequences.size < this.#options.maxSequences
     return !sequence.closing && sequence.waiting.size < this.#options.maxWaiting
   }
@@ -232,7 +236,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   /** Why there is no room. */
   #refusal(id: string | undefined): string {
     const { modelName, maxSequences, maxWaiting } = this.#options
-    const sequence = id === undefined ? undefined : this.#sequences.get(id)
+    const sequence = this.#open(id)
     if (sequence === undefined)
       return (
         `Model "${modelName}" has ${maxSequences} open sequences, the most that it may have. End one, retry later, ` +
@@ -247,7 +251,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   }
 
   #sequence(id: string, owner: string | undefined): Sequence {
-    const known = this.#sequences.get(id)
+    const known = this.#open(id)
     if (known !== undefined) return known
     const sequence = new Sequence(id, owner)
     this.#sequences.set(id, sequence)
@@ -273,7 +277,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   #endedByHandler(id: string): void {
     this.#lost.forget(id)
-    const sequence = this.#sequences.get(id)
+    const sequence = this.#open(id)
     if (sequence === undefined) return
     sequence.closing = true
     const error = new ServeError('NO_WORKER', `The handler ended the sequence ${id}`)
