@@ -166,7 +166,7 @@ export class CallGate {
     }
     const callBytes = CALL_BYTES + metadataBytes
     const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
-    reader.traffic = caller.traffic
+    reader.limitedBy(caller.traffic)
     const { tracing } = this.#options
     // Who asks for health needs no token, and nobody reads such traces.
     if (tracing !== undefined && rpc.token !== undefined)

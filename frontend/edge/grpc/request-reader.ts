@@ -55,9 +55,20 @@ function pushToReader(this: ReadStream, chunk: Buffer | null): boolean {
   return this[READER]!.receive(chunk)
 }
 
+/** What grpc-js gives with each message. */
+type Written = (error?: Error | null) => void
+const write = Duplex.prototype.write as (this: Duplex, chunk: Uint8Array, written: Written) => boolean
+
 /** The same for what grpc-js writes, and for the room that comes back. */
-function writeThroughReader(this: ReadStream, chunk: Uint8Array, ...rest: [BufferEncoding]): boolean {
-  return this[READER]!.send(chunk, rest)
+function writeThroughReader(this: ReadStream, chunk: Uint8Array, written: Written): boolean {
+  const hasRoom = write.call(this, chunk, written)
+  if (!hasRoom) this[READER]!.full()
+  return hasRoom
+}
+
+function writeCounted(this: ReadStream, chunk: Uint8Array, written: Written): boolean {
+  this[READER]!.traffic!.bytes += chunk.length
+  return writeThroughReader.call(this, chunk, written)
 }
 
 function sentByReader(this: ReadStream): void {
@@ -137,13 +148,21 @@ export class RequestReader implements Limited {
     if (!rpc.isStream) limits.time.begin(this)
   }
 
-  /** What grpc-js writes: an answer, or an item of one. False: the stream is full, and `drain` follows. */
-  send(chunk: Uint8Array, rest: [BufferEncoding]): boolean {
-    if (this.traffic !== undefined) this.traffic.bytes += chunk.length
-    const stream = this.#stream
-    const hasRoom: boolean = Duplex.prototype.write.call(stream, chunk, ...rest)
-    if (!hasRoom && stream.writableLength - this.#unsent >= COUNTED_BYTES) this.#leavesUnread()
-    return hasRoom
+  /** The call has a limit, which counts what is read and written. */
+  limitedBy(traffic: CallTraffic | undefined): void {
+    if (traffic === undefined) return
+    this.traffic = traffic
+    this.#stream.write = writeCounted as ServerHttp2Stream['write']
+  }
+
+  /** The stream is full, and its `drain` follows. */
+  full(): void {
+    const { writableLength } = this.#stream
+    const more = writableLength - this.#unsent
+    if (more < COUNTED_BYTES) return
+    if (this.#unsent === 0) this.#stream.once('drain', sentByReader)
+    this.#unsent = writableLength
+    this.#connection.unread?.add(more)
   }
 
   /** The client's connection has taken all that waited. */
@@ -346,14 +365,6 @@ export class RequestReader implements Limited {
   #end(): boolean {
     if (!this.#rpc.isStream) this.#release(this.#taken - this.#callBytes)
     return this.#push.call(this.#stream, null)
-  }
-
-  #leavesUnread(): void {
-    const { writableLength } = this.#stream
-    if (this.#unsent === 0) this.#stream.once('drain', sentByReader)
-    const more = writableLength - this.#unsent
-    this.#unsent = writableLength
-    this.#connection.unread?.add(more)
   }
 
   #charge(bytes: number): boolean {

@@ -11,7 +11,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'answers that gRPC clients leave unread have no limit',
     file: 'frontend/edge/grpc/request-reader.ts',
-    find: '    if (!hasRoom && stream.writableLength - this.#unsent >= COUNTED_BYTES) this.#leavesUnread()\n',
+    find: '  if (!hasRoom) this[READER]!.full()\n',
     replace: '',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
