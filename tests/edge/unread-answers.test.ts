@@ -6,7 +6,10 @@ const cut: string[] = []
 function connections(limit: number, ...names: string[]): [UnreadAnswers, ...UnreadOfConnection[]] {
   const answers = new UnreadAnswers(limit)
   cut.length = 0
-  return [answers, ...names.map((name) => answers.open(() => cut.push(name)))]
+  return [
+    answers,
+    ...names.map((name) => answers.open(name.length > 1 ? name : '10.0.0.1', () => cut.push(name))),
+  ]
 }
 
 test('up to the limit nobody is closed; beyond it, the connection that has most', () => {
@@ -39,4 +42,14 @@ test('a connection that was closed counts nothing that is still on its way', () 
   a!.add(50)
   a!.add(-80)
   expect([cut, answers.bytes]).toEqual([['a'], 30])
+})
+
+test('many connections of one address do not close a slow reader of another', () => {
+  const [answers, a, b, slow] = connections(100, 'a', 'b', '10.0.0.2')
+  slow!.add(45)
+  a!.add(30)
+  b!.add(25)
+  expect(cut).toEqual([])
+  b!.add(1)
+  expect([cut, answers.bytes]).toEqual([['a'], 71])
 })

@@ -47,7 +47,7 @@ export class Connection implements Limited {
     this.client = session.socket
     this.peer = peerOf(session.socket)
     this.#idle = idle
-    this.unread = unread?.open(() =>
+    this.unread = unread?.open(session.socket.remoteAddress, () =>
       session.destroy(new Error('The connection does not read its answers'), NGHTTP2_ENHANCE_YOUR_CALM),
     )
     session.once('close', () => {

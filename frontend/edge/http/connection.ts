@@ -51,7 +51,7 @@ export class Connection implements CheckedConnection {
   leavesUnread(answers: UnreadAnswers): void {
     const socket = this.#socket
     if (this.#unread === undefined) {
-      const unread = (this.#unread = answers.open(() => socket.destroy()))
+      const unread = (this.#unread = answers.open(this.address, () => socket.destroy()))
       const end = (): void => {
         unread.close()
         this.#unread = undefined

@@ -32,8 +32,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'of those who leave answers unread, the first is closed',
     file: 'frontend/edge/unread-answers.ts',
-    find: 'each.bytes > (most?.bytes ?? 0)',
-    replace: 'most === undefined',
+    find: '(more === 0 && each.bytes > most!.bytes)',
+    replace: 'false',
+    tests: ['tests/edge/unread-answers.test.ts'],
+  },
+  {
+    name: 'of those who leave answers unread, addresses do not count',
+    file: 'frontend/edge/unread-answers.ts',
+    find: 'byGroup.get(each.group)! - byGroup.get(most.group)!',
+    replace: '0',
     tests: ['tests/edge/unread-answers.test.ts'],
   },
   {
