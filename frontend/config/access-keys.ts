@@ -44,7 +44,7 @@ export const ACCESS_KEYS = {
     'max_unread_bytes',
     integer(1_048_576, INT_MAX),
     '268435456',
-    'Bytes of answers, REST and gRPC, that may wait for their clients to read them, at least two of max_response_size. Beyond them of the address that has most the connection that has most is closed.',
+    'Bytes of answers, REST and gRPC, that may wait for their clients to read them; a value below two times max_response_size counts as that. Beyond them, of the address that has most the connection that has most is closed.',
     OURS,
   ),
   maxConnectionsPerAddress: optional(
