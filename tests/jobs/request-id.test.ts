@@ -12,3 +12,11 @@ test('request ids are random UUIDs of version 4, all different', () => {
     expect([at, new Set(ids.map((id) => id[at])).size]).toEqual([at, fixed])
   }
 })
+
+test('no id has the random bytes of another', () => {
+  const digits = Array.from({ length: 1_000 }, () => newRequestId().replaceAll('-', ''))
+  const places = [0, 2, 4, 6, 8, 10, 18, 20, 22, 24]
+  // Six bytes in a row, wherever they are in the id, without those that say the version.
+  const seen = digits.flatMap((id) => places.map((at) => id.slice(at, at + 6)).filter((_, i) => i !== 5))
+  expect(new Set(seen).size).toBeGreaterThan(seen.length - 10)
+})

@@ -74,6 +74,21 @@ describe('while answers are short', () => {
   })
 })
 
+test('an answer takes as long as the first message waits for it', () => {
+  const poll = new BusyPoll(0.25)
+  answers(poll, 30, 0.0625)
+  for (let i = 0; i < 30; i += 1) {
+    for (let message = 0; message < 8; message += 1) {
+      poll.sent()
+      now += 0.0625
+    }
+    poll.received(now)
+    turns()
+  }
+  poll.sent()
+  expect(immediates).toEqual([])
+})
+
 test('nothing is polled for at first, for answers as long as the limit, without a limit, and for what nobody asked', () => {
   const poll = new BusyPoll(0.25)
   poll.sent()

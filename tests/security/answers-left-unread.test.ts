@@ -3,14 +3,16 @@ import { join } from 'node:path'
 import { connect, type Socket } from 'node:net'
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import { beforeAll, expect, test } from '@jest/globals'
-import { call, inferenceClient, inferenceV2Client } from '../support/grpc-clients.ts'
+import { call, inferenceClient, inferenceV2Client, readAll } from '../support/grpc-clients.ts'
 import { modelFolder } from '../support/model-folder.ts'
-import { ECHO } from '../support/count.ts'
+import { COUNT, countInput, ECHO } from '../support/count.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
 
 const MIB = 1024 * 1024
+const RST_STREAM = 3
+const CANCEL = 8
 const PREDICT = '/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions'
 /** Two answers of the largest size count as little; this is a little more. */
 const MAX_UNREAD = 16 * MIB
@@ -18,10 +20,10 @@ const MAX_UNREAD = 16 * MIB
 let server: Server
 
 beforeAll(async () => {
-  const models = [ECHO, modelFolder('tensors', 'tensors', {})]
+  const models = [ECHO, COUNT, modelFolder('tensors', 'tensors', {})]
   const config = { max_unread_bytes: MAX_UNREAD, triton_grpc_port: 0 }
   server = await startServer({ models, config })
-  await Promise.all([server.ready('echo'), server.ready('tensors')])
+  await Promise.all([server.ready('echo'), server.ready('count'), server.ready('tensors')])
 })
 
 /** The answer of `echo` to this text, over both protocols. */
@@ -50,12 +52,51 @@ function unreading(bytes: number): Socket {
   return socket
 }
 
+test('answers that are read count no more, however many: unary ones and streams over gRPC', async () => {
+  const client = inferenceClient(server.ports.grpcInference)
+  const request = { model_name: 'echo', input: { body: Buffer.alloc(MIB, 'x') } }
+  for (let i = 0; i < 40; i += 1)
+    expect((await call(client, client.Predictions, request)).prediction).toHaveLength(MIB)
+  const run = countInput({ id: 'read', n: 60, size: MIB, delay: 0, stream: true })
+  const { messages, error } = await readAll(client.StreamPredictions(run))
+  expect([messages.length, error]).toEqual([60, undefined])
+  client.close()
+})
+
+// Each waits with more bytes than any before it: it would be closed if they still counted.
+test('answers that are read late count no more: REST', async () => {
+  for (let i = 0; i < 10; i += 1) {
+    const before = await answered()
+    const bytes = (4 + i / 8) * MIB
+    const socket = unreading(bytes)
+    await server.until(answered, (count) => count > before)
+    expect(await bytesOf(socket, bytes)).toBeGreaterThan(bytes)
+    socket.destroy()
+  }
+})
+
+test('answers of calls that their client ends count no more', async () => {
+  const attacker = new RawHttp2(server.ports.grpcInference)
+  await attacker.ready()
+  const [path, request] = predictions()
+  const before = await finished()
+  for (let i = 0; i < 40; i += 1) {
+    const stream = attacker.call(path)
+    expect(await attacker.dataAll(stream, grpcMessage(request))).toBe(true)
+    attacker.endStream(stream)
+    await server.until(finished, (count) => count > before + i)
+    attacker.frame(RST_STREAM, 0, stream, Buffer.from([0, 0, 0, CANCEL]))
+  }
+  expect(attacker.closed).toBe(false)
+  attacker.socket.destroy()
+})
+
 test('of REST clients that do not read their answers, those with most are closed, and the others read on', async () => {
   const sockets = Array.from({ length: 16 }, () => unreading(6 * MIB))
   // All have their answers, as far as they go.
   await server.until(answered, (count) => count >= sockets.length)
   await neighbour()
-  const bytes = await Promise.all(sockets.map(readAll))
+  const bytes = await Promise.all(sockets.map((socket) => bytesOf(socket)))
   const whole = bytes.filter((count) => count > 6 * MIB).length
   expect(whole).toBeGreaterThan(0)
   expect(whole).toBeLessThan(sockets.length)
@@ -68,14 +109,14 @@ function answered(): Promise<number> {
 }
 
 /** The bytes of an answer, or of what there was until the connection broke. */
-async function readAll(socket: Socket): Promise<number> {
+async function bytesOf(socket: Socket, all = 6 * MIB): Promise<number> {
   let bytes = 0
   let isOver = false
   socket
     .on('data', (chunk: Buffer) => (bytes += chunk.length))
     .on('close', () => (isOver = true))
     .resume()
-  while (bytes <= 6 * MIB && !isOver) await new Promise((resolve) => setTimeout(resolve, 5))
+  while (bytes <= all && !isOver) await new Promise((resolve) => setTimeout(resolve, 5))
   return bytes
 }
 
@@ -110,21 +151,31 @@ test.each([
   const attacker = new RawHttp2(port())
   await attacker.ready()
   const [path, request] = asked()
-  for (let i = 0; i < 40 && !attacker.closed; i += 1) {
+  const send = async (): Promise<number> => {
     const stream = attacker.call(path)
     if (await attacker.dataAll(stream, grpcMessage(request))) attacker.endStream(stream)
+    return stream
   }
+  // What it has read before makes no room for what it leaves.
+  attacker.window(0, 50 * MIB)
+  for (let i = 0; i < 40; i += 1) {
+    const stream = await send()
+    attacker.window(stream, 2 * MIB)
+    await attacker.until(() => attacker.ended.has(stream))
+    expect(attacker.closed).toBe(false)
+  }
+  for (let i = 0; i < 40 && !attacker.closed; i += 1) await send()
   while (!attacker.closed) await attacker.heard()
   await neighbour()
 })
 
-test('answers that are read count no more, however many', async () => {
-  const client = inferenceClient(server.ports.grpcInference)
-  const request = { model_name: 'echo', input: { body: Buffer.alloc(MIB, 'x') } }
-  for (let i = 0; i < 20; i += 1)
-    expect((await call(client, client.Predictions, request)).prediction).toHaveLength(MIB)
-  client.close()
-})
+/** Requests to `echo` that have been answered, as far as the server is concerned. */
+async function finished(): Promise<number> {
+  const { body } = await rawRequest(server.ports.metrics, '/metrics', { method: 'GET' })
+  const line =
+    /^torchserve_ts_requests_ended_total\{.*model_name="echo".*kind="unary",outcome="finished",\} (\d+)/m
+  return Number(line.exec(body)?.[1] ?? 0)
+}
 
 function varint(value: number): Buffer {
   const bytes: number[] = []

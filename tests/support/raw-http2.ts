@@ -110,6 +110,13 @@ export class RawHttp2 {
     this.frame(TYPE.data, END_STREAM, stream, Buffer.alloc(0))
   }
 
+  /** Lets the server send so many bytes more, on a stream or (0) on the connection. */
+  window(stream: number, bytes: number): void {
+    const payload = Buffer.alloc(4)
+    payload.writeUInt32BE(bytes)
+    this.frame(TYPE.window, 0, stream, payload)
+  }
+
   over(stream: number): boolean {
     return this.closed || this.resets.has(stream) || this.ended.has(stream)
   }

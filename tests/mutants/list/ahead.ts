@@ -51,6 +51,20 @@ export const MUTANTS: readonly Mutant[] = [
     tests: BUSY_POLL_TESTS,
   },
   {
+    name: 'an answer counts from the last of its messages',
+    file: BUSY_POLL,
+    find: 'this.#sentAt ??= now',
+    replace: 'this.#sentAt = now',
+    tests: BUSY_POLL_TESTS,
+  },
+  {
+    name: 'request ids share their random bytes',
+    file: 'frontend/jobs/request-id.ts',
+    find: '  used += RANDOM_BYTES\n',
+    replace: '  used += 1\n',
+    tests: ['tests/jobs/request-id.test.ts'],
+  },
+  {
     name: 'busy_poll_microseconds has no effect',
     file: 'protocol/channel.ts',
     find: '    busyPollMs,\n',

@@ -707,6 +707,27 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'could not be compressed',
   },
   {
+    name: 'a log that is reused keeps what was being written',
+    file: 'frontend/observe/logs/waiting-text.ts',
+    find: '    if (spare !== undefined) this.#spare = undefined\n',
+    replace: '',
+    tests: ['tests/observe/waiting-text.test.ts'],
+  },
+  {
+    name: 'a busy log starts a write while one runs',
+    file: 'frontend/observe/logs/log-file.ts',
+    find: 'if (this.#waiting.isFull && !this.#writing) this.#flush()',
+    replace: 'if (this.#waiting.isFull) this.#flush()',
+    tests: LOG_FILES,
+  },
+  {
+    name: 'lines that were dropped are not told at the end',
+    file: 'frontend/observe/logs/log-file.ts',
+    find: '    try {\n      this.#tellDropped()\n',
+    replace: '    try {\n',
+    tests: LOG_FILES,
+  },
+  {
     name: 'a handler has native methods that it lacks',
     file: 'backend-worker/native.ts',
     find: '[...native.keys()].filter((name) => exported[name] !== undefined)',

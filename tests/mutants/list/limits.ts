@@ -9,6 +9,27 @@ const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'a gRPC call that is gone still has unread answers',
+    file: 'frontend/edge/grpc/request-reader.ts',
+    find: '    this.sent()\n    this.#drop()\n',
+    replace: '    this.#drop()\n',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'what a gRPC client has read is taken off twice',
+    file: 'frontend/edge/grpc/request-reader.ts',
+    find: '    this.#connection.unread?.add(-this.#unsent)\n    this.#unsent = 0\n',
+    replace: '    this.#connection.unread?.add(-this.#unsent)\n',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'a REST answer that was read late counts on',
+    file: 'frontend/edge/http/connection.ts',
+    find: '        unread.close()\n',
+    replace: '',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
     name: 'answers that gRPC clients leave unread have no limit',
     file: 'frontend/edge/grpc/request-reader.ts',
     find: '  if (!hasRoom) this[READER]!.full()\n',
