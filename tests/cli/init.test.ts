@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { runInit } from '../../frontend/cli/init/command.ts'
+import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 async function init(folder: string): Promise<{ status: number; err: string[] }> {
@@ -14,6 +15,16 @@ test('init makes the folders above its own', async () => {
   const folder = join(tempDir(), 'a', 'b')
   expect(await init(folder)).toEqual({ status: 0, err: [] })
   expect(existsSync(join(folder, 'handler.py'))).toBe(true)
+})
+
+test('a project of a checkout depends on the checkout, because npm may not have that version', async () => {
+  const folder = join(tempDir(), 'mine')
+  await init(folder)
+  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
+  const [, path] = /^file:(.*)$/.exec(dependencies['torchserve-ts']!)!
+  expect(join(folder, path!)).toBe(REPOSITORY)
 })
 
 test.each(['/proc/x', '/proc/x/y'])('init of %s ends with one line', async (folder) => {

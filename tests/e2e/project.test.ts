@@ -48,6 +48,10 @@ function link(target: string, path: string): void {
 
 test('init makes a project, dev serves it, and a save is what the next request gets', async () => {
   const project = await init('text-stream')
+  const { dependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
+    dependencies: unknown
+  }
+  expect(dependencies).toEqual({ 'torchserve-ts': expect.stringMatching(/^\^\d+\.\d+\.\d+$/) })
   await checkTypes(project)
   await runTests(project)
   const server = new DevServer('.', project, join(packageFolder(), 'dist', 'frontend', 'cli.js'))

@@ -1,9 +1,10 @@
 import { lstatSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, relative, sep } from 'node:path'
 import { ServeError } from '../../../common/errors.ts'
 import { makeFolder } from '../../../common/make-folder.ts'
 import { defaultModelName } from '../../../model-archiver/model-name.ts'
+import { packageRoot } from '../../../model-archiver/package-root.ts'
 import { templatesDir, version } from '../../package-info.ts'
 import type { Template } from './templates.ts'
 
@@ -56,11 +57,18 @@ function filled(content: Buffer, folder: string): Buffer {
   const values = new Map([
     ['package', packageName(folder)],
     ['model', defaultModelName(folder)],
-    ['version', version],
+    ['torchserve-ts', dependency(folder)],
   ])
   if (!content.includes('{{')) return content
-  const text = content.toString().replace(/\{\{(\w+)\}\}/g, (all, name: string) => values.get(name) ?? all)
+  const text = content.toString().replace(/\{\{([\w-]+)\}\}/g, (all, name: string) => values.get(name) ?? all)
   return Buffer.from(text)
+}
+
+/** The package that runs: its version or, from a checkout, where that is, since npm may not have it yet. */
+function dependency(folder: string): string {
+  const root = packageRoot()
+  const isInstalled = root.split(sep).includes('node_modules')
+  return isInstalled ? `^${version}` : `file:${relative(folder, root).split(sep).join('/')}`
 }
 
 /** A name that npm accepts. */
