@@ -205,6 +205,11 @@ export class Lifecycle {
     }
   }
 
+  /** Whether the server ends. */
+  get stopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
   /** Refuses new jobs and models, and cancels downloads and installations. */
   beginDrain(): void {
     this.#draining = true

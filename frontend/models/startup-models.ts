@@ -73,9 +73,12 @@ export class StartupModels {
   async #begin(request: RegisterRequest, origin: Origin): Promise<Model> {
     const model = await this.#lifecycle.create(request, origin)
     const started = model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
-      this.#options.warn(
-        `Failed to start workers for model ${model.name} version: ${model.version}: ${ServeError.from(error).message}`,
-      )
+      const { message } = ServeError.from(error)
+      // Workers that end with the server have not failed.
+      if (!this.#lifecycle.stopping)
+        this.#options.warn(
+          `Failed to start workers for model ${model.name} version: ${model.version}: ${message}`,
+        )
       throw notLoaded(model, error)
     })
     this.#add(started)

@@ -227,6 +227,13 @@ describe('a mistake is one clear line and a non-zero exit', () => {
       expect(err).toContain(`${port}`)
       expect(err).toContain('in use')
     }
+    // A worker that ends with the server did not fail.
+    const { model, hold } = heldModel()
+    writeFileSync(hold, '')
+    const { err, out } = await cli(folder, ...args, '--foreground', '--models', model)
+    expect(err.trim().split('\n')).toHaveLength(1)
+    expect(out).toContain('registered')
+    expect(out).not.toContain('Failed to start workers')
     taken.close()
   })
 

@@ -7,6 +7,22 @@ const STOP = 'frontend/cli/stop.ts'
 /** What a first hour uses: serve, dev, stop. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'workers that end with the server are told as failed',
+    file: 'frontend/models/startup-models.ts',
+    find: 'if (!this.#lifecycle.stopping)',
+    replace: 'if (this.#lifecycle !== undefined)',
+    title: 'a port that is taken',
+    tests: ['tests/e2e/lifecycle.test.ts'],
+  },
+  {
+    name: 'a project of a clone depends on a version that npm may not have',
+    file: 'frontend/cli/init/write-project.ts',
+    find: 'return isInstalled ? `^${version}`',
+    replace: 'return true ? `^${version}`',
+    title: 'depends on the checkout',
+    tests: ['tests/cli/init.test.ts'],
+  },
+  {
     name: 'the hash of a file on this machine is not checked',
     file: FETCH,
     find: '  if (options.sha256 !== undefined) await checkHash(place.path, options.sha256)\n',
