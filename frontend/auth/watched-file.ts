@@ -68,7 +68,8 @@ export class WatchedFile {
     this.#looking = true
     while (this.#again && !this.#closed) {
       this.#again = false
-      const state = await stateOf(path).catch((error: unknown) => `unreadable: ${(error as Error).message}`)
+      // By its code alone: one removal can fail at several steps, and is one change.
+      const state = await stateOf(path).catch((error: unknown) => String((error as { code?: string }).code))
       if (state === this.#seen) continue
       this.#seen = state
       try {

@@ -21,17 +21,19 @@ export interface LoadedSettings {
   readonly entries: ReadonlyMap<string, Entry>
 }
 
-/** @throws ServeError CONFIG: one line with the place, the key, the value and what it must be */
+/** @throws ServeError CONFIG: the place, the key, the value and what it must be, of each that is wrong */
 export function buildSettings(sources: Sources): LoadedSettings {
   const warnings: string[] = []
   const entries = collectEntries(sources, warnings)
   const values: Record<string, unknown> = {}
   const origins: Record<string, string> = {}
+  const problems: Problem[] = []
   for (const [setting, spec] of Object.entries(KEYS)) {
     const entry = entries.get(spec.name)
-    setOwn(values, setting, valueOf(spec, entry))
+    setOwn(values, setting, valueOf(spec, entry, problems))
     setOwn(origins, setting, entry?.origin ?? 'default')
   }
+  if (problems.length > 0) throw new ServeError('CONFIG', inOrder(problems, entries).join('; '))
   if (values['debug'] === true) values['logLevel'] = 'debug'
   values['allowPrivateUrls'] ??= entries.has(KEYS.allowedUrls.name)
   // KEYS has one spec for each setting, of that setting's type.
@@ -48,7 +50,19 @@ export function buildSettings(sources: Sources): LoadedSettings {
   return deepFreeze(loaded)
 }
 
-function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
+/** A value that cannot be used. */
+interface Problem {
+  readonly key: string
+  readonly message: string
+}
+
+/** The messages, in the order in which the user said what they are about. */
+function inOrder(problems: readonly Problem[], entries: ReadonlyMap<string, Entry>): string[] {
+  const said = [...entries.keys()]
+  return [...problems].sort((a, b) => said.indexOf(a.key) - said.indexOf(b.key)).map(({ message }) => message)
+}
+
+function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined, problems: Problem[]): unknown {
   const text = entry?.text ?? spec.fallback
   if (text === undefined) return undefined
   let why = ''
@@ -57,7 +71,8 @@ function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined): unknown {
   })
   if (value !== undefined) return value
   const problem = `${spec.name} must be ${spec.type.expected}, found ${shownValue(spec.name, text)}${why}`
-  throw new ServeError('CONFIG', `${entry?.origin ?? 'default'}: ${problem}`)
+  problems.push({ key: spec.name, message: `${entry?.origin ?? 'default'}: ${problem}` })
+  return undefined
 }
 
 function checkListeners({ settings, origins }: LoadedSettings): void {

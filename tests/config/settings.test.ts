@@ -175,6 +175,16 @@ describe('a mistake is one line that names place, key, value and what it must be
     )
   })
 
+  test('all of them are told at once, in their order', () => {
+    const file = 'max_request_size=-3\nmodel_store=here\njob_queue_size=many\n'
+    const flags = [{ name: 'load_models', text: '=', origin: '--models' }]
+    expect(configError(() => settingsOf({ file, flags })).split('; ')).toEqual([
+      expect.stringMatching(/^config\.properties:1: max_request_size must be .*, found -3$/),
+      expect.stringMatching(/^config\.properties:3: job_queue_size must be .*, found many$/),
+      expect.stringMatching(/^--models: load_models must be .*, found =$/),
+    ])
+  })
+
   test('a long value is cut', () => {
     const text = configError(() => settingsOf({ file: `job_queue_size=${'x'.repeat(10_000)}` }))
     expect(text.length).toBeLessThan(300)

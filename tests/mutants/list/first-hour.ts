@@ -7,6 +7,22 @@ const STOP = 'frontend/cli/stop.ts'
 /** What a first hour uses: serve, dev, stop. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'mistakes of the configuration are told one start at a time',
+    file: 'frontend/config/build-settings.ts',
+    find: "inOrder(problems, entries).join('; ')",
+    replace: 'inOrder(problems, entries)[0]!',
+    title: 'all of them are told at once',
+    tests: ['tests/config/settings.test.ts'],
+  },
+  {
+    name: 'mistakes of the configuration are told in the order of the keys',
+    file: 'frontend/config/build-settings.ts',
+    find: 'said.indexOf(a.key) - said.indexOf(b.key)',
+    replace: '0',
+    title: 'all of them are told at once',
+    tests: ['tests/config/settings.test.ts'],
+  },
+  {
     name: 'workers that end with the server are told as failed',
     file: 'frontend/models/startup-models.ts',
     find: 'if (!this.#lifecycle.stopping)',
