@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { expectAccessible, openPage, picture } from '../support/browser.ts'
+import { writeApiKeys } from '../support/api-keys.ts'
 import { COUNT, countBody, ended } from '../support/count.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
@@ -49,6 +50,23 @@ test('without a token the server is not shown, with a wrong one neither, and wit
     0,
     '',
   ])
+})
+
+test('a key that ends while the page is open ends its session, and another one goes on', async () => {
+  const [first, second] = ['first', 'second'].map((name) => ({ name, scopes: ['management'] }))
+  const path = writeApiKeys([first!, second!])
+  const guarded = await startServer({ flags: ['--enable-model-api'], config: { api_keys_file: path } })
+  await open(guarded)
+  const signIn = async (key: string): Promise<void> => {
+    await page.getByLabel('Token').fill(key)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('No model is registered.').waitFor()
+  }
+  await signIn('tsk_first')
+  writeApiKeys([second!], path)
+  await page.getByRole('alert').getByText('The server refused this token').waitFor()
+  expect(await page.getByText('No model is registered.').count()).toBe(0)
+  await signIn('tsk_second')
 })
 
 test('the playground says that the management key is not for inference', async () => {
