@@ -92,6 +92,31 @@ test('the playground says that the management key is not for inference', async (
   }
 })
 
+const VIEWS = ['', 'requests', 'playground', 'models', 'log', 'configuration', 'api']
+
+test.each(VIEWS)(
+  'the Tab key reaches everything that can be used, and shows where it is: #%s',
+  async (view) => {
+    await open(server, `#${view}`)
+    await page.getByRole('status').getByText('live').waitFor()
+    // Pages that ask the server first have more than their search once it has answered.
+    if (view === 'configuration') await page.getByText('job_queue_size').first().waitFor()
+    if (view === 'api') await page.getByText('/predictions/{model_name}').first().waitFor()
+    const missing = await page.evaluate<number>(`globalThis.wanted = new Set([...document.querySelectorAll(
+    'a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+    .filter((each) => !each.disabled && each.checkVisibility())); wanted.size`)
+    expect(missing).toBeGreaterThan(VIEWS.length)
+    for (let presses = 0; presses < missing; presses += 1) {
+      await page.keyboard.press('Tab')
+      expect(
+        await page.evaluate(`{ const { activeElement: at } = document; wanted.delete(at);
+        at.matches(':focus-visible') && getComputedStyle(at).outlineStyle }`),
+      ).not.toMatch(/none|false/)
+    }
+    expect(await page.evaluate('[...wanted].map((each) => each.outerHTML.slice(0, 200))')).toEqual([])
+  },
+)
+
 test('an open stream appears, is cancelled from the list, and its handler stops', async () => {
   await open(server, '#requests')
   const url = `http://127.0.0.1:${server.ports.inference}/predictions/count`
