@@ -2,6 +2,8 @@ import { INERT_KEYS } from '../../frontend/config/inert-keys.ts'
 import type { KeySpec } from '../../frontend/config/key-spec.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
 
+/** The largest values of integers without a limit of their own. */
+const LARGEST: ReadonlySet<string> = new Set(['2147483647', '9007199254740991'])
 const SPECS: KeySpec<unknown>[] = Object.values(KEYS)
 
 /** The tables of docs/configuration.md, by the heading that they stand under. */
@@ -18,12 +20,19 @@ export const KEY_TABLES: Readonly<Record<string, string>> = {
 function keyRows(belongs: (spec: KeySpec<unknown>) => boolean): string[][] {
   const rows = SPECS.filter(belongs).map((spec) => [
     code(spec.name),
-    spec.type.label,
+    typeOf(spec),
     defaultOf(spec),
     spec.env === undefined ? '-' : code(spec.env),
     spec.doc,
   ])
   return [['Key', 'Type', 'Default', 'Variable', 'Meaning'], ...rows]
+}
+
+/** With the range of a number, if it has an end that a user could meet. */
+function typeOf({ type: { label, expected } }: KeySpec<unknown>): string {
+  const range = /\bfrom (\S+) to (\S+)$/.exec(expected)
+  if (range === null) return label
+  return `${label}, ${range[1]!} ${LARGEST.has(range[2]!) ? 'or more' : `to ${range[2]!}`}`
 }
 
 function defaultOf({ name, fallback }: KeySpec<unknown>): string {
