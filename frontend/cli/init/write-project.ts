@@ -57,7 +57,8 @@ function filled(content: Buffer, folder: string): Buffer {
   const values = new Map([
     ['package', packageName(folder)],
     ['model', defaultModelName(folder)],
-    ['torchserve-ts', dependency(folder)],
+    // In JSON: a path may have quotes.
+    ['torchserve-ts', JSON.stringify(dependency(folder)).slice(1, -1)],
   ])
   if (!content.includes('{{')) return content
   const text = content.toString().replace(/\{\{([\w-]+)\}\}/g, (all, name: string) => values.get(name) ?? all)
