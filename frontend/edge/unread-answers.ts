@@ -1,18 +1,25 @@
 import { groupOf } from '../../common/address-group.ts'
 
+/** Milliseconds after which bytes that nobody reads weigh as much as they can. */
+const GROWN_MS = 5_000
+
 /**
  * Bounds the bytes of answers that wait for their clients to read them, over all connections of the server.
  * Beyond the limit, of the address that has most (IPv6: of the /64 network) the connection that has most is
- * closed: whoever reads goes on, however many connections others have.
+ * closed: whoever reads goes on, however many connections others have. An answer waits as soon as it is
+ * written, also for a client that reads at once: bytes weigh less the shorter they have waited, or others
+ * who leave a little less each could have such a client closed.
  */
 export class UnreadAnswers {
   readonly #limit: number
   readonly #connections = new Set<UnreadOfConnection>()
+  readonly #now: () => number
   #bytes = 0
 
   /** @param limit bytes; more than any one answer has */
-  constructor(limit: number) {
+  constructor(limit: number, now: () => number = () => performance.now()) {
     this.#limit = limit
+    this.#now = now
   }
 
   get bytes(): number {
@@ -29,6 +36,10 @@ export class UnreadAnswers {
     return connection
   }
 
+  get now(): number {
+    return this.#now()
+  }
+
   changed(bytes: number): void {
     this.#bytes += bytes
     if (this.#bytes > this.#limit) this.#mostOf()?.cut()
@@ -40,12 +51,14 @@ export class UnreadAnswers {
   }
 
   #mostOf(): UnreadOfConnection | undefined {
+    const now = this.#now()
     const byGroup = new Map<string, number>()
-    for (const { group, bytes } of this.#connections) byGroup.set(group, (byGroup.get(group) ?? 0) + bytes)
+    for (const each of this.#connections)
+      byGroup.set(each.group, (byGroup.get(each.group) ?? 0) + each.weight(now))
     let most: UnreadOfConnection | undefined
     for (const each of this.#connections) {
       const more = most === undefined ? 1 : byGroup.get(each.group)! - byGroup.get(most.group)!
-      if (more > 0 || (more === 0 && each.bytes > most!.bytes)) most = each
+      if (more > 0 || (more === 0 && each.weight(now) > most!.weight(now))) most = each
     }
     return most
   }
@@ -58,6 +71,8 @@ export class UnreadOfConnection {
   readonly #all: UnreadAnswers
   readonly #cut: () => void
   #bytes = 0
+  /** When its first byte began to wait. */
+  #since = 0
   #isClosed = false
 
   constructor(all: UnreadAnswers, group: string, cut: () => void) {
@@ -73,8 +88,14 @@ export class UnreadOfConnection {
   /** @param bytes below 0: the client has read them */
   add(bytes: number): void {
     if (this.#isClosed) return
+    if (this.#bytes === 0) this.#since = this.#all.now
     this.#bytes += bytes
     this.#all.changed(bytes)
+  }
+
+  /** Its bytes, as far as they have waited long. */
+  weight(now: number): number {
+    return this.#bytes * Math.min(1, (now - this.#since + 1) / GROWN_MS)
   }
 
   close(): void {

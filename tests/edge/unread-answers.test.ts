@@ -2,9 +2,10 @@ import { expect, test } from '@jest/globals'
 import { UnreadAnswers, type UnreadOfConnection } from '../../frontend/edge/unread-answers.ts'
 
 const cut: string[] = []
+let now = 0
 
 function connections(limit: number, ...names: string[]): [UnreadAnswers, ...UnreadOfConnection[]] {
-  const answers = new UnreadAnswers(limit)
+  const answers = new UnreadAnswers(limit, () => now)
   cut.length = 0
   return [
     answers,
@@ -52,4 +53,37 @@ test('many connections of one address do not close a slow reader of another', ()
   expect(cut).toEqual([])
   b!.add(1)
   expect([cut, answers.bytes]).toEqual([['a'], 71])
+})
+
+test('an answer that was just written is none that nobody reads: of those that wait, older bytes weigh more', () => {
+  const [answers, a, b, reader] = connections(100, '10.0.0.2', '10.0.0.3', '10.0.0.4')
+  a!.add(30)
+  b!.add(29)
+  now += 5_000
+  reader!.add(40)
+  expect(cut).toEqual([])
+  reader!.add(2)
+  expect([cut, answers.bytes]).toEqual([['10.0.0.2'], 71])
+})
+
+test('bytes weigh no more after five seconds than then: one who reads slowly stays before many', () => {
+  const [, slow, a, b] = connections(100, '10.0.0.2', 'a', 'b')
+  slow!.add(20)
+  now += 60_000
+  a!.add(41)
+  b!.add(38)
+  now += 5_000
+  b!.add(2)
+  expect(cut).toEqual(['a'])
+})
+
+test('who has read all and waits anew is as new as its bytes', () => {
+  const [, a, b] = connections(100, '10.0.0.2', '10.0.0.3')
+  a!.add(1)
+  a!.add(-1)
+  now += 5_000
+  b!.add(50)
+  now += 2_500
+  a!.add(51)
+  expect(cut).toEqual(['10.0.0.3'])
 })

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type Socket } from 'node:net'
@@ -5,7 +6,7 @@ import type { ServiceDefinition } from '@grpc/grpc-js'
 import { beforeAll, expect, test } from '@jest/globals'
 import { call, inferenceClient, inferenceV2Client, readAll } from '../support/grpc-clients.ts'
 import { modelFolder } from '../support/model-folder.ts'
-import { COUNT, countInput, ECHO } from '../support/count.ts'
+import { COUNT, countInput, ECHO, produced } from '../support/count.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -40,16 +41,20 @@ async function neighbour(): Promise<void> {
 /** Asks `echo` for an answer of so many bytes, and reads nothing. */
 function unreading(bytes: number): Socket {
   const socket = connect(server.ports.inference, '127.0.0.1')
+  socket.on('error', () => undefined).pause()
+  ask(socket, bytes)
+  return socket
+}
+
+function ask(socket: Socket, bytes: number): void {
   const head = [
     'POST /predictions/echo HTTP/1.1',
     'Host: localhost',
     'content-type: application/octet-stream',
     `content-length: ${bytes}`,
   ]
-  socket.on('error', () => undefined).pause()
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
   socket.write(Buffer.alloc(bytes, 'x'))
-  return socket
 }
 
 test('answers that are read count no more, however many: unary ones and streams over gRPC', async () => {
@@ -63,16 +68,29 @@ test('answers that are read count no more, however many: unary ones and streams 
   client.close()
 })
 
-// Each waits with more bytes than any before it: it would be closed if they still counted.
 test('answers that are read late count no more: REST', async () => {
-  for (let i = 0; i < 10; i += 1) {
-    const before = await answered()
-    const bytes = (4 + i / 8) * MIB
-    const socket = unreading(bytes)
-    await server.until(answered, (count) => count > before)
-    expect(await bytesOf(socket, bytes)).toBeGreaterThan(bytes)
-    socket.destroy()
+  const before = await answered()
+  const socket = unreading(5 * MIB)
+  for (let i = 1; i <= 10; i += 1) {
+    await server.until(answered, (count) => count >= before + i)
+    expect(await bytesOf(socket, 5 * MIB)).toBeGreaterThan(5 * MIB)
+    socket.pause()
+    ask(socket, 5 * MIB)
   }
+  socket.destroy()
+})
+
+test('pipelined answers that are read count no more', async () => {
+  const socket = connect(server.ports.inference, '127.0.0.1')
+  const request = ['POST /predictions/echo HTTP/1.1', 'Host: localhost', `content-length: ${MIB}`, '']
+  let bytes = 0
+  socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
+  for (let round = 1; round <= 20; round += 1) {
+    for (let i = 0; i < 3; i += 1) socket.write([...request, 'x'.repeat(MIB)].join('\r\n'))
+    while (bytes <= round * 3 * MIB && !socket.closed) await new Promise((resolve) => setTimeout(resolve, 2))
+    expect(socket.closed).toBe(false)
+  }
+  socket.destroy()
 })
 
 test('answers of calls that their client ends count no more', async () => {
@@ -92,14 +110,95 @@ test('answers of calls that their client ends count no more', async () => {
 })
 
 test('of REST clients that do not read their answers, those with most are closed, and the others read on', async () => {
+  const before = await answered()
   const sockets = Array.from({ length: 16 }, () => unreading(6 * MIB))
   // All have their answers, as far as they go.
-  await server.until(answered, (count) => count >= sockets.length)
+  await server.until(answered, (count) => count >= before + sockets.length)
   await neighbour()
   const bytes = await Promise.all(sockets.map((socket) => bytesOf(socket)))
   const whole = bytes.filter((count) => count > 6 * MIB).length
   expect(whole).toBeGreaterThan(0)
   expect(whole).toBeLessThan(sockets.length)
+})
+
+test('REST answers that wait behind a stream of their connection count', async () => {
+  const sockets = Array.from({ length: 4 }, (_, i) => {
+    const socket = connect(server.ports.inference, '127.0.0.1')
+      .on('error', () => undefined)
+      .resume()
+    const held = JSON.stringify({ id: `held ${i}`, n: 2, gated: true, stream: true })
+    const json = ['content-type: application/json', `content-length: ${held.length}`]
+    const head = 'Host: localhost'
+    socket.write(['POST /predictions/count HTTP/1.1', head, ...json, '', held].join('\r\n'))
+    for (let waiting = 0; waiting < 6; waiting += 1)
+      socket.write(
+        ['POST /predictions/echo HTTP/1.1', head, `content-length: ${MIB}`, '', 'x'.repeat(MIB)].join('\r\n'),
+      )
+    return socket
+  })
+  await Promise.race(sockets.map((socket) => once(socket, 'close')))
+  await neighbour()
+  for (const socket of sockets) socket.destroy()
+})
+
+test('items of REST streams that wait for their clients count', async () => {
+  const ids = ['a', 'b', 'c', 'd']
+  const sockets = ids.map((id) => {
+    const socket = connect(server.ports.inference, '127.0.0.1')
+      .on('error', () => undefined)
+      .pause()
+    const body = JSON.stringify({ id: `large ${id}`, n: 8, size: 6 * MIB, delay: 0, stream: true })
+    const head = ['POST /predictions/count HTTP/1.1', 'Host: localhost', 'content-type: application/json']
+    socket.write([...head, `content-length: ${body.length}`, '', body].join('\r\n'))
+    return socket
+  })
+  const states = (): Promise<string[]> =>
+    Promise.all(ids.map(async (id) => (await produced(server, `large ${id}`)).state))
+  await server.until(states, (all) => all.includes('cancelled'))
+  await neighbour()
+  for (const socket of sockets) socket.destroy()
+})
+
+test('gRPC answers that are small, but many, count', async () => {
+  const attackers = Array.from({ length: 3 }, () => new RawHttp2(server.ports.grpcInference))
+  const [path, request] = predictions(31_000)
+  let sent = await finished()
+  for (const attacker of attackers) {
+    await attacker.ready()
+    for (let call = 1; call <= 256 && !attacker.closed; call += 1) {
+      const stream = attacker.call(path)
+      if (await attacker.dataAll(stream, grpcMessage(request))) attacker.endStream(stream)
+      sent += 1
+      // More would not fit the queue.
+      if (call % 64 === 0 && !attacker.closed)
+        await server.until(finished, (count) => count >= sent || attacker.closed)
+    }
+    if (attackers.some(({ closed }) => closed)) break
+  }
+  await Promise.race(attackers.map((attacker) => attacker.until(() => false)))
+  await neighbour()
+  for (const attacker of attackers) attacker.socket.destroy()
+})
+
+test('others who leave a little less each do not have a client closed that reads at once', async () => {
+  const attackers: RawHttp2[] = []
+  const [path, request] = predictions(1.9 * MIB)
+  const before = await finished()
+  for (let i = 0; i < 8; i += 1) {
+    const attacker = new RawHttp2(server.ports.grpcInference)
+    attackers.push(attacker)
+    await attacker.ready()
+    const stream = attacker.call(path)
+    expect(await attacker.dataAll(stream, grpcMessage(request))).toBe(true)
+    attacker.endStream(stream)
+  }
+  await server.until(finished, (count) => count >= before + attackers.length)
+  const client = inferenceClient(server.ports.grpcInference)
+  const own = { model_name: 'echo', input: { body: Buffer.alloc(2 * MIB, 'x') } }
+  for (let i = 0; i < 20; i += 1)
+    expect((await call(client, client.Predictions, own)).prediction).toHaveLength(2 * MIB)
+  client.close()
+  for (const attacker of attackers) attacker.socket.destroy()
 })
 
 /** Answers that have begun, by the access log. */
@@ -112,20 +211,20 @@ function answered(): Promise<number> {
 async function bytesOf(socket: Socket, all = 6 * MIB): Promise<number> {
   let bytes = 0
   let isOver = false
-  socket
-    .on('data', (chunk: Buffer) => (bytes += chunk.length))
-    .on('close', () => (isOver = true))
-    .resume()
+  const count = (chunk: Buffer): void => void (bytes += chunk.length)
+  const end = (): void => void (isOver = true)
+  socket.on('data', count).on('close', end).resume()
   while (bytes <= all && !isOver) await new Promise((resolve) => setTimeout(resolve, 5))
+  socket.off('data', count).off('close', end)
   return bytes
 }
 
 /** The path of an rpc that answers with a mebibyte, and its request. */
 type Asked = [path: string, request: Buffer]
 
-function predictions(): Asked {
-  // PredictionsRequest { model_name: "echo", input: { "body": a mebibyte } }
-  const data = Buffer.alloc(MIB, 'x')
+function predictions(bytes = MIB): Asked {
+  // PredictionsRequest { model_name: "echo", input: { "body": so many bytes } }
+  const data = Buffer.alloc(bytes, 'x')
   const entry = Buffer.concat([Buffer.from('\n\u0004body\u0012'), varint(data.length), data])
   const input = Buffer.concat([Buffer.from([0x1a]), varint(entry.length), entry])
   return [PREDICT, Buffer.concat([Buffer.from('\n\u0004echo'), input])]

@@ -39,8 +39,8 @@ interface Whole {
   cancel?: (() => boolean) | undefined
 }
 
-/** So many bytes of an answer are counted together, since most answers have fewer and leave at once. */
-const COUNTED_BYTES = 32_768
+/** So many bytes of an answer are counted together: less than fill a stream, which most answers do not. */
+const COUNTED_BYTES = 8_192
 
 const READER = Symbol('reader')
 

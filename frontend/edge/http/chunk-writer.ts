@@ -30,6 +30,7 @@ const SIZE_LINES = Array.from(
  */
 export class ChunkWriter {
   readonly #res: ServerResponse
+  readonly #onFull: () => void
   readonly #framed: boolean
   readonly #before: string
   readonly #after: string
@@ -40,9 +41,13 @@ export class ChunkWriter {
   #scheduled = false
   #headFlushed = false
 
-  /** Requires that only the head was written. */
-  constructor(res: ServerResponse, { before, after }: Frame = NO_FRAME) {
+  /**
+   * Requires that only the head was written.
+   * @param onFull called when the connection is full
+   */
+  constructor(res: ServerResponse, onFull: () => void, { before, after }: Frame = NO_FRAME) {
     this.#res = res
+    this.#onFull = onFull
     this.#before = before
     this.#after = after
     this.#frameBytes = before.length + after.length
@@ -100,7 +105,7 @@ export class ChunkWriter {
     this.#pending = ''
     if (text !== '') {
       this.#headFlushed = true
-      return this.#res.write(this.#kept(text), 'latin1')
+      return this.#hasRoom(this.#res.write(this.#kept(text), 'latin1'))
     }
     if (!this.#headFlushed) {
       this.#headFlushed = true
@@ -134,7 +139,12 @@ export class ChunkWriter {
     this.#pending = ''
     if (head !== '') this.#res.write(head, 'latin1')
     const room = this.#res.write(unpinned(item))
-    return tail === '' ? room : this.#res.write(tail, 'latin1')
+    return this.#hasRoom(tail === '' ? room : this.#res.write(tail, 'latin1'))
+  }
+
+  #hasRoom(room: boolean): boolean {
+    if (!room) this.#onFull()
+    return room
   }
 }
 

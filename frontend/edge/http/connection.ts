@@ -20,6 +20,8 @@ export class Connection implements CheckedConnection {
   #peer: string | undefined
   #pipeline: Pipeline | undefined
   #unread: UnreadOfConnection | undefined
+  /** Bytes of replies that wait behind others. */
+  #queued = 0
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -47,19 +49,32 @@ export class Connection implements CheckedConnection {
     return (this.#pipeline ??= new Pipeline(this.#socket))
   }
 
-  /** Its socket is full: what waits counts until the client has read all of it. */
-  leavesUnread(answers: UnreadAnswers): void {
-    const socket = this.#socket
+  /**
+   * What waits in its socket, once that is full, counts until the client has read it.
+   * @param queued bytes that came to those of replies behind others, or (below 0) left them
+   */
+  leavesUnread(answers: UnreadAnswers, queued = 0): void {
+    this.#queued += queued
     if (this.#unread === undefined) {
-      const unread = (this.#unread = answers.open(this.address, () => socket.destroy()))
-      const end = (): void => {
-        unread.close()
-        this.#unread = undefined
-        socket.off('drain', end).off('close', end)
-      }
-      socket.on('drain', end).on('close', end)
+      const socket = this.#socket
+      this.#unread = answers.open(this.address, () => socket.destroy())
+      socket.on('drain', this.#count).on('close', this.#count)
     }
-    this.#unread.add(socket.writableLength - this.#unread.bytes)
+    this.#count()
+  }
+
+  readonly #count = (): void => {
+    const socket = this.#socket
+    const unread = this.#unread
+    if (unread === undefined) return
+    const bytes = socket.destroyed ? 0 : this.#queued + (socket.writableNeedDrain ? socket.writableLength : 0)
+    if (bytes > 0) {
+      unread.add(bytes - unread.bytes)
+      return
+    }
+    unread.close()
+    this.#unread = undefined
+    socket.off('drain', this.#count).off('close', this.#count)
   }
 
   /** Whether bytes of another response may be in flight. */

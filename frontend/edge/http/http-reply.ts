@@ -5,6 +5,7 @@ import type { AbandonReason } from '../../jobs/job.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import type { LiveReply } from './connection.ts'
 import type { Exchange } from './exchange.ts'
+import type { UnreadAnswers } from '../unread-answers.ts'
 import { addCors } from './reply-headers.ts'
 import { LINGER_MS, skipBody } from './unwanted-body.ts'
 
@@ -19,6 +20,8 @@ const SMALL_BODY_BYTES = 4_096
 /** Milliseconds that a broken stream has to flush what was sent before. */
 const BREAK_GRACE_MS = 5_000
 
+/** Bytes; less of an answer that waits is not counted. */
+const COUNTED_BYTES = 65_536
 /** Milliseconds that a finished response may stay unread. */
 const UNREAD_LIMIT_MS = 60_000
 
@@ -48,6 +51,8 @@ export class HttpReply implements LiveReply {
   #source: ReplySource | undefined
   #writer: ChunkWriter | undefined
   #ended = false
+  /** Its bytes that are counted while it waits behind others. */
+  #queued = 0
 
   constructor(exchange: Exchange) {
     this.exchange = exchange
@@ -106,7 +111,7 @@ export class HttpReply implements LiveReply {
     const { exchange } = this
     headers.push('X-Accel-Buffering', 'no')
     this.#writeHead(status, headers, reason)
-    this.#writer = new ChunkWriter(exchange.res, frame)
+    this.#writer = new ChunkWriter(exchange.res, this.#full, frame)
     const drained = (): void => this.#source?.drained()
     exchange.res.on('drain', exchange.guarded(drained))
     return this.#writer
@@ -191,11 +196,41 @@ export class HttpReply implements LiveReply {
   }
 
   #limitFlush(): void {
-    const { socket } = this.exchange.req
-    if (!socket.writableNeedDrain) return
-    socket.setTimeout(UNREAD_LIMIT_MS)
-    const { state, connection } = this.exchange
+    const { res, req, state, connection } = this.exchange
+    if (res.socket === null) {
+      this.#countQueued()
+      return
+    }
+    if (!req.socket.writableNeedDrain) return
+    req.socket.setTimeout(UNREAD_LIMIT_MS)
     if (state.unread !== undefined) connection.leavesUnread(state.unread)
+  }
+
+  /** With pipelining, earlier responses of this connection come first, and it waits here. */
+  #countQueued(): void {
+    const { res, state, connection } = this.exchange
+    const { unread } = state
+    const bytes = res.writableLength
+    if (unread === undefined || bytes < COUNTED_BYTES) return
+    const more = bytes - this.#queued
+    if (this.#queued === 0) res.once('socket', () => process.nextTick(() => this.#unqueued(unread)))
+    this.#queued = bytes
+    connection.leavesUnread(unread, more)
+  }
+
+  #unqueued(unread: UnreadAnswers): void {
+    this.exchange.connection.leavesUnread(unread, -this.#queued)
+    this.#queued = 0
+    if (this.#ended) this.#limitFlush()
+    else this.#full()
+  }
+
+  /** A stream waits for its client. */
+  readonly #full = (): void => {
+    const { res, state, connection } = this.exchange
+    if (res.socket === null) this.#countQueued()
+    else if (state.unread !== undefined && res.writableLength >= COUNTED_BYTES)
+      connection.leavesUnread(state.unread)
   }
 }
 

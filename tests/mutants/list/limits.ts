@@ -9,6 +9,55 @@ const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'REST answers that wait behind others do not count',
+    file: HTTP_REPLY,
+    find: '    connection.leavesUnread(unread, more)\n',
+    replace: '',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'REST answers that have waited behind others count on',
+    file: HTTP_REPLY,
+    find: '    this.exchange.connection.leavesUnread(unread, -this.#queued)\n',
+    replace: '',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'items of REST streams that wait for their clients do not count',
+    file: HTTP_REPLY,
+    find: 'res.writableLength >= COUNTED_BYTES)\n      connection.leavesUnread(state.unread)',
+    replace: 'res.writableLength < 0)\n      connection.leavesUnread(state.unread)',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'small gRPC answers do not count',
+    file: 'frontend/edge/grpc/request-reader.ts',
+    find: 'const COUNTED_BYTES = 8_192',
+    replace: 'const COUNTED_BYTES = 32_768',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'an answer weighs as much as one that waits for long',
+    file: 'frontend/edge/unread-answers.ts',
+    find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
+    replace: '1',
+    tests: ['tests/edge/unread-answers.test.ts'],
+  },
+  {
+    name: 'answers weigh the more the longer they wait, without end',
+    file: 'frontend/edge/unread-answers.ts',
+    find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
+    replace: '((now - this.#since + 1) / GROWN_MS)',
+    tests: ['tests/edge/unread-answers.test.ts'],
+  },
+  {
+    name: 'who has read all is as old as before',
+    file: 'frontend/edge/unread-answers.ts',
+    find: 'if (this.#bytes === 0) this.#since',
+    replace: 'if (this.#since === 0) this.#since',
+    tests: ['tests/edge/unread-answers.test.ts'],
+  },
+  {
     name: 'a gRPC call that is gone still has unread answers',
     file: 'frontend/edge/grpc/request-reader.ts',
     find: '    this.sent()\n    this.#drop()\n',
@@ -25,7 +74,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a REST answer that was read late counts on',
     file: 'frontend/edge/http/connection.ts',
-    find: '        unread.close()\n',
+    find: '    unread.close()\n',
     replace: '',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
@@ -46,14 +95,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'answers that REST clients leave unread have no limit',
     file: 'frontend/edge/http/connection.ts',
-    find: '    this.#unread.add(socket.writableLength - this.#unread.bytes)\n',
+    find: '      unread.add(bytes - unread.bytes)\n',
     replace: '',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
   {
     name: 'of those who leave answers unread, the first is closed',
     file: 'frontend/edge/unread-answers.ts',
-    find: '(more === 0 && each.bytes > most!.bytes)',
+    find: '(more === 0 && each.weight(now) > most!.weight(now))',
     replace: 'false',
     tests: ['tests/edge/unread-answers.test.ts'],
   },
