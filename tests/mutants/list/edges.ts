@@ -560,8 +560,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stream that breaks behind a pipelined response cuts that one',
     file: HTTP_REPLY,
-    find: '    if (res.socket === null) {',
-    replace: '    if (res.destroyed) {',
+    find: '    if (res.socket === null) {\n      // With',
+    replace: '    if (res.destroyed) {\n      // With',
     tests: STREAMED,
     title: 'pipelined',
   },

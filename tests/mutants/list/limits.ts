@@ -116,8 +116,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a connection that was closed counts what is on its way',
     file: 'frontend/edge/unread-answers.ts',
-    find: '    if (this.#isClosed) return\n    this.#bytes += bytes\n',
-    replace: '    this.#bytes += bytes\n',
+    find: '    if (this.#isClosed) return\n    if (this.#bytes === 0)',
+    replace: '    if (this.#bytes === 0)',
     tests: ['tests/edge/unread-answers.test.ts'],
   },
   {
