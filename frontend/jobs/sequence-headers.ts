@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../common/errors.ts'
-import { headerLine, splitHeaders } from '../../common/header-lines.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { headerLine } from '../../common/header-lines.ts'
 import type { Settings } from '../config/settings.ts'
 import type { JobRequest } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'
@@ -37,23 +36,53 @@ const MAX_ID_LENGTH = 1024
 export interface SequenceRequest {
   /** Undefined if the client gave no id. */
   readonly id: string | undefined
-  /** Whether the handler can find the id under the exact header name. */
-  readonly exact: boolean
   readonly first: boolean
   readonly last: boolean
+  /** To be added to the headers, so that the handler finds the same values under the exact names. */
+  readonly more: string
 }
 
 /**
  * Names are matched in any letter case, because proxies and HTTP/2 change it. @throws ServeError
- * INVALID_ARGUMENT when the id is too long
+ * INVALID_ARGUMENT when a header has two values, of which the handler could read the other one, or when the
+ * id is too long
  */
 export function readSequence(lines: string, names: SequenceHeaders): SequenceRequest {
-  const headers = splitHeaders(lines)
-  const exact = ownValue(headers, names.id)
-  const id = exact ?? anyCase(headers, names.id)
-  const first = isTrue(anyCase(headers, names.start))
-  const last = isTrue(anyCase(headers, names.end))
-  return { id: checkedId(id), exact: exact !== undefined && exact !== '', first, last }
+  const pieces = lines.split('\n')
+  const id = soleValue(pieces, names.id)
+  const start = soleValue(pieces, names.start)
+  const end = soleValue(pieces, names.end)
+  return {
+    id: checkedId(id.value),
+    first: isTrue(start.value),
+    last: isTrue(end.value),
+    more: id.more + start.more + end.more,
+  }
+}
+
+interface SoleValue {
+  /** Undefined: there is none, or an empty one. */
+  readonly value: string | undefined
+  /** The line to add if not all of the header's lines have the exact name and the value. */
+  readonly more: string
+}
+
+/** @throws ServeError INVALID_ARGUMENT */
+function soleValue(pieces: readonly string[], name: string): SoleValue {
+  const wanted = name.toLowerCase()
+  let value: string | undefined
+  let exact = true
+  for (let i = 0; i + 1 < pieces.length; i += 2) {
+    const found = pieces[i]!
+    if (found.length !== wanted.length || found.toLowerCase() !== wanted) continue
+    const other = pieces[i + 1]!
+    if (found !== name || other === '') exact = false
+    if (other === '') continue
+    if (value !== undefined && value !== other)
+      throw new ServeError('INVALID_ARGUMENT', `The header ${name} must be there once, but has two values`)
+    value = other
+  }
+  return { value, more: exact || value === undefined ? '' : headerLine(name, value) }
 }
 
 /** The id as a string of its own: what is cut from a string keeps the whole of it, here all headers. */
@@ -72,15 +101,28 @@ export function newSequenceId(): string {
   return `ts-seq-${randomUUID()}`
 }
 
-/** Adds the id to the headers for the handler; for a new sequence without id also the start header. */
+/** Adds to the headers for the handler what it has to find; for a sequence without id its id and start. */
 export function writeSequence(
   request: JobRequest,
-  { id: given, exact }: SequenceRequest,
+  asked: SequenceRequest,
   id: string,
   names: SequenceHeaders,
 ): void {
-  if (!exact) request.headers += headerLine(names.id, id)
-  if (given === undefined) request.headers += headerLine(names.start, 'true')
+  request.headers += asked.more
+  if (asked.id !== undefined) return
+  request.headers = without(request.headers, names.start)
+  request.headers += headerLine(names.id, id) + headerLine(names.start, 'true')
+}
+
+/** The header lines but those of one header: a job that another version inherits is read again. */
+function without(lines: string, name: string): string {
+  const wanted = name.toLowerCase()
+  const pieces = lines.split('\n')
+  let rest = ''
+  for (let i = 0; i + 1 < pieces.length; i += 2) {
+    if (pieces[i]!.toLowerCase() !== wanted) rest += headerLine(pieces[i]!, pieces[i + 1]!)
+  }
+  return rest
 }
 
 /** The ids of sequences that the handler ended. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { splitHeaders } from '../../common/header-lines.ts'
+import { headerLine, headerValue, splitHeaders } from '../../common/header-lines.ts'
 import { ServeError } from '../../common/errors.ts'
 import { failures, HEADERS, newJob, Setup } from './sequence-setup.ts'
 
@@ -163,6 +163,61 @@ describe('ids', () => {
     const job = newJob(undefined, { 'Seq-ID': 'a' })
     setup.queue.add(job)
     expect(splitHeaders(job.request.headers)).toEqual({ 'Seq-ID': 'a', [HEADERS.id]: 'a' })
+  })
+
+  test.each([
+    ['id', 'mine', 'SEQ-ID', 'theirs'],
+    ['id', 'mine', 'seq-id', 'theirs'],
+    ['start', 'false', 'Seq-Start', 'true'],
+    ['end', 'false', 'Seq-End', 'true'],
+  ] as const)(
+    'two values of the header %s are refused, one of which is checked and the other used',
+    (...row) => {
+      const [kind, one, name, other] = row
+      for (const [first, second] of [
+        [headerLine(HEADERS[kind], one), headerLine(name, other)],
+        [headerLine(name, other), headerLine(HEADERS[kind], one)],
+      ] as const) {
+        const setup = new Setup()
+        const job = newJob()
+        job.request.headers = first + second
+        const refusal = `The header ${HEADERS[kind]} must be there once, but has two values`
+        expect(() => setup.queue.add(job)).toThrow(
+          expect.objectContaining({ code: 'INVALID_ARGUMENT', message: refusal }),
+        )
+        expect(setup.queue.openSequences).toBe(0)
+      }
+    },
+  )
+
+  test('the handler finds the values that hold, under the exact names, whatever empty ones come after', () => {
+    const setup = new Setup()
+    const job = newJob()
+    for (const [name, value] of [
+      ['Seq-ID', 'a'],
+      ['seq-id', 'a'],
+      ['SEQ-ID', ''],
+      ['Seq-End', 'true'],
+      ['seq-end', ''],
+      ['SEQ-START', 'true'],
+    ] as const)
+      job.request.headers += headerLine(name, value)
+    setup.queue.add(job)
+    const { headers } = job.request
+    expect(splitHeaders(headers)).toMatchObject({ 'seq-id': 'a', 'seq-start': 'true', 'seq-end': 'true' })
+    expect(Object.values(HEADERS).map((name) => headerValue(headers, name))).toEqual(['a', 'true', 'true'])
+    expect(setup.queue.hasSequence('a')).toBe(true)
+  })
+
+  test('a job whose id the server chose can go to another queue, whatever the client said of the start', () => {
+    const job = newJob(undefined, { [HEADERS.start]: 'false', 'SEQ-ID': '' })
+    new Setup({}, 0).queue.add(job)
+    const id = headerValue(job.request.headers, HEADERS.id)!
+    expect(headerValue(job.request.headers, HEADERS.start)).toBe('true')
+    job.leavesQueue()
+    const setup = new Setup()
+    setup.queue.add(job)
+    expect(setup.queue.hasSequence(id)).toBe(true)
   })
 
   test('what the handler says of the id stands', () => {

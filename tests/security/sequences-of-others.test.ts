@@ -26,11 +26,17 @@ beforeAll(async () => {
 
 afterAll(() => client.close())
 
-async function ask(key: string, body: string, id: string): Promise<string> {
+async function ask(
+  key: string,
+  body: string,
+  id: string,
+  more: Record<string, string> = {},
+): Promise<string> {
   const headers = {
     authorization: `Bearer tsk_${key}`,
     'content-type': 'text/plain',
     ts_request_sequence_id: id,
+    ...more,
   }
   const { status, body: answer } = await rawRequest(server.ports.inference, '/predictions/sums', {
     headers,
@@ -57,6 +63,15 @@ test('who knows the id of a sequence of another key neither reads nor changes no
   expect(await say('bob', 'shared', '0')).toMatch(/another API key/)
   expect(await ask('ann', '1', 'shared')).toBe('200 8')
   expect(await say('ann', 'shared', '1')).toBe('9')
+})
+
+test('a second id in another letter case does not lead past the check', async () => {
+  expect(await ask('ann', '7', 'victim')).toBe('200 7')
+  for (const id of ['victim', 'mine'])
+    expect(await ask('bob', '1', id, { TS_Request_Sequence_Id: id === 'mine' ? 'victim' : 'mine' })).toMatch(
+      /^400 .*The header ts_request_sequence_id must be there once/s,
+    )
+  expect(await ask('ann', '1', 'victim')).toBe('200 8')
 })
 
 test('the id of a sequence, which the server keeps, has at most 1,024 characters', async () => {

@@ -1,8 +1,9 @@
 import type { Mutant } from '../mutant.ts'
 
 const JWT_TESTS = ['tests/auth/jwt.test.ts']
+const SEQUENCE_TESTS = ['tests/jobs/sequence-queue.test.ts']
 
-/** Who calls: keys and JWTs, and what is told of those that are refused. */
+/** Who calls: keys and JWTs, what is told of those that are refused, and whose a sequence is. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the previous hash of one key takes the key of another',
@@ -62,5 +63,12 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'true',
     tests: ['tests/security/pages-of-other-sites.test.ts'],
     title: 'a link of another site',
+  },
+  {
+    name: 'of two ids of a sequence one is checked, and the handler reads the other',
+    file: 'frontend/jobs/sequence-headers.ts',
+    find: 'if (value !== undefined && value !== other)',
+    replace: 'if (value !== undefined && value !== other && found === name)',
+    tests: SEQUENCE_TESTS,
   },
 ]
