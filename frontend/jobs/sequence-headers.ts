@@ -45,7 +45,7 @@ export interface SequenceRequest {
 /**
  * Names are matched in any letter case, because proxies and HTTP/2 change it. @throws ServeError
  * INVALID_ARGUMENT when a header has two values, of which the handler could read the other one, or when the
- * id is too long
+ * id is not one
  */
 export function readSequence(lines: string, names: SequenceHeaders): SequenceRequest {
   const pieces = lines.split('\n')
@@ -85,6 +85,9 @@ function soleValue(pieces: readonly string[], name: string): SoleValue {
   return { value, more: exact || value === undefined ? '' : headerLine(name, value) }
 }
 
+/** What would end an id within the header with which a handler ends sequences, or be cut off there. */
+const UNFIT = /[;\p{Cc}]|^\s|\s$/u
+
 /** The id as a string of its own: what is cut from a string keeps the whole of it, here all headers. */
 function checkedId(id: string | undefined): string | undefined {
   if (id === undefined || id === '') return undefined
@@ -93,7 +96,24 @@ function checkedId(id: string | undefined): string | undefined {
       'INVALID_ARGUMENT',
       `The id of a sequence must have at most ${MAX_ID_LENGTH} characters`,
     )
+  if (UNFIT.test(id)) throw unfitId()
   return Buffer.from(id).toString()
+}
+
+/**
+ * The header line for an id that came in another way. @throws ServeError INVALID_ARGUMENT for a line feed,
+ * which no header can hold
+ */
+export function sequenceIdLine(id: string, names: Pick<SequenceHeaders, 'id'>): string {
+  if (id.includes('\n')) throw unfitId()
+  return headerLine(names.id, id)
+}
+
+function unfitId(): ServeError {
+  return new ServeError(
+    'INVALID_ARGUMENT',
+    'The id of a sequence must have no semicolon, no control character, and no blank at either end',
+  )
 }
 
 /** An id for a sequence whose client gave none. */

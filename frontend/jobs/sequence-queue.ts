@@ -166,7 +166,8 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   answering(job: Job, headers: ReplyHead['headers']): ReplyHead['headers'] {
     const sequence = this.#sequenceOf.get(job)
-    for (const id of endedSequences(headers, this.#options.headers)) this.#endedByHandler(id)
+    const owner = job.request.sender?.identity
+    for (const id of endedSequences(headers, this.#options.headers)) this.#endedByHandler(id, owner)
     if (sequence === undefined) return headers
     if (this.#options.overlap && sequence.ahead === job) {
       sequence.ahead = undefined
@@ -181,7 +182,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (sequence === undefined) return
     this.#sequenceOf.delete(job)
     sequence.running.delete(job)
-    if (job.outcome === 'failed') this.#lost.forget(sequence.id)
+    if (job.outcome === 'failed') this.#lost.forget(sequence)
     if (sequence.ahead === job) sequence.ahead = undefined
     this.#settle(sequence)
     this.hand()
@@ -275,10 +276,11 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     else sequence.idleTimer = setTimeout(() => this.#end(sequence), this.#options.maxIdleMs)
   }
 
-  #endedByHandler(id: string): void {
-    this.#lost.forget(id)
+  /** A client may choose what the handler says, so it ends those of the same owner only. */
+  #endedByHandler(id: string, owner: string | undefined): void {
+    this.#lost.forget({ id, owner })
     const sequence = this.#open(id)
-    if (sequence === undefined) return
+    if (sequence === undefined || sequence.owner !== owner) return
     sequence.closing = true
     const error = new ServeError('NO_WORKER', `The handler ended the sequence ${id}`)
     this.#failWaiting(sequence, error)

@@ -70,6 +70,18 @@ describe('a worker that ends between two requests of a sequence', () => {
     expect(() => setup.add('a', {}, 'ann')).toThrow(LOST)
   })
 
+  test.each(['its handler ends it', 'it fails'])('nor do they make it forgotten: %s', (how) => {
+    const setup = new Setup()
+    const first = setup.add('a', {}, 'ann')
+    const worker = setup.workerOf(first)!
+    setup.answer(first)
+    setup.crash(worker)
+    const other = setup.add('a', {}, 'bob')
+    if (how === 'it fails') setup.crash(setup.workerOf(other)!)
+    else setup.answer(other, { [HEADERS.end]: 'a' })
+    expect(() => setup.add('a', {}, 'ann')).toThrow(LOST)
+  })
+
   test('as many are remembered as may be open, the latest', () => {
     const setup = lost({ maxSequences: 2 })
     for (const id of ['b', 'c']) setup.crash(setup.round(id))

@@ -391,6 +391,54 @@ describe('the id of a sequence', () => {
     expect(setup.queue.openSequences).toBe(1)
   })
 
+  test.each([
+    ';',
+    'x0;a',
+    'a;',
+    ' a',
+    'a ',
+    '\ta',
+    'a\u00a0',
+    '\ufeffa',
+    'a\u0000b',
+    'a\tb',
+    'a\rb',
+    'a\u007f',
+    'a\u0085b',
+  ])('is not %j, of which a handler that ends it would end another one', (id) => {
+    const setup = new Setup()
+    expect(() => setup.add(id)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_ARGUMENT',
+        message:
+          'The id of a sequence must have no semicolon, no control character, and no blank at either end',
+      }),
+    )
+    expect(setup.queue.openSequences).toBe(0)
+  })
+
+  test.each(['a b', 'a,b', 'ä:/=?#', '东京', '__proto__'])('may be %j', (id) => {
+    const setup = new Setup()
+    setup.answer(setup.add(id), { [HEADERS.end]: id })
+    expect([setup.queue.openSequences, setup.started.length]).toEqual([0, 1])
+  })
+
+  test('is ended by a handler only for its sender', () => {
+    const setup = new Setup({}, 4)
+    const [mine, second, theirs] = [
+      setup.add('a', {}, 'ann'),
+      setup.add('b', {}, 'ann'),
+      setup.add('c', {}, 'bob'),
+    ]
+    const waiting = setup.add('c', {}, 'bob')
+    setup.answer(second)
+    setup.answer(mine, { [HEADERS.end]: 'a;b;c' })
+    expect(setup.queue.openSequences).toBe(1)
+    expect(failures.get(waiting)).toBeUndefined()
+    setup.answer(theirs)
+    expect(setup.workerOf(waiting)).toBeDefined()
+  })
+
   test('is of use to its sender only, while the sequence is open', () => {
     const setup = new Setup()
     const answer = (identity?: string): void => void setup.answer(setup.add('a', {}, identity))

@@ -57,6 +57,15 @@ async function say(key: string, id: string, data: string): Promise<string> {
   return messages.map(({ status, prediction }) => status?.message ?? prediction.toString()).join()
 }
 
+/** The same of a call of StreamPredictions. */
+async function sayOnce(key: string, id: string, data: string): Promise<string> {
+  const metadata = new Metadata()
+  metadata.set('authorization', `Bearer tsk_${key}`)
+  const message = { model_name: 'sums', input: { data: Buffer.from(data) }, sequence_id: id }
+  const { messages, error } = await readAll(client.StreamPredictions(message, metadata))
+  return error?.message ?? messages.map(({ prediction }) => prediction.toString()).join()
+}
+
 test('who knows the id of a sequence of another key neither reads nor changes nor ends it', async () => {
   expect(await ask('ann', '7', 'shared')).toBe('200 7')
   expect(await ask('bob', '1', 'shared')).toMatch(/^400 .*another API key/s)
@@ -72,6 +81,17 @@ test('a second id in another letter case does not lead past the check', async ()
       /^400 .*The header ts_request_sequence_id must be there once/s,
     )
   expect(await ask('ann', '1', 'victim')).toBe('200 8')
+})
+
+test('an id that contains another one ends no sequence of another key', async () => {
+  expect(await ask('ann', '7', 'account')).toBe('200 7')
+  const refusal = /must have no semicolon, no control character, and no blank at either end/
+  expect(await ask('bob', 'end', 'x0;account')).toMatch(/^400 .*no semicolon/s)
+  expect(await ask('bob', 'end', 'account\u00a0')).toMatch(/^400 .*no blank at either end/s)
+  for (const id of ['x0;account', 'account ', ' account', 'account\u3000', 'account\n', 'a\nb'])
+    for (const said of [await say('bob', id, 'end'), await sayOnce('bob', id, 'end')])
+      expect(said).toMatch(refusal)
+  expect(await ask('ann', '1', 'account')).toBe('200 8')
 })
 
 test('the id of a sequence, which the server keeps, has at most 1,024 characters', async () => {

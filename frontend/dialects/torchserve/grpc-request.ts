@@ -7,7 +7,7 @@ import { newRequestId } from '../../jobs/request-id.ts'
 import type { JobRequest, InputPart } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
-import { isTrue, newSequenceId, type SequenceHeaders } from '../../jobs/sequence-headers.ts'
+import { isTrue, newSequenceId, type SequenceHeaders, sequenceIdLine } from '../../jobs/sequence-headers.ts'
 
 /** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */
 export interface PredictionsRequest {
@@ -76,7 +76,7 @@ export function sequenceRequest(
   names: SequenceHeaders,
 ): JobRequest {
   const request = jobRequest(message, call)
-  request.headers += headerLine(names.id, id)
+  request.headers += sequenceIdLine(id, names)
   for (const name of [names.start, names.end]) {
     if (isMarked(message, name)) request.headers += headerLine(name, 'true')
   }

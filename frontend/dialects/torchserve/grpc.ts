@@ -6,14 +6,13 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import { headerLine } from '../../../common/header-lines.ts'
 import { loadService, withEncodedResponses, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { type Call, CallSender } from '../../edge/grpc/caller.ts'
 import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
 import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import { Job, type JobRequest } from '../../jobs/job.ts'
-import { sequenceHeadersOf } from '../../jobs/sequence-headers.ts'
+import { sequenceHeadersOf, sequenceIdLine } from '../../jobs/sequence-headers.ts'
 import { withModelMeant } from '../../models/not-found.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError } from './grpc-errors.ts'
@@ -96,7 +95,7 @@ class InferenceService {
   #request(message: PredictionsRequest, facts: CallFacts): JobRequest {
     const request = jobRequest(message, facts)
     const { sequence_id: sequenceId } = message
-    if (sequenceId) request.headers += headerLine(this.#deps.settings.tsHeaderKeySequenceId, sequenceId)
+    if (sequenceId) request.headers += sequenceIdLine(sequenceId, sequenceHeadersOf(this.#deps.settings))
     return request
   }
 

@@ -71,4 +71,25 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'if (value !== undefined && value !== other && found === name)',
     tests: SEQUENCE_TESTS,
   },
+  {
+    name: 'an id of a sequence holds the id of another',
+    file: 'frontend/jobs/sequence-headers.ts',
+    find: 'if (UNFIT.test(id))',
+    replace: 'if (id === UNFIT.source)',
+    tests: SEQUENCE_TESTS,
+  },
+  {
+    name: 'a handler ends the sequences of all for one of its clients',
+    file: 'frontend/jobs/sequence-queue.ts',
+    find: 'if (sequence === undefined || sequence.owner !== owner) return',
+    replace: 'if (sequence === undefined) return',
+    tests: SEQUENCE_TESTS,
+  },
+  {
+    name: 'the loss of a sequence is forgotten for what a handler says to another',
+    file: 'frontend/jobs/sequence-queue.ts',
+    find: '    this.#lost.forget({ id, owner })\n',
+    replace: '    for (const other of [owner, "ann"]) this.#lost.forget({ id, owner: other })\n',
+    tests: ['tests/jobs/lost-sequences.test.ts'],
+  },
 ]
