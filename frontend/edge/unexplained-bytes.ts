@@ -22,24 +22,31 @@ export class Explained {
 
 class Watched {
   readonly cut: () => void
+  readonly ended: (() => void) | undefined
   readonly #owner: Owner
   readonly #socket: CountedSocket
   readonly #explained: Explained
   #level = BURST_BYTES
-  #read = 0
-  #written = 0
+  #read: number
+  #written: number
 
-  constructor(owner: Owner, socket: CountedSocket, cut: () => void) {
+  constructor(owner: Owner, socket: CountedSocket, cut: () => void, ended: (() => void) | undefined) {
     this.#owner = owner
     this.#socket = socket
     this.#explained = explainedOf(owner)
     this.cut = cut
+    this.ended = ended
+    this.#read = socket.bytesRead
+    this.#written = socket.bytesWritten
+  }
+
+  /** A session that ends has no socket. */
+  get isOver(): boolean {
+    return this.#owner.destroyed
   }
 
   /** Whether it has sent no more than it may, `seconds` after the last look. */
   look(seconds: number): boolean {
-    // A session that ends has no socket.
-    if (this.#owner.destroyed) return true
     const { bytesRead, bytesWritten } = this.#socket
     // For what it is sent, a client of HTTP/2 sends WINDOW_UPDATE and PING, fewer bytes than it gets.
     const due = this.#explained.bytes + bytesWritten - this.#written
@@ -70,16 +77,19 @@ export function explainedOf(owner: Owner & { [EXPLAINED]?: Explained }): Explain
  * request, or spaces in its head. Node's parsers take these without telling anybody and no flow control
  * holds them back, so a turn of the event loop would take two megabytes of each connection. What remains of
  * the bytes of the socket without those of its requests is theirs.
+ *
+ * `ended` is called once, soon after the owner is destroyed, from when on nothing is counted. The socket of a
+ * session may be open then, and an HTTP/2 session tells nothing before it closes.
  */
-export function cutUnexplained(owner: Owner, socket: CountedSocket, cut: () => void): void {
-  const entry = new Watched(owner, socket, cut)
+export function cutUnexplained(
+  owner: Owner,
+  socket: CountedSocket,
+  cut: () => void,
+  ended?: () => void,
+): void {
+  const entry = new Watched(owner, socket, cut, ended)
   watched.add(entry)
-  owner.once('close', () => {
-    watched.delete(entry)
-    if (watched.size > 0) return
-    clearInterval(timer)
-    timer = undefined
-  })
+  owner.once('close', () => leave(entry))
   if (timer !== undefined) return
   lookedAt = performance.now()
   timer = setInterval(look, LOOK_EVERY_MS).unref()
@@ -89,5 +99,16 @@ function look(): void {
   const now = performance.now()
   const seconds = (now - lookedAt) / 1_000
   lookedAt = now
-  for (const entry of watched) if (!entry.look(seconds)) entry.cut()
+  for (const entry of watched) {
+    if (entry.isOver) leave(entry)
+    else if (!entry.look(seconds)) entry.cut()
+  }
+}
+
+function leave(entry: Watched): void {
+  if (!watched.delete(entry)) return
+  entry.ended?.()
+  if (watched.size > 0) return
+  clearInterval(timer)
+  timer = undefined
 }

@@ -10,6 +10,8 @@ import {
   type GrpcLimits,
   NGHTTP2_CANCEL,
   NGHTTP2_ENHANCE_YOUR_CALM,
+  SEND_BUFFER_BYTES,
+  SLOWEST_BYTES_PER_SECOND,
 } from './limits.ts'
 
 /** A connection without a call. */
@@ -21,7 +23,7 @@ interface Silent {
 
 /**
  * Counts the connections of a listener, refuses those that are too many, and closes those that never make a
- * call.
+ * call or that their clients leave open when they are over.
  */
 export class ConnectionGate {
   readonly #count: ConnectionCount
@@ -29,6 +31,8 @@ export class ConnectionGate {
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, Silent>()
   readonly #sessions = new Set<Http2Session>()
+  /** What the system accepted, by address and port: below TLS, and without the guards of a session's socket. */
+  readonly #sockets = new Map<string, Socket>()
 
   /** `pool`: what the listener shares with others; default: nothing. */
   constructor(limits: GrpcLimits, pool?: ConnectionPool) {
@@ -54,11 +58,16 @@ export class ConnectionGate {
     })
     server.on('session', (session: Http2Session) => {
       this.#sessions.add(session)
-      cutUnexplained(session, session.socket, () => {
+      const peer = peerOf(session.socket)
+      const socket = this.#sockets.get(peer)
+      const cut = (): void => {
         session.destroy(new Error('The connection sent frames that no call needs'), NGHTTP2_ENHANCE_YOUR_CALM)
+      }
+      cutUnexplained(session, session.socket, cut, () => {
+        if (socket !== undefined) seeOff(socket)
       })
       session.once('close', () => this.#sessions.delete(session))
-      const silent = this.#silent.get(peerOf(session.socket))
+      const silent = this.#silent.get(peer)
       if (silent !== undefined) silent.session = session
     })
     this.#pool?.guard(server, refuse)
@@ -85,7 +94,11 @@ export class ConnectionGate {
       session: undefined,
     }
     this.#silent.set(peer, silent)
-    socket.once('close', () => this.#clear(peer))
+    this.#sockets.set(peer, socket)
+    socket.once('close', () => {
+      this.#clear(peer)
+      this.#sockets.delete(peer)
+    })
     return true
   }
 
@@ -103,4 +116,18 @@ function dismiss(silent: Silent, socket: Socket): void {
   }
   silent.session.close()
   silent.timer = setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
+}
+
+/**
+ * Ends the connection of a session that is over, after GOAWAY of either side or a breach. Node only ends its
+ * own side of it and reads on until the client ends the other, so it would keep its place for as long as the
+ * client likes.
+ */
+function seeOff(socket: Socket): void {
+  if (socket.destroyed) return
+  const unsentMs = (Math.min(socket.bytesWritten, SEND_BUFFER_BYTES) / SLOWEST_BYTES_PER_SECOND) * 1_000
+  const timer = setTimeout(() => socket.destroy(), FAREWELL_MS + unsentMs).unref()
+  socket.once('close', () => clearTimeout(timer))
+  // It is not paused: closed with bytes that nobody read, it would drop what the client has yet to read.
+  cutUnexplained(socket, socket, () => socket.destroy())
 }

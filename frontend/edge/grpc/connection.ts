@@ -8,6 +8,7 @@ import { TurnCount } from '../turn-count.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
 import {
   CALL_FRAMES_BYTES,
+  FAREWELL_MS,
   MAX_PUBLIC_IN_TURN,
   MAX_REFUSED_CALLS,
   MAX_REFUSED_IN_TURN,
@@ -63,7 +64,7 @@ export class Connection implements Limited {
   }
 
   callClosed(): void {
-    if (--this.#openCalls === 0 && !this.#session.closed) this.#idle.begin(this)
+    if (--this.#openCalls === 0 && !this.#session.destroyed) this.#idle.begin(this)
   }
 
   /** Whether one more call that asks for no token may come in this turn of the event loop. */
@@ -88,6 +89,10 @@ export class Connection implements Limited {
 
   expired(): void {
     this.#session.close()
+    // Until its client reads what was written, such a session is not over.
+    setTimeout(() => {
+      if (this.#openCalls === 0) this.#session.destroy()
+    }, FAREWELL_MS).unref()
   }
 }
 

@@ -71,6 +71,15 @@ export const { NGHTTP2_CANCEL } = constants
 /** Milliseconds that a client has to end a call or connection by itself, once it knows that it is over. */
 export const FAREWELL_MS = 1_000
 
+/**
+ * What the system may still have to send of a connection that is over: the largest buffer that Linux gives a
+ * socket by default (net.ipv4.tcp_wmem). To close the socket may drop it.
+ */
+export const SEND_BUFFER_BYTES = 4 * 1_048_576
+
+/** Bytes of it per second that the slowest client reads for which a closed connection waits. */
+export const SLOWEST_BYTES_PER_SECOND = 131_072
+
 /** Milliseconds that a connection has for its first call that is let in. */
 export const FIRST_CALL_MS = 30_000
 

@@ -2,7 +2,10 @@ import { EventEmitter } from 'node:events'
 import type { Http2Server, Http2Session } from 'node:http2'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { ConnectionGate } from '../../../frontend/edge/grpc/connection-gate.ts'
-import { FIRST_CALL_MS } from '../../../frontend/edge/grpc/limits.ts'
+import { ByteBudget } from '../../../frontend/edge/grpc/byte-budget.ts'
+import { Connection } from '../../../frontend/edge/grpc/connection.ts'
+import { FAREWELL_MS, FIRST_CALL_MS } from '../../../frontend/edge/grpc/limits.ts'
+import { TimeLimit } from '../../../frontend/jobs/time-limit.ts'
 import { SETTINGS } from './start-grpc.ts'
 
 class FakeSocket extends EventEmitter {
@@ -104,5 +107,48 @@ describe('the time for the first call', () => {
     expect([silent.state, calling.state]).toEqual(['closed', 'open'])
     jest.advanceTimersByTime(10 * FIRST_CALL_MS)
     expect([calling.state, gate.count]).toEqual(['open', 1])
+  })
+})
+
+describe('a connection that is told to go', () => {
+  beforeEach(() => {
+    jest.useFakeTimers()
+  })
+  afterEach(() => {
+    jest.useRealTimers()
+  })
+
+  function idle(): { connection: Connection; told: string[] } {
+    const told: string[] = []
+    const session = Object.assign(new EventEmitter(), {
+      socket: new FakeSocket('192.0.2.1', 1),
+      closed: false,
+      destroyed: false,
+      close: () => told.push('close'),
+      destroy: () => told.push('destroy'),
+    })
+    const limit = new TimeLimit(100, 'REQUEST_TIMEOUT', 'idle', 'grpc_max_connection_idle')
+    const connection = new Connection(session as unknown as Http2Session, new ByteBudget(1, undefined), limit)
+    connection.callOpened(0)
+    connection.callClosed()
+    jest.advanceTimersByTime(100)
+    return { connection, told }
+  }
+
+  test('has only its farewell to read what it has not read', () => {
+    const { told } = idle()
+    expect(told).toEqual(['close'])
+    jest.advanceTimersByTime(FAREWELL_MS)
+    expect(told).toEqual(['close', 'destroy'])
+  })
+
+  test('keeps a call that came at the same time', () => {
+    const { connection, told } = idle()
+    connection.callOpened(0)
+    jest.advanceTimersByTime(10 * FAREWELL_MS)
+    expect(told).toEqual(['close'])
+    connection.callClosed()
+    jest.advanceTimersByTime(100 + FAREWELL_MS)
+    expect(told).toEqual(['close', 'close', 'destroy'])
   })
 })

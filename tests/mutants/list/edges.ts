@@ -265,6 +265,22 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'has one line for every answer',
   },
   {
+    name: 'a gRPC connection whose session is over stays for as long as its client likes',
+    file: 'frontend/edge/grpc/connection-gate.ts',
+    find: 'setTimeout(() => socket.destroy(), FAREWELL_MS + unsentMs)',
+    replace: 'setTimeout(() => undefined, FAREWELL_MS + unsentMs)',
+    tests: ['tests/security/connections-left-open.test.ts'],
+    title: 'after the GOAWAY of the client',
+  },
+  {
+    name: 'a configuration error shows the value of a variable that is only to be named',
+    file: 'frontend/config/secrets.ts',
+    find: "if (NAMES.has(name)) return oneLine(text.replace(/=.*/s, '=***'))",
+    replace: '',
+    tests: ['tests/config/settings.test.ts'],
+    title: 'is not shown',
+  },
+  {
     name: 'a gRPC connection that ended still counts for its address',
     file: 'frontend/edge/connection-count.ts',
     find: '      if (address !== undefined) this.#leave(address)\n',
