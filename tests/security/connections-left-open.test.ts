@@ -12,6 +12,9 @@ const SEND_EVERY_MS = 10
 /** Far above what a connection may send without a request. */
 const ENOUGH = 512 * 1024 * 1024
 
+/** A connection that stays shows as a test that does not end. */
+const TEST_MS = 30_000
+
 let grpc: RunningGrpc
 const clients: RawHttp2[] = []
 const timers: NodeJS.Timeout[] = []
@@ -54,30 +57,38 @@ async function over(client: RawHttp2): Promise<void> {
 }
 
 describe('the server closes a connection whose client never ends its side', () => {
-  test('after the GOAWAY of the client', async () => {
-    grpc = await startGrpc()
-    const client = await connected()
-    await checkHealth(client)
-    goaway(client)
-    sendOn(client)
-    await over(client)
-    expect([client.ended.size, client.closed]).toEqual([1, true])
-  })
+  test(
+    'after the GOAWAY of the client',
+    async () => {
+      grpc = await startGrpc()
+      const client = await connected()
+      await checkHealth(client)
+      goaway(client)
+      sendOn(client)
+      await over(client)
+      expect([client.ended.size, client.closed]).toEqual([1, true])
+    },
+    TEST_MS,
+  )
 
   test.each<[string, Partial<GrpcSettings>]>([
     ['because it was idle', { grpcMaxConnectionIdle: 0.1 }],
     ['because of its age', { grpcInferenceMaxConnectionAgeMs: 100 }],
-  ])('after its own GOAWAY %s; the place is free for another one', async (_why, settings) => {
-    grpc = await startGrpc({ ...settings, grpcMaxConnectionsPerAddress: 1 })
-    const first = await connected()
-    await checkHealth(first)
-    sendOn(first)
-    await first.until(() => first.goaway !== undefined)
-    await over(first)
-    const second = await connected()
-    await checkHealth(second)
-    expect([first.goaway, second.ended.size]).toEqual([0, 1])
-  })
+  ])(
+    'after its own GOAWAY %s; the place is free for another one',
+    async (_why, settings) => {
+      grpc = await startGrpc({ ...settings, grpcMaxConnectionsPerAddress: 1 })
+      const first = await connected()
+      await checkHealth(first)
+      sendOn(first)
+      await first.until(() => first.goaway !== undefined)
+      await over(first)
+      const second = await connected()
+      await checkHealth(second)
+      expect([first.goaway, second.ended.size]).toEqual([0, 1])
+    },
+    TEST_MS,
+  )
 })
 
 test('bytes without end after GOAWAY are counted as before it', async () => {
