@@ -31,7 +31,7 @@ export class ConnectionGate {
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, Silent>()
   readonly #sessions = new Set<Http2Session>()
-  /** What the system accepted, by address and port: below TLS, and without the guards of a session's socket. */
+  /** What the system accepted, by address and port: below TLS, and without what guards a session's socket. */
   readonly #sockets = new Map<string, Socket>()
 
   /** `pool`: what the listener shares with others; default: nothing. */
