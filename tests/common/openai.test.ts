@@ -34,6 +34,21 @@ describe('a stop filter', () => {
     return Infinity
   }
 
+  test.each([
+    ['aab', 'aaab', 'a'],
+    ['aab', 'xaaaab', 'xaa'],
+    ['abab', 'xabaabab', 'xaba'],
+    ['aabaab', 'aabaaabaab', 'aaba'],
+  ])('of what differs, the stop %j may have begun before: %j', (stop, text, seen) => {
+    const filter = new StopFilter([stop])
+    expect(
+      Array.from(text)
+        .map((piece) => filter.push(piece))
+        .join('') + filter.flush(),
+    ).toBe(seen)
+    expect(filter.stopped).toBe(true)
+  })
+
   test('lets through exactly what stands before the stop that is complete first, however the text is cut', () => {
     const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '\n'), minLength: 1, maxLength: 3 }), {
       maxLength: 3,

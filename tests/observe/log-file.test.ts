@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   closeSync,
   createReadStream,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -140,6 +141,10 @@ test('so many rolled files are kept, the newest; those of other logs are left al
 
 test('rolled files have so many bytes together, before they are compressed too', async () => {
   const { file, folder, path } = rig({ maxBytes: 2_000, keepBytes: 5_000 })
+  // Nobody reads it, so that the first file is being compressed all the time.
+  const pipe = join(tempDir(), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  linkSync(pipe, join(folder, `some_log.${dayName(Date.now())}.log.gz.tmp`))
   let most = 0
   for (let n = 0; n < 40; n += 1) {
     file.write(`${n} ${randomBytes(700).toString('hex')}\n`)
@@ -147,7 +152,9 @@ test('rolled files have so many bytes together, before they are compressed too',
     const rolled = readdirSync(folder).filter((name) => /^some_log\.\d.*log$/.test(name))
     most = Math.max(most, rolled.length)
   }
+  const reader = openSync(pipe, 'r+')
   await file.end()
+  closeSync(reader)
   const sizes = readdirSync(folder)
     .filter((name) => name !== 'some_log.log')
     .map((name) => statSync(join(folder, name)).size)
@@ -169,6 +176,7 @@ test('a file that could not be compressed is compressed with the next one', asyn
   }
   await file.end()
   expect(gunzip(join(folder, `some_log.${day}.log.gz`))).toBe(`${'a'.repeat(79)}\n`)
+  expect(readdirSync(folder).filter((name) => name.endsWith('.log'))).toEqual(['some_log.log'])
 })
 
 test('what an earlier server put aside and did not compress is compressed', async () => {

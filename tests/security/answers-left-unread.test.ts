@@ -199,9 +199,9 @@ test('others who leave a little less each do not have a client closed that reads
   for (const attacker of attackers) attacker.socket.destroy()
 })
 
-/** Asks for a stream of one item, which waits for `next`. */
+/** Asks for a stream of two items, of which the second waits for `next`. */
 function held(socket: Socket, id: string): void {
-  const body = JSON.stringify({ id, n: 1, gated: true, stream: true })
+  const body = JSON.stringify({ id, n: 2, gated: true, stream: true })
   const head = ['POST /predictions/count HTTP/1.1', 'Host: localhost', 'content-type: application/json']
   socket.write([...head, `content-length: ${body.length}`, '', body].join('\r\n'))
 }

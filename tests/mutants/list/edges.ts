@@ -688,7 +688,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'left = this.#left[left]!',
     replace: 'left = 0',
     tests: ['tests/common/openai.test.ts'],
-    title: 'lets through exactly',
+    title: 'of what differs',
   },
   {
     name: 'choices of a request have no size together',
