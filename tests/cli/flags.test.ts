@@ -99,6 +99,8 @@ describe('the command', () => {
   test.each([
     ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status, top;'],
     ['words.mar', 'There is no command words.mar. Commands: dev'],
+    ['stop', 'There is no command stop. Did you mean --stop? Commands: dev'],
+    ['start', 'There is no command start. Did you mean --start? Commands: dev'],
   ])('%s is no command, which is one line and status 1', async (word, message) => {
     const { err, output } = recorder()
     expect(await runCli([word, 'x'], { loadServer: mustNotLoad, output })).toBe(1)
