@@ -6,7 +6,7 @@ import type { ServiceDefinition } from '@grpc/grpc-js'
 import { beforeAll, expect, test } from '@jest/globals'
 import { call, inferenceClient, inferenceV2Client, readAll } from '../support/grpc-clients.ts'
 import { modelFolder } from '../support/model-folder.ts'
-import { COUNT, countInput, ECHO, next, produced } from '../support/count.ts'
+import { COUNT, type CountRun, countInput, ECHO, next, produced } from '../support/count.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -85,10 +85,14 @@ test('answers that waited behind a stream, and are read then, count no more', as
   let bytes = 0
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
   for (let round = 1; round <= 5; round += 1) {
-    const before = await answered()
+    const before = await answered('count')
     held(socket, `read ${round}`)
-    for (let i = 0; i < 5; i += 1) ask(socket, MIB)
-    await server.until(answered, (count) => count >= before + 5)
+    for (let i = 0; i < 5; i += 1) askCount(socket, `read ${round} ${i}`)
+    // The stream is one of them.
+    await server.until(
+      () => answered('count'),
+      (count) => count >= before + 6,
+    )
     await next(server, `read ${round}`)
     while (bytes <= round * 5 * MIB && !socket.closed) await new Promise((resolve) => setTimeout(resolve, 2))
     expect(socket.closed).toBe(false)
@@ -131,7 +135,7 @@ test('REST answers that wait behind a stream of their connection count', async (
       .on('error', () => undefined)
       .resume()
     held(socket, `held ${i}`)
-    for (let waiting = 0; waiting < 6; waiting += 1) ask(socket, MIB)
+    for (let waiting = 0; waiting < 6; waiting += 1) askCount(socket, `held ${i} ${waiting}`)
     return socket
   })
   await Promise.race(sockets.map((socket) => once(socket, 'close')))
@@ -201,15 +205,24 @@ test('others who leave a little less each do not have a client closed that reads
 
 /** Asks for a stream of two items, of which the second waits for `next`. */
 function held(socket: Socket, id: string): void {
-  const body = JSON.stringify({ id, n: 2, gated: true, stream: true })
+  post(socket, { id, n: 2, gated: true, stream: true })
+}
+
+/** Asks for a mebibyte in one answer. */
+function askCount(socket: Socket, id: string): void {
+  post(socket, { id, n: 1, size: MIB, delay: 0, stream: false })
+}
+
+function post(socket: Socket, run: CountRun): void {
+  const body = JSON.stringify(run)
   const head = ['POST /predictions/count HTTP/1.1', 'Host: localhost', 'content-type: application/json']
   socket.write([...head, `content-length: ${body.length}`, '', body].join('\r\n'))
 }
 
 /** Answers that have begun, by the access log. */
-function answered(): Promise<number> {
+function answered(model = 'echo'): Promise<number> {
   const log = readFileSync(join(server.folder, 'logs', 'access_log.log'), 'utf8')
-  return Promise.resolve(log.split('"POST /predictions/echo HTTP/1.1" 200').length - 1)
+  return Promise.resolve(log.split(`"POST /predictions/${model} HTTP/1.1" 200`).length - 1)
 }
 
 /** The bytes of an answer, or of what there was until the connection broke. */
