@@ -73,12 +73,12 @@ async function run(words: readonly string[], options: CliOptions, output: Output
   return start(argv, flags, options.loadServer, output)
 }
 
+/** Commands elsewhere; here they are flags, as in TorchServe. */
 const WORDS_OF_FLAGS = ['start', 'stop', 'version', 'help']
 
 /** What is wrong with the first word; undefined for a command and for a flag. */
 function unknownCommand(word: string | undefined): string | undefined {
   if (word === undefined || word.startsWith('-')) return undefined
-  // Those of TorchServe are flags.
   const near = WORDS_OF_FLAGS.includes(word) ? `--${word}` : closest(word, [...COMMANDS.keys()])
   const hint = near === undefined ? '' : ` Did you mean ${near}?`
   return `There is no command ${word}.${hint} Commands: ${commandNames().join(', ')}; flags: --help`

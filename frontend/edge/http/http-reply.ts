@@ -111,7 +111,7 @@ export class HttpReply implements LiveReply {
     const { exchange } = this
     headers.push('X-Accel-Buffering', 'no')
     this.#writeHead(status, headers, reason)
-    this.#writer = new ChunkWriter(exchange.res, this.#full, frame)
+    this.#writer = new ChunkWriter(exchange.res, () => this.#full(), frame)
     const drained = (): void => this.#source?.drained()
     exchange.res.on('drain', exchange.guarded(drained))
     return this.#writer
@@ -226,7 +226,7 @@ export class HttpReply implements LiveReply {
   }
 
   /** A stream waits for its client. */
-  readonly #full = (): void => {
+  #full(): void {
     const { res, state, connection } = this.exchange
     if (res.socket === null) this.#countQueued()
     else if (state.unread !== undefined && res.writableLength >= COUNTED_BYTES)
