@@ -39,7 +39,7 @@ interface Whole {
   cancel?: (() => boolean) | undefined
 }
 
-/** So many bytes of an answer are counted together: less than fill a stream, which most answers do not. */
+/** So many bytes of an answer are counted together: few, since a client may have many streams open. */
 const COUNTED_BYTES = 8_192
 
 const READER = Symbol('reader')
@@ -59,20 +59,14 @@ function pushToReader(this: ReadStream, chunk: Buffer | null): boolean {
 type Written = (error?: Error | null) => void
 const write = Duplex.prototype.write as (this: Duplex, chunk: Uint8Array, written: Written) => boolean
 
-/** The same for what grpc-js writes, and for the room that comes back. */
+/** The same for what grpc-js writes. */
 function writeThroughReader(this: ReadStream, chunk: Uint8Array, written: Written): boolean {
-  const hasRoom = write.call(this, chunk, written)
-  if (!hasRoom) this[READER]!.full()
-  return hasRoom
+  return write.call(this, chunk, this[READER]!.countUnread(chunk.length, written))
 }
 
 function writeCounted(this: ReadStream, chunk: Uint8Array, written: Written): boolean {
   this[READER]!.traffic!.bytes += chunk.length
   return writeThroughReader.call(this, chunk, written)
-}
-
-function sentByReader(this: ReadStream): void {
-  this[READER]!.sent()
 }
 
 /** One function for all streams, too. */
@@ -155,20 +149,26 @@ export class RequestReader implements Limited {
     this.#stream.write = writeCounted as ServerHttp2Stream['write']
   }
 
-  /** The stream is full, and its `drain` follows. */
-  full(): void {
-    const { writableLength } = this.#stream
-    const more = writableLength - this.#unsent
-    if (more < COUNTED_BYTES) return
-    if (this.#unsent === 0) this.#stream.once('drain', sentByReader)
-    this.#unsent = writableLength
+  /**
+   * Counts what waits for the client once it is enough. Not when the stream says that it is full: how much it
+   * holds until then differs between versions of Node.
+   * @returns what to give to Node with these bytes
+   */
+  countUnread(bytes: number, written: Written): Written {
+    const more = this.#stream.writableLength + bytes - this.#unsent
+    if (more < COUNTED_BYTES) return written
+    this.#unsent += more
     this.#connection.unread?.add(more)
+    return (error) => {
+      this.#sent(Math.min(more, this.#unsent))
+      written(error)
+    }
   }
 
-  /** The client's connection has taken all that waited. */
-  sent(): void {
-    this.#connection.unread?.add(-this.#unsent)
-    this.#unsent = 0
+  /** The client's connection has taken them. */
+  #sent(bytes: number): void {
+    this.#unsent -= bytes
+    this.#connection.unread?.add(-bytes)
   }
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
@@ -218,7 +218,7 @@ export class RequestReader implements Limited {
   /** The stream is gone. */
   close(): void {
     this.logged?.closed(this.#stream)
-    this.sent()
+    this.#sent(this.#unsent)
     this.#drop()
     this.#release(this.#taken)
     this.#connection.callClosed()
