@@ -86,8 +86,7 @@ test('answers that waited behind a stream, and are read then, count no more', as
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
   for (let round = 1; round <= 5; round += 1) {
     const before = await answered('count')
-    held(socket, `read ${round}`)
-    for (let i = 0; i < 5; i += 1) askCount(socket, `read ${round} ${i}`)
+    askBehindHeld(socket, `read ${round}`, 5)
     // The stream is one of them.
     await server.until(
       () => answered('count'),
@@ -134,8 +133,7 @@ test('REST answers that wait behind a stream of their connection count', async (
     const socket = connect(server.ports.inference, '127.0.0.1')
       .on('error', () => undefined)
       .resume()
-    held(socket, `held ${i}`)
-    for (let waiting = 0; waiting < 6; waiting += 1) askCount(socket, `held ${i} ${waiting}`)
+    askBehindHeld(socket, `held ${i}`, 6)
     return socket
   })
   await Promise.race(sockets.map((socket) => once(socket, 'close')))
@@ -203,14 +201,16 @@ test('others who leave a little less each do not have a client closed that reads
   for (const attacker of attackers) attacker.socket.destroy()
 })
 
-/** Asks for a stream of two items, of which the second waits for `next`. */
-function held(socket: Socket, id: string): void {
+/**
+ * Asks for a stream of two items, of which the second waits for `next`, and for answers of a mebibyte behind
+ * it. In one piece: once such an answer waits, Node reads no further request.
+ */
+function askBehindHeld(socket: Socket, id: string, answers: number): void {
+  socket.cork()
   post(socket, { id, n: 2, gated: true, stream: true })
-}
-
-/** Asks for a mebibyte in one answer. */
-function askCount(socket: Socket, id: string): void {
-  post(socket, { id, n: 1, size: MIB, delay: 0, stream: false })
+  for (let i = 0; i < answers; i += 1)
+    post(socket, { id: `${id} ${i}`, n: 1, size: MIB, delay: 0, stream: false })
+  socket.uncork()
 }
 
 function post(socket: Socket, run: CountRun): void {
