@@ -159,16 +159,12 @@ export class RequestReader implements Limited {
     if (more < COUNTED_BYTES) return written
     this.#unsent += more
     this.#connection.unread?.add(more)
+    // Node calls back for each write, also of a stream that breaks.
     return (error) => {
-      this.#sent(Math.min(more, this.#unsent))
+      this.#unsent -= more
+      this.#connection.unread?.add(-more)
       written(error)
     }
-  }
-
-  /** The client's connection has taken them. */
-  #sent(bytes: number): void {
-    this.#unsent -= bytes
-    this.#connection.unread?.add(-bytes)
   }
 
   /** What Node has read; null at the end. False: grpc-js has enough for now. */
@@ -218,7 +214,6 @@ export class RequestReader implements Limited {
   /** The stream is gone. */
   close(): void {
     this.logged?.closed(this.#stream)
-    this.#sent(this.#unsent)
     this.#drop()
     this.#release(this.#taken)
     this.#connection.callClosed()
