@@ -180,6 +180,22 @@ test('gRPC answers that are small, but many, count', async () => {
   for (const attacker of attackers) attacker.socket.destroy()
 })
 
+test('items of gRPC streams that wait for their clients count, also behind items that were read', async () => {
+  const attacker = new RawHttp2(server.ports.grpcInference)
+  await attacker.ready()
+  // Of each stream two items fit, and of the third some.
+  attacker.window(0, 3 * 13 * MIB)
+  for (let i = 0; i < 3; i += 1) {
+    const [path, request] = streamed({ id: `large gRPC ${i}`, n: 8, size: 6 * MIB, delay: 0, stream: true })
+    const stream = attacker.call(path)
+    attacker.window(stream, 12 * MIB)
+    expect(await attacker.dataAll(stream, grpcMessage(request))).toBe(true)
+    attacker.endStream(stream)
+  }
+  while (!attacker.closed) await attacker.heard()
+  await neighbour()
+})
+
 test('others who leave a little less each do not have a client closed that reads at once', async () => {
   const attackers: RawHttp2[] = []
   const [path, request] = predictions(1.9 * MIB)
@@ -246,6 +262,13 @@ function predictions(bytes = MIB): Asked {
   const entry = Buffer.concat([Buffer.from('\n\u0004body\u0012'), varint(data.length), data])
   const input = Buffer.concat([Buffer.from([0x1a]), varint(entry.length), entry])
   return [PREDICT, Buffer.concat([Buffer.from('\n\u0004echo'), input])]
+}
+
+function streamed(run: CountRun): Asked {
+  const client = inferenceClient(server.ports.grpcInference)
+  const { path, requestSerialize } = serviceOf(client)['StreamPredictions']!
+  client.close()
+  return [path, requestSerialize(countInput(run))]
 }
 
 function modelInfer(): Asked {
