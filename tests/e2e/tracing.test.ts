@@ -237,6 +237,11 @@ describe('a server that exports', () => {
     expect(point!.bucketCounts).toHaveLength(point!.explicitBounds.length + 1)
     expect(point!.bucketCounts.map(Number).reduce((a, b) => a + b)).toBe(point!.count)
     expect(metric('torchserve_ts_workers').gauge!.dataPoints.length).toBeGreaterThan(0)
+    // The receiver takes it from spans.
+    await server.until(
+      () => Promise.resolve(receiver.resource.size),
+      (size) => size > 0,
+    )
     expect(Object.fromEntries(receiver.resource)).toMatchObject({
       'service.name': 'torchserve-ts',
       'deployment.environment': 'test',

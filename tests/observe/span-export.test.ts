@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
-import { type Cell, type EndedSpan, readSpans, writeSpan } from '../../frontend/observe/traces/span-rows.ts'
+import { type EndedSpan, readSpans, SpanRows } from '../../frontend/observe/traces/span-rows.ts'
 import type { Environment } from '../../frontend/observe/traces/start.ts'
 import { OtlpReceiver } from '../support/otlp-receiver.ts'
 
@@ -53,9 +53,12 @@ describe('spans on their way to the thread', () => {
   test('are read as they were written, cloned in between', () => {
     fc.assert(
       fc.property(fc.array(span, { maxLength: 5 }), (spans) => {
-        const cells: Cell[] = []
-        for (const each of spans) writeSpan(cells, each)
-        expect([...readSpans(structuredClone(cells))]).toEqual(spans)
+        const rows = new SpanRows()
+        // What was taken is not taken again.
+        for (let turn = 0; turn < 2; turn += 1) {
+          for (const each of spans) rows.add(each)
+          expect([...readSpans(structuredClone(rows.take()))]).toEqual(spans)
+        }
       }),
     )
   })

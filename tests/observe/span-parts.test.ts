@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { propagation, ROOT_CONTEXT, type SpanContext, SpanKind, trace } from '@opentelemetry/api'
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { resourceFromAttributes } from '@opentelemetry/resources'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
 import { splitHeaders } from '../../common/header-lines.ts'
 import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
@@ -195,6 +196,8 @@ test('an attribute that is set again has its last value, and those that are unde
   ])
 })
 
+const ORIGIN = { resource: resourceFromAttributes({}), scope: { name: 'torchserve-ts' } }
+
 test.each([
   [1, {}],
   [1, { OTEL_TRACES_EXPORTER: 'otlp' }],
@@ -205,7 +208,7 @@ test.each([
   [1, { OTEL_TRACES_EXPORTER: 'otlp,none' }],
   [0, { OTEL_TRACES_EXPORTER: 'nobody_knows' }],
 ])('spans go to %i places with %j', async (count, env) => {
-  const processors = spanProcessors(traceExporters(env), env)
+  const processors = spanProcessors(traceExporters(env), env, ORIGIN)
   expect(processors).toHaveLength(count)
   await Promise.all(processors.map((processor) => processor.shutdown()))
 })

@@ -1,8 +1,10 @@
 /** The thread that exports spans: takes ToExporter, answers with FromExporter. See span-export.ts. */
 import { diag } from '@opentelemetry/api'
 import { resourceFromAttributes } from '@opentelemetry/resources'
+import type { ReadableSpan } from '@opentelemetry/sdk-trace'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
+import { splitSpans } from './encoded-exporter.ts'
 import { ExportedSpan } from './exported-span.ts'
 import { reportTo } from './reports.ts'
 import type { ExporterSettings, FromExporter, ToExporter } from './span-export.ts'
@@ -18,8 +20,13 @@ if (process.platform === 'linux') setPriority(NICE)
 const { attributes, scope, exporters } = workerData as ExporterSettings
 const answer = (message: FromExporter): void => parentPort!.postMessage(message)
 reportTo((warning) => answer({ warning }))
-const processors = spanProcessors(exporters, process.env)
 const origin = { resource: resourceFromAttributes(attributes), scope }
+const processors = spanProcessors(exporters, process.env, origin)
+
+function* spansIn(message: Exclude<ToExporter, 'close'>): Generator<ReadableSpan> {
+  if (message instanceof Uint8Array) yield* splitSpans(message, origin.resource)
+  else for (const span of readSpans(message)) yield new ExportedSpan(span, origin)
+}
 
 async function shutdown(): Promise<void> {
   await Promise.all(processors.map((processor) => processor.shutdown())).catch((error: unknown) =>
@@ -34,9 +41,8 @@ parentPort!.on('message', (message: ToExporter) => {
     return
   }
   let taken = 0
-  for (const span of readSpans(message)) {
-    const readable = new ExportedSpan(span, origin)
-    for (const processor of processors) processor.onEnd(readable)
+  for (const span of spansIn(message)) {
+    for (const processor of processors) processor.onEnd(span)
     taken += 1
   }
   answer({ taken })

@@ -2,9 +2,10 @@ import type { Attributes } from '@opentelemetry/api'
 import { Worker } from 'node:worker_threads'
 import { threadModule } from '../../package-info.ts'
 import type { SpanOutlet } from './recorded-span.ts'
-import { type Cell, type EndedSpan, writeSpan } from './span-rows.ts'
+import { EncodedSpans } from './encoded-spans.ts'
+import { type Cell, type EndedSpan, SpanRows } from './span-rows.ts'
 import type { Environment } from './start.ts'
-import type { TraceExporter } from './trace-exporters.ts'
+import { takesEncoded, type TraceExporter } from './trace-exporters.ts'
 
 /** What the thread has to know; `attributes` are those of the resource. */
 export interface ExporterSettings {
@@ -13,8 +14,15 @@ export interface ExporterSettings {
   readonly exporters: readonly TraceExporter[]
 }
 
-/** Spans as writeSpan writes them; or the thread is to export what it has, and end. */
-export type ToExporter = Cell[] | 'close'
+/** Spans as EncodedSpans or SpanRows writes them; or the thread is to export what it has, and end. */
+export type ToExporter = Uint8Array<ArrayBuffer> | Cell[] | 'close'
+
+/** Takes spans in the form that the exporters need. */
+interface SpanBatch {
+  add(span: EndedSpan): void
+  /** What was added; nothing is then. */
+  take(): Exclude<ToExporter, 'close'>
+}
 
 export type FromExporter =
   /** So many spans were taken from the queue. */
@@ -29,13 +37,13 @@ const MAX_WAITING = 8_192
 const HEAP_MB = 256
 
 /**
- * Hands spans to a thread that exports them: serializing those of one request takes the SDK nearly
- * half as long as the server needs for a short request.
+ * Hands spans to a thread that exports them: for those of one request the SDK's serializer takes longer than
+ * the server for a short request, and sending them holds up others.
  */
 export class SpanExport implements SpanOutlet {
   readonly #worker: Worker
   readonly #warn: (message: string) => void
-  #cells: Cell[] = []
+  readonly #batch: SpanBatch
   #count = 0
   #waiting = 0
   #timer: NodeJS.Timeout | undefined
@@ -46,6 +54,7 @@ export class SpanExport implements SpanOutlet {
   /** @param warn gets what the SDK reports, and why spans are lost */
   constructor(settings: ExporterSettings, env: Environment, warn: (message: string) => void) {
     this.#warn = warn
+    this.#batch = takesEncoded(settings.exporters, env) ? new EncodedSpans() : new SpanRows()
     this.#worker = new Worker(threadModule('frontend/observe/traces/export-worker'), {
       execArgv: [],
       env,
@@ -65,7 +74,7 @@ export class SpanExport implements SpanOutlet {
       this.#dropped()
       return
     }
-    writeSpan(this.#cells, span)
+    this.#batch.add(span)
     this.#count += 1
     if (this.#count >= BATCH) this.#send()
     else this.#timer ??= setTimeout(() => this.#send(), DELAY_MS).unref()
@@ -89,11 +98,10 @@ export class SpanExport implements SpanOutlet {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#count === 0) return
-    const cells = this.#cells
     this.#waiting += this.#count
-    this.#cells = []
     this.#count = 0
-    this.#worker.postMessage(cells satisfies ToExporter)
+    const spans = this.#batch.take() satisfies ToExporter
+    this.#worker.postMessage(spans, spans instanceof Uint8Array ? [spans.buffer] : [])
   }
 
   #answered(message: FromExporter): void {
@@ -111,7 +119,6 @@ export class SpanExport implements SpanOutlet {
   #ended(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-    this.#cells = []
     this.#closed()
   }
 }

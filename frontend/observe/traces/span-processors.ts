@@ -10,7 +10,9 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace'
-import type { TraceExporter } from './trace-exporters.ts'
+import { encodedExporter } from './encoded-exporter.ts'
+import type { Origin } from './exported-span.ts'
+import { otlpProtocol, takesEncoded, type TraceExporter } from './trace-exporters.ts'
 import { positive } from './variables.ts'
 import type { Environment } from './start.ts'
 
@@ -18,7 +20,15 @@ import type { Environment } from './start.ts'
  * The SDK's processor for each exporter, as its variables configure it. The SDK makes the same of them, but
  * gives them to its own spans only.
  */
-export function spanProcessors(exporters: readonly TraceExporter[], env: Environment): SpanProcessor[] {
+export function spanProcessors(
+  exporters: readonly TraceExporter[],
+  env: Environment,
+  origin: Origin,
+): SpanProcessor[] {
+  if (takesEncoded(exporters, env)) {
+    checkProtocol(env)
+    return [batched(encodedExporter(origin), env)]
+  }
   return exporters.map((name) => {
     if (name === 'console') return new SimpleSpanProcessor({ exporter: new ConsoleSpanExporter() })
     return batched(name === 'zipkin' ? new ZipkinExporter() : otlpExporter(env), env)
@@ -26,12 +36,17 @@ export function spanProcessors(exporters: readonly TraceExporter[], env: Environ
 }
 
 function otlpExporter(env: Environment): SpanExporter {
-  const protocol = (env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL'])?.trim()
+  const protocol = otlpProtocol(env)
   if (protocol === 'grpc') return new GrpcExporter()
   if (protocol === 'http/json') return new JsonExporter()
-  if (protocol !== undefined && protocol !== '' && protocol !== 'http/protobuf')
-    diag.warn(`Unsupported OTLP traces protocol: ${protocol}. Using http/protobuf.`)
+  checkProtocol(env)
   return new ProtobufExporter()
+}
+
+function checkProtocol(env: Environment): void {
+  const protocol = otlpProtocol(env)
+  if (protocol !== undefined && protocol !== 'http/protobuf')
+    diag.warn(`Unsupported OTLP traces protocol: ${protocol}. Using http/protobuf.`)
 }
 
 function batched(exporter: SpanExporter, env: Environment): SpanProcessor {

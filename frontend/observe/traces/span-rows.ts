@@ -28,22 +28,34 @@ export interface EndedSpan {
 export type Cell = SpanAttribute | undefined
 
 /**
- * Writes a span behind others. A batch of them is one flat list, because cloning it for a thread costs a
- * fraction of what cloning an object for each span and attribute would.
+ * Spans for exporters that need their values. A batch is one flat list, because cloning it for a thread costs
+ * a fraction of what cloning an object for each span and attribute would.
  */
-export function writeSpan(cells: Cell[], span: EndedSpan): void {
-  const { attributes, events } = span
-  cells.push(span.name, span.isServer, span.traceId, span.spanId, span.traceState, span.parentId)
-  cells.push(span.isParentRemote, span.start, span.end, span.failed)
-  cells.push(span.droppedAttributes, span.droppedEvents, attributes.length, events.length)
-  for (let i = 0; i < attributes.length; i++) cells.push(attributes[i])
-  for (let i = 0; i < events.length; i++) cells.push(events[i])
+export class SpanRows {
+  #cells: Cell[] = []
+
+  add(span: EndedSpan): void {
+    const cells = this.#cells
+    const { attributes, events } = span
+    cells.push(span.name, span.isServer, span.traceId, span.spanId, span.traceState, span.parentId)
+    cells.push(span.isParentRemote, span.start, span.end, span.failed)
+    cells.push(span.droppedAttributes, span.droppedEvents, attributes.length, events.length)
+    for (let i = 0; i < attributes.length; i++) cells.push(attributes[i])
+    for (let i = 0; i < events.length; i++) cells.push(events[i])
+  }
+
+  /** What was added, for readSpans; nothing is then. */
+  take(): Cell[] {
+    const cells = this.#cells
+    this.#cells = []
+    return cells
+  }
 }
 
 /** The cells of a span before its attributes and events. */
 const HEAD = 14
 
-/** Reads what writeSpan has written. */
+/** Reads what SpanRows has written. */
 export function* readSpans(cells: readonly Cell[]): Generator<EndedSpan> {
   for (let at = 0; at < cells.length;) {
     const attributesAt = at + HEAD

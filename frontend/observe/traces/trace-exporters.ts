@@ -20,3 +20,18 @@ export function traceExporters(env: Environment): TraceExporter[] {
     return KNOWN.has(name)
   })
 }
+
+/**
+ * Whether spans go out as EncodedSpans writes them, and nothing has to read them before: over OTLP by
+ * http/protobuf, the default.
+ */
+export function takesEncoded(exporters: readonly TraceExporter[], env: Environment): boolean {
+  const protocol = otlpProtocol(env)
+  return exporters.length === 1 && exporters[0] === 'otlp' && protocol !== 'grpc' && protocol !== 'http/json'
+}
+
+/** As the variables say it, supported or not; undefined: the default, `http/protobuf`. */
+export function otlpProtocol(env: Environment): string | undefined {
+  const named = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  return named?.trim() || undefined
+}

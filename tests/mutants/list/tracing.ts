@@ -227,4 +227,26 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'set again',
     tests: PARTS,
   },
+  {
+    name: 'a time of a span lacks what its lower word cannot hold',
+    file: 'frontend/observe/traces/encoded-spans.ts',
+    find: 'this.#high + carry',
+    replace: 'this.#high',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'an attribute has the first value that it had in any span',
+    file: 'frontend/observe/traces/encoded-spans.ts',
+    find: 'known?.get(value)',
+    replace: 'known?.values().next().value',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'spans of http/json and gRPC go in the bytes of http/protobuf',
+    file: 'frontend/observe/traces/trace-exporters.ts',
+    find: " && protocol !== 'grpc' && protocol !== 'http/json'",
+    replace: '',
+    title: 'exported over gRPC',
+    tests: E2E,
+  },
 ]
