@@ -39,3 +39,13 @@ export function serverModules(root: string): string | undefined {
     if (dirname(folder) === folder) return undefined
   }
 }
+
+/**
+ * The node_modules folder through which a command of the package was called, if the package is a link there
+ * (a `file:` dependency, or `npm link`): archives find the packages of that project beside the server's.
+ * @param command path of the script that runs, as it was called
+ */
+export function linkingModules(root: string, command = process.argv[1]): string[] {
+  const [, modules] = /^(.*[/\\]node_modules)[/\\]/.exec(command ?? '') ?? []
+  return modules === undefined || modules === serverModules(root) ? [] : [modules]
+}

@@ -7,7 +7,7 @@ import type { ArchiveIdentity } from './archive-identity.ts'
 import { compileHandler } from './bundle.ts'
 import { findScript, inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
-import { packageRoot } from './package-root.ts'
+import { linkingModules, packageRoot } from './package-root.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { functionsModule } from './workflow-functions.ts'
 import type { WorkflowManifest } from './workflow-manifest.ts'
@@ -49,7 +49,8 @@ export async function prepareWorkflow(
   tempDir: string,
   options: UnpackOptions = {},
 ): Promise<PreparedWorkflow> {
-  const workspace = await createWorkspace(tempDir, packageRoot())
+  const root = packageRoot()
+  const workspace = await createWorkspace(tempDir, root, linkingModules(root))
   try {
     const folder = join(workspace.place, 'workflow')
     const identity = await unpackArchive(archive, folder, options)

@@ -19,7 +19,7 @@ import {
   settingsName,
 } from './model-settings.ts'
 import { defaultModelName } from './model-name.ts'
-import { packageRoot } from './package-root.ts'
+import { linkingModules, packageRoot } from './package-root.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { checkWeights, GGUF, linkWeights } from './weights-file.ts'
@@ -84,8 +84,9 @@ export async function prepareModel(location: string, options: PrepareOptions): P
   const stats = await stat(location).catch(() => undefined)
   if (stats === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found at: ${location}`)
   const folder = stats.isDirectory() ? await modelFolder(location) : undefined
-  const modules = folder === undefined ? [] : modulesAbove(await realpath(folder))
-  const workspace = await createWorkspace(options.tempDir, options.packageRoot ?? packageRoot(), modules)
+  const root = options.packageRoot ?? packageRoot()
+  const modules = folder === undefined ? linkingModules(root) : modulesAbove(await realpath(folder))
+  const workspace = await createWorkspace(options.tempDir, root, modules)
   try {
     return await prepareIn(workspace, location, folder, options)
   } catch (error) {

@@ -211,6 +211,34 @@ describe('a folder', () => {
 })
 
 describe('an archive', () => {
+  test('finds the packages of the project whose command runs, if the server is a link there', async () => {
+    const { root, tempDir } = install()
+    const project = tempFolder({
+      'handler.ts': HANDLER,
+      'node_modules/shared/package.json': '{"name":"shared"}',
+      'node_modules/shared/index.js': "module.exports = 'shared of the project'",
+    })
+    const path = await createArchive({
+      modelName: 'story',
+      version: '1.0',
+      handler: join(project, 'handler.ts'),
+      exportPath: project,
+      external: ['engine', 'shared'],
+    })
+    const [, own] = process.argv
+    try {
+      process.argv[1] = join(project, 'node_modules/.bin/torchserve-ts')
+      await prepared(path, { packageRoot: root, tempDir }, (model) => {
+        expect(load(root, model)).toMatchObject({
+          same: true,
+          packages: ['engine of the server', 'shared of the project'],
+        })
+      })
+    } finally {
+      process.argv[1] = own!
+    }
+  })
+
   test.each(['default', 'tgz'] as const)(
     'of format %s is served from where it was unpacked',
     async (archiveFormat) => {

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { PreparedModel } from '../../../model-archiver/prepare.ts'
-import { packageRoot, serverModules } from '../../../model-archiver/package-root.ts'
+import { linkingModules, packageRoot, serverModules } from '../../../model-archiver/package-root.ts'
 import { modulesAbove } from '../../../model-archiver/workspace.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { SandboxSettings } from '../../models/sandbox-settings.ts'
@@ -152,7 +152,7 @@ function serverParts(): string[] {
     join(root, name),
   )
   // Handlers that ship find their packages above the package too.
-  parts.push(...modulesAbove(realOr(root)))
+  parts.push(...modulesAbove(realOr(root)), ...linkingModules(root))
   const modules = serverModules(root)
   return modules === undefined ? parts : [...parts, modules]
 }
