@@ -110,3 +110,21 @@ test.each([
     expect(cpuMs() - before).toBeLessThan(1_000)
   },
 )
+
+test('a body that nobody asked for is read on after the answer, and the next request is answered', async () => {
+  const socket = connect(server.ports.metrics, '127.0.0.1').on('error', () => undefined)
+  let received = ''
+  socket.on('data', (data: Buffer) => (received += data.toString('latin1')))
+  const closed = once(socket, 'close')
+  const get = 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n'
+  socket.write(`${get}Transfer-Encoding: chunked\r\n\r\n`)
+  // More than a connection may send beside its requests.
+  const chunk = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 'x'), Buffer.from('\r\n')])
+  for (let sent = 0; sent < 64 && socket.writable; sent += 1)
+    if (!socket.write(chunk)) await Promise.race([closed, once(socket, 'drain')])
+  // Until the server has looked at what its connections send.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  socket.write(`0\r\n\r\n${get}Connection: close\r\n\r\n`)
+  await closed
+  expect(received.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
+})

@@ -345,12 +345,12 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'metric_time_interval',
   },
   {
-    name: 'what follows an answer is read to its end',
+    name: 'who sends a body that nobody asked for loses its connection',
     file: 'frontend/edge/http/app.ts',
     find: 'req.complete || skipBody(req)',
     replace: 'req.complete',
     tests: ['tests/security/body-in-tiny-pieces.test.ts'],
-    title: 'asks for none',
+    title: 'nobody asked for',
   },
   {
     name: 'a body in tiny chunks that nobody wants is not paused',
