@@ -39,7 +39,8 @@ export class Gatekeeper {
     const found =
       authorization === undefined ? this.#byCertificate(client) : this.identify(authorization, client)
     if (found !== undefined && hasScope(found, scope)) return found
-    const hint = authorization === undefined ? '. Send it in the header Authorization: Bearer <token>' : ''
+    const isBearer = authorization?.startsWith('Bearer ') === true
+    const hint = isBearer ? '' : '. Send it in the header Authorization: Bearer <token>'
     throw new ServeError('UNAUTHORIZED', `${failure('Authorization')}${hint}`)
   }
 

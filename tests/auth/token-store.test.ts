@@ -129,7 +129,8 @@ describe('a check', () => {
       `Bearer a ${key}`,
     ]
     for (const header of wrong) {
-      const hint = header === undefined ? '. Send it in the header Authorization: Bearer <token>' : ''
+      const isBearer = header?.startsWith('Bearer ') === true
+      const hint = isBearer ? '' : '. Send it in the header Authorization: Bearer <token>'
       const message = `${REFUSED.message}${hint}`
       expect(fixture.refusal('inference', header)).toMatchObject({ ...REFUSED, message })
     }

@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { runInit } from '../../frontend/cli/init/command.ts'
+import { installedFrom } from '../../frontend/cli/init/write-project.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -25,6 +26,23 @@ test('a project of a checkout depends on the checkout, because npm may not have 
   }
   const [, path] = /^file:(.*)$/.exec(dependencies['torchserve-ts']!)!
   expect(join(folder, path!)).toBe(REPOSITORY)
+})
+
+test('a project of a package that npm pack made depends on its file', () => {
+  const folder = tempDir()
+  const modules = join(folder, 'node_modules')
+  mkdirSync(modules)
+  const lock = (resolved: string): void =>
+    writeFileSync(
+      join(modules, '.package-lock.json'),
+      JSON.stringify({ packages: { 'node_modules/torchserve-ts': { resolved } } }),
+    )
+  const from = (): string | undefined => installedFrom(join(modules, 'torchserve-ts'))
+  expect(from()).toBe(undefined)
+  lock('file:../packs/torchserve-ts-0.1.0.tgz')
+  expect(from()).toBe(join(folder, '../packs/torchserve-ts-0.1.0.tgz'))
+  lock('https://a-registry.example/torchserve-ts/-/torchserve-ts-0.1.0.tgz')
+  expect(from()).toBe(undefined)
 })
 
 test.each(['/proc/x', '/proc/x/y'])('init of %s ends with one line', async (folder) => {

@@ -1,7 +1,8 @@
-import { lstatSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, join, relative, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { ServeError } from '../../../common/errors.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import { makeFolder } from '../../../common/make-folder.ts'
 import { defaultModelName } from '../../../model-archiver/model-name.ts'
 import { packageRoot } from '../../../model-archiver/package-root.ts'
@@ -65,11 +66,29 @@ function filled(content: Buffer, folder: string): Buffer {
   return Buffer.from(text)
 }
 
-/** The package that runs: its version or, from a checkout, where that is, since npm may not have it yet. */
+/**
+ * The package that runs: its version or, from a checkout or a package that `npm pack` made, where that is,
+ * since npm may not have it yet.
+ */
 function dependency(folder: string): string {
   const root = packageRoot()
   const isInstalled = root.split(sep).includes('node_modules')
-  return isInstalled ? `^${version}` : `file:${relative(folder, root).split(sep).join('/')}`
+  const from = isInstalled ? installedFrom(root) : root
+  return from === undefined ? `^${version}` : `file:${relative(folder, from).split(sep).join('/')}`
+}
+
+/** The file from which npm installed a package, by what it keeps in node_modules; undefined: a registry. */
+export function installedFrom(root: string): string | undefined {
+  const modules = dirname(root)
+  const name = `node_modules/${basename(root)}`
+  try {
+    const text = readFileSync(join(modules, '.package-lock.json'), 'utf8')
+    const { packages } = JSON.parse(text) as { packages: Record<string, { resolved?: string }> }
+    const [, file] = /^file:(.+\.t(?:ar\.)?gz)$/.exec(ownValue(packages, name)?.resolved ?? '') ?? []
+    return file === undefined ? undefined : resolve(dirname(modules), file)
+  } catch {
+    return undefined // another package manager, or a later npm
+  }
 }
 
 /** A name that npm accepts. */
