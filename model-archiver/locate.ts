@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -109,8 +110,9 @@ function notFound(url: string): ServeError {
 }
 
 /**
- * The end of the message about a model that is not there, for the operator: which store was searched. Clients
- * do not learn that. Empty for another error, and where no store was searched.
+ * The end of the message about a model that is not there, for the operator: which store was searched, and
+ * whether an archive of that name is in it. Clients do not learn that. Empty for another error, and where no
+ * store was searched.
  */
 export function searchedStore(
   { code, message }: ServeError,
@@ -118,5 +120,8 @@ export function searchedStore(
   modelStore: string | undefined,
 ): string {
   const isSearched = code === 'MODEL_NOT_FOUND' && message.startsWith(NOT_FOUND) && !/^file:/i.test(url)
-  return isSearched && modelStore !== undefined ? `, searched in the model store ${modelStore}` : ''
+  if (!isSearched || modelStore === undefined) return ''
+  const archive = `${basename(url)}.mar`
+  const hint = existsSync(join(modelStore, archive)) ? `, which has ${archive}` : ''
+  return `, searched in the model store ${modelStore}${hint}`
 }

@@ -17,13 +17,17 @@ import { CLI, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { execa } from '../support/tools.ts'
 
-test('a start with a model that is not there names the store that was searched, in one line', async () => {
+test.each([
+  ['names the store that was searched, in one line', 'gone.mar', ''],
+  ['names the archive that is meant', 'words', ', which has words.mar'],
+])('a start with a model that is not there %s', async (_what, name, hint) => {
   const folder = tempDir()
   const store = join(folder, 'store')
   mkdirSync(store)
+  writeFileSync(join(store, 'words.mar'), '')
   const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--model-store', store]
   const env = { NODE_OPTIONS: '', TEMP: folder }
-  const { exitCode, stderr } = await execa(process.execPath, [CLI, ...flags, '--models', 'gone.mar'], {
+  const { exitCode, stderr } = await execa(process.execPath, [CLI, ...flags, '--models', name], {
     cwd: folder,
     env,
     reject: false,
@@ -31,7 +35,7 @@ test('a start with a model that is not there names the store that was searched, 
   expect([exitCode, stderr.split('\n')]).toEqual([
     1,
     [
-      `torchserve-ts: Failed to load model: gone.mar: Model not found at: gone.mar, searched in the model store ${store}`,
+      `torchserve-ts: Failed to load model: ${name}: Model not found at: ${name}, searched in the model store ${store}${hint}`,
     ],
   ])
 })

@@ -10,6 +10,7 @@ import { SpanIds } from '../../frontend/observe/traces/span-ids.ts'
 import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
+import { checkEndpoints } from '../../frontend/observe/traces/start.ts'
 import { traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
 import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
 
@@ -211,4 +212,26 @@ test.each([
   const processors = spanProcessors(traceExporters(env), env, ORIGIN)
   expect(processors).toHaveLength(count)
   await Promise.all(processors.map((processor) => processor.shutdown()))
+})
+
+test.each([
+  [
+    {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'HTTPS://b/v1/traces',
+    },
+    [],
+  ],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'a:4318' }, ['OTEL_EXPORTER_OTLP_ENDPOINT']],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'a:4317', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, []],
+  [
+    { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'a:4318', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' },
+    ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'],
+  ],
+  [{ OTEL_TRACES_EXPORTER: 'console' }, []],
+])('an address of a collector that is no URL is told at the start: %j', (env, names) => {
+  const warnings: string[] = []
+  checkEndpoints(env, (message) => warnings.push(message))
+  const told = 'must be a URL such as http://localhost:4318; nothing is exported to it'
+  expect(warnings).toEqual(names.map((name) => `OpenTelemetry: ${name} ${told}`))
 })

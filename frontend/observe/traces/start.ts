@@ -30,6 +30,20 @@ export async function startTracing(
   warn: (message: string) => void,
 ): Promise<Tracing | undefined> {
   if (!isTracingOn(env)) return undefined
+  checkEndpoints(env, warn)
   const { OtelTracing } = await import('./otel-tracing.ts')
   return new OtelTracing(env, warn)
+}
+
+/** Warns of an address that is no URL: the SDK notices when it exports, and then says only that it failed. */
+export function checkEndpoints(env: Environment, warn: (message: string) => void): void {
+  const general = env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  for (const signal of ['', 'TRACES_', 'METRICS_']) {
+    const name = `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`
+    const endpoint = ownValue(env, name)?.trim() ?? ''
+    const protocol = ownValue(env, `OTEL_EXPORTER_OTLP_${signal}PROTOCOL`) ?? general
+    // gRPC also takes a host and a port.
+    if (endpoint === '' || protocol?.trim() === 'grpc' || /^https?:\/\//i.test(endpoint)) continue
+    warn(`OpenTelemetry: ${name} must be a URL such as http://localhost:4318; nothing is exported to it`)
+  }
 }
