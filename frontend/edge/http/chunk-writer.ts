@@ -189,9 +189,14 @@ function asBuffer(item: Uint8Array): Buffer {
   return Buffer.from(item.buffer, item.byteOffset, item.length)
 }
 
+/** Responses whose text waits in their sockets for the end of the turn. */
+const ending: ServerResponse[] = []
+
 /**
  * Ends a response with the text, one character per byte, in one plain write. `res.end(text)` writes an empty
- * string after it, and the gathered write of both takes a fifth more time.
+ * string after it, and the gathered write of both takes a fifth more time. Answers of one turn of the event
+ * loop leave at its end, one directly after the other: each wakes its client, and one that reads several
+ * connections then finds the next answer instead of going to sleep again.
  */
 export function endWith(res: ServerResponse, text: string): void {
   const { socket } = res
@@ -202,8 +207,19 @@ export function endWith(res: ServerResponse, text: string): void {
   }
   socket.cork()
   res.write(text, 'latin1')
-  socket.uncork()
-  res.end()
+  if (ending.push(res) === 1) process.nextTick(endAll)
+}
+
+function endAll(): void {
+  try {
+    for (let res = ending.shift(); res !== undefined; res = ending.shift()) {
+      res.socket?.uncork()
+      res.end()
+    }
+  } finally {
+    // Also after one that threw.
+    if (ending.length > 0) process.nextTick(endAll)
+  }
 }
 
 /**

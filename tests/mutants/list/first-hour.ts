@@ -33,10 +33,23 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a project of a clone depends on a version that npm may not have',
     file: 'frontend/cli/init/write-project.ts',
-    find: 'return isInstalled ? `^${version}`',
-    replace: 'return true ? `^${version}`',
-    title: 'depends on the checkout',
+    find: 'isInstalled ? installedFrom(root) : root',
+    replace: 'installedFrom(root)',
     tests: ['tests/cli/init.test.ts'],
+  },
+  {
+    name: 'a project of a packed package depends on a version that npm may not have',
+    file: 'frontend/cli/init/write-project.ts',
+    find: 'file === undefined ? undefined : resolve(dirname(modules), file)',
+    replace: 'undefined',
+    tests: ['tests/cli/init.test.ts'],
+  },
+  {
+    name: 'an archive finds the packages of the server only',
+    file: 'model-archiver/package-root.ts',
+    find: 'modules === undefined || modules === serverModules(root)',
+    replace: 'modules === undefined || true',
+    tests: ['tests/model-archiver/prepare.test.ts'],
   },
   {
     name: 'the hash of a file on this machine is not checked',

@@ -162,4 +162,11 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/protocol/channel.test.ts'],
     title: 'may compute next',
   },
+  {
+    name: 'each answer leaves before the next one is made',
+    file: 'frontend/edge/http/chunk-writer.ts',
+    find: 'if (ending.push(res) === 1) process.nextTick(endAll)',
+    replace: 'ending.push(res)\n  endAll()',
+    tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
+  },
 ]
