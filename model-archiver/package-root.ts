@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -47,5 +47,7 @@ export function serverModules(root: string): string | undefined {
  */
 export function linkingModules(root: string, command = process.argv[1]): string[] {
   const [, modules] = /^(.*[/\\]node_modules)[/\\]/.exec(command ?? '') ?? []
-  return modules === undefined || modules === serverModules(root) ? [] : [modules]
+  if (modules === undefined || modules === serverModules(root)) return []
+  const link = join(modules, 'torchserve-ts')
+  return existsSync(link) && realpathSync(link) === realpathSync(root) ? [modules] : []
 }

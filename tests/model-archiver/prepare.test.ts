@@ -226,14 +226,17 @@ describe('an archive', () => {
       external: ['engine', 'shared'],
     })
     const [, own] = process.argv
+    const found = async (packages: string[]): Promise<void> => {
+      await prepared(path, { packageRoot: root, tempDir }, (model) => {
+        expect(load(root, model)).toMatchObject({ same: true, packages })
+      })
+    }
     try {
       process.argv[1] = join(project, 'node_modules/.bin/torchserve-ts')
-      await prepared(path, { packageRoot: root, tempDir }, (model) => {
-        expect(load(root, model)).toMatchObject({
-          same: true,
-          packages: ['engine of the server', 'shared of the project'],
-        })
-      })
+      // Any other program may run from there.
+      await found(['engine of the server', 'shared of the server'])
+      symlinkSync(root, join(project, 'node_modules/torchserve-ts'))
+      await found(['engine of the server', 'shared of the project'])
     } finally {
       process.argv[1] = own!
     }

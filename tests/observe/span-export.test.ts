@@ -64,12 +64,13 @@ describe('spans on their way to the thread', () => {
   })
 })
 
-describe('a thread that exports', () => {
+describe.each([true, false])('a thread that exports, spans encoded: %s', (encoded) => {
   async function started(more: Environment = {}) {
     const receiver = new OtlpReceiver()
     const env = { ...process.env, ...(await receiver.start()), OTEL_BSP_MAX_QUEUE_SIZE: '100000', ...more }
     const warnings: string[] = []
-    const settings = { attributes: { 'service.name': 'mine' }, scope: SCOPE, exporters: ['otlp' as const] }
+    const exporters = ['otlp' as const]
+    const settings = { attributes: { 'service.name': 'mine' }, scope: SCOPE, exporters, encoded }
     const spans = new SpanExport(settings, env, (warning) => warnings.push(warning))
     return { receiver, spans, warnings }
   }
@@ -116,7 +117,7 @@ describe('a thread that exports', () => {
   })
 
   test('tells what the SDK reports, and a stop does not wait for a thread that has ended', async () => {
-    const { spans, warnings } = await started({ OTEL_EXPORTER_OTLP_PROTOCOL: 'pigeons' })
+    const { spans, warnings } = await started({ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'pigeons' })
     await spans.close()
     expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: Unsupported .*pigeons/)])
     await spans.terminate()

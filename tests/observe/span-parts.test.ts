@@ -11,7 +11,7 @@ import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
 import { checkEndpoints } from '../../frontend/observe/traces/start.ts'
-import { traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
+import { takesEncoded, traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
 import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
 
 const SPAN = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }
@@ -209,7 +209,8 @@ test.each([
   [1, { OTEL_TRACES_EXPORTER: 'otlp,none' }],
   [0, { OTEL_TRACES_EXPORTER: 'nobody_knows' }],
 ])('spans go to %i places with %j', async (count, env) => {
-  const processors = spanProcessors(traceExporters(env), env, ORIGIN)
+  const exporters = traceExporters(env)
+  const processors = spanProcessors({ exporters, encoded: takesEncoded(exporters, env) }, env, ORIGIN)
   expect(processors).toHaveLength(count)
   await Promise.all(processors.map((processor) => processor.shutdown()))
 })
@@ -227,6 +228,18 @@ test.each([
   [
     { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'a:4318', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' },
     ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'],
+  ],
+  [
+    {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'a:4317',
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc',
+      OTEL_METRICS_EXPORTER: 'none',
+    },
+    [],
+  ],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'a:4317', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' },
+    ['OTEL_EXPORTER_OTLP_ENDPOINT'],
   ],
   [{ OTEL_TRACES_EXPORTER: 'console' }, []],
 ])('an address of a collector that is no URL is told at the start: %j', (env, names) => {

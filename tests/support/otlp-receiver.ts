@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import { json } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll } from '@jest/globals'
@@ -9,6 +9,7 @@ import {
   Server,
   ServerCredentials,
   type ServiceClientConstructor,
+  type ServiceDefinition,
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 
@@ -69,15 +70,34 @@ interface JsonExport {
   resourceMetrics?: { scopeMetrics: { metrics: ReceivedMetric[] }[] }[]
 }
 
-/** Receives what OpenTelemetry's exporters send as JSON over HTTP. It ends with the test file. */
+const PROTO = join(import.meta.dirname, 'otlp.proto')
+
+/** Spans of http/protobuf, as http/json has them. */
+const decoded = ((): ((body: Buffer) => JsonExport) => {
+  const definition = loadSync(PROTO, { longs: String, arrays: true })
+  const service = definition['opentelemetry.proto.collector.trace.v1.TraceService'] as ServiceDefinition
+  const { requestDeserialize } = service['Export']!
+  return (body) => withHexIds(requestDeserialize(body) as JsonExport)
+})()
+
+/** In http/json, ids are hexadecimal digits, and not bytes. */
+function withHexIds(sent: JsonExport): JsonExport {
+  const spans = sent.resourceSpans?.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans))
+  for (const span of spans ?? [])
+    for (const id of ['traceId', 'spanId', 'parentSpanId'] as const)
+      span[id] = (span[id] as unknown as Buffer | undefined)?.toString('hex') ?? ''
+  return sent
+}
+
+/** Receives what OpenTelemetry's exporters send over HTTP. It ends with the test file. */
 export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = []
   /** Of the last export. */
   metrics: readonly ReceivedMetric[] = []
   readonly resource = new Map<string, unknown>()
-  readonly #server = createServer((req, res) => void this.#take(req).then(() => res.end('{}')))
+  readonly #server = createServer((req, res) => void this.#take(req).then((answer) => res.end(answer)))
 
-  /** Variables that make a server export to it, soon. */
+  /** Variables that make a server export to it, soon: spans by http/protobuf, the default. */
   async start(): Promise<Record<string, string>> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -87,7 +107,7 @@ export class OtlpReceiver {
     })
     return {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`,
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'http/json',
       OTEL_BSP_SCHEDULE_DELAY: '50',
       OTEL_METRIC_EXPORT_INTERVAL: '200',
     }
@@ -102,14 +122,19 @@ export class OtlpReceiver {
     }
   }
 
-  async #take(req: IncomingMessage): Promise<void> {
-    const { resourceSpans = [], resourceMetrics = [] } = (await json(req)) as JsonExport
+  /** @returns the body of the answer */
+  async #take(req: IncomingMessage): Promise<string> {
+    const body = await buffer(req)
+    const isJson = req.headers['content-type'] === 'application/json'
+    const sent = isJson ? (JSON.parse(body.toString()) as JsonExport) : decoded(body)
+    const { resourceSpans = [], resourceMetrics = [] } = sent
     for (const { resource, scopeSpans } of resourceSpans) {
       for (const { key, value } of resource.attributes) this.resource.set(key, plain(value))
       this.spans.push(...scopeSpans.flatMap(({ spans }) => spans.map(received)))
     }
     if (resourceMetrics.length > 0)
       this.metrics = resourceMetrics.flatMap((each) => each.scopeMetrics.flatMap(({ metrics }) => metrics))
+    return isJson ? '{}' : ''
   }
 }
 
@@ -129,7 +154,7 @@ function received(span: JsonSpan): ReceivedSpan {
 }
 
 function plain(value: Record<string, unknown>): unknown {
-  const only = Object.values(value)[0]
+  const only = value['intValue'] === undefined ? Object.values(value)[0] : Number(value['intValue'])
   const { values } = (value['arrayValue'] ?? {}) as { values?: Record<string, unknown>[] }
   return values === undefined ? only : values.map(plain)
 }
@@ -145,7 +170,7 @@ interface GrpcExport {
 
 /** Receives spans over gRPC, as names by trace id. It ends with the test file. */
 export async function grpcReceiver(): Promise<{ endpoint: string; names: Map<string, string[]> }> {
-  const definition = loadSync(join(import.meta.dirname, 'otlp.proto'), { keepCase: true, defaults: true })
+  const definition = loadSync(PROTO, { keepCase: true, defaults: true })
   const root = loadPackageDefinition(definition) as unknown as {
     opentelemetry: { proto: { collector: { trace: { v1: { TraceService: ServiceClientConstructor } } } } }
   }

@@ -77,7 +77,10 @@ function dependency(folder: string): string {
   return from === undefined ? `^${version}` : `file:${relative(folder, from).split(sep).join('/')}`
 }
 
-/** The file from which npm installed a package, by what it keeps in node_modules; undefined: a registry. */
+/**
+ * The file from which npm installed a package, by what it keeps in node_modules; undefined: it came from a
+ * registry, or the file is gone.
+ */
 export function installedFrom(root: string): string | undefined {
   const modules = dirname(root)
   const name = `node_modules/${basename(root)}`
@@ -85,7 +88,8 @@ export function installedFrom(root: string): string | undefined {
     const text = readFileSync(join(modules, '.package-lock.json'), 'utf8')
     const { packages } = JSON.parse(text) as { packages: Record<string, { resolved?: string }> }
     const [, file] = /^file:(.+\.t(?:ar\.)?gz)$/.exec(ownValue(packages, name)?.resolved ?? '') ?? []
-    return file === undefined ? undefined : resolve(dirname(modules), file)
+    const path = file === undefined ? undefined : resolve(dirname(modules), file)
+    return path !== undefined && isThere(path) ? path : undefined
   } catch {
     return undefined // another package manager, or a later npm
   }

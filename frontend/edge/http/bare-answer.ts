@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { sendAnswers } from './chunk-writer.ts'
 import { connectionOf } from './connection.ts'
 import type { RestState } from './rest-state.ts'
 import { NO_SNIFF } from './safe-response.ts'
@@ -26,6 +27,7 @@ export function bareText({ status, headers, body }: BareAnswer): string {
  * the connection.
  */
 export function answerClientError(state: RestState, error: NodeJS.ErrnoException, socket: Duplex): void {
+  sendAnswers()
   // Bytes in the middle of another response would become part of it.
   const connection = socket instanceof Socket ? connectionOf(socket) : undefined
   const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'

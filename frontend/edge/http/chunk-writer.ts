@@ -207,10 +207,11 @@ export function endWith(res: ServerResponse, text: string): void {
   }
   socket.cork()
   res.write(text, 'latin1')
-  if (ending.push(res) === 1) process.nextTick(endAll)
+  if (ending.push(res) === 1) process.nextTick(sendAnswers)
 }
 
-function endAll(): void {
+/** Sends the answers of this turn. Call it before you destroy a connection that may have one of them. */
+export function sendAnswers(): void {
   try {
     for (let res = ending.shift(); res !== undefined; res = ending.shift()) {
       res.socket?.uncork()
@@ -218,7 +219,7 @@ function endAll(): void {
     }
   } finally {
     // Also after one that threw.
-    if (ending.length > 0) process.nextTick(endAll)
+    if (ending.length > 0) process.nextTick(sendAnswers)
   }
 }
 

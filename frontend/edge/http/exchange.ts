@@ -1,3 +1,4 @@
+import { sendAnswers } from './chunk-writer.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { identityOf, keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
@@ -265,6 +266,7 @@ export class Exchange implements Traffic, Sender {
       return
     }
     this.logFailure(error)
+    sendAnswers()
     this.res.destroy()
   }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { sendAnswers } from './chunk-writer.ts'
 import type { SafeResponse } from './safe-response.ts'
 
 /** Requests that one connection may have handled before the answer to an earlier one is complete. */
@@ -72,6 +73,7 @@ export class Pipeline {
       res.once('socket', () => (this.#ahead -= 1))
       handle()
     } else if (this.#waiting === MAX_WAITING || all.waiting >= MAX_WAITING_OF_ALL) {
+      sendAnswers()
       this.#socket.destroy()
       stopParser(this.#socket)
     } else {

@@ -69,7 +69,7 @@ export class EncodedSpans {
     writeAttribute(writer, 9, name, value)
     if (typeof value === 'object') return
     if (known === undefined) this.#known.set(name, new Map())
-    else if (known.size < MAX_KNOWN) known.set(value, writer.copyFrom(from))
+    else if (known.size < MAX_KNOWN) known.set(unpinned(value), writer.copyFrom(from))
   }
 
   #event(name: string, at: number): void {
@@ -81,7 +81,9 @@ export class EncodedSpans {
   }
 
   /** Nanoseconds, which have more digits than a number: two words. */
-  #time(field: number, milliseconds: number): void {
+  #time(field: number, at: number): void {
+    // A clock that was never set may be before it.
+    const milliseconds = at > 0 ? at : 0
     const seconds = Math.trunc(milliseconds / 1_000)
     if (seconds !== this.#seconds) this.#begin(seconds)
     const low = this.#low + Math.round((milliseconds - seconds * 1_000) * 1e6)
@@ -96,6 +98,11 @@ export class EncodedSpans {
     this.#low = Number(BigInt.asUintN(32, nanoseconds))
     this.#high = Number(BigInt.asUintN(32, nanoseconds >> 32n))
   }
+}
+
+/** A text that was cut from a longer one would keep that. */
+function unpinned(value: string | number | boolean): string | number | boolean {
+  return typeof value === 'string' ? Buffer.from(value).toString() : value
 }
 
 /** KeyValue, of a span or of a resource. */

@@ -17,11 +17,11 @@ const NICE = 5
 // Requests come first. On other systems this would hold for the whole process.
 if (process.platform === 'linux') setPriority(NICE)
 
-const { attributes, scope, exporters } = workerData as ExporterSettings
+const settings = workerData as ExporterSettings
 const answer = (message: FromExporter): void => parentPort!.postMessage(message)
 reportTo((warning) => answer({ warning }))
-const origin = { resource: resourceFromAttributes(attributes), scope }
-const processors = spanProcessors(exporters, process.env, origin)
+const origin = { resource: resourceFromAttributes(settings.attributes), scope: settings.scope }
+const processors = spanProcessors(settings, process.env, origin)
 
 function* spansIn(message: Exclude<ToExporter, 'close'>): Generator<ReadableSpan> {
   if (message instanceof Uint8Array) yield* splitSpans(message, origin.resource)

@@ -29,7 +29,7 @@ import { SpanIds } from './span-ids.ts'
 import { SpanLimits } from './span-limits.ts'
 import { Spans } from './spans.ts'
 import type { Environment } from './start.ts'
-import { traceExporters } from './trace-exporters.ts'
+import { takesEncoded, traceExporters } from './trace-exporters.ts'
 import { TraceHeaders } from './trace-headers.ts'
 import type { HeaderCarrier, JobSpan, RequestSpan, TracedJob, TracedModel, Tracing } from './tracing.ts'
 import { NO_JOB_SPAN, UnsampledSpan } from './unsampled-span.ts'
@@ -91,7 +91,9 @@ export class OtelTracing implements Tracing {
     this.#headers = new TraceHeaders()
     const exporters = traceExporters(env)
     if (exporters.length === 0) return
-    const settings = { attributes: resource.attributes, scope: { name: 'torchserve-ts', version }, exporters }
+    const scope = { name: 'torchserve-ts', version }
+    const encoded = takesEncoded(exporters, env)
+    const settings = { attributes: resource.attributes, scope, exporters, encoded }
     this.#export = new SpanExport(settings, env, warn)
     const recording = { limits: new SpanLimits(env), outlet: this.#export }
     this.#spans = new Spans(recording, this.#ids, this.#headers)

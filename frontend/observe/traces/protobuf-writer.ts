@@ -13,7 +13,11 @@ const FIXED_32 = 5
 
 /** Values of hexadecimal digits by their character codes. */
 const NIBBLES = new Uint8Array(128)
-for (let value = 0; value < 16; value += 1) NIBBLES[value.toString(16).charCodeAt(0)] = value
+for (let value = 0; value < 16; value += 1) {
+  const digit = value.toString(16)
+  // Clients may write the ids of B3 and Jaeger with capital letters.
+  NIBBLES[digit.charCodeAt(0)] = NIBBLES[digit.toUpperCase().charCodeAt(0)] = value
+}
 
 /**
  * Writes fields of protobuf messages into one buffer, which it uses again.
@@ -95,7 +99,7 @@ export class ProtobufWriter {
     this.end(from, 1)
   }
 
-  /** Bytes, as hexadecimal digits in lower case: at most 254. */
+  /** Bytes, as hexadecimal digits: at most 254. */
   hex(field: number, digits: string): void {
     this.#reserve(digits.length)
     this.#tag(field, LENGTH_DELIMITED)

@@ -5,13 +5,15 @@ import type { SpanOutlet } from './recorded-span.ts'
 import { EncodedSpans } from './encoded-spans.ts'
 import { type Cell, type EndedSpan, SpanRows } from './span-rows.ts'
 import type { Environment } from './start.ts'
-import { takesEncoded, type TraceExporter } from './trace-exporters.ts'
+import type { TraceExporter } from './trace-exporters.ts'
 
 /** What the thread has to know; `attributes` are those of the resource. */
 export interface ExporterSettings {
   readonly attributes: Attributes
   readonly scope: { readonly name: string; readonly version: string }
   readonly exporters: readonly TraceExporter[]
+  /** Whether spans come as EncodedSpans writes them; see takesEncoded. */
+  readonly encoded: boolean
 }
 
 /** Spans as EncodedSpans or SpanRows writes them; or the thread is to export what it has, and end. */
@@ -54,7 +56,7 @@ export class SpanExport implements SpanOutlet {
   /** @param warn gets what the SDK reports, and why spans are lost */
   constructor(settings: ExporterSettings, env: Environment, warn: (message: string) => void) {
     this.#warn = warn
-    this.#batch = takesEncoded(settings.exporters, env) ? new EncodedSpans() : new SpanRows()
+    this.#batch = settings.encoded ? new EncodedSpans() : new SpanRows()
     this.#worker = new Worker(threadModule('frontend/observe/traces/export-worker'), {
       execArgv: [],
       env,

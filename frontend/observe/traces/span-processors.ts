@@ -12,7 +12,8 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { encodedExporter } from './encoded-exporter.ts'
 import type { Origin } from './exported-span.ts'
-import { otlpProtocol, takesEncoded, type TraceExporter } from './trace-exporters.ts'
+import type { ExporterSettings } from './span-export.ts'
+import { otlpProtocol } from './trace-exporters.ts'
 import { positive } from './variables.ts'
 import type { Environment } from './start.ts'
 
@@ -21,11 +22,11 @@ import type { Environment } from './start.ts'
  * gives them to its own spans only.
  */
 export function spanProcessors(
-  exporters: readonly TraceExporter[],
+  { exporters, encoded }: Pick<ExporterSettings, 'exporters' | 'encoded'>,
   env: Environment,
   origin: Origin,
 ): SpanProcessor[] {
-  if (takesEncoded(exporters, env)) {
+  if (encoded) {
     checkProtocol(env)
     return [batched(encodedExporter(origin), env)]
   }

@@ -1,5 +1,6 @@
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Tracing } from './tracing.ts'
+import { listOf } from './variables.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -37,13 +38,22 @@ export async function startTracing(
 
 /** Warns of an address that is no URL: the SDK notices when it exports, and then says only that it failed. */
 export function checkEndpoints(env: Environment, warn: (message: string) => void): void {
-  const general = env['OTEL_EXPORTER_OTLP_PROTOCOL']
-  for (const signal of ['', 'TRACES_', 'METRICS_']) {
-    const name = `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`
-    const endpoint = ownValue(env, name)?.trim() ?? ''
-    const protocol = ownValue(env, `OTEL_EXPORTER_OTLP_${signal}PROTOCOL`) ?? general
+  const wrong = new Set<string>()
+  for (const signal of ['TRACES', 'METRICS']) {
+    const exporters = listOf(ownValue(env, `OTEL_${signal}_EXPORTER`))
+    if (exporters.length > 0 && !exporters.includes('otlp')) continue
+    const [, protocol] = otlpValue(env, signal, 'PROTOCOL')
+    const [name, endpoint] = otlpValue(env, signal, 'ENDPOINT')
     // gRPC also takes a host and a port.
-    if (endpoint === '' || protocol?.trim() === 'grpc' || /^https?:\/\//i.test(endpoint)) continue
-    warn(`OpenTelemetry: ${name} must be a URL such as http://localhost:4318; nothing is exported to it`)
+    if (endpoint !== '' && protocol !== 'grpc' && !/^https?:\/\//i.test(endpoint)) wrong.add(name)
   }
+  for (const name of wrong)
+    warn(`OpenTelemetry: ${name} must be a URL such as http://localhost:4318; nothing is exported to it`)
+}
+
+/** What the variable of a signal says or, where that is not set, the one of both; with the name. */
+function otlpValue(env: Environment, signal: string, what: string): [name: string, value: string] {
+  const own = `OTEL_EXPORTER_OTLP_${signal}_${what}`
+  const name = (ownValue(env, own) ?? '').trim() === '' ? `OTEL_EXPORTER_OTLP_${what}` : own
+  return [name, (ownValue(env, name) ?? '').trim()]
 }

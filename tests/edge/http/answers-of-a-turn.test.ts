@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { endWith } from '../../../frontend/edge/http/chunk-writer.ts'
 import { rawRequest } from '../../support/raw-http.ts'
+import { startServer } from '../../support/server.ts'
 
 test('answers of one turn leave at its end, one directly after the other, each whole', async () => {
   const held: ServerResponse[] = []
@@ -23,4 +24,22 @@ test('answers of one turn leave at its end, one directly after the other, each w
   expect(held.map(({ socket }) => socket!.writableLength > 0)).toEqual([true, true, true])
   expect(await Promise.all(answers)).toEqual(['for /a', 'for /b', 'for /c'])
   server.close()
+})
+
+test('an answer leaves before its connection is closed for what follows in the same piece', async () => {
+  const server = await startServer()
+  const sent = async (text: string): Promise<string[]> => {
+    const socket = connect(server.ports.inference, '127.0.0.1').on('error', () => undefined)
+    let received = ''
+    socket.on('data', (data: Buffer) => (received += data.toString('latin1')))
+    socket.write(text)
+    await once(socket, 'close')
+    return received.match(/^HTTP\/1\.1 \d+/gm) ?? []
+  }
+  const ping = 'GET /ping HTTP/1.1\r\nHost: a\r\n\r\n'
+  expect(await sent(`${ping}no request\r\n\r\n`)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+  // More requests than one connection may have waiting.
+  const answers = await sent(ping.repeat(1_000))
+  expect(answers.length).toBeGreaterThan(0)
+  expect(new Set(answers)).toEqual(new Set(['HTTP/1.1 200']))
 })

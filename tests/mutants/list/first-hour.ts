@@ -40,15 +40,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a project of a packed package depends on a version that npm may not have',
     file: 'frontend/cli/init/write-project.ts',
-    find: 'file === undefined ? undefined : resolve(dirname(modules), file)',
+    find: 'path !== undefined && isThere(path) ? path : undefined',
     replace: 'undefined',
     tests: ['tests/cli/init.test.ts'],
   },
   {
     name: 'an archive finds the packages of the server only',
     file: 'model-archiver/package-root.ts',
-    find: 'modules === undefined || modules === serverModules(root)',
-    replace: 'modules === undefined || true',
+    find: 'realpathSync(link) === realpathSync(root) ? [modules]',
+    replace: 'realpathSync(link) === realpathSync(root) ? []',
     tests: ['tests/model-archiver/prepare.test.ts'],
   },
   {

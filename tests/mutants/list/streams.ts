@@ -165,8 +165,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'each answer leaves before the next one is made',
     file: 'frontend/edge/http/chunk-writer.ts',
-    find: 'if (ending.push(res) === 1) process.nextTick(endAll)',
-    replace: 'ending.push(res)\n  endAll()',
+    find: 'if (ending.push(res) === 1) process.nextTick(sendAnswers)',
+    replace: 'ending.push(res)\n  sendAnswers()',
     tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
   },
 ]
