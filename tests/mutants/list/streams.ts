@@ -169,4 +169,18 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'ending.push(res)\n  sendAnswers()',
     tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
   },
+  {
+    name: 'an answer is lost when no request follows it',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: '  sendAnswers()\n',
+    replace: '',
+    tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
+  },
+  {
+    name: 'answers are lost when too many requests follow them',
+    file: 'frontend/edge/http/pipeline.ts',
+    find: '      sendAnswers()\n',
+    replace: '',
+    tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
+  },
 ]
