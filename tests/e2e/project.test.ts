@@ -51,7 +51,9 @@ test('init makes a project, dev serves it, and a save is what the next request g
   const { dependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
     dependencies: unknown
   }
-  expect(dependencies).toEqual({ 'torchserve-ts': expect.stringMatching(/^\^\d+\.\d+\.\d+$/) })
+  expect(dependencies).toEqual({
+    'torchserve-ts': expect.stringMatching(/^file:.*\/torchserve-ts-[\d.]+\.tgz$/),
+  })
   await checkTypes(project)
   await runTests(project)
   const server = new DevServer('.', project, join(packageFolder(), 'dist', 'frontend', 'cli.js'))
