@@ -19,6 +19,14 @@ export class SafeResponse<Request extends IncomingMessage = IncomingMessage> ext
   /** Undefined: the request is not traced. */
   span: Pick<RequestSpan, 'traceparent' | 'recording'> | undefined = undefined
 
+  /**
+   * Of a response whose connection was destroyed Node may tell that it is finished before the one in front of
+   * it, and then takes that for an error of its own, which would end the process.
+   */
+  override emit(name: string | symbol, ...args: unknown[]): boolean {
+    return name === 'finish' && this.req.socket.destroyed ? false : super.emit(name, ...args)
+  }
+
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     const given = headers ?? reason
     this.#add(given, NO_SNIFF[0], NO_SNIFF[1])
