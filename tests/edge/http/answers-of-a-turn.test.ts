@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { endWith } from '../../../frontend/edge/http/chunk-writer.ts'
+import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { rawRequest } from '../../support/raw-http.ts'
 import { startServer } from '../../support/server.ts'
 
@@ -42,4 +43,17 @@ test('an answer leaves before its connection is closed for what follows in the s
   const answers = await sent(ping.repeat(1_000))
   expect(answers.length).toBeGreaterThan(0)
   expect(new Set(answers)).toEqual(new Set(['HTTP/1.1 200']))
+})
+
+test('of a destroyed connection, an answer that is finished before the one in front of it harms nobody', async () => {
+  const held: ServerResponse[] = []
+  const server = createServer(MESSAGES, (_req, res) => void held.push(res)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined)
+  client.write('GET /a HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2))
+  while (held.length < 2) await once(server, 'request')
+  const [first, second] = held
+  first!.req.socket.destroy()
+  expect(() => second!.emit('finish')).not.toThrow()
+  server.close()
 })

@@ -183,4 +183,11 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
     tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
   },
+  {
+    name: 'answers of destroyed connections are told as finished',
+    file: 'frontend/edge/http/safe-response.ts',
+    find: "name === 'finish' && this.req.socket.destroyed ? false : ",
+    replace: '',
+    tests: ['tests/edge/http/answers-of-a-turn.test.ts'],
+  },
 ]
