@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { EncodedSerializer, splitSpans } from '../../frontend/observe/traces/encoded-exporter.ts'
 import { EncodedSpans } from '../../frontend/observe/traces/encoded-spans.ts'
 import { ExportedSpan } from '../../frontend/observe/traces/exported-span.ts'
+import { ProtobufWriter } from '../../frontend/observe/traces/protobuf-writer.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
 
 /** Short and long ones, of one, two, three and four bytes a character. */
@@ -78,4 +79,14 @@ describe('encoded spans', () => {
       { numRuns: 300 },
     )
   })
+})
+
+test('a text at the end of the buffer is written whole, wherever that ends', () => {
+  for (let left = 0; left < 700; left += 1) {
+    const writer = new ProtobufWriter()
+    writer.raw(new Uint8Array(65_536 - 24 - left))
+    const from = writer.position
+    writer.text(1, '€'.repeat(200))
+    expect([left, writer.take().length - from]).toEqual([left, 1 + 2 + 600])
+  }
 })

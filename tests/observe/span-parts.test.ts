@@ -11,7 +11,7 @@ import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
 import { checkEndpoints } from '../../frontend/observe/traces/start.ts'
-import { takesEncoded, traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
+import { otlpProtocol, takesEncoded, traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
 import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
 
 const SPAN = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }
@@ -247,4 +247,12 @@ test.each([
   checkEndpoints(env, (message) => warnings.push(message))
   const told = 'must be a URL such as http://localhost:4318; nothing is exported to it'
   expect(warnings).toEqual(names.map((name) => `OpenTelemetry: ${name} ${told}`))
+})
+
+test.each([
+  ['grpc', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: ' ' }],
+  ['http/json', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }],
+  [undefined, { OTEL_EXPORTER_OTLP_PROTOCOL: '' }],
+])('the protocol is %s with %j', (protocol, env) => {
+  expect(otlpProtocol(env)).toBe(protocol)
 })

@@ -47,7 +47,8 @@ export function metricReaders(env: Environment, producer: MetricProducer): IMetr
 function exporterOf(name: string, env: Environment): PushMetricExporter | undefined {
   if (name === 'console') return new ConsoleMetricExporter()
   if (name !== 'otlp') return undefined
-  const protocol = env['OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  const own = env['OTEL_EXPORTER_OTLP_METRICS_PROTOCOL']?.trim() || undefined
+  const protocol = own ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']?.trim()
   if (protocol === 'grpc') return new GrpcExporter()
   return protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter()
 }

@@ -32,6 +32,7 @@ export function takesEncoded(exporters: readonly TraceExporter[], env: Environme
 
 /** As the variables say it, supported or not; undefined: the default, `http/protobuf`. */
 export function otlpProtocol(env: Environment): string | undefined {
-  const named = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
-  return named?.trim() || undefined
+  // One that is empty is not set.
+  const own = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']?.trim() || undefined
+  return own ?? (env['OTEL_EXPORTER_OTLP_PROTOCOL']?.trim() || undefined)
 }

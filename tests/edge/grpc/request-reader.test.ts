@@ -111,3 +111,35 @@ test('a call whose compressed message fails gives back the room of those behind 
   expect([waiting() < call + 3 * whole.byteLength, raw.resets.has(id)]).toEqual([true, false])
   await until(() => waiting() === 0)
 })
+
+test('the handler of a unary call may take longer than its message may', async () => {
+  const id = raw.call(`${SERVICE}/ModelInfer`)
+  raw.data(id, MESSAGE)
+  raw.endStream(id)
+  await until(() => models.works.length === 1)
+  // Five times grpcMessageTimeout.
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  expect(raw.ended.has(id)).toBe(false)
+})
+
+test('the message of a unary call counts until its handler has it', async () => {
+  const id = raw.call(`${SERVICE}/ModelInfer`)
+  await raw.ping()
+  const ofCall = waiting()
+  raw.data(id, MESSAGE)
+  raw.endStream(id)
+  await until(() => models.works.length === 1)
+  expect(waiting()).toBe(ofCall)
+})
+
+test('compressed messages of a stream that were read count no more', async () => {
+  const id = raw.call(`${SERVICE}/ModelStreamInfer`, { 'grpc-encoding': 'gzip' })
+  await raw.ping()
+  const ofCall = waiting()
+  models.onWork = (work) => work.respond(ANSWER)
+  const message = grpcMessage(gzipSync(MESSAGE.subarray(5)), { compressed: true })
+  for (let i = 0; i < 5; i += 1) raw.data(id, message)
+  await until(() => models.works.length === 5)
+  await raw.ping()
+  expect(waiting()).toBe(ofCall)
+})
