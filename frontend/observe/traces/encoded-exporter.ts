@@ -12,15 +12,11 @@ import {
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace'
 import { writeAttribute } from './encoded-spans.ts'
 import type { Origin } from './exported-span.ts'
-import { ProtobufWriter } from './protobuf-writer.ts'
+import { LONG, MEDIUM, ProtobufWriter, SHORT } from './protobuf-writer.ts'
 import type { SpanAttribute } from './tracing.ts'
 
 /** Processors ask only whether a span is sampled. */
 const SAMPLED: SpanContext = { traceId: '', spanId: '', traceFlags: TraceFlags.SAMPLED }
-/** What the lengths of the outer messages probably take. */
-const LONG = 3
-const MEDIUM = 2
-const SHORT = 1
 
 /** A span of EncodedSpans, for the SDK's processors. */
 export class EncodedSpan {

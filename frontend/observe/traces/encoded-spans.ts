@@ -1,13 +1,10 @@
 import { SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
-import { ProtobufWriter } from './protobuf-writer.ts'
+import { MEDIUM, ProtobufWriter, SHORT } from './protobuf-writer.ts'
 import type { EndedSpan } from './span-rows.ts'
 import type { SpanAttribute } from './tracing.ts'
 
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
-/** Bytes that the length of a message probably takes. */
-const SHORT = 1
-const MEDIUM = 2
 /** Values of one attribute that are kept. */
 const MAX_KNOWN = 32
 

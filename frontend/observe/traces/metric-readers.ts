@@ -10,7 +10,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Environment } from './start.ts'
-import { listOf, positive } from './variables.ts'
+import { listOf, otlpVariable, positive } from './variables.ts'
 
 /** Milliseconds; OpenTelemetry's defaults. */
 const INTERVAL_MS = 60_000
@@ -47,8 +47,7 @@ export function metricReaders(env: Environment, producer: MetricProducer): IMetr
 function exporterOf(name: string, env: Environment): PushMetricExporter | undefined {
   if (name === 'console') return new ConsoleMetricExporter()
   if (name !== 'otlp') return undefined
-  const own = env['OTEL_EXPORTER_OTLP_METRICS_PROTOCOL']?.trim() || undefined
-  const protocol = own ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']?.trim()
+  const [, protocol] = otlpVariable(env, 'METRICS', 'PROTOCOL')
   if (protocol === 'grpc') return new GrpcExporter()
   return protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter()
 }

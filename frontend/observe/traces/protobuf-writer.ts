@@ -1,3 +1,8 @@
+/** Bytes that the length of a message probably takes; one of another size costs a copy. */
+export const SHORT = 1
+export const MEDIUM = 2
+export const LONG = 3
+
 const INITIAL_BYTES = 65_536
 /** A string of more characters is written by Node, whose call costs more than a loop over this many. */
 const LONG_TEXT = 48

@@ -26,28 +26,23 @@ export function spanProcessors(
   env: Environment,
   origin: Origin,
 ): SpanProcessor[] {
-  if (encoded) {
-    checkProtocol(env)
-    return [batched(encodedExporter(origin), env)]
-  }
   return exporters.map((name) => {
     if (name === 'console') return new SimpleSpanProcessor({ exporter: new ConsoleSpanExporter() })
-    return batched(name === 'zipkin' ? new ZipkinExporter() : otlpExporter(env), env)
+    return batched(
+      name === 'zipkin' ? new ZipkinExporter() : otlpExporter(env, encoded ? origin : undefined),
+      env,
+    )
   })
 }
 
-function otlpExporter(env: Environment): SpanExporter {
+/** @param encodedOf of spans that EncodedSpans wrote, which is http/protobuf; undefined: of others */
+function otlpExporter(env: Environment, encodedOf: Origin | undefined): SpanExporter {
   const protocol = otlpProtocol(env)
-  if (protocol === 'grpc') return new GrpcExporter()
-  if (protocol === 'http/json') return new JsonExporter()
-  checkProtocol(env)
-  return new ProtobufExporter()
-}
-
-function checkProtocol(env: Environment): void {
-  const protocol = otlpProtocol(env)
+  if (protocol === 'grpc' && encodedOf === undefined) return new GrpcExporter()
+  if (protocol === 'http/json' && encodedOf === undefined) return new JsonExporter()
   if (protocol !== undefined && protocol !== 'http/protobuf')
     diag.warn(`Unsupported OTLP traces protocol: ${protocol}. Using http/protobuf.`)
+  return encodedOf === undefined ? new ProtobufExporter() : encodedExporter(encodedOf)
 }
 
 function batched(exporter: SpanExporter, env: Environment): SpanProcessor {

@@ -1,6 +1,6 @@
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Tracing } from './tracing.ts'
-import { listOf } from './variables.ts'
+import { listOf, otlpVariable } from './variables.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -39,21 +39,14 @@ export async function startTracing(
 /** Warns of an address that is no URL: the SDK notices when it exports, and then says only that it failed. */
 export function checkEndpoints(env: Environment, warn: (message: string) => void): void {
   const wrong = new Set<string>()
-  for (const signal of ['TRACES', 'METRICS']) {
+  for (const signal of ['TRACES', 'METRICS'] as const) {
     const exporters = listOf(ownValue(env, `OTEL_${signal}_EXPORTER`))
     if (exporters.length > 0 && !exporters.includes('otlp')) continue
-    const [, protocol] = otlpValue(env, signal, 'PROTOCOL')
-    const [name, endpoint] = otlpValue(env, signal, 'ENDPOINT')
+    const [, protocol] = otlpVariable(env, signal, 'PROTOCOL')
+    const [name, endpoint] = otlpVariable(env, signal, 'ENDPOINT')
     // gRPC also takes a host and a port.
     if (endpoint !== '' && protocol !== 'grpc' && !/^https?:\/\//i.test(endpoint)) wrong.add(name)
   }
   for (const name of wrong)
     warn(`OpenTelemetry: ${name} must be a URL such as http://localhost:4318; nothing is exported to it`)
-}
-
-/** What the variable of a signal says or, where that is not set, the one of both; with the name. */
-function otlpValue(env: Environment, signal: string, what: string): [name: string, value: string] {
-  const own = `OTEL_EXPORTER_OTLP_${signal}_${what}`
-  const name = (ownValue(env, own) ?? '').trim() === '' ? `OTEL_EXPORTER_OTLP_${what}` : own
-  return [name, (ownValue(env, name) ?? '').trim()]
 }

@@ -1,6 +1,6 @@
 import { diag } from '@opentelemetry/api'
 import type { Environment } from './start.ts'
-import { listOf } from './variables.ts'
+import { listOf, otlpVariable } from './variables.ts'
 
 /** Where spans may go. */
 export type TraceExporter = 'otlp' | 'zipkin' | 'console'
@@ -32,7 +32,5 @@ export function takesEncoded(exporters: readonly TraceExporter[], env: Environme
 
 /** As the variables say it, supported or not; undefined: the default, `http/protobuf`. */
 export function otlpProtocol(env: Environment): string | undefined {
-  // One that is empty is not set.
-  const own = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']?.trim() || undefined
-  return own ?? (env['OTEL_EXPORTER_OTLP_PROTOCOL']?.trim() || undefined)
+  return otlpVariable(env, 'TRACES', 'PROTOCOL')[1] || undefined
 }

@@ -1,3 +1,6 @@
+import { ownValue } from '../../../common/own-keys.ts'
+import type { Environment } from './start.ts'
+
 /** The entries of a variable that is a list. */
 export function listOf(text = ''): string[] {
   return text
@@ -10,4 +13,19 @@ export function listOf(text = ''): string[] {
 export function positive(text: string | undefined): number | undefined {
   const value = Number(text)
   return value > 0 && Number.isFinite(value) ? value : undefined
+}
+
+/**
+ * What the variable of OTLP for a signal says or, where that is empty or not set, the one for all signals;
+ * with its name. Empty: neither says anything.
+ */
+export function otlpVariable(
+  env: Environment,
+  signal: 'TRACES' | 'METRICS',
+  what: 'ENDPOINT' | 'PROTOCOL',
+): [name: string, value: string] {
+  const own = `OTEL_EXPORTER_OTLP_${signal}_${what}`
+  const valueOf = (name: string): string => ownValue(env, name)?.trim() ?? ''
+  const name = valueOf(own) === '' ? `OTEL_EXPORTER_OTLP_${what}` : own
+  return [name, valueOf(name)]
 }
