@@ -15,6 +15,8 @@ export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
   /** Whether the route of its request limits the time in which the body must arrive, and not the listener. */
   limitsOwnTime = false
+  /** Whether bytes came that are not a request: no further one is read. */
+  isMalformed = false
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined

@@ -100,6 +100,32 @@ test('onIncoming of a parser ends the parsing of what was read (frontend/edge/ht
   expect(requests).toBe(1)
 })
 
+test('_httpMessage of a socket is the next response, and incoming of its parser the last request (frontend/edge/http/bare-answer.ts)', async () => {
+  const responses: ServerResponse[] = []
+  const server = createServer((_req, res) => void responses.push(res))
+  close = () => void server.close()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined)
+  client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n')
+  while (responses.length < 2) await once(server, 'request')
+  const [first, second] = responses
+  const socket = first!.req.socket as { _httpMessage?: unknown; parser?: { incoming: unknown } }
+  expect([socket._httpMessage, socket.parser?.incoming, second!.req.complete]).toEqual([
+    first,
+    second!.req,
+    false,
+  ])
+  for (const [res, next] of [
+    [first, second],
+    [second, null],
+  ] as const) {
+    res!.end()
+    await once(res!, 'close')
+    expect(socket._httpMessage).toBe(next)
+  }
+  client.destroy()
+})
+
 describe('push of a request (frontend/edge/http/server-request.ts)', () => {
   class Pushed extends IncomingMessage {
     readonly pushed: unknown[] = []
