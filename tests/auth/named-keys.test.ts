@@ -52,7 +52,7 @@ class KeyRig {
     renameSync(`${this.path}.new`, this.path)
   }
 
-  check(scope: Scope, token: string, remoteAddress?: string): Principal | undefined {
+  check(scope: Scope | 'any', token: string, remoteAddress?: string): Principal | undefined {
     try {
       return this.store.check(scope, `Bearer ${token}`, { remoteAddress })
     } catch (error) {
@@ -88,6 +88,8 @@ test('a key has its scopes and its models, and nothing else', async () => {
   expect(app.allows('metrics', 'echo')).toBe(true)
   expect(app.allows('management', 'echo')).toBe(false)
   expect(rig.check('metrics', 'key-of-app')).toBe(app)
+  // Where any scope is enough.
+  expect(rig.check('any', 'key-of-app')).toBe(app)
   expect(rig.check('management', 'key-of-app')).toBeUndefined()
   expect(rig.check('inference', 'key-of-nobody')).toBeUndefined()
   expect(rig.check('inference', digestOf('key-of-app'))).toBeUndefined()

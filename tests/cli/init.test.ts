@@ -28,6 +28,21 @@ test('a project of a checkout depends on the checkout, because npm may not have 
   expect(join(folder, path!)).toBe(REPOSITORY)
 })
 
+test.each([
+  ['My Model', 'my-model'],
+  ['.My Model', 'my-model'],
+  ['-_.x', 'x'],
+  ['Größe.2', 'gr-e.2'],
+  ['...', 'my-model'],
+])('a project in a folder %j has the name %s, and files that git is not to have', async (name, wanted) => {
+  const folder = join(tempDir(), name)
+  await init(folder)
+  const { name: own } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name: string }
+  expect(own).toBe(wanted)
+  expect(existsSync(join(folder, '.gitignore'))).toBe(true)
+  expect(existsSync(join(folder, 'gitignore'))).toBe(false)
+})
+
 test('a project of a package that npm pack made depends on its file', () => {
   const folder = tempDir()
   const modules = join(folder, 'node_modules')

@@ -345,7 +345,13 @@ test.each<[boolean, Record<string, string>]>([
   [false, { OTEL_TRACES_EXPORTER: 'none' }],
   [false, { OTEL_SERVICE_NAME: 'mine' }],
   [false, { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
+  [false, { OTEL_SDK_DISABLED: ' TRUE ', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
+  [false, { OTEL_EXPORTER_OTLP_ENDPOINT: ' ' }],
+  [true, { OTEL_SDK_DISABLED: 'false', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
   [true, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
+  [true, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' }],
+  [true, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://collector:4318/v1/metrics' }],
+  [true, { OTEL_TRACES_EXPORTER: 'console' }],
   [true, { OTEL_METRICS_EXPORTER: 'otlp', OTEL_TRACES_EXPORTER: 'none' }],
 ])('tracing is on: %p with %j', (isOn, env) => {
   expect(isTracingOn(env)).toBe(isOn)

@@ -68,5 +68,7 @@ test.each([
     ),
   ).toBe(3)
   expect(await connections(server, 'management')).toBe(0)
+  // Those of REST are answered, with 503.
+  expect(await server.metric('Requests5XX', {})).toBe(listener === 'inference' ? 3 : 0)
   for (const socket of sockets) socket.destroy()
 })

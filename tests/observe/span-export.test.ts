@@ -101,6 +101,7 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
       },
     ])
     expect(receiver.resource.get('service.name')).toBe('mine')
+    expect([...receiver.paths]).toEqual(['/v1/traces'])
     expect(warnings).toEqual([])
   })
 
@@ -124,4 +125,16 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
     spans.add(spanOf('later'))
     await spans.close()
   })
+})
+
+test('a thread that dies is told, spans are dropped from then on, and a stop does not wait for it', async () => {
+  const warnings: string[] = []
+  // It cannot read this.
+  const settings = { attributes: {}, scope: undefined as never, exporters: ['otlp' as const], encoded: true }
+  const spans = new SpanExport(settings, process.env, (warning) => warnings.push(warning))
+  spans.add(spanOf('one'))
+  await spans.close()
+  expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: spans are not exported any more: /)])
+  spans.add(spanOf('two'))
+  await spans.close()
 })

@@ -95,6 +95,8 @@ export class OtlpReceiver {
   /** Of the last export. */
   metrics: readonly ReceivedMetric[] = []
   readonly resource = new Map<string, unknown>()
+  /** Where exports came. */
+  readonly paths = new Set<string>()
   readonly #server = createServer((req, res) => void this.#take(req).then((answer) => res.end(answer)))
 
   /** Variables that make a server export to it, soon: spans by http/protobuf, the default. */
@@ -125,6 +127,7 @@ export class OtlpReceiver {
   /** @returns the body of the answer */
   async #take(req: IncomingMessage): Promise<string> {
     const body = await buffer(req)
+    this.paths.add(req.url!)
     const isJson = req.headers['content-type'] === 'application/json'
     const sent = isJson ? (JSON.parse(body.toString()) as JsonExport) : decoded(body)
     const { resourceSpans = [], resourceMetrics = [] } = sent

@@ -92,4 +92,11 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '    for (const other of [owner, "ann"]) this.#lost.forget({ id, owner: other })\n',
     tests: ['tests/jobs/lost-sequences.test.ts'],
   },
+  {
+    name: 'where any scope is enough, a key must have all',
+    file: 'frontend/auth/gatekeeper.ts',
+    find: 'SCOPES.some(',
+    replace: 'SCOPES.every(',
+    tests: ['tests/auth/named-keys.test.ts'],
+  },
 ]

@@ -820,4 +820,11 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/security/bytes-without-requests.test.ts'],
     title: 'large metadata',
   },
+  {
+    name: 'the 503 of refused connections is not counted',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: 'const answer = state.errors.tooManyConnections()\n  state.metrics.response(answer.status)',
+    replace: 'const answer = state.errors.tooManyConnections()',
+    tests: ['tests/observe/refusals.test.ts'],
+  },
 ]

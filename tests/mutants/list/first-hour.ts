@@ -97,4 +97,18 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'leaves a server of its folder alone',
     tests: ['tests/cli/servers.test.ts'],
   },
+  {
+    name: 'a project may have a name that npm refuses',
+    file: 'frontend/cli/init/write-project.ts',
+    find: "    .replace(/^[._-]+/, '')\n",
+    replace: '',
+    tests: ['tests/cli/init.test.ts'],
+  },
+  {
+    name: 'a project has no .gitignore',
+    file: 'frontend/cli/init/write-project.ts',
+    find: 'file === GITIGNORE.inTemplate ? GITIGNORE.inProject : file',
+    replace: 'file',
+    tests: ['tests/cli/init.test.ts'],
+  },
 ]
