@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import fc from 'fast-check'
-import { EncodedSerializer, splitSpans } from '../../frontend/observe/traces/encoded-exporter.ts'
+import { EncodedBatch, EncodedSerializer } from '../../frontend/observe/traces/encoded-exporter.ts'
 import { EncodedSpans } from '../../frontend/observe/traces/encoded-spans.ts'
 import { ExportedSpan } from '../../frontend/observe/traces/exported-span.ts'
 import { ProtobufWriter } from '../../frontend/observe/traces/protobuf-writer.ts'
@@ -66,9 +66,9 @@ describe('encoded spans', () => {
           fc.pre(batches.flat().length > 0)
           const origin = { resource: resourceFromAttributes(attributes), scope }
           const spans = new EncodedSpans()
-          const encoded = batches.flatMap((batch) => {
+          const encoded = batches.map((batch) => {
             for (const each of batch) spans.add(each)
-            return [...splitSpans(spans.take(), origin.resource)]
+            return new EncodedBatch(spans.take(), origin.resource, () => undefined).asSpan()
           })
           const bytes = new EncodedSerializer(origin).serializeRequest(encoded)
           const exported = batches.flat().map((each) => new ExportedSpan(each, origin))

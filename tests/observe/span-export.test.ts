@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
@@ -67,7 +70,9 @@ describe('spans on their way to the thread', () => {
 describe.each([true, false])('a thread that exports, spans encoded: %s', (encoded) => {
   async function started(more: Environment = {}) {
     const receiver = new OtlpReceiver()
-    const env = { ...process.env, ...(await receiver.start()), OTEL_BSP_MAX_QUEUE_SIZE: '100000', ...more }
+    // Rows wait twice: for the thread, and in a queue of the SDK.
+    const queue = encoded ? {} : { OTEL_BSP_MAX_QUEUE_SIZE: '100000' }
+    const env = { ...process.env, ...(await receiver.start()), ...queue, ...more }
     const warnings: string[] = []
     const exporters = ['otlp' as const]
     const settings = { attributes: { 'service.name': 'mine' }, scope: SCOPE, exporters, encoded }
@@ -101,7 +106,16 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
       },
     ])
     expect(receiver.resource.get('service.name')).toBe('mine')
-    expect([...receiver.paths]).toEqual(['/v1/traces'])
+    expect(receiver.exports).toEqual([{ path: '/v1/traces', spans: 1 }])
+    expect(warnings).toEqual([])
+  })
+
+  test('exports as many together as OTEL_BSP_MAX_EXPORT_BATCH_SIZE says, and what is left at a stop', async () => {
+    const { receiver, spans, warnings } = await started({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10' })
+    for (let i = 0; i < 25; i++) spans.add(spanOf('one'))
+    await spans.close()
+    await spans.terminate()
+    expect(receiver.exports.map((each) => each.spans).sort()).toEqual([10, 10, 5])
     expect(warnings).toEqual([])
   })
 
@@ -137,4 +151,37 @@ test('a thread that dies is told, spans are dropped from then on, and a stop doe
   expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: spans are not exported any more: /)])
   spans.add(spanOf('two'))
   await spans.close()
+})
+
+test('encoded spans wait until they are exported, and further ones are dropped', async () => {
+  const held: (() => void)[] = []
+  const collector = createServer((req, res) => {
+    req.resume().once('end', () => held.push(() => res.end()))
+  }).listen(0, '127.0.0.1')
+  await once(collector, 'listening')
+  const env = {
+    ...process.env,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+    OTEL_BSP_MAX_QUEUE_SIZE: '100',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '50',
+  }
+  const warnings: string[] = []
+  const settings = { attributes: {}, scope: SCOPE, exporters: ['otlp' as const], encoded: true }
+  const spans = new SpanExport(settings, env, (warning) => warnings.push(warning))
+  for (let i = 0; i < 50; i++) spans.add(spanOf('first'))
+  await once(collector, 'request')
+  for (let i = 0; i < 50; i++) spans.add(spanOf('second'))
+  expect(warnings).toEqual([])
+  spans.add(spanOf('third'))
+  expect(warnings).toEqual([expect.stringContaining('some are dropped')])
+  while (held.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  held[0]!()
+  await once(collector, 'request')
+  while (held.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
+  held[1]!()
+  await spans.close()
+  expect(held).toHaveLength(2)
+  await spans.terminate()
+  collector.closeAllConnections()
+  collector.close()
 })

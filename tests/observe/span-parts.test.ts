@@ -8,6 +8,7 @@ import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
 import { samplersOf } from '../../frontend/observe/traces/sampler.ts'
 import { SpanIds } from '../../frontend/observe/traces/span-ids.ts'
 import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
+import { encodedBatches } from '../../frontend/observe/traces/batch-settings.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
 import { checkEndpoints } from '../../frontend/observe/traces/start.ts'
@@ -255,4 +256,26 @@ test.each([
   [undefined, { OTEL_EXPORTER_OTLP_PROTOCOL: '' }],
 ])('the protocol is %s with %j', (protocol, env) => {
   expect(otlpProtocol(env)).toBe(protocol)
+})
+
+test.each([
+  [{}, { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 }],
+  [
+    { MAX_EXPORT_BATCH_SIZE: '100', SCHEDULE_DELAY: '50' },
+    { size: 100, delayMs: 50, maxWaiting: 8_192 },
+  ],
+  [{ MAX_QUEUE_SIZE: '100' }, { size: 100, delayMs: 5_000, maxWaiting: 100 }],
+  [
+    { MAX_QUEUE_SIZE: '20000', MAX_EXPORT_BATCH_SIZE: '20000' },
+    { size: 20_000, delayMs: 5_000, maxWaiting: 20_000 },
+  ],
+  [
+    { MAX_QUEUE_SIZE: '-1', MAX_EXPORT_BATCH_SIZE: 'x' },
+    { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 },
+  ],
+])('with OTEL_BSP_%j batches of encoded spans are %j', (variables, wanted) => {
+  const env = Object.fromEntries(
+    Object.entries(variables).map(([name, value]) => [`OTEL_BSP_${name}`, value]),
+  )
+  expect(encodedBatches(env)).toEqual(wanted)
 })

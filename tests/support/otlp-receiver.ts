@@ -95,8 +95,8 @@ export class OtlpReceiver {
   /** Of the last export. */
   metrics: readonly ReceivedMetric[] = []
   readonly resource = new Map<string, unknown>()
-  /** Where exports came. */
-  readonly paths = new Set<string>()
+  /** Each export: where it came, and its spans. */
+  readonly exports: { readonly path: string; readonly spans: number }[] = []
   readonly #server = createServer((req, res) => void this.#take(req).then((answer) => res.end(answer)))
 
   /** Variables that make a server export to it, soon: spans by http/protobuf, the default. */
@@ -127,14 +127,15 @@ export class OtlpReceiver {
   /** @returns the body of the answer */
   async #take(req: IncomingMessage): Promise<string> {
     const body = await buffer(req)
-    this.paths.add(req.url!)
     const isJson = req.headers['content-type'] === 'application/json'
     const sent = isJson ? (JSON.parse(body.toString()) as JsonExport) : decoded(body)
     const { resourceSpans = [], resourceMetrics = [] } = sent
+    const before = this.spans.length
     for (const { resource, scopeSpans } of resourceSpans) {
       for (const { key, value } of resource.attributes) this.resource.set(key, plain(value))
       this.spans.push(...scopeSpans.flatMap(({ spans }) => spans.map(received)))
     }
+    this.exports.push({ path: req.url!, spans: this.spans.length - before })
     if (resourceMetrics.length > 0)
       this.metrics = resourceMetrics.flatMap((each) => each.scopeMetrics.flatMap(({ metrics }) => metrics))
     return isJson ? '{}' : ''

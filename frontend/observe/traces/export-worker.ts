@@ -4,10 +4,10 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
-import { splitSpans } from './encoded-exporter.ts'
+import { EncodedBatch } from './encoded-exporter.ts'
 import { ExportedSpan } from './exported-span.ts'
 import { reportTo } from './reports.ts'
-import type { ExporterSettings, FromExporter, ToExporter } from './span-export.ts'
+import type { ExporterSettings, FromExporter, SpansToExport, ToExporter } from './span-export.ts'
 import { spanProcessors } from './span-processors.ts'
 import { readSpans } from './span-rows.ts'
 
@@ -23,9 +23,15 @@ reportTo((warning) => answer({ warning }))
 const origin = { resource: resourceFromAttributes(settings.attributes), scope: settings.scope }
 const processors = spanProcessors(settings, process.env, origin)
 
-function* spansIn(message: Exclude<ToExporter, 'close'>): Generator<ReadableSpan> {
-  if (message instanceof Uint8Array) yield* splitSpans(message, origin.resource)
-  else for (const span of readSpans(message)) yield new ExportedSpan(span, origin)
+function take({ spans, count }: SpansToExport): void {
+  const taken = (): void => answer({ taken: count })
+  const end = (span: ReadableSpan): void => processors.forEach((processor) => processor.onEnd(span))
+  if (spans instanceof Uint8Array) {
+    end(new EncodedBatch(spans, origin.resource, taken).asSpan())
+    return
+  }
+  for (const span of readSpans(spans)) end(new ExportedSpan(span, origin))
+  taken()
 }
 
 async function shutdown(): Promise<void> {
@@ -36,14 +42,6 @@ async function shutdown(): Promise<void> {
 }
 
 parentPort!.on('message', (message: ToExporter) => {
-  if (message === 'close') {
-    void shutdown()
-    return
-  }
-  let taken = 0
-  for (const span of spansIn(message)) {
-    for (const processor of processors) processor.onEnd(span)
-    taken += 1
-  }
-  answer({ taken })
+  if (message === 'close') void shutdown()
+  else take(message)
 })

@@ -1,7 +1,6 @@
 /** Bytes that the length of a message probably takes; one of another size costs a copy. */
 export const SHORT = 1
 export const MEDIUM = 2
-export const LONG = 3
 
 const INITIAL_BYTES = 65_536
 /** A string of more characters is written by Node, whose call costs more than a loop over this many. */
@@ -38,6 +37,12 @@ export class ProtobufWriter {
     bytes.set(this.#buffer.subarray(0, this.#at))
     this.#at = 0
     return bytes
+  }
+
+  /** What stands before a message of so many bytes in a field. */
+  head(field: number, length: number): void {
+    this.#tag(field, LENGTH_DELIMITED)
+    this.#varint(length)
   }
 
   /**

@@ -2,6 +2,7 @@ import type { Attributes } from '@opentelemetry/api'
 import { Worker } from 'node:worker_threads'
 import { threadModule } from '../../package-info.ts'
 import type { SpanOutlet } from './recorded-span.ts'
+import { type Batches, encodedBatches, ROWS } from './batch-settings.ts'
 import { EncodedSpans } from './encoded-spans.ts'
 import { type Cell, type EndedSpan, SpanRows } from './span-rows.ts'
 import type { Environment } from './start.ts'
@@ -16,26 +17,26 @@ export interface ExporterSettings {
   readonly encoded: boolean
 }
 
-/** Spans as EncodedSpans or SpanRows writes them; or the thread is to export what it has, and end. */
-export type ToExporter = Uint8Array<ArrayBuffer> | Cell[] | 'close'
+/** Spans as EncodedSpans or SpanRows writes them. */
+export interface SpansToExport {
+  readonly spans: Uint8Array<ArrayBuffer> | Cell[]
+  readonly count: number
+}
+
+/** `close`: the thread is to export what it has, and end. */
+export type ToExporter = SpansToExport | 'close'
 
 /** Takes spans in the form that the exporters need. */
 interface SpanBatch {
   add(span: EndedSpan): void
   /** What was added; nothing is then. */
-  take(): Exclude<ToExporter, 'close'>
+  take(): SpansToExport['spans']
 }
 
 export type FromExporter =
   /** So many spans were taken from the queue. */
   { readonly taken: number } | { readonly warning: string } | 'closed'
 
-/** Spans that go to the thread together. */
-const BATCH = 256
-/** Milliseconds after which fewer go. */
-const DELAY_MS = 100
-/** Spans on their way to the thread; what comes beyond them is dropped, as a processor of the SDK does. */
-const MAX_WAITING = 8_192
 const HEAP_MB = 256
 
 /**
@@ -46,6 +47,7 @@ export class SpanExport implements SpanOutlet {
   readonly #worker: Worker
   readonly #warn: (message: string) => void
   readonly #batch: SpanBatch
+  readonly #batches: Batches
   #count = 0
   #waiting = 0
   #timer: NodeJS.Timeout | undefined
@@ -57,6 +59,7 @@ export class SpanExport implements SpanOutlet {
   constructor(settings: ExporterSettings, env: Environment, warn: (message: string) => void) {
     this.#warn = warn
     this.#batch = settings.encoded ? new EncodedSpans() : new SpanRows()
+    this.#batches = settings.encoded ? encodedBatches(env) : ROWS
     this.#worker = new Worker(threadModule('frontend/observe/traces/export-worker'), {
       execArgv: [],
       env,
@@ -72,14 +75,15 @@ export class SpanExport implements SpanOutlet {
 
   add(span: EndedSpan): void {
     if (this.#isOver) return
-    if (this.#waiting + this.#count >= MAX_WAITING) {
+    const { size, delayMs, maxWaiting } = this.#batches
+    if (this.#waiting + this.#count >= maxWaiting) {
       this.#dropped()
       return
     }
     this.#batch.add(span)
     this.#count += 1
-    if (this.#count >= BATCH) this.#send()
-    else this.#timer ??= setTimeout(() => this.#send(), DELAY_MS).unref()
+    if (this.#count >= size) this.#send()
+    else this.#timer ??= setTimeout(() => this.#send(), delayMs).unref()
   }
 
   /** Resolves when everything is exported, or cannot be. */
@@ -100,10 +104,12 @@ export class SpanExport implements SpanOutlet {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#count === 0) return
-    this.#waiting += this.#count
+    const count = this.#count
+    this.#waiting += count
     this.#count = 0
-    const spans = this.#batch.take() satisfies ToExporter
-    this.#worker.postMessage(spans, spans instanceof Uint8Array ? [spans.buffer] : [])
+    const spans = this.#batch.take()
+    const message: ToExporter = { spans, count }
+    this.#worker.postMessage(message, spans instanceof Uint8Array ? [spans.buffer] : [])
   }
 
   #answered(message: FromExporter): void {

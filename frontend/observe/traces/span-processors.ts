@@ -10,11 +10,11 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace'
-import { encodedExporter } from './encoded-exporter.ts'
+import { batchSettings } from './batch-settings.ts'
+import { EncodedExporter } from './encoded-exporter.ts'
 import type { Origin } from './exported-span.ts'
 import type { ExporterSettings } from './span-export.ts'
 import { otlpProtocol } from './trace-exporters.ts'
-import { positive } from './variables.ts'
 import type { Environment } from './start.ts'
 
 /**
@@ -28,12 +28,15 @@ export function spanProcessors(
 ): SpanProcessor[] {
   return exporters.map((name) => {
     if (name === 'console') return new SimpleSpanProcessor({ exporter: new ConsoleSpanExporter() })
-    return batched(
-      name === 'zipkin' ? new ZipkinExporter() : otlpExporter(env, encoded ? origin : undefined),
-      env,
-    )
+    const exporter =
+      name === 'zipkin' ? new ZipkinExporter() : otlpExporter(env, encoded ? origin : undefined)
+    const settings = batchSettings(env)
+    return new BatchSpanProcessor({ exporter, ...settings, ...(encoded ? ONE_BY_ONE : {}) })
   })
 }
+
+/** For spans that are batches of them: how many wait is bounded before they come. */
+const ONE_BY_ONE = { maxQueueSize: Number.MAX_SAFE_INTEGER, maxExportBatchSize: 1 }
 
 /** @param encodedOf of spans that EncodedSpans wrote, which is http/protobuf; undefined: of others */
 function otlpExporter(env: Environment, encodedOf: Origin | undefined): SpanExporter {
@@ -42,15 +45,5 @@ function otlpExporter(env: Environment, encodedOf: Origin | undefined): SpanExpo
   if (protocol === 'http/json' && encodedOf === undefined) return new JsonExporter()
   if (protocol !== undefined && protocol !== 'http/protobuf')
     diag.warn(`Unsupported OTLP traces protocol: ${protocol}. Using http/protobuf.`)
-  return encodedOf === undefined ? new ProtobufExporter() : encodedExporter(encodedOf)
-}
-
-function batched(exporter: SpanExporter, env: Environment): SpanProcessor {
-  return new BatchSpanProcessor({
-    exporter,
-    maxQueueSize: positive(env['OTEL_BSP_MAX_QUEUE_SIZE']),
-    scheduledDelayMillis: positive(env['OTEL_BSP_SCHEDULE_DELAY']),
-    exportTimeoutMillis: positive(env['OTEL_BSP_EXPORT_TIMEOUT']),
-    maxExportBatchSize: positive(env['OTEL_BSP_MAX_EXPORT_BATCH_SIZE']),
-  })
+  return encodedOf === undefined ? new ProtobufExporter() : new EncodedExporter(encodedOf)
 }

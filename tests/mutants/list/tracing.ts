@@ -192,7 +192,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'spans wait for their thread without a bound',
     file: EXPORT,
-    find: 'this.#waiting + this.#count >= MAX_WAITING',
+    find: 'this.#waiting + this.#count >= maxWaiting',
     replace: 'this.#waiting < 0',
     tests: EXPORTS,
   },
@@ -206,7 +206,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a batch of spans that is not full goes with the next one',
     file: EXPORT,
-    find: 'this.#timer ??= setTimeout(() => this.#send(), DELAY_MS).unref()',
+    find: 'this.#timer ??= setTimeout(() => this.#send(), delayMs).unref()',
     replace: 'this.#timer = undefined',
     title: 'in one tree: TorchServe /predictions, paced',
     tests: E2E,
@@ -287,5 +287,26 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '    clearTimeout(this.#timer)',
     tests: EXPORTS,
     title: 'a thread that dies',
+  },
+  {
+    name: 'exports have more spans than their variable says',
+    file: 'frontend/observe/traces/batch-settings.ts',
+    find: 'Math.min(maxExportBatchSize ?? ENCODED.size, maxWaiting)',
+    replace: 'Math.min(ENCODED.size, maxWaiting)',
+    tests: EXPORTS,
+  },
+  {
+    name: 'encoded spans wait no longer once their thread has them',
+    file: 'frontend/observe/traces/export-worker.ts',
+    find: '    end(new EncodedBatch(spans, origin.resource, taken).asSpan())',
+    replace: '    taken()\n    end(new EncodedBatch(spans, origin.resource, () => undefined).asSpan())',
+    tests: EXPORTS,
+  },
+  {
+    name: 'encoded spans that are exported still wait',
+    file: 'frontend/observe/traces/encoded-exporter.ts',
+    find: 'for (const batch of batches) (batch as unknown as EncodedBatch).over()',
+    replace: '',
+    tests: EXPORTS,
   },
 ]
