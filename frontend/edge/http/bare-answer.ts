@@ -23,8 +23,8 @@ export function bareText({ status, headers, body }: BareAnswer): string {
 }
 
 /**
- * Answers bytes that are not an HTTP request (400), or a request that arrived too slowly (408), once the
- * requests before it have their answers, and closes the connection.
+ * Answers bytes that are not an HTTP request (400) once the requests before them have their answers, or a
+ * request that arrives too slowly (408), and closes the connection.
  */
 export function answerClientError(state: RestState, error: NodeJS.ErrnoException, socket: Duplex): void {
   const connection = socket instanceof Socket ? connectionOf(socket) : undefined
@@ -35,31 +35,39 @@ export function answerClientError(state: RestState, error: NodeJS.ErrnoException
     socket.destroy()
     return
   }
-  // It tells every further piece, too.
-  if (connection?.isMalformed === true) return
-  if (connection !== undefined) connection.isMalformed = true
-  endMalformed(state, isLate, socket, connection)
+  // Node reports each further piece as one more error.
+  if (connection?.isEnding === true) return
+  if (connection !== undefined) connection.isEnding = true
+  endInTurn(state, isLate, socket, connection, false)
 }
 
-function endMalformed(
+function endInTurn(
   state: RestState,
   isLate: boolean,
   socket: Duplex,
   connection: Connection | undefined,
+  hasWaited: boolean,
 ): void {
   sendAnswers()
-  // Bytes in the middle of another response would become part of it.
-  if (!socket.writable || connection?.answering === true) {
+  if (!socket.writable) {
     socket.destroy()
     return
   }
   const turn = turnOf(socket)
-  if (turn === 'over') {
-    socket.end(() => socket.destroy())
+  if (turn !== 'now' && turn !== 'over') {
+    // Who sends rubbish into a stream gets no more of it.
+    if (!hasWaited && turn.headersSent && !turn.writableEnded) socket.destroy()
+    else turn.once('close', () => endInTurn(state, isLate, socket, connection, true))
     return
   }
-  if (turn !== 'now') {
-    turn.once('close', () => endMalformed(state, isLate, socket, connection))
+  // Bytes in the middle of a reply would become part of it.
+  if (connection?.answering === true) {
+    socket.destroy()
+    return
+  }
+  // A request that was late may have arrived meanwhile, and has its answer then.
+  if (turn === 'over' || (isLate && hasWaited)) {
+    socket.end(() => socket.destroy())
     return
   }
   const answer = state.errors.malformed(isLate)
@@ -69,9 +77,9 @@ function endMalformed(
 }
 
 /**
- * When what was malformed may be answered: after a response to another request; never, as the body of a
- * request that has its response. Node's properties are not public, and node-internals.test.ts checks them
- * too.
+ * The response that must be sent first; `now`; or `over`: the bytes are the rest of a body whose request was
+ * already answered, so there is nothing to answer. Node's properties are not public, and
+ * node-internals.test.ts checks them too.
  */
 function turnOf(socket: Duplex): 'now' | 'over' | ServerResponse {
   const { _httpMessage: next, parser } = socket as {

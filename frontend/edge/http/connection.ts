@@ -15,8 +15,8 @@ export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
   /** Whether the route of its request limits the time in which the body must arrive, and not the listener. */
   limitsOwnTime = false
-  /** Whether bytes came that are not a request: no further one is read. */
-  isMalformed = false
+  /** Whether it closes after the answers that are due: bytes came that are not a request, or one is late. */
+  isEnding = false
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined
@@ -79,9 +79,9 @@ export class Connection implements CheckedConnection {
     socket.off('drain', this.#count).off('close', this.#count)
   }
 
-  /** Whether bytes of another response may be in flight. */
+  /** Whether a reply is under way. */
   get answering(): boolean {
-    return this.#live !== undefined || this.#socket.writableLength > 0
+    return this.#live !== undefined
   }
 
   /** Returns false if the client has already disconnected. */
