@@ -141,6 +141,14 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
   })
 })
 
+test('a stop does not wait for a thread that ends meanwhile', async () => {
+  const settings = { attributes: {}, scope: SCOPE, exporters: ['otlp' as const], encoded: true }
+  const spans = new SpanExport(settings, process.env, () => undefined)
+  const closed = spans.close()
+  await spans.terminate()
+  await closed
+})
+
 test('a thread that dies is told, spans are dropped from then on, and a stop does not wait for it', async () => {
   const warnings: string[] = []
   // It cannot read this.
@@ -153,35 +161,86 @@ test('a thread that dies is told, spans are dropped from then on, and a stop doe
   await spans.close()
 })
 
-test('encoded spans wait until they are exported, and further ones are dropped', async () => {
+/** A collector that answers each request when it is told to. */
+async function heldCollector(variables: Environment) {
   const held: (() => void)[] = []
+  const sizes: number[] = []
   const collector = createServer((req, res) => {
-    req.resume().once('end', () => held.push(() => res.end()))
+    let bytes = 0
+    req.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    req.once('end', () => {
+      sizes.push(bytes)
+      held.push(() => res.end())
+    })
   }).listen(0, '127.0.0.1')
   await once(collector, 'listening')
   const env = {
     ...process.env,
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
-    OTEL_BSP_MAX_QUEUE_SIZE: '100',
-    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '50',
+    ...variables,
   }
   const warnings: string[] = []
   const settings = { attributes: {}, scope: SCOPE, exporters: ['otlp' as const], encoded: true }
   const spans = new SpanExport(settings, env, (warning) => warnings.push(warning))
-  for (let i = 0; i < 50; i++) spans.add(spanOf('first'))
-  await once(collector, 'request')
-  for (let i = 0; i < 50; i++) spans.add(spanOf('second'))
-  expect(warnings).toEqual([])
-  spans.add(spanOf('third'))
-  expect(warnings).toEqual([expect.stringContaining('some are dropped')])
-  while (held.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
-  held[0]!()
-  await once(collector, 'request')
-  while (held.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
-  held[1]!()
-  await spans.close()
-  expect(held).toHaveLength(2)
-  await spans.terminate()
-  collector.closeAllConnections()
-  collector.close()
+  /** Resolves when so many requests have come. */
+  const came = async (count: number): Promise<void> => {
+    while (held.length < count) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  const end = async (): Promise<void> => {
+    await spans.terminate()
+    collector.closeAllConnections()
+    collector.close()
+  }
+  return { spans, warnings, held, sizes, came, end }
+}
+
+describe('encoded spans, with a slow collector', () => {
+  test('wait until they are exported, and further ones are dropped', async () => {
+    const variables = { OTEL_BSP_MAX_QUEUE_SIZE: '100', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '50' }
+    const { spans, warnings, held, came, end } = await heldCollector(variables)
+    for (let i = 0; i < 50; i++) spans.add(spanOf('first'))
+    await came(1)
+    for (let i = 0; i < 50; i++) spans.add(spanOf('second'))
+    expect(warnings).toEqual([])
+    spans.add(spanOf('third'))
+    expect(warnings).toEqual([expect.stringContaining('some are dropped')])
+    held[0]!()
+    await came(2)
+    held[1]!()
+    await spans.close()
+    expect(held).toHaveLength(2)
+    await end()
+  })
+
+  test('go together, however often a few are due meanwhile', async () => {
+    const { spans, held, sizes, came, end } = await heldCollector({ OTEL_BSP_SCHEDULE_DELAY: '1' })
+    spans.add(spanOf('a'))
+    await came(1)
+    for (let i = 0; i < 60; i++) {
+      spans.add(spanOf('a'))
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    held[0]!()
+    await came(2)
+    expect(sizes[1]).toBeGreaterThan(60 * 30)
+    held[1]!()
+    await spans.close()
+    expect(held).toHaveLength(2)
+    await end()
+  })
+
+  test('are exported one batch after the other at a stop, however many wait', async () => {
+    const { spans, warnings, held, came, end } = await heldCollector({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' })
+    const count = 40
+    for (let i = 0; i < count; i++) spans.add(spanOf('a'))
+    const closed = spans.close()
+    for (let i = 0; i < count; i++) {
+      await came(i + 1)
+      expect(held).toHaveLength(i + 1)
+      held[i]!()
+    }
+    await closed
+    expect(warnings).toEqual([])
+    await end()
+  })
 })

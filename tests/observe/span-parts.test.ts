@@ -264,10 +264,10 @@ test.each([
     { MAX_EXPORT_BATCH_SIZE: '100', SCHEDULE_DELAY: '50' },
     { size: 100, delayMs: 50, maxWaiting: 8_192 },
   ],
-  [{ MAX_QUEUE_SIZE: '100' }, { size: 100, delayMs: 5_000, maxWaiting: 100 }],
+  [{ MAX_QUEUE_SIZE: '100' }, { size: 50, delayMs: 5_000, maxWaiting: 100 }],
   [
     { MAX_QUEUE_SIZE: '20000', MAX_EXPORT_BATCH_SIZE: '20000' },
-    { size: 20_000, delayMs: 5_000, maxWaiting: 20_000 },
+    { size: 8_192, delayMs: 5_000, maxWaiting: 20_000 },
   ],
   [
     { MAX_QUEUE_SIZE: '-1', MAX_EXPORT_BATCH_SIZE: 'x' },

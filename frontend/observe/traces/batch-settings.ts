@@ -34,22 +34,27 @@ export interface Batches {
   readonly maxWaiting: number
 }
 
-/** Those that the SDK's processors put together again, as OTEL_BSP_* say. */
+/** For spans that go as rows: the SDK's processors form the batches that OTEL_BSP_* ask for. */
 export const ROWS: Batches = { size: 256, delayMs: 100, maxWaiting: 8_192 }
 
 /**
- * A request takes about a millisecond whatever it has, so by default one has four times as many spans as the
- * SDK puts into it.
+ * An export takes about a millisecond, with few spans or with many, so by default one has four times as many
+ * as the SDK puts into it.
  */
 const ENCODED: Batches = { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 }
+/** The most that are copied in one turn of the event loop. */
+const MAX_SIZE = 8_192
+/** Of a timer. */
+const MAX_DELAY_MS = 2 ** 31 - 1
 
-/** Those that are exported as they are: as OTEL_BSP_* say, or our own defaults. */
+/** For encoded spans, which are exported as they go: as OTEL_BSP_* say, or our own defaults. */
 export function encodedBatches(env: Environment): Batches {
   const { maxQueueSize, scheduledDelayMillis, maxExportBatchSize } = batchSettings(env)
   const maxWaiting = maxQueueSize ?? ENCODED.maxWaiting
   return {
-    size: Math.min(maxExportBatchSize ?? ENCODED.size, maxWaiting),
-    delayMs: scheduledDelayMillis ?? ENCODED.delayMs,
+    // While one batch is exported, the next one has room.
+    size: Math.min(maxExportBatchSize ?? ENCODED.size, maxWaiting / 2, MAX_SIZE),
+    delayMs: Math.min(scheduledDelayMillis ?? ENCODED.delayMs, MAX_DELAY_MS),
     maxWaiting,
   }
 }

@@ -26,13 +26,13 @@ export class EncodedBatch {
   /** Fields 2 of ScopeSpans, one behind the other. */
   readonly bytes: Uint8Array
   readonly resource: Origin['resource']
-  /** To be called when it has been exported, or cannot be. */
-  readonly over: () => void
+  /** To be called when it has been exported, or given up. */
+  readonly done: () => void
 
-  constructor(bytes: Uint8Array, resource: Origin['resource'], over: () => void) {
+  constructor(bytes: Uint8Array, resource: Origin['resource'], done: () => void) {
     this.bytes = bytes
     this.resource = resource
-    this.over = over
+    this.done = done
   }
 
   spanContext(): SpanContext {
@@ -107,10 +107,10 @@ export class EncodedExporter extends OTLPExporterBase<ReadableSpan[]> implements
     )
   }
 
-  override export(batches: ReadableSpan[], done: Parameters<SpanExporter['export']>[1]): void {
+  override export(batches: ReadableSpan[], told: Parameters<SpanExporter['export']>[1]): void {
     super.export(batches, (result) => {
-      for (const batch of batches) (batch as unknown as EncodedBatch).over()
-      done(result)
+      for (const batch of batches) (batch as unknown as EncodedBatch).done()
+      told(result)
     })
   }
 }

@@ -24,14 +24,14 @@ const origin = { resource: resourceFromAttributes(settings.attributes), scope: s
 const processors = spanProcessors(settings, process.env, origin)
 
 function take({ spans, count }: SpansToExport): void {
-  const taken = (): void => answer({ taken: count })
+  const done = (): void => answer({ done: count })
   const end = (span: ReadableSpan): void => processors.forEach((processor) => processor.onEnd(span))
   if (spans instanceof Uint8Array) {
-    end(new EncodedBatch(spans, origin.resource, taken).asSpan())
+    end(new EncodedBatch(spans, origin.resource, done).asSpan())
     return
   }
   for (const span of readSpans(spans)) end(new ExportedSpan(span, origin))
-  taken()
+  done()
 }
 
 async function shutdown(): Promise<void> {

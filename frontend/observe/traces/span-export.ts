@@ -34,8 +34,8 @@ interface SpanBatch {
 }
 
 export type FromExporter =
-  /** So many spans were taken from the queue. */
-  { readonly taken: number } | { readonly warning: string } | 'closed'
+  /** So many spans wait no longer: they are taken or, if encoded, exported or given up. */
+  { readonly done: number } | { readonly warning: string } | 'closed'
 
 const HEAP_MB = 256
 
@@ -51,6 +51,9 @@ export class SpanExport implements SpanOutlet {
   #count = 0
   #waiting = 0
   #timer: NodeJS.Timeout | undefined
+  /** Whether spans go as soon as none waits. */
+  #isDue = false
+  #idle: () => void = () => undefined
   #isOver = false
   #hasDropped = false
   #closed: () => void = () => undefined
@@ -83,14 +86,17 @@ export class SpanExport implements SpanOutlet {
     this.#batch.add(span)
     this.#count += 1
     if (this.#count >= size) this.#send()
-    else this.#timer ??= setTimeout(() => this.#send(), delayMs).unref()
+    else this.#timer ??= setTimeout(() => this.#sendSome(), delayMs).unref()
   }
 
   /** Resolves when everything is exported, or cannot be. */
   async close(): Promise<void> {
     if (this.#isOver) return
-    const closed = new Promise<void>((resolve) => (this.#closed = resolve))
     this.#send()
+    // The SDK's processor would export all that wait at once, and its exporter refuses more than thirty.
+    if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+    if (this.#isOver) return
+    const closed = new Promise<void>((resolve) => (this.#closed = resolve))
     this.#worker.postMessage('close' satisfies ToExporter)
     await closed
   }
@@ -100,9 +106,17 @@ export class SpanExport implements SpanOutlet {
     await this.#worker.terminate()
   }
 
+  /** Fewer than a batch. They wait for those before them: a slow collector gets them together. */
+  #sendSome(): void {
+    this.#timer = undefined
+    if (this.#waiting === 0) this.#send()
+    else this.#isDue = true
+  }
+
   #send(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#isDue = false
     if (this.#count === 0) return
     const count = this.#count
     this.#waiting += count
@@ -115,7 +129,14 @@ export class SpanExport implements SpanOutlet {
   #answered(message: FromExporter): void {
     if (message === 'closed') this.#closed()
     else if ('warning' in message) this.#warn(message.warning)
-    else this.#waiting -= message.taken
+    else this.#done(message.done)
+  }
+
+  #done(count: number): void {
+    this.#waiting -= count
+    if (this.#waiting > 0) return
+    if (this.#isDue) this.#send()
+    else this.#idle()
   }
 
   #dropped(): void {
@@ -127,6 +148,7 @@ export class SpanExport implements SpanOutlet {
   #ended(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
+    this.#idle()
     this.#closed()
   }
 }

@@ -35,7 +35,10 @@ export function spanProcessors(
   })
 }
 
-/** For spans that are batches of them: how many wait is bounded before they come. */
+/**
+ * For spans that are batches of them. How many wait is bounded before they come; one that the processor
+ * dropped would count for ever.
+ */
 const ONE_BY_ONE = { maxQueueSize: Number.MAX_SAFE_INTEGER, maxExportBatchSize: 1 }
 
 /** @param encodedOf of spans that EncodedSpans wrote, which is http/protobuf; undefined: of others */
