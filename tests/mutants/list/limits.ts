@@ -76,6 +76,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'frontend/edge/grpc/request-reader.ts',
     find: 'if (more < COUNTED_BYTES) return written',
     replace: 'if (more > 0) return written',
+    title: 'small, but many, count',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
   {
@@ -90,6 +91,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'frontend/edge/http/connection.ts',
     find: '      unread.add(bytes - unread.bytes)\n',
     replace: '',
+    title: 'those with most are closed',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
   {
