@@ -129,7 +129,7 @@ describe('roll-back', () => {
     expect(Date.parse(second.rolledBack!.at)).toBeLessThanOrEqual(Date.now())
     const [described] = await server.describe('m', '/2.0')
     expect(described!.traffic).toMatchObject({ weight: 0, rolledBack: { reason } })
-    const lines = server.output.filter((line) => line.includes('is rolled back'))
+    const lines = await server.lines('is rolled back')
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatch(/WARN.*Model m: version 2\.0 is rolled back from the weight 1 to 0: 6 of 11/)
     await server.until(

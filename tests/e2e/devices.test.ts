@@ -74,6 +74,6 @@ test('workers get their GPU and their environment, and describe tells', async ()
     type: 'WorkerInitializationException',
     message: 'No enough gpu devices for model:large parallelLevel:4',
   })
-  expect(server.output.join('\n')).toContain('deviceIds: GPU 7 does not exist; the list is ignored')
+  expect(await server.lines('deviceIds: GPU 7 does not exist; the list is ignored')).toHaveLength(1)
   await server.stop()
 })

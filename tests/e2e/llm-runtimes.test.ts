@@ -209,8 +209,8 @@ describe('a GGUF of the local runtime', () => {
     ])
   })
 
-  test('says in its log what it does not follow', () => {
-    expect(server.output.join('\n')).toContain('backend transformers is replaced by node-llama-cpp')
+  test('says in its log what it does not follow', async () => {
+    await server.lines('backend transformers is replaced by node-llama-cpp')
   })
 })
 

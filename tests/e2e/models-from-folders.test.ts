@@ -63,7 +63,7 @@ test('a folder with only a .gguf file is served by the built-in handler, in one 
   const server = await startServer({ modelStore, models: ['all'], config })
   await server.ready('novel')
   expect((await server.describe('novel'))[0]!.workers).toHaveLength(1)
-  const loaded = server.output.find((line) => line.includes('Loaded novel.gguf'))
+  const [loaded] = await server.lines('Loaded novel.gguf')
   const threads = Number(/ (\d+) threads?, /.exec(loaded!)?.[1])
   expect(threads).toBeGreaterThanOrEqual(1)
   // Fewer where the machine has hyper-threads.

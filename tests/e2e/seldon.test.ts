@@ -129,8 +129,7 @@ describe('loading', () => {
     place('together_1')
     const loads = Array.from({ length: 30 }, () => seldon.load('together_1'))
     expect(new Set(await Promise.all(loads))).toEqual(new Set([Status.OK]))
-    const starts = server.output.filter((line) => line.includes('Model together_1, version 1: registered'))
-    expect(starts).toHaveLength(1)
+    expect(await server.lines('Model together_1, version 1: registered')).toHaveLength(1)
   })
 
   test('a batch of large requests loads: its frame is not their product', async () => {
@@ -152,7 +151,7 @@ describe('loading', () => {
   test('an implementation that is not there is an error with what the module exports', async () => {
     place('unnamed_1', {}, 'export class Other { handle() { return [] } }\nexport default class Words {}\n')
     expect(await seldon.load('unnamed_1')).not.toBe(Status.OK)
-    expect(server.output.join('\n')).toContain('called "Told"; it exports Other, default (Words)')
+    await server.lines('called "Told"; it exports Other, default (Words)')
   })
 })
 

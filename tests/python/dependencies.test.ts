@@ -136,9 +136,8 @@ await describePython('the packages of a Python model', (environment) => {
         message: 'Custom pip package installation failed for model unserved',
       },
     ])
-    expect(server.output.some((line) => line.includes('pip-unserved') && line.includes('such.whl'))).toBe(
-      true,
-    )
+    const lines = await server.lines('pip-unserved')
+    expect(lines.some((line) => line.includes('such.whl'))).toBe(true)
     expect(await server.stop()).toBe(0)
     expect(server.leftovers()).toEqual(['models'])
   })

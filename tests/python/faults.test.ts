@@ -201,7 +201,7 @@ await describePython('Python workers that cannot start', ({ python }) => {
     name: string,
     source: string,
     config: Record<string, unknown> = {},
-  ): Promise<{ status: number; message: string; log: string }> {
+  ): Promise<{ status: number; message: string }> {
     const folder = pythonFolder(name, 'ops', { maxRetryTimeoutInSec: 0, ...config })
     const path = folder.slice(name.length + 1)
     writeFileSync(`${path}/ops.py`, source)
@@ -210,11 +210,11 @@ await describePython('Python workers that cannot start', ({ python }) => {
       'POST',
       `/models?url=${name}&initial_workers=1&synchronous=true`,
     )
-    return { status, message: json.message ?? '', log: server.output.join('\n') }
+    return { status, message: json.message ?? '' }
   }
 
   test('RuntimeError while loading: 500, with the traceback in the log', async () => {
-    const { status, message, log } = await register(
+    const { status, message } = await register(
       'runtime',
       'class A:\n  def initialize(self, c):\n    raise RuntimeError("weights are gone")\n  def handle(self, d, c): pass\n',
     )
@@ -222,8 +222,8 @@ await describePython('Python workers that cannot start', ({ python }) => {
       500,
       'Failed to start workers for model runtime version: 1.0. Unknown exception: RuntimeError: weights are gone (ops.py, line 3)',
     ])
-    expect(log).toMatch(/Load failed \(id [0-9a-f]{12}\): Unknown exception: RuntimeError: weights are gone/)
-    expect(log).toContain('RuntimeError: weights are gone')
+    await server.lines(/Load failed \(id [0-9a-f]{12}\): Unknown exception: RuntimeError: weights are gone/)
+    await server.lines(/(?<!exception: )RuntimeError: weights are gone/)
   })
 
   test('MemoryError while loading: 507', async () => {
@@ -238,19 +238,20 @@ await describePython('Python workers that cannot start', ({ python }) => {
   })
 
   test('any other exception: the process ends without a word, and answer and log say why', async () => {
-    const { status, message, log } = await register('broken', 'import not_there\n')
+    const { status, message } = await register('broken', 'import not_there\n')
     const why = "ModuleNotFoundError: No module named 'not_there' (ops.py, line 1). Install it for the Python"
     expect([status, message]).toEqual([500, expect.stringContaining(why)])
-    expect(log).toMatch(/Load failed \(id [0-9a-f]{12}\): ModuleNotFoundError: No module named 'not_there'/)
+    await server.lines(/Load failed \(id [0-9a-f]{12}\): ModuleNotFoundError: No module named 'not_there'/)
   })
 
   test('loading for longer than startupTimeout: 500, and the process is gone', async () => {
     const source =
       'import os, time\nclass A:\n  def initialize(self, c):\n    print("me", os.getpid(), flush=True)\n    time.sleep(600)\n  def handle(self, d, c): pass\n'
-    const { status, message, log } = await register('late', source, { startupTimeout: 1 })
+    const { status, message } = await register('late', source, { startupTimeout: 1 })
     expect(status).toBe(500)
     expect(message).toContain('The worker was not loaded within 1 s (startupTimeout)')
-    const pid = Number(/ me (\d+)$/m.exec(log)?.[1])
+    const [line] = await server.lines(/ me \d+$/)
+    const pid = Number(/\d+$/.exec(line!))
     await server.until(
       async () => isRunning(pid),
       (running) => !running,

@@ -82,8 +82,7 @@ test.each(['inference', 'grpcInference'] as const)(
       expect([status, headers['connection']]).toEqual([503, 'close'])
       expect(JSON.parse(body)).toMatchObject({ code: 503, type: 'ServiceUnavailableException' })
     }
-    const said = server.output.filter((line) => line.includes('Connections for inference are refused'))
-    expect(said.length).toBe(1)
+    expect(await server.lines('Connections for inference are refused')).toHaveLength(1)
     await isBack(server)
   },
 )

@@ -111,6 +111,16 @@ export class Server {
     return value
   }
 
+  /** Lines of its output with these words, once there is one: an answer may come before what is logged. */
+  lines(words: string | RegExp): Promise<string[]> {
+    const has = (line: string): boolean =>
+      typeof words === 'string' ? line.includes(words) : words.test(line)
+    return this.until(
+      () => Promise.resolve(this.output.filter(has)),
+      (lines) => lines.length > 0,
+    )
+  }
+
   async ready(model: string, idleMs?: number): Promise<void> {
     await this.until(
       () => this.describe(model),
