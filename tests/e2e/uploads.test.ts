@@ -336,3 +336,13 @@ test('where archives must be signed, the signature comes first, and a later one 
   expect(readdirSync(folder).sort()).toEqual([basename(archive), `${basename(archive)}.sig`])
   expect((await own.manage('POST', '/models?url=sent.mar')).status).toBe(200)
 })
+
+test('an upload whose body is malformed gets 400, and leaves nothing', async () => {
+  const socket = connect(server.ports.management, '127.0.0.1')
+  const answer = text(socket)
+  socket.write(
+    'PUT /archives/bad.mar HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno size\r\n',
+  )
+  expect(await answer).toMatch(/^HTTP\/1\.1 400 /)
+  expect(readdirSync(store).filter((name) => name.includes('bad'))).toEqual([])
+})

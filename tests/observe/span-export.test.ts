@@ -229,18 +229,51 @@ describe('encoded spans, with a slow collector', () => {
     await end()
   })
 
-  test('are exported one batch after the other at a stop, however many wait', async () => {
+  test('are exported one batch after the other, and at a stop twenty side by side', async () => {
     const { spans, warnings, held, came, end } = await heldCollector({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' })
-    const count = 40
-    for (let i = 0; i < count; i++) spans.add(spanOf('a'))
-    const closed = spans.close()
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < 3; i++) spans.add(spanOf('a'))
+    for (let i = 0; i < 2; i++) {
       await came(i + 1)
       expect(held).toHaveLength(i + 1)
       held[i]!()
     }
+    for (let i = 0; i < 40; i++) spans.add(spanOf('a'))
+    await came(3)
+    expect(held).toHaveLength(3)
+    const closed = spans.close()
+    await came(22)
+    expect(held).toHaveLength(22)
+    for (let i = 2; i < 43; i++) {
+      await came(i + 1)
+      held[i]!()
+    }
     await closed
     expect(warnings).toEqual([])
+    await end()
+  })
+
+  test('do not keep a stop when their thread ends', async () => {
+    const { spans, came, end } = await heldCollector({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' })
+    spans.add(spanOf('a'))
+    await came(1)
+    const closed = spans.close()
+    await end()
+    await closed
+  })
+
+  test('are given up after OTEL_BSP_EXPORT_TIMEOUT, and those behind them go on', async () => {
+    const variables = {
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
+      OTEL_BSP_EXPORT_TIMEOUT: '50',
+      // The sender's own.
+      OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
+    }
+    const { spans, warnings, held, came, end } = await heldCollector(variables)
+    for (let i = 0; i < 2; i++) spans.add(spanOf('a'))
+    await came(2)
+    held[1]!()
+    await spans.close()
+    expect(warnings).toEqual([expect.stringContaining('Timeout')])
     await end()
   })
 })

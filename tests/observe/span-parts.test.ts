@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { propagation, ROOT_CONTEXT, type SpanContext, SpanKind, trace } from '@opentelemetry/api'
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core'
-import { resourceFromAttributes } from '@opentelemetry/resources'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
 import { splitHeaders } from '../../common/header-lines.ts'
 import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
@@ -198,7 +197,17 @@ test('an attribute that is set again has its last value, and those that are unde
   ])
 })
 
-const ORIGIN = { resource: resourceFromAttributes({}), scope: { name: 'torchserve-ts' } }
+test.each([
+  [true, {}],
+  [true, { OTEL_EXPORTER_OTLP_PROTOCOL: 'pigeons' }],
+  [true, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' }],
+  [false, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
+  [false, { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }],
+  [false, { OTEL_TRACES_EXPORTER: 'otlp,console' }],
+  [false, { OTEL_TRACES_EXPORTER: 'zipkin' }],
+])('spans go out as they are encoded: %s with %j', (wanted, env) => {
+  expect(takesEncoded(traceExporters(env), env)).toBe(wanted)
+})
 
 test.each([
   [1, {}],
@@ -211,7 +220,7 @@ test.each([
   [0, { OTEL_TRACES_EXPORTER: 'nobody_knows' }],
 ])('spans go to %i places with %j', async (count, env) => {
   const exporters = traceExporters(env)
-  const processors = spanProcessors({ exporters, encoded: takesEncoded(exporters, env) }, env, ORIGIN)
+  const processors = spanProcessors(exporters, env)
   expect(processors).toHaveLength(count)
   await Promise.all(processors.map((processor) => processor.shutdown()))
 })

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -22,16 +23,20 @@ export function bareText({ status, headers, body }: BareAnswer): string {
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
+/** Milliseconds that a client of a connection that ends has to read each answer. */
+const LAST_READ_MS = 60_000
+
 /**
  * Answers bytes that are not an HTTP request (400) once the requests before them have their answers, or a
- * request that arrives too slowly (408), and closes the connection.
+ * request that arrives too slowly (408; none behind others), and closes the connection.
  */
 export function answerClientError(state: RestState, error: NodeJS.ErrnoException, socket: Duplex): void {
   const connection = socket instanceof Socket ? connectionOf(socket) : undefined
   const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   // Node tells it once for each request, and goes on reading.
   if (isLate && connection?.limitsOwnTime === true) return
-  if (error.code === 'ECONNRESET') {
+  // Without a parser, such as in a TLS handshake that takes too long, there is nobody to answer.
+  if (error.code === 'ECONNRESET' || (socket as { parser?: unknown }).parser === undefined) {
     socket.destroy()
     return
   }
@@ -55,16 +60,22 @@ function endInTurn(
   }
   const turn = turnOf(socket)
   if (turn !== 'now' && turn !== 'over') {
-    // Who sends rubbish into a stream gets no more of it.
-    if (!hasWaited && turn.headersSent && !turn.writableEnded) socket.destroy()
-    else turn.once('close', () => endInTurn(state, isLate, socket, connection, true))
+    // Who sends anything wrong into a stream gets no more of it.
+    if (!hasWaited && turn.headersSent && !turn.writableEnded) {
+      socket.destroy()
+      return
+    }
+    turn.once('close', () => endInTurn(state, isLate, socket, connection, true))
+    if (turn.writableEnded) destroyUnlessClosed(socket, turn)
+    else turn.once('prefinish', () => destroyUnlessClosed(socket, turn))
     return
   }
-  // Bytes in the middle of a reply would become part of it.
-  if (connection?.answering === true) {
+  // Of a stream that began before its request was whole.
+  if (turn === 'over' && connection?.answering === true) {
     socket.destroy()
     return
   }
+  destroyUnlessClosed(socket, socket)
   // A request that was late may have arrived meanwhile, and has its answer then.
   if (turn === 'over' || (isLate && hasWaited)) {
     socket.end(() => socket.destroy())
@@ -74,6 +85,12 @@ function endInTurn(
   state.metrics.response(answer.status)
   if (connection !== undefined) state.accessLog?.malformed(connection.peer, answer.status)
   socket.end(bareText(answer), () => socket.destroy())
+}
+
+/** Not a timeout of the socket, which each further piece would put off. */
+function destroyUnlessClosed(socket: Duplex, closes: EventEmitter): void {
+  const timer = setTimeout(() => socket.destroy(), LAST_READ_MS)
+  closes.once('close', () => clearTimeout(timer))
 }
 
 /**

@@ -28,7 +28,7 @@ export function batchSettings(env: Environment): BatchSettings {
 export interface Batches {
   /** Spans. */
   readonly size: number
-  /** Milliseconds after which one with fewer goes. */
+  /** Milliseconds after which one with fewer goes, once no other is under way. */
   readonly delayMs: number
   /** Spans that the thread has not taken or, if they are encoded, not exported: further ones are dropped. */
   readonly maxWaiting: number

@@ -1,53 +1,24 @@
-import { type SpanContext, TraceFlags } from '@opentelemetry/api'
-import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base'
+import { ExportResultCode, globalErrorHandler } from '@opentelemetry/core'
 import {
   convertLegacyHttpOptions,
   createOtlpHttpExportDelegate,
 } from '@opentelemetry/otlp-exporter-base/node-http'
-import {
-  type ISerializer,
-  ProtobufTraceSerializer,
-  TraceExporterMetricsHelper,
-} from '@opentelemetry/otlp-transformer'
-import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace'
+import { type ISerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import { writeAttribute } from './encoded-spans.ts'
 import type { Origin } from './exported-span.ts'
 import { MEDIUM, ProtobufWriter, SHORT } from './protobuf-writer.ts'
 import type { SpanAttribute } from './tracing.ts'
 
-/** Processors ask only whether a span is sampled. */
-const SAMPLED: SpanContext = { traceId: '', spanId: '', traceFlags: TraceFlags.SAMPLED }
-
-/**
- * Spans of EncodedSpans that are exported together; for the SDK's processors one span. With an object for
- * each of them, an export took several times as long.
- */
-export class EncodedBatch {
+/** Spans of EncodedSpans that are exported together. */
+interface EncodedBatch {
   /** Fields 2 of ScopeSpans, one behind the other. */
-  readonly bytes: Uint8Array
-  readonly resource: Origin['resource']
-  /** To be called when it has been exported, or given up. */
-  readonly done: () => void
-
-  constructor(bytes: Uint8Array, resource: Origin['resource'], done: () => void) {
-    this.bytes = bytes
-    this.resource = resource
-    this.done = done
-  }
-
-  spanContext(): SpanContext {
-    return SAMPLED
-  }
-
-  /** As what processors take it for. */
-  asSpan(): ReadableSpan {
-    return this as unknown as ReadableSpan
-  }
+  readonly spans: Uint8Array
+  readonly count: number
 }
 
-type Serializer = ISerializer<ReadableSpan[], ReturnType<typeof ProtobufTraceSerializer.deserializeResponse>>
+type Serializer = ISerializer<Uint8Array, ReturnType<typeof ProtobufTraceSerializer.deserializeResponse>>
 
-/** Puts batches of spans into a request. */
+/** Puts spans of EncodedSpans, one behind the other, into a request. */
 export class EncodedSerializer implements Serializer {
   readonly deserializeResponse = ProtobufTraceSerializer.deserializeResponse
   readonly #writer = new ProtobufWriter()
@@ -71,10 +42,8 @@ export class EncodedSerializer implements Serializer {
     this.#scope = writer.take()
   }
 
-  /** @param batches EncodedBatch, in the SDK's type */
-  serializeRequest(batches: ReadableSpan[]): Uint8Array {
-    const spans = batches.map((batch) => (batch as unknown as EncodedBatch).bytes)
-    const scoped = [this.#scope, ...spans]
+  serializeRequest(spans: Uint8Array): Uint8Array {
+    const scoped = [this.#scope, spans]
     const whole = [this.#resource, this.#head(2, scoped), ...scoped]
     return Buffer.concat([this.#head(1, whole), ...whole])
   }
@@ -89,28 +58,77 @@ export class EncodedSerializer implements Serializer {
   }
 }
 
-/** The SDK's exporter for http/protobuf, except that its spans have their bytes already. */
-export class EncodedExporter extends OTLPExporterBase<ReadableSpan[]> implements SpanExporter {
-  constructor(origin: Origin) {
+/** Exports side by side at a stop; the SDK's exporter refuses more than thirty. */
+const MOST_AT_STOP = 20
+/** Milliseconds for an export, unless OTEL_BSP_EXPORT_TIMEOUT says otherwise. */
+const DEFAULT_TIMEOUT_MS = 30_000
+
+/**
+ * Exports batches over OTLP by http/protobuf, one after the other: with the SDK's sender, and without its
+ * processor, which takes each span as an object, and then several times as long.
+ */
+export class EncodedExports {
+  readonly #sender
+  readonly #timeoutMs: number
+  readonly #done: (count: number) => void
+  readonly #waiting: EncodedBatch[] = []
+  #underWay = 0
+  #most = 1
+  #idle: () => void = () => undefined
+
+  /** @param done gets the number of spans of each batch that was exported, or given up */
+  constructor(origin: Origin, timeoutMs: number | undefined, done: (count: number) => void) {
+    this.#timeoutMs = timeoutMs ?? DEFAULT_TIMEOUT_MS
+    this.#done = done
     // eslint-disable-next-line @typescript-eslint/no-deprecated -- so the SDK's own reads its variables
     const options = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {
       'Content-Type': 'application/x-protobuf',
     })
-    super(
-      createOtlpHttpExportDelegate(
-        options,
-        new EncodedSerializer(origin),
-        'otlp_http_span_exporter',
-        TraceExporterMetricsHelper,
-        undefined,
-      ),
+    this.#sender = createOtlpHttpExportDelegate(
+      options,
+      new EncodedSerializer(origin),
+      'otlp_http_span_exporter',
+      // For metrics of the sender's own, which it has no provider for.
+      { name: 'span', countItems: () => 0 },
+      undefined,
     )
   }
 
-  override export(batches: ReadableSpan[], told: Parameters<SpanExporter['export']>[1]): void {
-    super.export(batches, (result) => {
-      for (const batch of batches) (batch as unknown as EncodedBatch).done()
-      told(result)
+  add(batch: EncodedBatch): void {
+    this.#waiting.push(batch)
+    this.#next()
+  }
+
+  /** Resolves when all are exported, or given up. */
+  async close(): Promise<void> {
+    this.#most = MOST_AT_STOP
+    this.#next()
+    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+    // The sender keeps nothing, and would wait for what was given up.
+  }
+
+  #next(): void {
+    while (this.#underWay < this.#most && this.#waiting.length > 0) void this.#export(this.#waiting.shift()!)
+  }
+
+  async #export({ spans, count }: EncodedBatch): Promise<void> {
+    this.#underWay += 1
+    await this.#send(spans).catch(globalErrorHandler)
+    this.#underWay -= 1
+    this.#done(count)
+    this.#next()
+    if (this.#underWay === 0) this.#idle()
+  }
+
+  /** @throws whatever kept it from being exported */
+  #send(spans: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error('Timeout')), this.#timeoutMs)
+      this.#sender.export(spans, ({ code, error }) => {
+        clearTimeout(timer)
+        if (code === ExportResultCode.SUCCESS) resolve()
+        else reject(error ?? new Error('The export failed'))
+      })
     })
   }
 }

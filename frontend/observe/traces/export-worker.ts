@@ -1,15 +1,16 @@
 /** The thread that exports spans: takes ToExporter, answers with FromExporter. See span-export.ts. */
 import { diag } from '@opentelemetry/api'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import type { ReadableSpan } from '@opentelemetry/sdk-trace'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
-import { EncodedBatch } from './encoded-exporter.ts'
+import { batchSettings } from './batch-settings.ts'
+import { EncodedExports } from './encoded-exporter.ts'
 import { ExportedSpan } from './exported-span.ts'
 import { reportTo } from './reports.ts'
 import type { ExporterSettings, FromExporter, SpansToExport, ToExporter } from './span-export.ts'
 import { spanProcessors } from './span-processors.ts'
 import { readSpans } from './span-rows.ts'
+import { unknownProtocol } from './trace-exporters.ts'
 
 /** Of 19: where processors are short, it gets about a third of what the thread that serves gets. */
 const NICE = 5
@@ -21,27 +22,35 @@ const settings = workerData as ExporterSettings
 const answer = (message: FromExporter): void => parentPort!.postMessage(message)
 reportTo((warning) => answer({ warning }))
 const origin = { resource: resourceFromAttributes(settings.attributes), scope: settings.scope }
-const processors = spanProcessors(settings, process.env, origin)
+const done = (count: number): void => answer({ done: count })
+const { exporters, encoded } = settings
+const unknown = exporters.includes('otlp') ? unknownProtocol(process.env) : undefined
+if (unknown !== undefined) diag.warn(`Unsupported OTLP traces protocol: ${unknown}. Using http/protobuf.`)
+const batches = encoded
+  ? new EncodedExports(origin, batchSettings(process.env).exportTimeoutMillis, done)
+  : undefined
+const processors = encoded ? [] : spanProcessors(exporters, process.env)
 
 function take({ spans, count }: SpansToExport): void {
-  const done = (): void => answer({ done: count })
-  const end = (span: ReadableSpan): void => processors.forEach((processor) => processor.onEnd(span))
   if (spans instanceof Uint8Array) {
-    end(new EncodedBatch(spans, origin.resource, done).asSpan())
+    batches!.add({ spans, count })
     return
   }
-  for (const span of readSpans(spans)) end(new ExportedSpan(span, origin))
-  done()
+  for (const each of readSpans(spans)) {
+    const span = new ExportedSpan(each, origin)
+    for (const processor of processors) processor.onEnd(span)
+  }
+  done(count)
 }
 
-async function shutdown(): Promise<void> {
-  await Promise.all(processors.map((processor) => processor.shutdown())).catch((error: unknown) =>
-    diag.warn(String(error)),
-  )
+async function close(): Promise<void> {
+  const ends = processors.map((processor) => processor.shutdown())
+  if (batches !== undefined) ends.push(batches.close())
+  await Promise.all(ends).catch((error: unknown) => diag.warn(String(error)))
   answer('closed')
 }
 
 parentPort!.on('message', (message: ToExporter) => {
-  if (message === 'close') void shutdown()
+  if (message === 'close') void close()
   else take(message)
 })

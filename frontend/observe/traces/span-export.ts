@@ -53,7 +53,6 @@ export class SpanExport implements SpanOutlet {
   #timer: NodeJS.Timeout | undefined
   /** Whether spans go as soon as none waits. */
   #isDue = false
-  #idle: () => void = () => undefined
   #isOver = false
   #hasDropped = false
   #closed: () => void = () => undefined
@@ -93,9 +92,6 @@ export class SpanExport implements SpanOutlet {
   async close(): Promise<void> {
     if (this.#isOver) return
     this.#send()
-    // The SDK's processor would export all that wait at once, and its exporter refuses more than thirty.
-    if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
-    if (this.#isOver) return
     const closed = new Promise<void>((resolve) => (this.#closed = resolve))
     this.#worker.postMessage('close' satisfies ToExporter)
     await closed
@@ -134,9 +130,7 @@ export class SpanExport implements SpanOutlet {
 
   #done(count: number): void {
     this.#waiting -= count
-    if (this.#waiting > 0) return
-    if (this.#isDue) this.#send()
-    else this.#idle()
+    if (this.#isDue && this.#waiting === 0) this.#send()
   }
 
   #dropped(): void {
@@ -148,7 +142,6 @@ export class SpanExport implements SpanOutlet {
   #ended(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-    this.#idle()
     this.#closed()
   }
 }

@@ -34,3 +34,9 @@ export function takesEncoded(exporters: readonly TraceExporter[], env: Environme
 export function otlpProtocol(env: Environment): string | undefined {
   return otlpVariable(env, 'TRACES', 'PROTOCOL')[1] || undefined
 }
+
+/** One that is said and not supported: `http/protobuf` is used instead. */
+export function unknownProtocol(env: Environment): string | undefined {
+  const protocol = otlpProtocol(env)
+  return ['grpc', 'http/json', 'http/protobuf', undefined].includes(protocol) ? undefined : protocol
+}

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { answerClientError } from '../../../frontend/edge/http/bare-answer.ts'
 import type { RestState } from '../../../frontend/edge/http/rest-state.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
@@ -21,10 +21,11 @@ const statuses = (text: string): string[] => text.match(/(?<=HTTP\/1\.1 )\d+/g) 
 const times = (count: number, status: string): string[] => Array.from({ length: count }, () => status)
 
 /** Sends the pieces, each after the first bytes of an answer to the one before; returns all that came. */
-async function exchange(socket: Socket, pieces: readonly string[]): Promise<string> {
+async function exchange(socket: Socket, ...pieces: string[]): Promise<string> {
   let received = ''
   socket.on('error', () => undefined).on('data', (data: Buffer) => (received += data.toString('latin1')))
-  const closed = once(socket, 'close')
+  // Reset or not.
+  const closed = new Promise((resolve) => socket.once('close', resolve))
   for (const piece of pieces) {
     if (piece !== pieces[0]) await once(socket, 'data')
     socket.write(piece)
@@ -43,7 +44,7 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
 
   const sent = (...pieces: string[]): Promise<string> => {
     const to = { port: server.ports.inference, host: '127.0.0.1' }
-    return exchange(scheme === 'https' ? connectTls({ ...to, ca: CERT }) : connect(to), pieces)
+    return exchange(scheme === 'https' ? connectTls({ ...to, ca: CERT }) : connect(to), ...pieces)
   }
 
   test.each([1, 2, 8, 9, 20])('are answered after %d requests in front of them', async (count) => {
@@ -84,8 +85,8 @@ describe('behind a request without an answer yet', () => {
     metrics: { response: () => undefined },
   } as unknown as RestState
 
-  /** @param code of the error that is told instead */
-  async function behind(pieces: number, code?: string): Promise<{ waiting: number[]; received: string }> {
+  /** A server that has told of wrong pieces behind some requests; `code`: of what it told instead. */
+  async function behind(requests: number, pieces: number, code?: string) {
     const held: ServerResponse[] = []
     const own = createServer(MESSAGES, (_req, res) => void held.push(res)).listen(0, '127.0.0.1')
     let told = 0
@@ -95,28 +96,58 @@ describe('behind a request without an answer yet', () => {
     })
     await once(own, 'listening')
     const client = connect((own.address() as AddressInfo).port, '127.0.0.1')
-    const received = exchange(client, [PING])
-    await once(own, 'request')
-    const waiting: number[] = []
+    const received = exchange(client, PING.repeat(requests)).finally(() => own.close())
+    while (held.length < requests) await once(own, 'request')
+    const waiting: (number | undefined)[] = []
     for (let k = 1; k <= pieces; k += 1) {
       client.write('no request')
       while (told < k) await once(own, 'clientError')
-      waiting.push(held[0]!.listenerCount('close'))
+      waiting.push(held[0]?.listenerCount('close'))
     }
-    held[0]!.end()
-    const whole = await received
-    own.close()
-    return { waiting, received: whole }
+    return { held, waiting, received, client }
   }
 
   test('malformed bytes get one answer, and wait once, in however many pieces they come', async () => {
-    const { waiting, received } = await behind(3)
+    const { held, waiting, received } = await behind(1, 3)
     expect(waiting).toEqual([waiting[0], waiting[0], waiting[0]])
-    expect(statuses(received)).toEqual(['200', '400'])
+    held[0]!.end()
+    expect(statuses(await received)).toEqual(['200', '400'])
   })
 
   test('one that is late gets no 408, because it may have arrived meanwhile', async () => {
-    const { received } = await behind(1, 'ERR_HTTP_REQUEST_TIMEOUT')
-    expect(statuses(received)).toEqual(['200'])
+    const { held, received } = await behind(1, 1, 'ERR_HTTP_REQUEST_TIMEOUT')
+    held[0]!.end()
+    expect(statuses(await received)).toEqual(['200'])
   })
+
+  test('one that is late, and the first, gets 408', async () => {
+    const { received } = await behind(0, 1, 'ERR_HTTP_REQUEST_TIMEOUT')
+    expect(statuses(await received)).toEqual(['408'])
+  })
+
+  test.each(['before', 'after'])('who does not read an answer made %s them has a minute', async (when) => {
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    const minutes = () => timers.mock.calls.flatMap(([callback, ms]) => (ms === 60_000 ? [callback] : []))
+    try {
+      const { held, received, client } = await behind(1, when === 'after' ? 1 : 0)
+      const large = Buffer.alloc(16 * 2 ** 20)
+      client.pause()
+      held[0]!.end(large)
+      client.write('no request')
+      while (minutes().length === 0) await new Promise((resolve) => setImmediate(resolve))
+      expect(minutes()).toHaveLength(1)
+      minutes()[0]!()
+      client.resume()
+      expect((await received).length).toBeLessThan(large.length)
+    } finally {
+      timers.mockRestore()
+    }
+  })
+})
+
+test('nobody is answered who never got as far as HTTP', () => {
+  const socket = new Socket()
+  const error = Object.assign(new Error(), { code: 'ERR_TLS_HANDSHAKE_TIMEOUT' })
+  answerClientError({} as RestState, error, socket)
+  expect(socket.destroyed).toBe(true)
 })

@@ -198,6 +198,34 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/edge/http/malformed-requests.test.ts'],
   },
   {
+    name: 'a late request gets no 408',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: "turn === 'over' || (isLate && hasWaited)",
+    replace: "turn === 'over' || isLate",
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
+  {
+    name: 'a client that sends rubbish and does not read keeps its connection',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: '    if (turn.writableEnded) destroyUnlessClosed(socket, turn)\n    else ',
+    replace: '    ',
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
+  {
+    name: 'a client that sends rubbish and does not read what is made later keeps its connection',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: "    else turn.once('prefinish', () => destroyUnlessClosed(socket, turn))\n",
+    replace: '',
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
+  {
+    name: 'a TLS handshake that is not completed keeps its connection',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: ' || (socket as { parser?: unknown }).parser === undefined',
+    replace: '',
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
+  {
     name: 'a late request behind others is answered after its answer',
     file: 'frontend/edge/http/bare-answer.ts',
     find: "turn === 'over' || (isLate && hasWaited)",
@@ -207,8 +235,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stream that the client sends rubbish into goes on',
     file: 'frontend/edge/http/bare-answer.ts',
-    find: 'if (!hasWaited && turn.headersSent && !turn.writableEnded) socket.destroy()\n    else ',
-    replace: '',
+    find: 'if (!hasWaited && turn.headersSent && !turn.writableEnded) {',
+    replace: 'if (turn === undefined) {',
     tests: ['tests/edge/http/listener.test.ts'],
   },
   {

@@ -4,6 +4,7 @@ const OTEL = 'frontend/observe/traces/otel-tracing.ts'
 const JOB = 'frontend/observe/traces/otel-job-span.ts'
 const HEADERS = 'frontend/observe/traces/trace-headers.ts'
 const LIMITS = 'frontend/observe/traces/span-limits.ts'
+const ENCODED = 'frontend/observe/traces/encoded-exporter.ts'
 const EXPORT = 'frontend/observe/traces/span-export.ts'
 const REQUEST = 'frontend/edge/http/request-trace.ts'
 const E2E = ['tests/e2e/tracing.test.ts']
@@ -201,7 +202,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: EXPORT,
     find: '    this.#waiting -= count\n',
     replace: '',
-    title: 'encoded: false exports as many',
+    title: 'drops what is more',
     tests: EXPORTS,
   },
   {
@@ -284,8 +285,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stop waits for a thread of spans that died',
     file: EXPORT,
-    find: '    this.#idle()\n    this.#closed()',
-    replace: '    this.#idle()',
+    find: '    clearTimeout(this.#timer)\n    this.#closed()',
+    replace: '    clearTimeout(this.#timer)',
     tests: EXPORTS,
     title: 'a thread that ends meanwhile',
   },
@@ -294,21 +295,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'frontend/observe/traces/batch-settings.ts',
     find: 'Math.min(maxExportBatchSize ?? ENCODED.size, maxWaiting / 2, MAX_SIZE)',
     replace: 'Math.min(ENCODED.size, maxWaiting / 2, MAX_SIZE)',
-    tests: EXPORTS,
-  },
-  {
-    name: 'encoded spans wait no longer once their thread has them',
-    file: 'frontend/observe/traces/export-worker.ts',
-    find: '    end(new EncodedBatch(spans, origin.resource, done).asSpan())',
-    replace: '    done()\n    end(new EncodedBatch(spans, origin.resource, () => undefined).asSpan())',
-    tests: EXPORTS,
-  },
-  {
-    name: 'encoded spans that are exported still wait',
-    file: 'frontend/observe/traces/encoded-exporter.ts',
-    find: 'for (const batch of batches) (batch as unknown as EncodedBatch).done()',
-    replace: '',
-    title: 'wait until they are exported, and further',
+    title: 'exports as many together',
     tests: EXPORTS,
   },
   {
@@ -319,24 +306,57 @@ export const MUTANTS: readonly Mutant[] = [
     tests: EXPORTS,
   },
   {
-    name: 'spans that wait for a slow collector stay behind',
-    file: EXPORT,
-    find: '    if (this.#isDue) this.#send()\n    else this.#idle()',
-    replace: '    this.#idle()',
-    tests: EXPORTS,
-  },
-  {
-    name: 'a stop exports all that wait at once',
-    file: EXPORT,
-    find: '    if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#idle = resolve))\n',
-    replace: '',
-    tests: EXPORTS,
-  },
-  {
     name: 'a batch of encoded spans leaves no room for the next one',
     file: 'frontend/observe/traces/batch-settings.ts',
     find: 'maxWaiting / 2',
     replace: 'maxWaiting',
     tests: PARTS,
+  },
+  {
+    name: 'encoded spans wait no longer once their thread has them',
+    file: ENCODED,
+    find: '    this.#waiting.push(batch)',
+    replace: '    this.#done(batch.count)\n    this.#waiting.push({ ...batch, count: 0 })',
+    tests: EXPORTS,
+  },
+  {
+    name: 'encoded spans that are exported still wait',
+    file: ENCODED,
+    find: '    this.#done(count)\n',
+    replace: '',
+    title: 'go together, however often',
+    tests: EXPORTS,
+  },
+  {
+    name: 'spans that wait for a slow collector stay behind',
+    file: EXPORT,
+    find: '    if (this.#isDue && this.#waiting === 0) this.#send()\n',
+    replace: '',
+    title: 'go together, however often',
+    tests: EXPORTS,
+  },
+  {
+    name: 'all batches are exported at once',
+    file: ENCODED,
+    find: '  #most = 1\n',
+    replace: '  #most = 100\n',
+    title: 'are exported one batch after the other',
+    tests: EXPORTS,
+  },
+  {
+    name: 'a stop exports one batch after the other',
+    file: ENCODED,
+    find: '    this.#most = MOST_AT_STOP\n',
+    replace: '',
+    title: 'are exported one batch after the other',
+    tests: EXPORTS,
+  },
+  {
+    name: 'an export that hangs keeps those behind it',
+    file: ENCODED,
+    find: "setTimeout(() => reject(new Error('Timeout')), this.#timeoutMs)",
+    replace: 'setTimeout(() => undefined, this.#timeoutMs)',
+    title: 'are given up after',
+    tests: EXPORTS,
   },
 ]
