@@ -57,10 +57,7 @@ const statusOf = ({ name }: PortDialect): string => {
 /** The id that clients read, and the line of the log with the same. */
 async function loggedOf(server: Server, body: string): Promise<string> {
   const id = /under the id ([0-9a-f]{12})\./.exec(body)?.[1]
-  const line = await server.until(
-    () => Promise.resolve(server.output.find((each) => each.includes(`(id ${id})`))),
-    (found) => found !== undefined,
-  )
+  const [line] = await server.lines(`(id ${id})`)
   return line!
 }
 

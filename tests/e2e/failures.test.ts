@@ -48,10 +48,7 @@ describe('a handler that throws', () => {
   test('is in the operator’s log: the request id that the client got, and what the handler threw', async () => {
     const { headers } = await faulty('throw')
     const id = headers['x-request-id']!
-    const told = await server.until(
-      () => Promise.resolve(server.output.find((line) => line.includes(`${id} HANDLER_FAILED: `))),
-      (line) => line !== undefined,
-    )
+    const [told] = await server.lines(`${id} HANDLER_FAILED: `)
     expect(told).toContain('faulty: thrown as it was told')
   })
 

@@ -211,12 +211,6 @@ beforeAll(async () => {
   })
 })
 
-/** Waits until a line of the log has these words. */
-async function logged(words: string): Promise<void> {
-  const found = (): Promise<boolean> => Promise.resolve(server.output.some((line) => line.includes(words)))
-  await server.until(found, (is) => is)
-}
-
 describe('a handler with a typical mistake: answer and log are enough to mend it', () => {
   test.each(MISTAKES)('$what', async ({ what, answer: [status, text], log }) => {
     const path = `/predictions/${what}`
@@ -225,11 +219,11 @@ describe('a handler with a typical mistake: answer and log are enough to mend it
     // Until its worker has tried to load it.
     const got = await server.until(ask, (each) => each.status === status)
     expect(got.body.replaceAll('\\"', '"')).toContain(text)
-    for (const words of log) await logged(words)
+    for (const words of log) await server.lines(words)
   })
 
   test('a folder without a handler is skipped, and the log says what it lacks', async () => {
-    await logged('weights_only is skipped: it has no handler.ts (or .js, .mjs, .cjs, .py), .gguf file,')
+    await server.lines('weights_only is skipped: it has no handler.ts (or .js, .mjs, .cjs, .py), .gguf file,')
     const { json } = await server.manage('POST', '/models?url=weights_only')
     expect(json).toMatchObject({
       code: 400,

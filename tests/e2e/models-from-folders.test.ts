@@ -112,10 +112,7 @@ test('a package that a handler lacks is named with the command that installs it'
     ),
   ])
   const server = await startServer({ modelStore, models: ['lacks'] })
-  const failed = await server.until(
-    () => Promise.resolve(server.output.find((line) => line.includes('Load failed'))),
-    (line) => line !== undefined,
-  )
+  const [failed] = await server.lines('Load failed')
   expect(failed).toMatch(
     /: The packages @lacking\/b and lacking-a are not installed\. Install them where torchserve-ts is installed: npm install @lacking\/b lacking-a$/,
   )

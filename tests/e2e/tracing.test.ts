@@ -277,10 +277,7 @@ test('a collector that does not answer is told once, and harms no request and no
   })
   await server.ready('told')
   for (let count = 0; count < 5; count += 1) expect((await predict(server)).status).toBe(200)
-  await server.until(
-    () => Promise.resolve(server.output.filter((line) => line.includes('OpenTelemetry'))),
-    (lines) => lines.length > 0,
-  )
+  await server.lines('OpenTelemetry')
   expect(await server.stop()).toBe(0)
 })
 

@@ -67,17 +67,21 @@ describe('spans on their way to the thread', () => {
   })
 })
 
+/** With what it warned of. */
+function exporting(env: Environment, encoded: boolean, scope = SCOPE) {
+  const warnings: string[] = []
+  const exporters = ['otlp' as const]
+  const settings = { attributes: { 'service.name': 'mine' }, scope, exporters, encoded }
+  return { spans: new SpanExport(settings, env, (warning) => warnings.push(warning)), warnings }
+}
+
 describe.each([true, false])('a thread that exports, spans encoded: %s', (encoded) => {
   async function started(more: Environment = {}) {
     const receiver = new OtlpReceiver()
     // Rows wait twice: for the thread, and in a queue of the SDK.
     const queue = encoded ? {} : { OTEL_BSP_MAX_QUEUE_SIZE: '100000' }
     const env = { ...process.env, ...(await receiver.start()), ...queue, ...more }
-    const warnings: string[] = []
-    const exporters = ['otlp' as const]
-    const settings = { attributes: { 'service.name': 'mine' }, scope: SCOPE, exporters, encoded }
-    const spans = new SpanExport(settings, env, (warning) => warnings.push(warning))
-    return { receiver, spans, warnings }
+    return { receiver, ...exporting(env, encoded) }
   }
 
   test('sends what a span has, with its resource', async () => {
@@ -142,18 +146,15 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
 })
 
 test('a stop does not wait for a thread that ends meanwhile', async () => {
-  const settings = { attributes: {}, scope: SCOPE, exporters: ['otlp' as const], encoded: true }
-  const spans = new SpanExport(settings, process.env, () => undefined)
+  const { spans } = exporting(process.env, true)
   const closed = spans.close()
   await spans.terminate()
   await closed
 })
 
 test('a thread that dies is told, spans are dropped from then on, and a stop does not wait for it', async () => {
-  const warnings: string[] = []
-  // It cannot read this.
-  const settings = { attributes: {}, scope: undefined as never, exporters: ['otlp' as const], encoded: true }
-  const spans = new SpanExport(settings, process.env, (warning) => warnings.push(warning))
+  // It cannot read this scope.
+  const { spans, warnings } = exporting(process.env, true, null as never)
   spans.add(spanOf('one'))
   await spans.close()
   expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: spans are not exported any more: /)])
@@ -179,9 +180,7 @@ async function heldCollector(variables: Environment) {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
     ...variables,
   }
-  const warnings: string[] = []
-  const settings = { attributes: {}, scope: SCOPE, exporters: ['otlp' as const], encoded: true }
-  const spans = new SpanExport(settings, env, (warning) => warnings.push(warning))
+  const { spans, warnings } = exporting(env, true)
   /** Resolves when so many requests have come. */
   const came = async (count: number): Promise<void> => {
     while (held.length < count) await new Promise((resolve) => setTimeout(resolve, 5))

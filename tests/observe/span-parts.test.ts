@@ -267,6 +267,8 @@ test.each([
   expect(otlpProtocol(env)).toBe(protocol)
 })
 
+const DEFAULTS = { size: 2_048, delayMs: 5_000, maxWaiting: 8_192, timeoutMs: 30_000 }
+
 test.each([
   [{}, { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 }],
   [
@@ -278,6 +280,11 @@ test.each([
     { MAX_QUEUE_SIZE: '20000', MAX_EXPORT_BATCH_SIZE: '20000' },
     { size: 8_192, delayMs: 5_000, maxWaiting: 20_000 },
   ],
+  [{ MAX_QUEUE_SIZE: '3' }, { size: 1.5, delayMs: 5_000, maxWaiting: 3 }],
+  // Longer than a timer may have.
+  [{ SCHEDULE_DELAY: '1e12' }, { size: 2_048, delayMs: 2_147_483_647, maxWaiting: 8_192 }],
+  [{ EXPORT_TIMEOUT: '1e12' }, { timeoutMs: 2_147_483_647 }],
+  [{ EXPORT_TIMEOUT: '50' }, { timeoutMs: 50 }],
   [
     { MAX_QUEUE_SIZE: '-1', MAX_EXPORT_BATCH_SIZE: 'x' },
     { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 },
@@ -286,5 +293,5 @@ test.each([
   const env = Object.fromEntries(
     Object.entries(variables).map(([name, value]) => [`OTEL_BSP_${name}`, value]),
   )
-  expect(encodedBatches(env)).toEqual(wanted)
+  expect(encodedBatches(env)).toEqual({ ...DEFAULTS, ...wanted })
 })

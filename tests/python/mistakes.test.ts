@@ -183,11 +183,7 @@ await describePython(
         // Until its worker has tried to load it.
         const got = await server.until(ask, (each) => each.status === status, PYTHON_MS)
         expect(got.body.replaceAll('\\"', '"')).toContain(text)
-        for (const words of log)
-          await server.until(
-            async () => server.output.some((line) => line.includes(words)),
-            (is) => is,
-          )
+        for (const words of log) await server.lines(words)
       },
       PYTHON_MS,
     )

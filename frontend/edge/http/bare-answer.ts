@@ -3,7 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { sendAnswers } from './chunk-writer.ts'
-import { type Connection, connectionOf } from './connection.ts'
+import { type Connection, connectionOf, UNREAD_LIMIT_MS } from './connection.ts'
 import type { RestState } from './rest-state.ts'
 import { NO_SNIFF } from './safe-response.ts'
 
@@ -22,9 +22,6 @@ export function bareText({ status, headers, body }: BareAnswer): string {
   lines.push(NO_SNIFF.join(': '), `content-length: ${Buffer.byteLength(body)}`)
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
-
-/** Milliseconds that a client of a connection that ends has to read each answer. */
-const LAST_READ_MS = 60_000
 
 /**
  * Answers bytes that are not an HTTP request (400) once the requests before them have their answers, or a
@@ -89,7 +86,7 @@ function endInTurn(
 
 /** Not a timeout of the socket, which each further piece would put off. */
 function destroyUnlessClosed(socket: Duplex, closes: EventEmitter): void {
-  const timer = setTimeout(() => socket.destroy(), LAST_READ_MS)
+  const timer = setTimeout(() => socket.destroy(), UNREAD_LIMIT_MS)
   closes.once('close', () => clearTimeout(timer))
 }
 

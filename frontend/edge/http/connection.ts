@@ -3,6 +3,9 @@ import type { CheckedConnection } from './page-check.ts'
 import type { UnreadAnswers, UnreadOfConnection } from '../unread-answers.ts'
 import { Pipeline } from './pipeline.ts'
 
+/** Milliseconds that a finished response may stay unread. */
+export const UNREAD_LIMIT_MS = 60_000
+
 /** An unfinished reply that must learn when its client disconnects. */
 export interface LiveReply {
   /** The next in the connection's list, which has more than one only with pipelining. */

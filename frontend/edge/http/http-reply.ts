@@ -3,7 +3,7 @@ import { TLSSocket } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
 import type { AbandonReason } from '../../jobs/job.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
-import type { LiveReply } from './connection.ts'
+import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import type { UnreadAnswers } from '../unread-answers.ts'
 import { addCors } from './reply-headers.ts'
@@ -22,8 +22,6 @@ const BREAK_GRACE_MS = 5_000
 
 /** Bytes; less of an answer that waits is not counted. */
 const COUNTED_BYTES = 65_536
-/** Milliseconds that a finished response may stay unread. */
-const UNREAD_LIMIT_MS = 60_000
 
 /** The source of a response: a job, or an object that runs several. */
 export interface ReplySource {

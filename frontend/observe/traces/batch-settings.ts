@@ -10,16 +10,22 @@ export interface BatchSettings {
   readonly maxExportBatchSize: number | undefined
 }
 
+/** A timer with more ends at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
 /**
  * What OTEL_BSP_* say.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-span-processor
  */
 export function batchSettings(env: Environment): BatchSettings {
-  const of = (name: string): number | undefined => positive(ownValue(env, `OTEL_BSP_${name}`))
+  const of = (name: string, most = Infinity): number | undefined => {
+    const value = positive(ownValue(env, `OTEL_BSP_${name}`))
+    return value === undefined ? undefined : Math.min(value, most)
+  }
   return {
     maxQueueSize: of('MAX_QUEUE_SIZE'),
-    scheduledDelayMillis: of('SCHEDULE_DELAY'),
-    exportTimeoutMillis: of('EXPORT_TIMEOUT'),
+    scheduledDelayMillis: of('SCHEDULE_DELAY', MAX_TIMER_MS),
+    exportTimeoutMillis: of('EXPORT_TIMEOUT', MAX_TIMER_MS),
     maxExportBatchSize: of('MAX_EXPORT_BATCH_SIZE'),
   }
 }
@@ -34,6 +40,12 @@ export interface Batches {
   readonly maxWaiting: number
 }
 
+/** Of encoded spans. */
+export interface EncodedBatches extends Batches {
+  /** Milliseconds for an export. */
+  readonly timeoutMs: number
+}
+
 /** For spans that go as rows: the SDK's processors form the batches that OTEL_BSP_* ask for. */
 export const ROWS: Batches = { size: 256, delayMs: 100, maxWaiting: 8_192 }
 
@@ -41,20 +53,19 @@ export const ROWS: Batches = { size: 256, delayMs: 100, maxWaiting: 8_192 }
  * An export takes about a millisecond, with few spans or with many, so by default one has four times as many
  * as the SDK puts into it.
  */
-const ENCODED: Batches = { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 }
+const ENCODED: EncodedBatches = { size: 2_048, delayMs: 5_000, maxWaiting: 8_192, timeoutMs: 30_000 }
 /** The most that are copied in one turn of the event loop. */
 const MAX_SIZE = 8_192
-/** Of a timer. */
-const MAX_DELAY_MS = 2 ** 31 - 1
 
 /** For encoded spans, which are exported as they go: as OTEL_BSP_* say, or our own defaults. */
-export function encodedBatches(env: Environment): Batches {
-  const { maxQueueSize, scheduledDelayMillis, maxExportBatchSize } = batchSettings(env)
+export function encodedBatches(env: Environment): EncodedBatches {
+  const { maxQueueSize, scheduledDelayMillis, exportTimeoutMillis, maxExportBatchSize } = batchSettings(env)
   const maxWaiting = maxQueueSize ?? ENCODED.maxWaiting
   return {
     // While one batch is exported, the next one has room.
     size: Math.min(maxExportBatchSize ?? ENCODED.size, maxWaiting / 2, MAX_SIZE),
-    delayMs: Math.min(scheduledDelayMillis ?? ENCODED.delayMs, MAX_DELAY_MS),
+    delayMs: scheduledDelayMillis ?? ENCODED.delayMs,
     maxWaiting,
+    timeoutMs: exportTimeoutMillis ?? ENCODED.timeoutMs,
   }
 }

@@ -60,8 +60,6 @@ export class EncodedSerializer implements Serializer {
 
 /** Exports side by side at a stop; the SDK's exporter refuses more than thirty. */
 const MOST_AT_STOP = 20
-/** Milliseconds for an export, unless OTEL_BSP_EXPORT_TIMEOUT says otherwise. */
-const DEFAULT_TIMEOUT_MS = 30_000
 
 /**
  * Exports batches over OTLP by http/protobuf, one after the other: with the SDK's sender, and without its
@@ -76,9 +74,12 @@ export class EncodedExports {
   #most = 1
   #idle: () => void = () => undefined
 
-  /** @param done gets the number of spans of each batch that was exported, or given up */
-  constructor(origin: Origin, timeoutMs: number | undefined, done: (count: number) => void) {
-    this.#timeoutMs = timeoutMs ?? DEFAULT_TIMEOUT_MS
+  /**
+   * @param timeoutMs for each export
+   * @param done gets the number of spans of each batch that was exported, or given up
+   */
+  constructor(origin: Origin, timeoutMs: number, done: (count: number) => void) {
+    this.#timeoutMs = timeoutMs
     this.#done = done
     // eslint-disable-next-line @typescript-eslint/no-deprecated -- so the SDK's own reads its variables
     const options = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {

@@ -3,7 +3,7 @@ import { diag } from '@opentelemetry/api'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
-import { batchSettings } from './batch-settings.ts'
+import { encodedBatches } from './batch-settings.ts'
 import { EncodedExports } from './encoded-exporter.ts'
 import { ExportedSpan } from './exported-span.ts'
 import { reportTo } from './reports.ts'
@@ -26,9 +26,7 @@ const done = (count: number): void => answer({ done: count })
 const { exporters, encoded } = settings
 const unknown = exporters.includes('otlp') ? unknownProtocol(process.env) : undefined
 if (unknown !== undefined) diag.warn(`Unsupported OTLP traces protocol: ${unknown}. Using http/protobuf.`)
-const batches = encoded
-  ? new EncodedExports(origin, batchSettings(process.env).exportTimeoutMillis, done)
-  : undefined
+const batches = encoded ? new EncodedExports(origin, encodedBatches(process.env).timeoutMs, done) : undefined
 const processors = encoded ? [] : spanProcessors(exporters, process.env)
 
 function take({ spans, count }: SpansToExport): void {

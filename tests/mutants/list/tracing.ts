@@ -359,4 +359,11 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'are given up after',
     tests: EXPORTS,
   },
+  {
+    name: 'a long OTEL_BSP_EXPORT_TIMEOUT ends each export at once',
+    file: 'frontend/observe/traces/batch-settings.ts',
+    find: "of('EXPORT_TIMEOUT', MAX_TIMER_MS)",
+    replace: "of('EXPORT_TIMEOUT')",
+    tests: PARTS,
+  },
 ]
