@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
 import { type EndedSpan, readSpans, SpanRows } from '../../frontend/observe/traces/span-rows.ts'
 import type { Environment } from '../../frontend/observe/traces/start.ts'
+import type { TraceExporter } from '../../frontend/observe/traces/trace-exporters.ts'
 import { OtlpReceiver } from '../support/otlp-receiver.ts'
 
 const SCOPE = { name: 'torchserve-ts', version: '1' }
@@ -68,9 +69,13 @@ describe('spans on their way to the thread', () => {
 })
 
 /** With what it warned of. */
-function exporting(env: Environment, encoded: boolean, scope = SCOPE) {
+function exporting(
+  env: Environment,
+  encoded: boolean,
+  scope = SCOPE,
+  exporters: readonly TraceExporter[] = ['otlp'],
+) {
   const warnings: string[] = []
-  const exporters = ['otlp' as const]
   const settings = { attributes: { 'service.name': 'mine' }, scope, exporters, encoded }
   return { spans: new SpanExport(settings, env, (warning) => warnings.push(warning)), warnings }
 }
@@ -154,24 +159,35 @@ test('a stop does not wait for a thread that ends meanwhile', async () => {
 
 test('a thread that dies is told, spans are dropped from then on, and a stop does not wait for it', async () => {
   // It cannot read this scope.
-  const { spans, warnings } = exporting(process.env, true, null as never)
+  const env = { ...process.env, OTEL_BSP_MAX_QUEUE_SIZE: '4' }
+  const { spans, warnings } = exporting(env, true, null as never)
   spans.add(spanOf('one'))
   await spans.close()
   expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: spans are not exported any more: /)])
-  spans.add(spanOf('two'))
+  // More than may wait: they do not.
+  for (let i = 0; i < 10; i++) spans.add(spanOf('two'))
   await spans.close()
+  expect(warnings).toHaveLength(1)
 })
 
-/** A collector that answers each request when it is told to. */
+test('a protocol of OTLP that is not known is no matter where nothing goes over OTLP', async () => {
+  const env = { ...process.env, OTEL_EXPORTER_OTLP_PROTOCOL: 'pigeons' }
+  const { spans, warnings } = exporting(env, false, SCOPE, ['console'])
+  await spans.close()
+  await spans.terminate()
+  expect(warnings).toEqual([])
+})
+
+/** A collector that answers each request when it is told to, with 200 by default. */
 async function heldCollector(variables: Environment) {
-  const held: (() => void)[] = []
+  const held: ((status?: number) => void)[] = []
   const sizes: number[] = []
   const collector = createServer((req, res) => {
     let bytes = 0
     req.on('data', (chunk: Buffer) => (bytes += chunk.length))
     req.once('end', () => {
       sizes.push(bytes)
-      held.push(() => res.end())
+      held.push((status = 200) => res.writeHead(status).end())
     })
   }).listen(0, '127.0.0.1')
   await once(collector, 'listening')
@@ -208,6 +224,31 @@ describe('encoded spans, with a slow collector', () => {
     held[1]!()
     await spans.close()
     expect(held).toHaveLength(2)
+    await end()
+  })
+
+  test('go after the delay, also after a batch that was full', async () => {
+    const variables = { OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2', OTEL_BSP_SCHEDULE_DELAY: '20' }
+    const { spans, held, came, end } = await heldCollector(variables)
+    for (let i = 0; i < 2; i++) spans.add(spanOf('a'))
+    await came(1)
+    held[0]!()
+    spans.add(spanOf('a'))
+    await came(2)
+    held[1]!()
+    await spans.close()
+    await end()
+  })
+
+  test('that it refuses are told, and those behind them go on', async () => {
+    const { spans, warnings, held, came, end } = await heldCollector({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' })
+    for (let i = 0; i < 2; i++) spans.add(spanOf('a'))
+    await came(1)
+    held[0]!(400)
+    await came(2)
+    held[1]!()
+    await spans.close()
+    expect(warnings).toEqual([expect.stringContaining('Bad Request')])
     await end()
   })
 

@@ -295,3 +295,7 @@ test.each([
   )
   expect(encodedBatches(env)).toEqual({ ...DEFAULTS, ...wanted })
 })
+
+test('none among exporters leaves the default', () => {
+  expect(traceExporters({ OTEL_TRACES_EXPORTER: 'console,none' })).toEqual(['otlp'])
+})

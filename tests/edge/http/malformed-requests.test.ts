@@ -1,9 +1,16 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, Socket } from 'node:net'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createPlainServer,
+  type Server as NetServer,
+  Socket,
+} from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { answerClientError } from '../../../frontend/edge/http/bare-answer.ts'
+import { answerClientError, refuseConnection } from '../../../frontend/edge/http/bare-answer.ts'
+import { connectionOf } from '../../../frontend/edge/http/connection.ts'
 import type { RestState } from '../../../frontend/edge/http/rest-state.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { COUNT, countBody, ECHO } from '../../support/count.ts'
@@ -79,23 +86,33 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
   })
 })
 
-describe('behind a request without an answer yet', () => {
-  const state = {
-    errors: { malformed: (isLate: boolean) => ({ status: isLate ? 408 : 400, headers: [], body: '' }) },
-    metrics: { response: () => undefined },
-  } as unknown as RestState
+const STATE = {
+  errors: {
+    malformed: (isLate: boolean) => ({ status: isLate ? 408 : 400, headers: [], body: '' }),
+    tooManyConnections: () => ({ status: 503, headers: [], body: '' }),
+  },
+  metrics: { response: () => undefined },
+} as unknown as RestState
 
+/** A client of a server that listens from now on. */
+async function clientOf(server: NetServer): Promise<Socket> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+}
+
+describe('behind a request without an answer yet', () => {
   /** A server that has told of wrong pieces behind some requests; `code`: of what it told instead. */
   async function behind(requests: number, pieces: number, code?: string) {
     const held: ServerResponse[] = []
-    const own = createServer(MESSAGES, (_req, res) => void held.push(res)).listen(0, '127.0.0.1')
+    const own = createServer(MESSAGES, (_req, res) => void held.push(res))
     let told = 0
     own.on('clientError', (error, socket) => {
       told += 1
-      answerClientError(state, code === undefined ? error : Object.assign(error, { code }), socket)
+      answerClientError(STATE, code === undefined ? error : Object.assign(error, { code }), socket)
     })
-    await once(own, 'listening')
-    const client = connect((own.address() as AddressInfo).port, '127.0.0.1')
+    const client = (await clientOf(own)).on('end', () => client.end())
     const received = exchange(client, PING.repeat(requests)).finally(() => own.close())
     while (held.length < requests) await once(own, 'request')
     const waiting: (number | undefined)[] = []
@@ -142,6 +159,64 @@ describe('behind a request without an answer yet', () => {
     } finally {
       timers.mockRestore()
     }
+  })
+})
+
+describe('a connection that gets its last answer', () => {
+  /** What a client gets that never ends its side, once the server's has closed. */
+  async function lastAnswer(server: NetServer, sent: string): Promise<string> {
+    const accepted = once(server, 'connection') as Promise<[Socket]>
+    const client = await clientOf(server)
+    let received = ''
+    client.on('error', () => undefined).on('data', (data: Buffer) => (received += data.toString()))
+    client.write(sent)
+    const [socket] = await accepted
+    if (!socket.destroyed) await once(socket, 'close')
+    if (!client.readableEnded) await once(client, 'end')
+    client.destroy()
+    server.close()
+    return received
+  }
+
+  test('is closed, whether its client ends its side or not: 400', async () => {
+    const server = createServer(MESSAGES)
+    server.on('clientError', (error, socket) => answerClientError(STATE, error, socket))
+    expect(await lastAnswer(server, RUBBISH)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  test('is closed, whether its client ends its side or not: 503; its errors harm nobody', async () => {
+    const server = createPlainServer({ allowHalfOpen: true }, (socket) => {
+      refuseConnection(STATE, socket, false)
+      socket.emit('error', new Error('reset'))
+    })
+    expect(await lastAnswer(server, '')).toMatch(/^HTTP\/1\.1 503 /)
+  })
+
+  test('has a minute to read it', async () => {
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    const server = createServer(MESSAGES)
+    server.on('clientError', (error, socket) => answerClientError(STATE, error, socket))
+    await lastAnswer(server, RUBBISH)
+    expect(timers.mock.calls.filter(([, ms]) => ms === 60_000)).toHaveLength(1)
+    timers.mockRestore()
+  })
+
+  test('is closed at once in a stream that began before the request was whole', async () => {
+    const server = createServer(MESSAGES, (req, res) => {
+      connectionOf(req.socket).add({ nextOnSocket: undefined, clientLeft: () => undefined })
+      res.writeHead(200).write('item')
+    })
+    const told = new Promise<boolean>((resolve) => {
+      server.on('clientError', (error, socket) => {
+        answerClientError(STATE, error, socket)
+        resolve(socket.destroyed)
+      })
+    })
+    const client = (await clientOf(server)).on('end', () => client.end())
+    const received = exchange(client, chunked('/'), 'no size\r\n')
+    expect(await told).toBe(true)
+    expect(await received).not.toContain('0\r\n\r\n')
+    server.close()
   })
 })
 
