@@ -80,6 +80,18 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
     expect(statuses(await sent(chunked(path), 'no size\r\n'))).toEqual([status])
   })
 
+  test.each(['websocket', 'h2c'])(
+    'behind a request to upgrade to %s get none: its answer is the last',
+    async (to) => {
+      const upgrade = `GET /ping HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${to}\r\n\r\n`
+      for (const next of [RUBBISH, PING, post('/predictions/echo', 'a')]) {
+        const received = await sent(PING + upgrade + next)
+        expect(statuses(received)).toEqual(['200', '200'])
+        expect(received.match(/^connection: .*$/gim)?.at(-1)).toMatch(/: close/i)
+      }
+    },
+  )
+
   test('in the body of a request get 400', async () => {
     const received = await sent(`${PING}${chunked('/predictions/echo')}no size\r\n`)
     expect(statuses(received)).toEqual(['200', '400'])
