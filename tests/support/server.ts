@@ -1,6 +1,5 @@
-import { afterAll } from '@jest/globals'
 import { launchServer, type Server, type ServerOptions, started } from './server-process.ts'
-import { tempDir } from './temp.ts'
+import { beforeRemoval, tempDir } from './temp.ts'
 
 export * from './server-process.ts'
 
@@ -16,6 +15,4 @@ export function startServer(options: ServerOptions = {}): Promise<Server> {
   return started(server)
 }
 
-afterAll(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.stop('SIGKILL')))
-})
+beforeRemoval(() => Promise.all(servers.splice(0).map((server) => server.stop('SIGKILL'))))

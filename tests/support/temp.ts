@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll } from '@jest/globals'
 
 const folders: string[] = []
+const ends: (() => Promise<unknown>)[] = []
 
 /** A folder of its own for a test file; removed at its end. */
 export function tempDir(): string {
@@ -12,6 +13,12 @@ export function tempDir(): string {
   return folder
 }
 
-afterAll(() => {
+/** Before the folders of the test file are removed: a server that still runs writes into them. */
+export function beforeRemoval(end: () => Promise<unknown>): void {
+  ends.push(end)
+}
+
+afterAll(async () => {
+  await Promise.all(ends.map((end) => end()))
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
