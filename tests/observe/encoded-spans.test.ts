@@ -7,6 +7,7 @@ import { EncodedSpans } from '../../frontend/observe/traces/encoded-spans.ts'
 import { ExportedSpan } from '../../frontend/observe/traces/exported-span.ts'
 import { ProtobufWriter } from '../../frontend/observe/traces/protobuf-writer.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
+import type { SpanAttribute } from '../../frontend/observe/traces/tracing.ts'
 
 /** Short and long ones, of one, two, three and four bytes a character. */
 const text = fc.oneof(
@@ -24,6 +25,14 @@ const id = (digits: number): fc.Arbitrary<string> =>
     minLength: digits,
     maxLength: digits,
   })
+
+type Likeness = typeof likeness extends fc.Arbitrary<infer Value> ? Value : never
+type Pair = [string, SpanAttribute]
+
+const pairsOf = ({ attributes }: EndedSpan): Pair[] =>
+  attributes.flatMap((name, at) =>
+    at % 2 === 0 ? [[name as string, attributes[at + 1]!] satisfies Pair] : [],
+  )
 
 const span: fc.Arbitrary<EndedSpan> = fc.record({
   name: text,
@@ -51,19 +60,41 @@ const span: fc.Arbitrary<EndedSpan> = fc.record({
   droppedEvents: fc.nat(),
 })
 
+/** How a span is like the one before, as spans of a server are: it may have its trace and its attributes. */
+const likeness = fc.record({
+  span,
+  hasTrace: fc.boolean(),
+  kept: fc.nat({ max: 40 }),
+  changed: fc.nat({ max: 40 }),
+})
+
+function next(before: EndedSpan, { span, hasTrace, kept, changed }: Likeness): EndedSpan {
+  const pairs = pairsOf(before).slice(0, kept)
+  if (changed < pairs.length) pairs[changed] = [pairs[changed]![0], 'changed']
+  const names = new Set(pairs.map(([name]) => name))
+  const others = pairsOf(span).filter(([name]) => !names.has(name))
+  const traceId = hasTrace ? before.traceId : span.traceId
+  return { ...span, traceId, attributes: [...pairs, ...others].flat() }
+}
+
+const spans = fc.tuple(span, fc.array(likeness, { maxLength: 5 })).map(([first, likenesses]) => {
+  const all = [first]
+  for (const each of likenesses) all.push(next(all.at(-1)!, each))
+  return all
+})
+
 const scope = { name: 'torchserve-ts', version: '1' }
 
 describe('encoded spans', () => {
   test('are the bytes that the SDK makes of the same spans, several batches in one request', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.array(span, { maxLength: 3 }), { minLength: 1, maxLength: 3 }),
+        fc.array(spans, { minLength: 1, maxLength: 3 }),
         fc.dictionary(
           text.map((name) => `_${name}`),
           text,
         ),
         (batches, attributes) => {
-          fc.pre(batches.flat().length > 0)
           const origin = { resource: resourceFromAttributes(attributes), scope }
           const spans = new EncodedSpans()
           const encoded = batches.map((batch) => {
@@ -79,12 +110,29 @@ describe('encoded spans', () => {
       { numRuns: 300 },
     )
   })
+
+  test('of a batch are whole whatever the one before had, of which the buffer went to the thread', () => {
+    const attributes = ['model', 'echo', 'text', 'x'.repeat(2_000)]
+    const [one] = fc.sample(span, { seed: 1, numRuns: 1 })
+    const spans = new EncodedSpans()
+    const batches = [1, 2, 3].map(() => {
+      for (let count = 0; count < 20; count += 1) spans.add({ ...one!, attributes })
+      return Buffer.from(spans.take()).toString('hex')
+    })
+    expect(new Set(batches).size).toBe(1)
+  })
 })
+
+/** With texts, and nothing that grows its buffer. */
+function fill(writer: ProtobufWriter, bytes: number): void {
+  while (writer.position < bytes - 200) writer.text(1, 'x'.repeat(100))
+  while (writer.position < bytes) writer.number(1, 0)
+}
 
 test('a text at the end of the buffer is written whole, wherever that ends', () => {
   for (let left = 0; left < 700; left += 1) {
     const writer = new ProtobufWriter()
-    writer.raw(new Uint8Array(65_536 - 24 - left))
+    fill(writer, 65_536 - 24 - left)
     const from = writer.position
     writer.text(1, '€'.repeat(200))
     expect([left, writer.take().length - from]).toEqual([left, 1 + 2 + 600])

@@ -5,8 +5,18 @@ import type { SpanAttribute } from './tracing.ts'
 
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
-/** Values of one attribute that are kept. */
-const MAX_KNOWN = 32
+
+/** Bytes of the field of a trace id. */
+const TRACE_FIELD = 18
+
+/** The attributes of the last span of its kind. */
+interface Written {
+  attributes: readonly SpanAttribute[]
+  /** Where each begins in the span and, at the end, where the last one ends. */
+  readonly starts: number[]
+  /** Where the span begins in the writer. */
+  span: number
+}
 
 /**
  * Spans as OTLP has them in protobuf, each as field 2 of ScopeSpans: the same bytes as the SDK's serializer,
@@ -15,8 +25,12 @@ const MAX_KNOWN = 32
  */
 export class EncodedSpans {
   readonly #writer = new ProtobufWriter()
-  /** The first attributes that spans had, by name and value: most have the same ones again. */
-  readonly #known = new Map<string, Map<SpanAttribute, Uint8Array>>()
+  /** Most attributes are the same again as in the span before of the same kind, and are copied. */
+  readonly #request: Written = { attributes: [], starts: [], span: 0 }
+  readonly #job: Written = { attributes: [], starts: [], span: 0 }
+  /** Where the last span begins, and its trace. */
+  #last = 0
+  #traceId = ''
   /** A second since the epoch, and its words as nanoseconds. */
   #seconds = 0
   #low = 0
@@ -24,14 +38,17 @@ export class EncodedSpans {
 
   /** What was added; nothing is then. */
   take(): Uint8Array<ArrayBuffer> {
+    this.#request.attributes = this.#job.attributes = []
+    this.#traceId = ''
     return this.#writer.take()
   }
 
   add(span: EndedSpan): void {
     const writer = this.#writer
     const { attributes, events, parentId, traceState } = span
-    const message = writer.begin(2, MEDIUM)
-    writer.hex(1, span.traceId)
+    const lengthBytes = attributes.length === 0 ? SHORT : MEDIUM
+    const message = writer.begin(2, lengthBytes)
+    this.#trace(span.traceId)
     writer.hex(2, span.spanId)
     if (traceState !== undefined && traceState !== '') writer.text(3, traceState)
     if (parentId !== undefined) writer.hex(4, parentId)
@@ -39,8 +56,8 @@ export class EncodedSpans {
     writer.number(6, (span.isServer ? SpanKind.SERVER : SpanKind.INTERNAL) + 1)
     this.#time(7, span.start)
     this.#time(8, span.end)
-    for (let i = 0; i < attributes.length; i += 2)
-      this.#attribute(attributes[i] as string, attributes[i + 1]!)
+    const written = span.isServer ? this.#request : this.#job
+    if (attributes.length > 0) this.#attributes(attributes, written, message)
     writer.number(10, span.droppedAttributes)
     for (let i = 0; i < events.length; i += 2) this.#event(events[i] as string, events[i + 1] as number)
     writer.number(12, span.droppedEvents)
@@ -51,22 +68,36 @@ export class EncodedSpans {
     writer.end(status, SHORT)
     const isRemote = parentId !== undefined && span.isParentRemote
     writer.fixed32(16, TraceFlags.SAMPLED | HAS_IS_REMOTE | (isRemote ? IS_REMOTE : 0))
-    writer.end(message, MEDIUM)
+    this.#last = writer.end(message, lengthBytes)
+    if (attributes.length > 0) written.span = this.#last
   }
 
-  #attribute(name: string, value: SpanAttribute): void {
+  /** The first field of a span; those of one request often follow each other. */
+  #trace(id: string): void {
+    if (id === this.#traceId) this.#writer.again(this.#last, this.#last + TRACE_FIELD)
+    else this.#writer.hex(1, id)
+    this.#traceId = id
+  }
+
+  /** @param message where the span begins */
+  #attributes(attributes: readonly SpanAttribute[], written: Written, message: number): void {
     const writer = this.#writer
-    const known = this.#known.get(name)
-    const bytes = known?.get(value)
-    if (bytes !== undefined) {
-      writer.raw(bytes)
-      return
+    const { starts, span } = written
+    for (let at = 0; at < attributes.length;) {
+      const from = writer.position - message
+      const next = afterSame(attributes, written.attributes, at)
+      if (next === at) {
+        starts[at / 2] = from
+        writeAttribute(writer, 9, attributes[at] as string, attributes[at + 1]!)
+        at += 2
+        continue
+      }
+      const moved = from - starts[at / 2]!
+      writer.again(span + starts[at / 2]!, span + starts[next / 2]!)
+      for (; at < next; at += 2) starts[at / 2]! += moved
     }
-    const from = writer.position
-    writeAttribute(writer, 9, name, value)
-    if (typeof value === 'object') return
-    if (known === undefined) this.#known.set(name, new Map())
-    else if (known.size < MAX_KNOWN) known.set(unpinned(value), writer.copyFrom(from))
+    starts[attributes.length / 2] = writer.position - message
+    written.attributes = attributes
   }
 
   #event(name: string, at: number): void {
@@ -97,9 +128,12 @@ export class EncodedSpans {
   }
 }
 
-/** A text that was cut from a longer one would keep that. */
-function unpinned(value: string | number | boolean): string | number | boolean {
-  return typeof value === 'string' ? Buffer.from(value).toString() : value
+/** Where attributes end that are the same from there on: names and values in turns. */
+function afterSame(some: readonly SpanAttribute[], others: readonly SpanAttribute[], from: number): number {
+  const end = Math.min(some.length, others.length)
+  let at = from
+  while (at < end && some[at] === others[at] && some[at + 1] === others[at + 1]) at += 2
+  return at
 }
 
 /** KeyValue, of a span or of a resource. */

@@ -31,12 +31,15 @@ export class ProtobufWriter {
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BYTES)
   #at = 0
 
-  /** What was written, as a copy; nothing is then. */
+  /** What was written; nothing is then. */
   take(): Uint8Array<ArrayBuffer> {
-    const bytes = new Uint8Array(this.#at)
-    bytes.set(this.#buffer.subarray(0, this.#at))
+    const written = this.#buffer.subarray(0, this.#at)
     this.#at = 0
-    return bytes
+    const { length } = this.#buffer
+    if (written.length < length / 2) return new Uint8Array(written)
+    // A copy of so many bytes would cost more than another buffer.
+    this.#buffer = Buffer.allocUnsafeSlow(length)
+    return written
   }
 
   /** What stands before a message of so many bytes in a field. */
@@ -54,8 +57,8 @@ export class ProtobufWriter {
     return (this.#at += lengthBytes)
   }
 
-  /** Ends what began there. */
-  end(from: number, lengthBytes: number): void {
+  /** Ends what began there. @returns where it begins now, after a length of its size */
+  end(from: number, lengthBytes: number): number {
     const length = this.#at - from
     const shift = sizeOfVarint(length) - lengthBytes
     if (shift !== 0) {
@@ -65,6 +68,7 @@ export class ProtobufWriter {
     this.#at = from - lengthBytes
     this.#varint(length)
     this.#at += length
+    return from + shift
   }
 
   /** From 0 to 2^32 - 1. */
@@ -126,16 +130,11 @@ export class ProtobufWriter {
     return this.#at
   }
 
-  /** A copy of what was written from there on. */
-  copyFrom(position: number): Uint8Array {
-    return Uint8Array.prototype.slice.call(this.#buffer, position, this.#at)
-  }
-
-  /** Fields that were written before. */
-  raw(bytes: Uint8Array): void {
-    this.#reserve(bytes.length)
-    this.#buffer.set(bytes, this.#at)
-    this.#at += bytes.length
+  /** Fields that were written from there to there, once more. */
+  again(from: number, to: number): void {
+    this.#reserve(to - from)
+    this.#buffer.copyWithin(this.#at, from, to)
+    this.#at += to - from
   }
 
   /** False: it has other characters. */

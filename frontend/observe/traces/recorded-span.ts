@@ -1,5 +1,4 @@
 import type { SpanContext } from '@opentelemetry/api'
-import { ownValue } from '../../../common/own-keys.ts'
 import type { SpanLimits } from './span-limits.ts'
 import type { EndedSpan } from './span-rows.ts'
 import type { SpanAttribute, SpanAttributes } from './tracing.ts'
@@ -41,6 +40,7 @@ export class RecordedSpan implements EndedSpan {
   droppedEvents = 0
   readonly #recording: Recording
   readonly #parent: SpanContext | undefined
+  #isOver = false
 
   /** @param start milliseconds since the epoch, also of the other times */
   constructor(
@@ -78,16 +78,19 @@ export class RecordedSpan implements EndedSpan {
     return this.#parent?.isRemote === true
   }
 
-  /** Adds attributes within the limits, without what is undefined. */
+  /** Adds attributes within the limits, without what is undefined. After the end it is too late. */
   set(attributes: SpanAttributes): void {
+    if (this.#isOver) return
     const { limits } = this.#recording
     if (this.attributes === NONE) this.attributes = []
     const own = this.attributes
-    for (const name of Object.keys(attributes)) {
-      const value = ownValue(attributes, name)
+    const before = own.length
+    for (const name in attributes) {
+      // eslint-disable-next-line house/no-text-keys -- one of its own; ownValue takes three times as long
+      const value = attributes[name]
       if (value === undefined) continue
-      const at = placeOf(own, name)
-      if (at < own.length) own[at + 1] = limits.cut(value)
+      const at = placeOf(own, name, before)
+      if (at < before) own[at + 1] = limits.cut(value)
       else if (own.length < 2 * limits.attributes) own.push(name, limits.cut(value))
       else this.droppedAttributes += 1
     }
@@ -101,13 +104,14 @@ export class RecordedSpan implements EndedSpan {
   /** Hands it on. */
   ended(at: number): void {
     this.end = at
+    this.#isOver = true
     this.#recording.outlet.add(this)
   }
 }
 
-/** Where a name is among names and values in turns; their length: it is not there. */
-function placeOf(attributes: readonly SpanAttribute[], name: string): number {
+/** Where a name is among the first `end` names and values in turns; `end`: it is not there. */
+function placeOf(attributes: readonly SpanAttribute[], name: string, end: number): number {
   let at = 0
-  while (at < attributes.length && attributes[at] !== name) at += 2
+  while (at < end && attributes[at] !== name) at += 2
   return at
 }
