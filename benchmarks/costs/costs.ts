@@ -20,7 +20,7 @@ async function costs(rounds: number, only: readonly string[], streams: boolean):
   await buildPrograms()
   const generators = await chooseGenerators()
   const report = newReport({ rounds, only, streams }, generators.rest.name, generators.grpc.name)
-  const pace: Pace = { rounds, seconds: 0.2, warmUp: 1 }
+  const pace: Pace = { rounds, seconds: 0.2, warmUp: 3 }
   print(`${headLines(report)}\n\n${HEAD}`)
   for (const feature of all) {
     const contenders = [

@@ -61,6 +61,11 @@ export interface ThroughputRow {
 /** What a burst of load cost, in milliseconds of CPU time: the target, its first process, the generator. */
 export type Burst = LoadResult & { cpuMs: number; frontendMs: number; generatorCpuMs: number }
 
+/**
+ * Of one burst to warm up. wrk opens its connections in each burst, and orders its headers by chance: code
+ * that was compiled for one order is compiled again for the next, so one long burst is not enough.
+ */
+const WARM_UP_SECONDS = 0.25
 const QUIET_MS = 100
 const QUIET_LIMIT_MS = 8000
 
@@ -79,7 +84,7 @@ export async function measureThroughput(
   return contenders.map((contender, i) => row(kase, clients, contenders, contender, bursts, i))
 }
 
-/** Loads the targets in turns, each once to warm up. @returns the bursts of each target, by round */
+/** Loads the targets in turns, first to warm up. @returns the bursts of each target, by round */
 export async function measureBursts(
   kase: Case,
   targets: readonly Target[],
@@ -88,7 +93,11 @@ export async function measureBursts(
   { rounds, seconds, warmUp }: Pace,
 ): Promise<Burst[][]> {
   const bursts: Burst[][] = targets.map(() => [])
-  for (const target of targets) await burst(target, kase, clients, generator, warmUp)
+  const warmUps = Math.ceil(warmUp / WARM_UP_SECONDS)
+  for (let i = 0; i < warmUps; i++) {
+    for (const target of targets)
+      await burst(target, kase, clients, generator, Math.min(warmUp, WARM_UP_SECONDS))
+  }
   for (let round = 0; round < rounds; round++) {
     const order = [...targets.keys()]
     if (round % 2 === 1) order.reverse()

@@ -10,8 +10,9 @@ import type { TraceExporter } from '../../frontend/observe/traces/trace-exporter
 import { OtlpReceiver } from '../support/otlp-receiver.ts'
 
 const SCOPE = { name: 'torchserve-ts', version: '1' }
-/** What may wait for the thread. */
-const MAX_WAITING = 8_192
+/** Rows that may wait for the thread, and encoded spans that may wait for their export. */
+const MAX_ROWS = 8_192
+const MAX_ENCODED = 32_768
 
 function spanOf(name: string): EndedSpan {
   return {
@@ -130,13 +131,14 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
 
   test('drops what is more than may wait, says so once, and takes more when it has caught up', async () => {
     const { receiver, spans, warnings } = await started()
-    for (let i = 0; i < MAX_WAITING + 1_000; i++) spans.add(spanOf('early'))
-    while (receiver.spans.length < MAX_WAITING) await new Promise((resolve) => setTimeout(resolve, 20))
+    const most = encoded ? MAX_ENCODED : MAX_ROWS
+    for (let i = 0; i < most + 1_000; i++) spans.add(spanOf('early'))
+    while (receiver.spans.length < most) await new Promise((resolve) => setTimeout(resolve, 20))
     for (let i = 0; i < 10; i++) spans.add(spanOf('late'))
     await spans.close()
     await spans.terminate()
     const count = (wanted: string): number => receiver.spans.filter(({ name }) => name === wanted).length
-    expect([count('early'), count('late')]).toEqual([MAX_WAITING, 10])
+    expect([count('early'), count('late')]).toEqual([most, 10])
     expect(warnings).toEqual([expect.stringContaining('some are dropped')])
   })
 
@@ -237,6 +239,20 @@ describe('encoded spans, with a slow collector', () => {
     await came(2)
     held[1]!()
     await spans.close()
+    await end()
+  })
+
+  test('go when they have a megabyte, however few they are', async () => {
+    const { spans, held, sizes, came, end } = await heldCollector({})
+    const long = { ...spanOf('a'), attributes: ['text', 'x'.repeat(99_000)] }
+    for (let i = 0; i < 12; i++) spans.add(long)
+    await came(1)
+    held[0]!()
+    const closed = spans.close()
+    await came(2)
+    held[1]!()
+    await closed
+    expect(sizes.map((bytes) => Math.trunc(bytes / 99_000))).toEqual([11, 1])
     await end()
   })
 

@@ -269,13 +269,13 @@ test.each([
   expect(otlpProtocol(env)).toBe(protocol)
 })
 
-const DEFAULTS = { size: 2_048, delayMs: 5_000, maxWaiting: 8_192, timeoutMs: 30_000 }
+const DEFAULTS = { size: 8_192, delayMs: 5_000, maxWaiting: 32_768, timeoutMs: 30_000 }
 
 test.each([
-  [{}, { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 }],
+  [{}, { size: 8_192, delayMs: 5_000, maxWaiting: 32_768 }],
   [
     { MAX_EXPORT_BATCH_SIZE: '100', SCHEDULE_DELAY: '50' },
-    { size: 100, delayMs: 50, maxWaiting: 8_192 },
+    { size: 100, delayMs: 50, maxWaiting: 32_768 },
   ],
   [{ MAX_QUEUE_SIZE: '100' }, { size: 50, delayMs: 5_000, maxWaiting: 100 }],
   [
@@ -284,12 +284,12 @@ test.each([
   ],
   [{ MAX_QUEUE_SIZE: '3' }, { size: 1.5, delayMs: 5_000, maxWaiting: 3 }],
   // Longer than a timer may have.
-  [{ SCHEDULE_DELAY: '1e12' }, { size: 2_048, delayMs: 2_147_483_647, maxWaiting: 8_192 }],
+  [{ SCHEDULE_DELAY: '1e12' }, { size: 8_192, delayMs: 2_147_483_647, maxWaiting: 32_768 }],
   [{ EXPORT_TIMEOUT: '1e12' }, { timeoutMs: 2_147_483_647 }],
   [{ EXPORT_TIMEOUT: '50' }, { timeoutMs: 50 }],
   [
     { MAX_QUEUE_SIZE: '-1', MAX_EXPORT_BATCH_SIZE: 'x' },
-    { size: 2_048, delayMs: 5_000, maxWaiting: 8_192 },
+    { size: 8_192, delayMs: 5_000, maxWaiting: 32_768 },
   ],
 ])('with OTEL_BSP_%j batches of encoded spans are %j', (variables, wanted) => {
   const env = Object.fromEntries(

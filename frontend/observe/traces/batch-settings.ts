@@ -49,13 +49,18 @@ export interface EncodedBatches extends Batches {
 /** For spans that go as rows: the SDK's processors form the batches that OTEL_BSP_* ask for. */
 export const ROWS: Batches = { size: 256, delayMs: 100, maxWaiting: 8_192 }
 
-/**
- * An export takes about a millisecond, with few spans or with many, so by default one has four times as many
- * as the SDK puts into it.
- */
-const ENCODED: EncodedBatches = { size: 2_048, delayMs: 5_000, maxWaiting: 8_192, timeoutMs: 30_000 }
-/** The most that are copied in one turn of the event loop. */
+/** Spans of one export, at most. */
 const MAX_SIZE = 8_192
+/**
+ * An export takes milliseconds, with few spans or with many, so by default one has sixteen times as many as
+ * the SDK puts into it.
+ */
+const ENCODED: EncodedBatches = { size: MAX_SIZE, delayMs: 5_000, maxWaiting: 32_768, timeoutMs: 30_000 }
+/**
+ * A batch with more goes, however few spans it has: collectors limit requests, and the writer's buffer of a
+ * mebibyte is not to grow.
+ */
+export const MAX_BYTES = 1_000_000
 
 /** For encoded spans, which are exported as they go: as OTEL_BSP_* say, or our own defaults. */
 export function encodedBatches(env: Environment): EncodedBatches {

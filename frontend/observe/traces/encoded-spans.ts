@@ -43,6 +43,10 @@ export class EncodedSpans {
     return this.#writer.take()
   }
 
+  get bytes(): number {
+    return this.#writer.position
+  }
+
   add(span: EndedSpan): void {
     const writer = this.#writer
     const { attributes, events, parentId, traceState } = span

@@ -2,7 +2,7 @@ import type { Attributes } from '@opentelemetry/api'
 import { Worker } from 'node:worker_threads'
 import { threadModule } from '../../package-info.ts'
 import type { SpanOutlet } from './recorded-span.ts'
-import { type Batches, encodedBatches, ROWS } from './batch-settings.ts'
+import { type Batches, encodedBatches, MAX_BYTES, ROWS } from './batch-settings.ts'
 import { EncodedSpans } from './encoded-spans.ts'
 import { type Cell, type EndedSpan, SpanRows } from './span-rows.ts'
 import type { Environment } from './start.ts'
@@ -29,6 +29,8 @@ export type ToExporter = SpansToExport | 'close'
 /** Takes spans in the form that the exporters need. */
 interface SpanBatch {
   add(span: EndedSpan): void
+  /** Undefined: nobody counts them. */
+  readonly bytes?: number
   /** What was added; nothing is then. */
   take(): SpansToExport['spans']
 }
@@ -84,7 +86,8 @@ export class SpanExport implements SpanOutlet {
     }
     this.#batch.add(span)
     this.#count += 1
-    if (this.#count >= size) this.#send()
+    const { bytes = 0 } = this.#batch
+    if (this.#count >= size || bytes >= MAX_BYTES) this.#send()
     else this.#timer ??= setTimeout(() => this.#sendSome(), delayMs).unref()
   }
 

@@ -258,6 +258,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/observe/encoded-spans.test.ts'],
   },
   {
+    name: 'a batch of encoded spans has as many bytes as its spans have',
+    file: EXPORT,
+    find: ' || bytes >= MAX_BYTES',
+    replace: '',
+    title: 'go when they have a megabyte',
+    tests: EXPORTS,
+  },
+  {
     name: 'a span has the trace of the batch before',
     file: 'frontend/observe/traces/encoded-spans.ts',
     find: "    this.#traceId = ''\n",
