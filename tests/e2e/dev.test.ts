@@ -82,6 +82,13 @@ async function pending(server: Pick<DevServer, 'managementPort'>): Promise<numbe
   return jobQueueStatus.pendingRequests
 }
 
+test('the start says where the console is, and it is there', async () => {
+  const server = await dev()
+  const [, address] = /The console is at (\S+)/.exec(server.output)!
+  expect(address).toBe(`http://127.0.0.1:${server.managementPort}/console`)
+  expect((await fetch(address!)).status).toBe(200)
+})
+
 describe('a save', () => {
   test('is what the next request gets; a stream and a waiting request from before end with the old code', async () => {
     const server = await dev()

@@ -43,6 +43,8 @@ export class Session implements FolderHost {
       await Promise.race([Promise.all([...this.#served.values()].map(({ idle }) => idle)), aborted(signal)])
       if (signal.aborted) return
       for (const { name, address } of this.#server.listening) this.output.out(`${name} listens on ${address}`)
+      const { consoleUrl } = this.#server
+      if (consoleUrl !== undefined) this.output.out(`The console is at ${consoleUrl}`)
       this.output.out(`Watching ${this.#folder}; each save is loaded, Ctrl-C ends`)
       await aborted(signal)
     } finally {

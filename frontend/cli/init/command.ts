@@ -50,7 +50,10 @@ function definition(output: Output): Command {
 
 /** @throws ServeError CONFIG when nobody can be asked, or the input ends */
 async function askTemplate(): Promise<string> {
-  const missing = new ServeError('CONFIG', `--template must be one of ${TEMPLATE_NAMES.join(', ')}`)
+  const missing = new ServeError(
+    'CONFIG',
+    `--template must be one of ${TEMPLATE_NAMES.join(', ')}. It is asked for only in a terminal`,
+  )
   if (!process.stdin.isTTY) throw missing
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const ended = new Promise<never>((_, reject) => terminal.once('close', () => reject(missing)))
