@@ -1,17 +1,26 @@
 import { Command, Option } from 'commander'
-import { chooseGenerators } from '../generators/choose.ts'
+import { chooseGenerators, type Generators } from '../generators/choose.ts'
 import { cases } from '../measures/cases.ts'
-import { measureThroughput, type Pace, type ThroughputRow } from '../measures/throughput.ts'
+import {
+  type Burst,
+  checkedBursts,
+  type Contender,
+  type Pace,
+  rowsOf,
+  type ThroughputRow,
+} from '../measures/throughput.ts'
 import { wholeNumber } from '../options.ts'
 import { buildPrograms } from '../programs.ts'
 import { headLines, newReport, writeReport } from '../report.ts'
 import { runToEnd } from '../run-to-end.ts'
 import { quantile } from '../statistics.ts'
-import { features, startVariant } from './features.ts'
+import { type Feature, features, startVariant } from './features.ts'
 
 /** `npm run bench:costs`: what each feature costs a request; prints the table of docs/performance.md. */
 
 const CLIENTS = 32
+/** Fresh servers of each kind: of two, one may be faster by a twentieth for as long as they run. */
+const SETS = 3
 const HEAD = `| Feature | Switched by | Default | REST: CPU of the frontend | REST: rate | gRPC: CPU of the frontend | gRPC: rate |
 |---|---|---|---|---|---|---|`
 
@@ -20,32 +29,45 @@ async function costs(rounds: number, only: readonly string[], streams: boolean):
   await buildPrograms()
   const generators = await chooseGenerators()
   const report = newReport({ rounds, only, streams }, generators.rest.name, generators.grpc.name)
-  const pace: Pace = { rounds, seconds: 0.2, warmUp: 3 }
   print(`${headLines(report)}\n\n${HEAD}`)
   for (const feature of all) {
-    const contenders = [
-      { target: await startVariant(`without ${feature.name}`, feature.without) },
-      {
-        target: await startVariant(`with ${feature.name}`, feature.with),
-        against: 0,
-        required: feature.required,
-      },
-    ]
     const cells: string[] = []
-    for (const [unary, stream] of [cases('rest'), cases('grpc')]) {
-      const kase = (streams ? stream : unary)!
-      const generator = generators[kase.protocol]
-      const rows = await measureThroughput(kase, contenders, CLIENTS, generator, pace)
+    for (const rows of await compare(feature, rounds, streams, generators)) {
       report.throughput.push(...rows)
       cells.push(...costOf(rows))
     }
     print(`| ${[feature.name, feature.setting, feature.byDefault, ...cells].join(' | ')} |`)
-    for (const { target } of contenders) await target.stop()
   }
   print(`\n${writeReport(report)}`)
   const short = report.throughput.filter(({ ok }) => ok === false)
   for (const row of short) print(`${row.case} ${row.target}: ${row.ratio!.median}, required ${row.required!}`)
   return short.length === 0 ? 0 : 1
+}
+
+/** @returns the rows of each protocol */
+async function compare(
+  { name, without, with: having, required }: Feature,
+  rounds: number,
+  streams: boolean,
+  generators: Generators,
+): Promise<ThroughputRow[][]> {
+  const pace: Pace = { rounds: Math.ceil(rounds / SETS), seconds: 0.2, warmUp: 3 }
+  const kases = [cases('rest'), cases('grpc')].map(([unary, stream]) => (streams ? stream : unary)!)
+  const bursts: Burst[][][] = kases.map(() => [[], []])
+  let contenders: Contender[] = []
+  for (let set = 0; set < SETS; set++) {
+    const targets = [
+      await startVariant(`without ${name}`, without),
+      await startVariant(`with ${name}`, having),
+    ]
+    contenders = [{ target: targets[0]! }, { target: targets[1]!, against: 0, required }]
+    for (const [k, kase] of kases.entries()) {
+      const those = await checkedBursts(kase, targets, CLIENTS, generators[kase.protocol], pace)
+      for (const [i, each] of those.entries()) bursts[k]![i]!.push(...each)
+    }
+    for (const target of targets) await target.stop()
+  }
+  return kases.map((kase, k) => rowsOf(kase, CLIENTS, contenders, bursts[k]!))
 }
 
 /** The cells of one protocol: CPU time without and with the feature, and the ratio of the rates. */
@@ -66,7 +88,7 @@ function print(text: string): void {
 
 const command = new Command('bench:costs')
   .description('Measures what each feature costs a request, with 32 clients and default settings.')
-  .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 31)
+  .option('--rounds <n>', 'rounds of each comparison, over three sets of fresh servers', wholeNumber, 33)
   .option('--streams', 'measure streams of 100 items instead of unary requests')
   .addOption(
     new Option('--only <features...>', 'measure these only').choices(features().map(({ name }) => name)),

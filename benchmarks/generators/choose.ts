@@ -5,8 +5,13 @@ import { h2load } from './h2load.ts'
 import { http2Load } from './http2-load.ts'
 import { wrk } from './wrk.ts'
 
-/** Generators for REST and gRPC: wrk and h2load if installed, else the npm packages. */
-export async function chooseGenerators(): Promise<{ rest: Generator; grpc: Generator }> {
+export interface Generators {
+  readonly rest: Generator
+  readonly grpc: Generator
+}
+
+/** wrk and h2load if installed, else the npm packages. */
+export async function chooseGenerators(): Promise<Generators> {
   const [hasWrk, hasH2load] = await Promise.all([installed('wrk'), installed('h2load')])
   return { rest: hasWrk ? wrk : autocannon, grpc: hasH2load ? h2load : http2Load }
 }

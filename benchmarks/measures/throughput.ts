@@ -78,9 +78,30 @@ export async function measureThroughput(
   pace: Pace,
 ): Promise<ThroughputRow[]> {
   const targets = contenders.map(({ target }) => target)
+  return rowsOf(kase, clients, contenders, await checkedBursts(kase, targets, clients, generator, pace))
+}
+
+/** Like measureBursts(). @throws Error if a target answers otherwise than it must */
+export async function checkedBursts(
+  kase: Case,
+  targets: readonly Target[],
+  clients: number,
+  generator: Generator,
+  pace: Pace,
+): Promise<Burst[][]> {
   for (const target of targets) await verify(target, kase, clients)
   const bursts = await measureBursts(kase, targets, clients, generator, pace)
   for (const [i, target] of targets.entries()) for (const each of bursts[i]!) check(each, target, kase)
+  return bursts
+}
+
+/** @param bursts of each contender, by round */
+export function rowsOf(
+  kase: Case,
+  clients: number,
+  contenders: readonly Contender[],
+  bursts: Burst[][],
+): ThroughputRow[] {
   return contenders.map((contender, i) => row(kase, clients, contenders, contender, bursts, i))
 }
 
