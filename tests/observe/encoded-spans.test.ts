@@ -60,9 +60,13 @@ const span: fc.Arbitrary<EndedSpan> = fc.record({
   droppedEvents: fc.nat(),
 })
 
-/** How a span is like the one before, as spans of a server are: it may have its trace and its attributes. */
+/**
+ * How a span is like one before, as spans of a server are: it may have its trace and its attributes. A bare
+ * one has none, and stands between two that are like each other.
+ */
 const likeness = fc.record({
   span,
+  isBare: fc.boolean(),
   hasTrace: fc.boolean(),
   kept: fc.nat({ max: 40 }),
   changed: fc.nat({ max: 40 }),
@@ -79,7 +83,11 @@ function next(before: EndedSpan, { span, hasTrace, kept, changed }: Likeness): E
 
 const spans = fc.tuple(span, fc.array(likeness, { maxLength: 5 })).map(([first, likenesses]) => {
   const all = [first]
-  for (const each of likenesses) all.push(next(all.at(-1)!, each))
+  let before = first
+  for (const each of likenesses) {
+    if (each.isBare) all.push({ ...each.span, isServer: before.isServer, attributes: [] })
+    else all.push((before = next(before, each)))
+  }
   return all
 })
 
@@ -111,16 +119,19 @@ describe('encoded spans', () => {
     )
   })
 
-  test('of a batch are whole whatever the one before had, of which the buffer went to the thread', () => {
-    const attributes = ['model', 'echo', 'text', 'x'.repeat(2_000)]
-    const [one] = fc.sample(span, { seed: 1, numRuns: 1 })
-    const spans = new EncodedSpans()
-    const batches = [1, 2, 3].map(() => {
-      for (let count = 0; count < 20; count += 1) spans.add({ ...one!, attributes })
-      return Buffer.from(spans.take()).toString('hex')
-    })
-    expect(new Set(batches).size).toBe(1)
-  })
+  test.each([true, false])(
+    'of a batch are whole whatever the one before had, of a request: %s',
+    (isServer) => {
+      const attributes = ['model', 'echo', 'text', 'x'.repeat(20_000)]
+      const [one] = fc.sample(span, { seed: 1, numRuns: 1 })
+      const spans = new EncodedSpans()
+      const batches = [1, 2, 3].map(() => {
+        for (let count = 0; count < 20; count += 1) spans.add({ ...one!, isServer, attributes })
+        return Buffer.from(spans.take()).toString('hex')
+      })
+      expect(new Set(batches).size).toBe(1)
+    },
+  )
 })
 
 /** With texts, and nothing that grows its buffer. */
@@ -128,6 +139,15 @@ function fill(writer: ProtobufWriter, bytes: number): void {
   while (writer.position < bytes - 200) writer.text(1, 'x'.repeat(100))
   while (writer.position < bytes) writer.number(1, 0)
 }
+
+test('a buffer that has grown much is not kept', () => {
+  const writer = new ProtobufWriter()
+  const sizes = [1_000_000, 50_000, 100, 1_000_000, 100, 50_000].map((length) => {
+    for (let count = 0; count < 6; count += 1) writer.text(1, 'x'.repeat(length))
+    return writer.take().buffer.byteLength
+  })
+  expect([sizes[1], sizes[5]]).toEqual([2 ** 20, 2 ** 20])
+})
 
 test('a text at the end of the buffer is written whole, wherever that ends', () => {
   for (let left = 0; left < 700; left += 1) {

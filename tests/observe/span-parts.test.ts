@@ -282,7 +282,7 @@ test.each([
     { MAX_QUEUE_SIZE: '20000', MAX_EXPORT_BATCH_SIZE: '20000' },
     { size: 8_192, delayMs: 5_000, maxWaiting: 20_000 },
   ],
-  [{ MAX_QUEUE_SIZE: '3' }, { size: 1.5, delayMs: 5_000, maxWaiting: 3 }],
+  [{ MAX_QUEUE_SIZE: '3' }, { size: 1, delayMs: 5_000, maxWaiting: 3 }],
   // Longer than a timer may have.
   [{ SCHEDULE_DELAY: '1e12' }, { size: 8_192, delayMs: 2_147_483_647, maxWaiting: 32_768 }],
   [{ EXPORT_TIMEOUT: '1e12' }, { timeoutMs: 2_147_483_647 }],

@@ -19,6 +19,9 @@ export function beforeRemoval(end: () => Promise<unknown>): void {
 }
 
 afterAll(async () => {
-  await Promise.all(ends.map((end) => end()))
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+  try {
+    await Promise.all(ends.map((end) => end()))
+  } finally {
+    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+  }
 })

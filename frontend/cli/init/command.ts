@@ -50,13 +50,12 @@ function definition(output: Output): Command {
 
 /** @throws ServeError CONFIG when nobody can be asked, or the input ends */
 async function askTemplate(): Promise<string> {
-  const missing = new ServeError(
-    'CONFIG',
-    `--template must be one of ${TEMPLATE_NAMES.join(', ')}. It is asked for only in a terminal`,
-  )
-  if (!process.stdin.isTTY) throw missing
+  const wanted = `--template must be one of ${TEMPLATE_NAMES.join(', ')}`
+  if (!process.stdin.isTTY) throw new ServeError('CONFIG', `${wanted}. It is asked for only in a terminal`)
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  const ended = new Promise<never>((_, reject) => terminal.once('close', () => reject(missing)))
+  const ended = new Promise<never>((_, reject) =>
+    terminal.once('close', () => reject(new ServeError('CONFIG', wanted))),
+  )
   ended.catch(() => undefined)
   try {
     const list = [...TEMPLATES].map(([name, { about }], index) => `  ${index + 1}  ${name}: ${about}\n`)

@@ -42,9 +42,6 @@ export function createApp(
     // Node itself would read the rest of the body after the answer, whatever its length and its pieces.
     if (req.headers['transfer-encoding'] !== undefined)
       res.once('prefinish', () => req.complete || skipBody(req))
-    // Node's parser drops what follows such a head in the same piece; the client would wait for its answer,
-    // or take a later one for it.
-    if (req.headers.upgrade !== undefined) res.shouldKeepAlive = false
     try {
       exchange.arrive()
       return exchange

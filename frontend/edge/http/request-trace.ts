@@ -15,7 +15,8 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
   const { req, res, target, state, requestId } = exchange
   if (state.listener === 'metrics' || isProbe(target.segments)) return undefined
   const method = req.method!
-  const span = tracing.request(method, new RawHeaders(req.rawHeaders))
+  const headers = new RawHeaders(req.rawHeaders)
+  const span = tracing.request(method, headers)
   res.span = span
   if (span?.recording !== true) return span
   const route = state.routes?.of(target.segments)
@@ -27,7 +28,7 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
     'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
     'network.protocol.version': req.httpVersion,
     'client.address': req.socket.remoteAddress,
-    'user_agent.original': req.headers['user-agent'],
+    'user_agent.original': headers.get('user-agent'),
     'torchserve_ts.request.id': requestId,
   })
   res.once('close', () => {

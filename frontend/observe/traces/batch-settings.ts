@@ -56,10 +56,7 @@ const MAX_SIZE = 8_192
  * the SDK puts into it.
  */
 const ENCODED: EncodedBatches = { size: MAX_SIZE, delayMs: 5_000, maxWaiting: 32_768, timeoutMs: 30_000 }
-/**
- * A batch with more goes, however few spans it has: collectors limit requests, and the writer's buffer of a
- * mebibyte is not to grow.
- */
+/** A batch with more goes, however few spans it has: collectors limit requests. */
 export const MAX_BYTES = 1_000_000
 
 /** For encoded spans, which are exported as they go: as OTEL_BSP_* say, or our own defaults. */
@@ -68,7 +65,7 @@ export function encodedBatches(env: Environment): EncodedBatches {
   const maxWaiting = maxQueueSize ?? ENCODED.maxWaiting
   return {
     // While one batch is exported, the next one has room.
-    size: Math.min(maxExportBatchSize ?? ENCODED.size, maxWaiting / 2, MAX_SIZE),
+    size: Math.min(maxExportBatchSize ?? ENCODED.size, Math.max(1, Math.floor(maxWaiting / 2)), MAX_SIZE),
     delayMs: scheduledDelayMillis ?? ENCODED.delayMs,
     maxWaiting,
     timeoutMs: exportTimeoutMillis ?? ENCODED.timeoutMs,

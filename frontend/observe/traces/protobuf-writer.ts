@@ -3,6 +3,10 @@ export const SHORT = 1
 export const MEDIUM = 2
 
 const INITIAL_BYTES = 65_536
+/** So many bytes are handed on in their buffer, and not copied. */
+const LARGE_COPY = 2 ** 18
+/** Bytes of the buffer after one that was handed on, at most: it may have been large by chance. */
+const MAX_NEXT = 2 ** 20
 /** A string of more characters is written by Node, whose call costs more than a loop over this many. */
 const LONG_TEXT = 48
 /** Most bytes of a character in UTF-8. */
@@ -24,7 +28,7 @@ for (let value = 0; value < 16; value += 1) {
 }
 
 /**
- * Writes fields of protobuf messages into one buffer, which it uses again.
+ * Writes fields of protobuf messages into a buffer, which it uses again unless it hands it on.
  * https://protobuf.dev/programming-guides/encoding/
  */
 export class ProtobufWriter {
@@ -35,10 +39,9 @@ export class ProtobufWriter {
   take(): Uint8Array<ArrayBuffer> {
     const written = this.#buffer.subarray(0, this.#at)
     this.#at = 0
-    const { length } = this.#buffer
-    if (written.length < length / 2) return new Uint8Array(written)
-    // A copy of so many bytes would cost more than another buffer.
-    this.#buffer = Buffer.allocUnsafeSlow(length)
+    if (written.length < LARGE_COPY) return new Uint8Array(written)
+    // A copy would cost more than another buffer.
+    this.#buffer = Buffer.allocUnsafeSlow(Math.min(this.#buffer.length, MAX_NEXT))
     return written
   }
 

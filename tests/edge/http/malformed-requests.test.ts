@@ -80,18 +80,6 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
     expect(statuses(await sent(chunked(path), 'no size\r\n'))).toEqual([status])
   })
 
-  test.each(['websocket', 'h2c'])(
-    'behind a request to upgrade to %s get none: its answer is the last',
-    async (to) => {
-      const upgrade = `GET /ping HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${to}\r\n\r\n`
-      for (const next of [RUBBISH, PING, post('/predictions/echo', 'a')]) {
-        const received = await sent(PING + upgrade + next)
-        expect(statuses(received)).toEqual(['200', '200'])
-        expect(received.match(/^connection: .*$/gim)?.at(-1)).toMatch(/: close/i)
-      }
-    },
-  )
-
   test('in the body of a request get 400', async () => {
     const received = await sent(`${PING}${chunked('/predictions/echo')}no size\r\n`)
     expect(statuses(received)).toEqual(['200', '400'])
@@ -237,4 +225,20 @@ test('nobody is answered who never got as far as HTTP', () => {
   const error = Object.assign(new Error(), { code: 'ERR_TLS_HANDSHAKE_TIMEOUT' })
   answerClientError({} as RestState, error, socket)
   expect(socket.destroyed).toBe(true)
+})
+
+test('a client that offers HTTP/2 with each request, as Java’s does, keeps its connection', async () => {
+  const { ports } = await startServer({ models: [ECHO] })
+  const offer = post('/predictions/echo', 'a').replace(
+    '\r\n\r\n',
+    '\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n',
+  )
+  const socket = connect(ports.inference, '127.0.0.1')
+  for (let count = 0; count < 3; count += 1) {
+    socket.write(offer)
+    let received = ''
+    while (!received.endsWith('\r\n\r\na')) received += String((await once(socket, 'data'))[0])
+    expect(statuses(received)).toEqual(['200'])
+  }
+  socket.destroy()
 })

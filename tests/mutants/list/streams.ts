@@ -350,12 +350,4 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'began before the request was whole',
     tests: ['tests/edge/http/malformed-requests.test.ts'],
   },
-  {
-    name: 'what follows a request to upgrade is lost in silence',
-    file: 'frontend/edge/http/app.ts',
-    find: 'if (req.headers.upgrade !== undefined) res.shouldKeepAlive = false\n',
-    replace: '',
-    tests: ['tests/edge/http/malformed-requests.test.ts'],
-    title: 'to upgrade to websocket',
-  },
 ]
