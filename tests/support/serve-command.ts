@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach } from '@jest/globals'
@@ -8,8 +9,13 @@ import { execa, spawn } from './tools.ts'
 
 const children: ChildProcess[] = []
 
-afterEach(() => {
-  for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL')
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    child.kill('SIGKILL')
+    // Before the folder that it writes into is removed.
+    await once(child, 'exit')
+  }
 })
 
 /** `torchserve-ts serve` on a free port, in a folder of its own. */

@@ -6,9 +6,6 @@ import type { SpanAttribute } from './tracing.ts'
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
 
-/** Bytes of the field of a trace id. */
-const TRACE_FIELD = 18
-
 /** The attributes of the last span of its kind. */
 interface Written {
   attributes: readonly SpanAttribute[]
@@ -28,9 +25,6 @@ export class EncodedSpans {
   /** Most attributes are the same again as in the span before of the same kind, and are copied. */
   readonly #request: Written = { attributes: [], starts: [], span: 0 }
   readonly #job: Written = { attributes: [], starts: [], span: 0 }
-  /** Where the last span begins, and its trace. */
-  #last = 0
-  #traceId = ''
   /** A second since the epoch, and its words as nanoseconds. */
   #seconds = 0
   #low = 0
@@ -39,7 +33,6 @@ export class EncodedSpans {
   /** What was added; nothing is then. */
   take(): Uint8Array<ArrayBuffer> {
     this.#request.attributes = this.#job.attributes = []
-    this.#traceId = ''
     return this.#writer.take()
   }
 
@@ -52,7 +45,7 @@ export class EncodedSpans {
     const { attributes, events, parentId, traceState } = span
     const lengthBytes = attributes.length === 0 ? SHORT : MEDIUM
     const message = writer.begin(2, lengthBytes)
-    this.#trace(span.traceId)
+    writer.hex(1, span.traceId)
     writer.hex(2, span.spanId)
     if (traceState !== undefined && traceState !== '') writer.text(3, traceState)
     if (parentId !== undefined) writer.hex(4, parentId)
@@ -72,15 +65,8 @@ export class EncodedSpans {
     writer.end(status, SHORT)
     const isRemote = parentId !== undefined && span.isParentRemote
     writer.fixed32(16, TraceFlags.SAMPLED | HAS_IS_REMOTE | (isRemote ? IS_REMOTE : 0))
-    this.#last = writer.end(message, lengthBytes)
-    if (attributes.length > 0) written.span = this.#last
-  }
-
-  /** The first field of a span; those of one request often follow each other. */
-  #trace(id: string): void {
-    if (id === this.#traceId) this.#writer.again(this.#last, this.#last + TRACE_FIELD)
-    else this.#writer.hex(1, id)
-    this.#traceId = id
+    const begins = writer.end(message, lengthBytes)
+    if (attributes.length > 0) written.span = begins
   }
 
   /** @param message where the span begins */

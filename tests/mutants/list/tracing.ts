@@ -246,7 +246,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'attributes are copied from where they were before their span had a length',
     file: 'frontend/observe/traces/encoded-spans.ts',
-    find: 'written.span = this.#last',
+    find: 'written.span = begins',
     replace: 'written.span = message',
     tests: ['tests/observe/encoded-spans.test.ts'],
   },
@@ -264,13 +264,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
     title: 'go when they have a megabyte',
     tests: EXPORTS,
-  },
-  {
-    name: 'a span has the trace of the batch before',
-    file: 'frontend/observe/traces/encoded-spans.ts',
-    find: "    this.#traceId = ''\n",
-    replace: '',
-    tests: ['tests/observe/encoded-spans.test.ts'],
   },
   {
     name: 'attributes of a request are copied from the batch before',
@@ -291,8 +284,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'attributes are copied from a span that has none',
     file: 'frontend/observe/traces/encoded-spans.ts',
-    find: 'if (attributes.length > 0) written.span = this.#last',
-    replace: 'written.span = this.#last',
+    find: 'if (attributes.length > 0) written.span = begins',
+    replace: 'written.span = begins',
     tests: ['tests/observe/encoded-spans.test.ts'],
   },
   {
