@@ -182,14 +182,14 @@ test('a protocol of OTLP that is not known is no matter where nothing goes over 
 
 /** A collector that answers each request when it is told to, with 200 by default. */
 async function heldCollector(variables: Environment) {
-  const held: ((status?: number) => void)[] = []
+  const held: ((status?: number, body?: string) => void)[] = []
   const sizes: number[] = []
   const collector = createServer((req, res) => {
     let bytes = 0
     req.on('data', (chunk: Buffer) => (bytes += chunk.length))
     req.once('end', () => {
       sizes.push(bytes)
-      held.push((status = 200) => res.writeHead(status).end())
+      held.push((status = 200, body = '') => res.writeHead(status).end(body))
     })
   }).listen(0, '127.0.0.1')
   await once(collector, 'listening')
@@ -265,6 +265,17 @@ describe('encoded spans, with a slow collector', () => {
     held[1]!()
     await spans.close()
     expect(warnings).toEqual([expect.stringContaining('Bad Request')])
+    await end()
+  })
+
+  test('are exported although its answer is not one of OTLP, and it is told what is wrong', async () => {
+    const { spans, warnings, held, came, end } = await heldCollector({})
+    spans.add(spanOf('a'))
+    const closed = spans.close()
+    await came(1)
+    held[0]!(200, '{}')
+    await closed
+    expect(warnings).toEqual([expect.stringMatching(/^OpenTelemetry: .*could not deserialize response/)])
     await end()
   })
 

@@ -468,6 +468,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: EXPORTS,
   },
   {
+    name: 'of a report of the SDK only the first piece is told',
+    file: 'frontend/observe/traces/reports.ts',
+    find: 'pieces.map(',
+    replace: 'pieces.slice(0, 1).map(',
+    title: 'told what is wrong',
+    tests: EXPORTS,
+  },
+  {
     name: 'the scope of spans has no version',
     file: ENCODED,
     find: '    if (scope.version !== undefined) writer.text(2, scope.version)\n',
