@@ -13,7 +13,7 @@ import type { SpanAttribute } from '../../frontend/observe/traces/tracing.ts'
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 8 }),
   fc.string({ maxLength: 400 }),
-  fc.constantFrom('', 'é'.repeat(130), '€'.repeat(48), '\u{1f642}'),
+  fc.constantFrom('', 'é', 'ü'.repeat(40), '\u0080', 'é'.repeat(130), '€'.repeat(48), '\u{1f642}'),
 )
 const integer = fc.oneof(fc.integer(), fc.maxSafeInteger(), fc.constantFrom(2 ** 62, -(2 ** 63), 2 ** 63))
 const number = fc.oneof(integer, fc.double({ noNaN: true, noDefaultInfinity: true }))

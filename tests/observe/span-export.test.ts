@@ -307,11 +307,13 @@ describe('encoded spans, with a slow collector', () => {
     for (let i = 0; i < 40; i++) spans.add(spanOf('a'))
     await came(3)
     expect(held).toHaveLength(3)
-    const closed = spans.close()
+    let isClosed = false
+    const closed = spans.close().then(() => (isClosed = true))
     await came(22)
     expect(held).toHaveLength(22)
     for (let i = 2; i < 43; i++) {
       await came(i + 1)
+      expect(isClosed).toBe(false)
       held[i]!()
     }
     await closed

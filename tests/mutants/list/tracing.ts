@@ -476,6 +476,21 @@ export const MUTANTS: readonly Mutant[] = [
     tests: EXPORTS,
   },
   {
+    name: 'short texts of Latin-1 are not UTF-8',
+    file: 'frontend/observe/traces/protobuf-writer.ts',
+    find: 'if (code > 127) return false',
+    replace: 'if (code > 255) return false',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'a stop waits for the first of its exports only',
+    file: ENCODED,
+    find: 'if (this.#underWay === 0) this.#idle()',
+    replace: 'this.#idle()',
+    title: 'twenty side by side',
+    tests: EXPORTS,
+  },
+  {
     name: 'the scope of spans has no version',
     file: ENCODED,
     find: '    if (scope.version !== undefined) writer.text(2, scope.version)\n',
