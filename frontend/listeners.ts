@@ -16,7 +16,7 @@ import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { servesManagement } from './edge/http/listener-kind.ts'
 import { ConnectionPools } from './edge/connection-plan.ts'
-import { UnreadAnswers } from './edge/unread-answers.ts'
+import { HeldBytes } from './edge/held-bytes.ts'
 import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { RequestOperations } from './jobs/open-requests.ts'
@@ -85,9 +85,10 @@ export class Listeners {
       (message) => deps.log.warn(message),
       (pool) => deps.metrics.refusals.watch(pool),
     )
-    const { maxUnreadBytes, maxResponseSize } = deps.settings
-    const unread = new UnreadAnswers(Math.max(maxUnreadBytes, 2 * maxResponseSize))
-    this.#restDeps = { ...deps, unread }
+    const { maxUnreadBytes, maxResponseSize, maxUnfinishedBytes, maxRequestSize } = deps.settings
+    const unread = new HeldBytes(Math.max(maxUnreadBytes, 2 * maxResponseSize))
+    const unfinished = new HeldBytes(Math.max(maxUnfinishedBytes, 2 * maxRequestSize))
+    this.#restDeps = { ...deps, unread, unfinished }
     this.#grpc = createGrpcServers(
       { ...deps, unread, refusals: deps.metrics.refusals, pools: this.#pools },
       deps.grpcDialects,

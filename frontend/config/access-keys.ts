@@ -3,6 +3,7 @@ import { BOOLEAN, HOST_LIST, integer } from './value-types.ts'
 
 const OURS: Details = { ours: true }
 const INT_MAX = 2_147_483_647
+const TEBIBYTE = 1_099_511_627_776
 
 /** Keys for who may connect, and from where. */
 export const ACCESS_KEYS = {
@@ -45,6 +46,13 @@ export const ACCESS_KEYS = {
     integer(1_048_576, INT_MAX),
     '268435456',
     'Bytes of answers, REST and gRPC, that may wait for their clients to read them; a value below two times max_response_size counts as that. Beyond them, of the address that has most the connection that has most is closed.',
+    OURS,
+  ),
+  maxUnfinishedBytes: key(
+    'max_unfinished_bytes',
+    integer(1_048_576, TEBIBYTE),
+    '268435456',
+    'Bytes of REST bodies that have not come to their end, for all connections together; a value below two times max_request_size counts as that. Beyond them, of the address that has most the request that has most is refused with 503 (Open Inference, OpenAI: 429). gRPC: grpc_max_waiting_bytes.',
     OURS,
   ),
   maxConnectionsPerAddress: optional(

@@ -45,6 +45,8 @@ export interface Settings {
   readonly maxConnections: number | undefined
   /** Ours: bytes of answers that may wait for clients. Key max_unread_bytes, default 256 MiB. */
   readonly maxUnreadBytes: number
+  /** Ours: bytes of unfinished REST bodies. Key max_unfinished_bytes, default 256 MiB. */
+  readonly maxUnfinishedBytes: number
   /** Ours: the same per address or IPv6 /64. Key max_connections_per_address; undefined: half of it. */
   readonly maxConnectionsPerAddress: number | undefined
   /**

@@ -14,6 +14,11 @@ export class ByteCollector {
     this.#buffer = Buffer.allocUnsafe(Math.min(FIRST_CAPACITY, limit))
   }
 
+  /** Bytes that it holds, used or not. */
+  get capacity(): number {
+    return this.#buffer.byteLength
+  }
+
   /** Returns false, and adds nothing, if the item does not fit. */
   add(item: Uint8Array): boolean {
     const length = this.#length + item.byteLength

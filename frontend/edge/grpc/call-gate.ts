@@ -4,7 +4,7 @@ import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 import { ByteBudget } from './byte-budget.ts'
-import type { UnreadAnswers } from '../unread-answers.ts'
+import type { HeldBytes } from '../held-bytes.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
@@ -41,7 +41,7 @@ interface CallGateOptions extends CallerCheckOptions {
   /** Undefined: tracing is off. */
   readonly tracing: Tracing | undefined
   /** Undefined: nothing bounds what clients leave unread. */
-  readonly unread: UnreadAnswers | undefined
+  readonly unread: HeldBytes | undefined
 }
 
 /**

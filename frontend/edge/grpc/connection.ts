@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import type { UnreadAnswers, UnreadOfConnection } from '../unread-answers.ts'
+import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
 import { TurnCount } from '../turn-count.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
 import {
@@ -27,7 +27,7 @@ export class Connection implements Limited {
   readonly budget: ByteBudget
   readonly explained: Explained
   /** Answers that it has not read; undefined: nothing bounds them. */
-  readonly unread: UnreadOfConnection | undefined
+  readonly unread: HeldByConnection | undefined
   /** What Node shows of the socket. */
   readonly client: Client
   /** Names the client; see peerOf. */
@@ -41,7 +41,7 @@ export class Connection implements Limited {
   #refused = 0
   readonly #publicInTurn = new TurnCount()
 
-  constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit, unread?: UnreadAnswers) {
+  constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit, unread?: HeldBytes) {
     this.#session = session
     this.budget = budget
     this.explained = explainedOf(session)

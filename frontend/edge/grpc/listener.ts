@@ -9,7 +9,7 @@ import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { UnreadAnswers } from '../unread-answers.ts'
+import type { HeldBytes } from '../held-bytes.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
@@ -51,7 +51,7 @@ interface GrpcListenerOptions {
   readonly limiter: RateLimiter | undefined
   readonly refusals: Pick<Refusals, 'count'> | undefined
   readonly tracing: Tracing | undefined
-  readonly unread: UnreadAnswers | undefined
+  readonly unread: HeldBytes | undefined
   readonly grpc: ServerOptions
   /** Limits its connections together with those of other listeners. */
   readonly pool: ConnectionPool | undefined

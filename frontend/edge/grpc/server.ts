@@ -6,7 +6,7 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
-import type { UnreadAnswers } from '../unread-answers.ts'
+import type { HeldBytes } from '../held-bytes.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
 import { loadService } from './definitions.ts'
@@ -57,7 +57,7 @@ export interface ListenersDeps {
   /** Undefined: tracing is off. */
   readonly tracing?: Tracing
   /** Undefined: nothing bounds what clients leave unread. */
-  readonly unread?: UnreadAnswers
+  readonly unread?: HeldBytes
 }
 
 /**

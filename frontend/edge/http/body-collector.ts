@@ -28,6 +28,11 @@ export class BodyCollector {
     return this.#joined.add(piece)
   }
 
+  /** Bytes that it holds, used or not. */
+  get capacity(): number {
+    return this.#joined?.capacity ?? this.#only.length
+  }
+
   bytes(): Buffer {
     return this.#joined?.bytes() ?? this.#only
   }

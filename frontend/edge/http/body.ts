@@ -1,5 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
 import type { InputPart } from '../../jobs/job.ts'
+import { queueFull } from '../../jobs/queue-full.ts'
 import { BodyCollector } from './body-collector.ts'
 import { ChunkAllowance, TINY_CHUNKS } from './chunk-allowance.ts'
 import type { Exchange } from './exchange.ts'
@@ -45,8 +46,9 @@ function parseBody(body: Buffer, header: string, contentType: string, done: Part
 
 /**
  * Reads a body of at most max_request_size bytes; first sends `100 Continue` if the client waits for it.
- * Chunks are joined as they arrive, so many small chunks need no more memory than a large one. `done` is
- * never called if the client disconnects.
+ * Chunks are joined as they arrive, so many small chunks need no more memory than a large one. Fails with
+ * PAYLOAD_TOO_LARGE, INVALID_ARGUMENT, or QUEUE_FULL when the bodies of all connections together go beyond
+ * max_unfinished_bytes. `done` is never called if the client disconnects.
  */
 export function readBody(exchange: Exchange, done: BodyCallback): void {
   const { req, res } = exchange
@@ -61,24 +63,42 @@ class BodyReader implements BodyTaker {
   readonly #done: BodyCallback
   readonly #body: BodyCollector
   readonly #allowance = new ChunkAllowance()
+  readonly #expected: number
+  #isOver = false
 
   constructor(exchange: Exchange, done: BodyCallback) {
     const { req, state } = exchange
     this.#exchange = exchange
     this.#done = done
-    this.#body = new BodyCollector(Math.min(state.settings.maxRequestSize, declaredLength(req)))
+    this.#expected = declaredLength(req)
+    this.#body = new BodyCollector(Math.min(state.settings.maxRequestSize, this.#expected))
   }
 
   take(chunk: Buffer): boolean {
+    if (this.#isOver) return false
     if (!this.#allowance.take(chunk)) {
       this.#finish(new ServeError('INVALID_ARGUMENT', TINY_CHUNKS))
       // Whoever sends on costs nothing more; the answer still leaves. Before the next read of this turn.
       process.nextTick(() => this.#exchange.req.pause())
       return false
     }
-    if (this.#body.add(chunk)) return true
-    this.#finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
-    return false
+    if (!this.#body.add(chunk)) {
+      this.#finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
+      return false
+    }
+    if (this.#exchange.req.bodyBytes < this.#expected) this.#wait()
+    return !this.#isOver
+  }
+
+  /** A body that comes at once, as most do, is never counted. */
+  #wait(): void {
+    const { state, connection } = this.#exchange
+    if (state.unfinished !== undefined)
+      connection.holdsBody(state.unfinished, this.#body.capacity, this.#refuse)
+  }
+
+  readonly #refuse = (): void => {
+    this.#finish(queueFull('Too many bytes of unfinished requests wait (max_unfinished_bytes)'))
   }
 
   end(): void {
@@ -87,6 +107,8 @@ class BodyReader implements BodyTaker {
 
   #finish(error: ServeError | undefined): void {
     const exchange = this.#exchange
+    this.#isOver = true
+    exchange.connection.bodyEnded()
     exchange.guard(() => this.#done(error, error === undefined ? this.#body.bytes() : NO_BYTES))
   }
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
-import type { UnreadAnswers, UnreadOfConnection } from '../unread-answers.ts'
+import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
 import { Pipeline } from './pipeline.ts'
 
 /** Milliseconds that a finished response may stay unread. */
@@ -24,9 +24,12 @@ export class Connection implements CheckedConnection {
   #live: LiveReply | undefined
   #peer: string | undefined
   #pipeline: Pipeline | undefined
-  #unread: UnreadOfConnection | undefined
+  #unread: HeldByConnection | undefined
   /** Bytes of replies that wait behind others. */
   #queued = 0
+  #body: HeldByConnection | undefined
+  /** Answers the request whose body is counted; it is not read to its end. */
+  #refuseBody: (() => void) | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -58,7 +61,7 @@ export class Connection implements CheckedConnection {
    * What waits in its socket, once that is full, counts until the client has read it.
    * @param queued bytes that came to those of replies behind others, or (below 0) left them
    */
-  leavesUnread(answers: UnreadAnswers, queued = 0): void {
+  leavesUnread(answers: HeldBytes, queued = 0): void {
     this.#queued += queued
     if (this.#unread === undefined) {
       const socket = this.#socket
@@ -80,6 +83,26 @@ export class Connection implements CheckedConnection {
     unread.close()
     this.#unread = undefined
     socket.off('drain', this.#count).off('close', this.#count)
+  }
+
+  /**
+   * What a body holds that has not come to its end counts until then. One entry for all bodies of the
+   * connection: see NumberMap for what comes and goes with every request.
+   * @param bytes that it holds now
+   * @param refuse is called when others need the room; the body counts no more then
+   */
+  holdsBody(bodies: HeldBytes, bytes: number, refuse: () => void): void {
+    this.#refuseBody = refuse
+    this.#body ??= bodies.open(this.address, () => {
+      this.#body = undefined
+      this.#refuseBody!()
+    })
+    this.#body.add(bytes - this.#body.bytes)
+  }
+
+  bodyEnded(): void {
+    this.#refuseBody = undefined
+    this.#body?.add(-this.#body.bytes)
   }
 
   /** Whether a reply is under way. */
@@ -106,6 +129,7 @@ export class Connection implements CheckedConnection {
   }
 
   #leave(): void {
+    this.#body?.close()
     let reply = this.#live
     if (reply === undefined) return
     this.#live = undefined

@@ -5,7 +5,7 @@ import type { AbandonReason } from '../../jobs/job.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
 import type { Exchange } from './exchange.ts'
-import type { UnreadAnswers } from '../unread-answers.ts'
+import type { HeldBytes } from '../held-bytes.ts'
 import { addCors } from './reply-headers.ts'
 import { LINGER_MS, skipBody } from './unwanted-body.ts'
 
@@ -216,7 +216,7 @@ export class HttpReply implements LiveReply {
     connection.leavesUnread(unread, more)
   }
 
-  #unqueued(unread: UnreadAnswers): void {
+  #unqueued(unread: HeldBytes): void {
     this.exchange.connection.leavesUnread(unread, -this.#queued)
     this.#queued = 0
     if (this.#ended) this.#limitFlush()

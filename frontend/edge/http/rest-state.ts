@@ -11,7 +11,7 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { EventOperations } from '../../watch/viewers.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
-import type { UnreadAnswers } from '../unread-answers.ts'
+import type { HeldBytes } from '../held-bytes.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
 import type { ListenerKind } from './listener-kind.ts'
@@ -36,7 +36,9 @@ export interface RestDeps extends Operations {
   /** Undefined if tracing is off. */
   tracing?: Tracing
   /** Undefined if nothing bounds what clients leave unread. */
-  unread?: UnreadAnswers
+  unread?: HeldBytes
+  /** Undefined if nothing bounds what bodies hold that are not complete. */
+  unfinished?: HeldBytes
 }
 
 interface RestMetrics {

@@ -1,11 +1,14 @@
 import { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
+import { BodyPace } from './body-pace.ts'
 
 /** Largest head. */
 export const MAX_HEAD_BYTES = 12_288
 /** What a chunk of a body may have beside its content: its size, and some extension. */
 const CHUNK_BYTES = 128
+
+const pace = new BodyPace()
 
 /** Takes a body as it arrives. */
 export interface BodyTaker {
@@ -65,6 +68,8 @@ export class ServerRequest extends IncomingMessage {
     if (chunk !== null) {
       this.bodyBytes += chunk.length
       this.#explained.bytes += chunk.length + CHUNK_BYTES
+      // Not the first chunk, which is all that most bodies have.
+      if (this.bodyBytes > chunk.length) pace.read(this.socket, chunk.length)
     }
     const taker = this.#taker
     if (taker === undefined) return super.push(chunk)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
+import { HeldBytes } from '../../../frontend/edge/held-bytes.ts'
 import { parseForm } from '../../../frontend/edge/http/form.ts'
 import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
 import type { InputPart } from '../../../frontend/jobs/job.ts'
@@ -370,4 +371,27 @@ describe('any multipart body', () => {
     const [part] = parse(Buffer.from(body))
     expect([part!.contentType, Buffer.from(part!.data).toString()]).toEqual([undefined, 'é'])
   })
+})
+
+test('when bodies together hold more than they may, the one that has waited with most is refused', async () => {
+  const unfinished = new HeldBytes(10)
+  const rig = await startKeeper({ unfinished })
+  const send = (body: string): Wire => {
+    const wire = new Wire(rig.listener.port)
+    wire.send(`POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n${body}`)
+    return wire
+  }
+  const first = send('1234567')
+  while (unfinished.bytes < 7) await new Promise((resolve) => setImmediate(resolve))
+  const second = send('1234')
+  await first.until('max_unfinished_bytes')
+  expect([first.received.slice(9, 12), unfinished.bytes]).toEqual(['503', 4])
+  second.send('5678')
+  await second.until('ok')
+  expect(unfinished.bytes).toBe(0)
+  // The same connection.
+  second.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n123')
+  while (unfinished.bytes < 3) await new Promise((resolve) => setImmediate(resolve))
+  second.socket.destroy()
+  while (unfinished.bytes > 0) await new Promise((resolve) => setImmediate(resolve))
 })

@@ -4,10 +4,75 @@ const HTTP_REPLY = 'frontend/edge/http/http-reply.ts'
 const STREAM_CALL = 'frontend/edge/grpc/stream-call.ts'
 const RESOLVE = 'frontend/models/resolve-model-settings.ts'
 const TIME_KEYS = ['tests/e2e/time-keys.test.ts']
+const UNFINISHED = ['tests/security/bodies-left-unfinished.test.ts']
+const BODY_PACE = ['tests/edge/http/body-pace.test.ts']
 const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'bodies that stay unfinished have no limit together',
+    file: 'frontend/edge/http/body.ts',
+    find: 'if (this.#exchange.req.bodyBytes < this.#expected) this.#wait()',
+    replace: '',
+    tests: ['tests/edge/http/body.test.ts'],
+  },
+  {
+    name: 'the first chunk of a body that goes on does not count',
+    file: 'frontend/edge/http/body-collector.ts',
+    find: 'return this.#joined?.capacity ?? this.#only.length',
+    replace: 'return this.#joined?.capacity ?? 0',
+    tests: ['tests/edge/http/body.test.ts'],
+  },
+  {
+    name: 'what is held for a body beyond its bytes does not count',
+    file: 'frontend/jobs/byte-collector.ts',
+    find: 'return this.#buffer.byteLength\n',
+    replace: 'return this.#length\n',
+    tests: UNFINISHED,
+  },
+  {
+    name: 'bodies that have come to their end count on',
+    file: 'frontend/edge/http/body.ts',
+    find: '    exchange.connection.bodyEnded()\n',
+    replace: '',
+    tests: ['tests/edge/http/body.test.ts'],
+  },
+  {
+    name: 'bodies whose clients have left count on',
+    file: 'frontend/edge/http/connection.ts',
+    find: '    this.#body?.close()\n',
+    replace: '',
+    tests: ['tests/edge/http/body.test.ts'],
+  },
+  {
+    name: 'a body grows by all that it has, and not by what has come',
+    file: 'frontend/edge/http/connection.ts',
+    find: 'this.#body.add(bytes - this.#body.bytes)',
+    replace: 'this.#body.add(bytes)',
+    tests: UNFINISHED,
+  },
+  {
+    name: 'bodies are read without end in one turn',
+    file: 'frontend/edge/http/body-pace.ts',
+    find: '    socket.pause()\n    this.#waiting.push(socket)\n',
+    replace: '',
+    tests: BODY_PACE,
+  },
+  {
+    name: 'all bodies go on in the next turn',
+    file: 'frontend/edge/http/body-pace.ts',
+    find: 'waiting.splice(0, SOCKETS_IN_TURN)',
+    replace: 'waiting.splice(0)',
+    tests: BODY_PACE,
+  },
+  {
+    name: 'the bytes of earlier turns count',
+    file: 'frontend/edge/http/body-pace.ts',
+    find: '    this.#bytes = 0\n',
+    replace: '',
+    tests: BODY_PACE,
+  },
   {
     name: 'REST answers that wait behind others do not count',
     file: HTTP_REPLY,
@@ -38,24 +103,24 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an answer weighs as much as one that waits for long',
-    file: 'frontend/edge/unread-answers.ts',
+    file: 'frontend/edge/held-bytes.ts',
     find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
     replace: '1',
-    tests: ['tests/edge/unread-answers.test.ts'],
+    tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'answers weigh the more the longer they wait, without end',
-    file: 'frontend/edge/unread-answers.ts',
+    file: 'frontend/edge/held-bytes.ts',
     find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
     replace: '((now - this.#since + 1) / GROWN_MS)',
-    tests: ['tests/edge/unread-answers.test.ts'],
+    tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'who has read all is as old as before',
-    file: 'frontend/edge/unread-answers.ts',
+    file: 'frontend/edge/held-bytes.ts',
     find: 'if (this.#bytes === 0) this.#since',
     replace: 'if (this.#since === 0) this.#since',
-    tests: ['tests/edge/unread-answers.test.ts'],
+    tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'what a gRPC client has read is taken off twice',
@@ -96,24 +161,24 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'of those who leave answers unread, the first is closed',
-    file: 'frontend/edge/unread-answers.ts',
+    file: 'frontend/edge/held-bytes.ts',
     find: '(more === 0 && each.weight(now) > most!.weight(now))',
     replace: 'false',
-    tests: ['tests/edge/unread-answers.test.ts'],
+    tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'of those who leave answers unread, addresses do not count',
-    file: 'frontend/edge/unread-answers.ts',
+    file: 'frontend/edge/held-bytes.ts',
     find: 'byGroup.get(each.group)! - byGroup.get(most.group)!',
     replace: '0',
-    tests: ['tests/edge/unread-answers.test.ts'],
+    tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'a connection that was closed counts what is on its way',
-    file: 'frontend/edge/unread-answers.ts',
+    file: 'frontend/edge/held-bytes.ts',
     find: '    if (this.#isClosed) return\n    if (this.#bytes === 0)',
     replace: '    if (this.#bytes === 0)',
-    tests: ['tests/edge/unread-answers.test.ts'],
+    tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: "a slow client is counted as the handler's gap",

@@ -46,6 +46,7 @@ export interface RigOptions {
   metricsRequireToken?: boolean
   audit?: RestDeps['audit']
   limiter?: RestDeps['limiter']
+  unfinished?: RestDeps['unfinished']
   /** In the place of `tokens`. */
   authorizer?: RestDeps['authorizer']
 }
@@ -81,6 +82,7 @@ export async function startRig(
   const deps: RestDeps = {
     audit: options.audit,
     limiter: options.limiter,
+    unfinished: options.unfinished,
     models,
     workflows,
     configuration: () => [],

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals'
-import { UnreadAnswers, type UnreadOfConnection } from '../../frontend/edge/unread-answers.ts'
+import { HeldBytes, type HeldByConnection } from '../../frontend/edge/held-bytes.ts'
 
 const cut: string[] = []
 let now = 0
 
-function connections(limit: number, ...names: string[]): [UnreadAnswers, ...UnreadOfConnection[]] {
-  const answers = new UnreadAnswers(limit, () => now)
+function connections(limit: number, ...names: string[]): [HeldBytes, ...HeldByConnection[]] {
+  const answers = new HeldBytes(limit, () => now)
   cut.length = 0
   return [
     answers,

@@ -1,22 +1,22 @@
 import { groupOf } from '../../common/address-group.ts'
 
-/** Milliseconds after which bytes that nobody reads weigh as much as they can. */
+/** Milliseconds after which bytes weigh as much as they can. */
 const GROWN_MS = 5_000
 
 /**
- * Bounds the bytes of answers that wait for their clients to read them, over all connections of the server.
- * Beyond the limit, of the address that has most (IPv6: of the /64 network) the connection that has most is
- * closed: whoever reads goes on, however many connections others have. An answer waits as soon as it is
- * written, also for a client that reads at once: bytes weigh less the shorter they have waited, or others
- * who leave a little less each could have such a client closed.
+ * Bounds the bytes that the server holds for its clients, over all connections: answers that they have not
+ * read, or bodies that they have not sent to the end. Beyond the limit, of the address that has most (IPv6:
+ * of the /64 network) the connection that has most is cut: whoever goes on is left alone, however many
+ * connections others have. Bytes are held for a moment also for a client that is quick: they weigh less the
+ * shorter they have waited, or others who hold a little less each could have such a client cut.
  */
-export class UnreadAnswers {
+export class HeldBytes {
   readonly #limit: number
-  readonly #connections = new Set<UnreadOfConnection>()
+  readonly #connections = new Set<HeldByConnection>()
   readonly #now: () => number
   #bytes = 0
 
-  /** @param limit bytes; more than any one answer has */
+  /** @param limit bytes; more than any one answer or body has */
   constructor(limit: number, now: () => number = () => performance.now()) {
     this.#limit = limit
     this.#now = now
@@ -27,11 +27,11 @@ export class UnreadAnswers {
   }
 
   /**
-   * A connection; `cut` closes it, whatever waits.
+   * A connection; `cut` frees what is held for it.
    * @param address undefined: a Unix socket
    */
-  open(address: string | undefined, cut: () => void): UnreadOfConnection {
-    const connection = new UnreadOfConnection(this, address === undefined ? '' : groupOf(address), cut)
+  open(address: string | undefined, cut: () => void): HeldByConnection {
+    const connection = new HeldByConnection(this, address === undefined ? '' : groupOf(address), cut)
     this.#connections.add(connection)
     return connection
   }
@@ -45,17 +45,17 @@ export class UnreadAnswers {
     if (this.#bytes > this.#limit) this.#mostOf()?.cut()
   }
 
-  closed(connection: UnreadOfConnection): void {
+  closed(connection: HeldByConnection): void {
     this.#connections.delete(connection)
     this.#bytes -= connection.bytes
   }
 
-  #mostOf(): UnreadOfConnection | undefined {
+  #mostOf(): HeldByConnection | undefined {
     const now = this.#now()
     const byGroup = new Map<string, number>()
     for (const each of this.#connections)
       byGroup.set(each.group, (byGroup.get(each.group) ?? 0) + each.weight(now))
-    let most: UnreadOfConnection | undefined
+    let most: HeldByConnection | undefined
     for (const each of this.#connections) {
       const more = most === undefined ? 1 : byGroup.get(each.group)! - byGroup.get(most.group)!
       if (more > 0 || (more === 0 && each.weight(now) > most!.weight(now))) most = each
@@ -64,18 +64,18 @@ export class UnreadAnswers {
   }
 }
 
-/** Those of one connection. */
-export class UnreadOfConnection {
+/** What is held for one connection. */
+export class HeldByConnection {
   /** Of its address. */
   readonly group: string
-  readonly #all: UnreadAnswers
+  readonly #all: HeldBytes
   readonly #cut: () => void
   #bytes = 0
   /** When its first byte began to wait. */
   #since = 0
   #isClosed = false
 
-  constructor(all: UnreadAnswers, group: string, cut: () => void) {
+  constructor(all: HeldBytes, group: string, cut: () => void) {
     this.#all = all
     this.group = group
     this.#cut = cut
@@ -85,7 +85,7 @@ export class UnreadOfConnection {
     return this.#bytes
   }
 
-  /** @param bytes below 0: the client has read them */
+  /** @param bytes below 0: they are held no more */
   add(bytes: number): void {
     if (this.#isClosed) return
     if (this.#bytes === 0) this.#since = this.#all.now
