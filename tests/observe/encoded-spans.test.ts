@@ -6,6 +6,7 @@ import { EncodedSerializer } from '../../frontend/observe/traces/encoded-exporte
 import { EncodedSpans } from '../../frontend/observe/traces/encoded-spans.ts'
 import { ExportedSpan } from '../../frontend/observe/traces/exported-span.ts'
 import { ProtobufWriter } from '../../frontend/observe/traces/protobuf-writer.ts'
+import { SpanId, TraceId } from '../../frontend/observe/traces/span-ids.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
 import type { SpanAttribute } from '../../frontend/observe/traces/tracing.ts'
 
@@ -13,6 +14,7 @@ import type { SpanAttribute } from '../../frontend/observe/traces/tracing.ts'
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 8 }),
   fc.string({ maxLength: 400 }),
+  fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 40 }),
   fc.constantFrom('', 'é', 'ü'.repeat(40), '\u0080', 'é'.repeat(130), '€'.repeat(48), '\u{1f642}'),
 )
 const integer = fc.oneof(fc.integer(), fc.maxSafeInteger(), fc.constantFrom(2 ** 62, -(2 ** 63), 2 ** 63))
@@ -26,6 +28,8 @@ const id = (digits: number): fc.Arbitrary<string> =>
     maxLength: digits,
   })
 
+const spanId = id(16).map((digits) => SpanId.of(digits))
+
 type Likeness = typeof likeness extends fc.Arbitrary<infer Value> ? Value : never
 type Pair = [string, SpanAttribute]
 
@@ -37,10 +41,10 @@ const pairsOf = ({ attributes }: EndedSpan): Pair[] =>
 const span: fc.Arbitrary<EndedSpan> = fc.record({
   name: text,
   isServer: fc.boolean(),
-  traceId: id(32),
-  spanId: id(16),
+  traceId: id(32).map((digits) => TraceId.of(digits)),
+  spanId,
   traceState: fc.constantFrom(undefined, 'a=1', 'a=1,b=2'),
-  parentId: fc.option(id(16), { nil: undefined }),
+  parentId: fc.option(spanId, { nil: undefined }),
   isParentRemote: fc.boolean(),
   start: time,
   end: time,
@@ -60,32 +64,69 @@ const span: fc.Arbitrary<EndedSpan> = fc.record({
   droppedEvents: fc.nat(),
 })
 
+/** What changes of an attribute: the last character of its value, or what it says. */
+const CHANGES = ['a', 'b', 'b', 'é', 'ab', 'name', 'value'] as const
+
 /**
- * How a span is like one before, as spans of a server are: it may have its trace and its attributes. A bare
- * one has none, and stands between two that are like each other.
+ * How a span is like one before, as spans of a server are: of the same name, it has all that the other one
+ * had, or all but some attributes. A bare one has none, and stands between two that are like each other.
  */
 const likeness = fc.record({
   span,
   isBare: fc.boolean(),
-  hasTrace: fc.boolean(),
-  kept: fc.nat({ max: 40 }),
-  changed: fc.nat({ max: 40 }),
+  /** What it has of its own besides ids and times, by far most often nothing. */
+  own: fc.subarray(
+    [
+      'isServer',
+      'isParentRemote',
+      'failed',
+      'traceState',
+      'parentId',
+      'droppedAttributes',
+      'droppedEvents',
+    ] as const,
+    { maxLength: 1 },
+  ),
+  ownEvents: fc.constantFrom('names', 'times', 'times'),
+  kept: fc.oneof(fc.nat({ max: 40 }), fc.constant(40)),
+  changes: fc.array(fc.tuple(fc.nat({ max: 5 }), fc.constantFrom(...CHANGES)), { maxLength: 3 }),
 })
 
-function next(before: EndedSpan, { span, hasTrace, kept, changed }: Likeness): EndedSpan {
-  const pairs = pairsOf(before).slice(0, kept)
-  if (changed < pairs.length) pairs[changed] = [pairs[changed]![0], 'changed']
-  const names = new Set(pairs.map(([name]) => name))
-  const others = pairsOf(span).filter(([name]) => !names.has(name))
-  const traceId = hasTrace ? before.traceId : span.traceId
-  return { ...span, traceId, attributes: [...pairs, ...others].flat() }
+function changed([name, value]: Pair, change: (typeof CHANGES)[number]): Pair {
+  if (change === 'name') return [`${name}_`, value]
+  if (typeof value !== 'string' || change === 'value') return [name, 7]
+  return [name, `${value.slice(0, -1)}${change}`]
 }
 
-const spans = fc.tuple(span, fc.array(likeness, { maxLength: 5 })).map(([first, likenesses]) => {
+function next(before: EndedSpan, { span, own, ownEvents, kept, changes }: Likeness): EndedSpan {
+  const pairs = pairsOf(before).slice(0, kept)
+  for (const [at, change] of changes) if (at < pairs.length) pairs[at] = changed(pairs[at]!, change)
+  const names = new Set(pairs.map(([name]) => name))
+  const others = kept < 40 ? pairsOf(span).filter(([name]) => !names.has(name)) : []
+  const { traceId, spanId, start, end } = span
+  const parentId = before.parentId === undefined ? undefined : (span.parentId ?? before.parentId)
+  const events =
+    ownEvents === 'names'
+      ? span.events
+      : before.events.map((each) => (typeof each === 'number' ? start : each))
+  const same = {
+    ...before,
+    traceId,
+    spanId,
+    parentId,
+    start,
+    end,
+    events,
+    attributes: [...pairs, ...others].flat(),
+  }
+  return { ...same, ...Object.fromEntries(own.map((name) => [name, span[name]])) }
+}
+
+const spans = fc.tuple(span, fc.array(likeness, { maxLength: 8 })).map(([first, likenesses]) => {
   const all = [first]
   let before = first
   for (const each of likenesses) {
-    if (each.isBare) all.push({ ...each.span, isServer: before.isServer, attributes: [] })
+    if (each.isBare) all.push({ ...each.span, name: before.name, attributes: [] })
     else all.push((before = next(before, each)))
   }
   return all
@@ -117,6 +158,20 @@ describe('encoded spans', () => {
       ),
       { numRuns: 300 },
     )
+  })
+
+  test('are the same bytes as alone, whatever the texts of those before', () => {
+    const [one] = fc.sample(span, { seed: 1, numRuns: 1 })
+    const texts = ['first', 'other', 'other', 'first', 'third', 'other']
+    const all = texts.map((text): EndedSpan => ({ ...one!, attributes: ['model', 'echo', 'id', text] }))
+    const together = new EncodedSpans()
+    for (const each of all) together.add(each)
+    const alone = all.map((each) => {
+      const spans = new EncodedSpans()
+      spans.add(each)
+      return spans.take()
+    })
+    expect(Buffer.from(together.take()).toString('hex')).toBe(Buffer.concat(alone).toString('hex'))
   })
 
   test.each([true, false])(

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
+import { SpanId, TraceId } from '../../frontend/observe/traces/span-ids.ts'
 import { type EndedSpan, readSpans, SpanRows } from '../../frontend/observe/traces/span-rows.ts'
 import type { Environment } from '../../frontend/observe/traces/start.ts'
 import type { TraceExporter } from '../../frontend/observe/traces/trace-exporters.ts'
@@ -18,8 +19,8 @@ function spanOf(name: string): EndedSpan {
   return {
     name,
     isServer: false,
-    traceId: 'a'.repeat(32),
-    spanId: 'b'.repeat(16),
+    traceId: TraceId.of('a'.repeat(32)),
+    spanId: SpanId.of('b'.repeat(16)),
     traceState: undefined,
     parentId: undefined,
     isParentRemote: false,
@@ -38,13 +39,16 @@ describe('spans on their way to the thread', () => {
   const value = fc.oneof(text, fc.double({ noNaN: true }), fc.boolean(), fc.array(text, { maxLength: 3 }))
   const pairs = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<(string | T)[]> =>
     fc.array(fc.tuple(text, of), { maxLength: 4 }).map((list) => list.flatMap<string | T>((pair) => pair))
+  const digits = (count: number): fc.Arbitrary<string> =>
+    fc.string({ unit: fc.constantFrom('0', '7', 'a', 'f'), minLength: count, maxLength: count })
+  const spanId = digits(16).map((id) => SpanId.of(id))
   const span: fc.Arbitrary<EndedSpan> = fc.record({
     name: text,
     isServer: fc.boolean(),
-    traceId: text,
-    spanId: text,
+    traceId: digits(32).map((id) => TraceId.of(id)),
+    spanId,
     traceState: fc.option(text, { nil: undefined }),
-    parentId: fc.option(text, { nil: undefined }),
+    parentId: fc.option(spanId, { nil: undefined }),
     isParentRemote: fc.boolean(),
     start: fc.double({ noNaN: true }),
     end: fc.double({ noNaN: true }),
@@ -95,7 +99,7 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
     spans.add({
       ...spanOf('one'),
       isServer: true,
-      parentId: 'c'.repeat(16),
+      parentId: SpanId.of('c'.repeat(16)),
       failed: true,
       attributes: ['text', 'a', 'number', 2, 'list', ['x', 'y']],
       events: ['first response', 1_500],

@@ -5,7 +5,7 @@ import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-t
 import { splitHeaders } from '../../common/header-lines.ts'
 import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
 import { samplersOf } from '../../frontend/observe/traces/sampler.ts'
-import { SpanIds } from '../../frontend/observe/traces/span-ids.ts'
+import { SpanId, SpanIds, TraceId } from '../../frontend/observe/traces/span-ids.ts'
 import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { encodedBatches } from '../../frontend/observe/traces/batch-settings.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
@@ -36,8 +36,8 @@ class Headers {
 describe('ids of spans', () => {
   test('have their digits, and none comes twice', () => {
     const ids = new SpanIds()
-    const traces = Array.from({ length: 20_000 }, () => ids.trace())
-    const spans = Array.from({ length: 20_000 }, () => ids.span())
+    const traces = Array.from({ length: 20_000 }, () => ids.trace().text)
+    const spans = Array.from({ length: 20_000 }, () => ids.span().text)
     expect(traces.filter((id) => !/^[0-9a-f]{32}$/.test(id) || /^0+$/.test(id))).toEqual([])
     expect(spans.filter((id) => !/^[0-9a-f]{16}$/.test(id) || /^0+$/.test(id))).toEqual([])
     expect(new Set(traces).size).toBe(20_000)
@@ -48,7 +48,7 @@ describe('ids of spans', () => {
     const ids = new SpanIds()
     const seen = Array.from({ length: 32 }, () => new Set<string>())
     for (let count = 0; count < 1_000; count += 1) {
-      for (const [at, digit] of ids.trace().split('').entries()) seen[at]!.add(digit)
+      for (const [at, digit] of ids.trace().text.split('').entries()) seen[at]!.add(digit)
     }
     expect(seen.map(({ size }) => size)).toEqual(Array(32).fill(16))
   })
@@ -56,8 +56,8 @@ describe('ids of spans', () => {
   test('of only zeros are drawn again', () => {
     let draws = 0
     const ids = new SpanIds((bytes) => bytes.fill(draws++ === 0 ? 0 : 0x5a))
-    expect(ids.trace()).toBe('5a'.repeat(16))
-    expect(ids.span()).toBe('5a'.repeat(8))
+    expect(ids.trace().text).toBe('5a'.repeat(16))
+    expect(ids.span().text).toBe('5a'.repeat(8))
   })
 })
 
@@ -96,9 +96,9 @@ describe('samplers of the variables', () => {
     let sampled = 0
     for (let count = 0; count < 20_000; count += 1) {
       const id = ids.trace()
-      const isSampled = ids.traceFold < rootBound
+      const isSampled = id.fold < rootBound
       expect(isSampled).toBe(
-        sdk.shouldSample(ROOT_CONTEXT, id).decision === SamplingDecision.RECORD_AND_SAMPLED,
+        sdk.shouldSample(ROOT_CONTEXT, id.text).decision === SamplingDecision.RECORD_AND_SAMPLED,
       )
       if (isSampled) sampled += 1
       // Trace ids do not begin at every place of the pool otherwise.
@@ -188,12 +188,13 @@ test('an attribute that is set again has its last value; those that are undefine
     limits: new SpanLimits({}),
     outlet: { add: (span: EndedSpan) => void ended.push(span) },
   }
-  const span = new RecordedSpan(recording, 'one', { context: SPAN, parent: undefined }, 1_000)
-  span.set({ a: 1, b: undefined, c: 'x' })
-  span.set({ c: 'y', d: true, a: undefined })
+  const own = { id: TraceId.of(SPAN.traceId), state: undefined, client: ROOT_CONTEXT, epoch: 0 }
+  const span = new RecordedSpan(recording, own, 'one', SpanId.of(SPAN.spanId), undefined, 1_000)
+  span.set(['a', 1, 'b', undefined, 'c', 'x'])
+  span.set(['c', 'y', 'd', true, 'a', undefined])
   span.ended(2_000)
   // The outlet may have kept them.
-  span.set({ a: 2, e: 'late' })
+  span.set(['a', 2, 'e', 'late'])
   expect(ended.map(({ attributes, end }) => [attributes, end])).toEqual([
     [['a', 1, 'c', 'y', 'd', true], 2_000],
   ])

@@ -20,20 +20,32 @@ const MAX_FINISH_REASONS = 128
 export function requestAttributes({ operation, body }: OpenAIRequest): SpanAttributes {
   const { model, ...options } = body
   const { stop } = options
-  return {
-    'gen_ai.operation.name': OPERATION_NAMES[operation],
-    'gen_ai.provider.name': 'torchserve_ts',
-    'gen_ai.request.model': model,
-    'gen_ai.request.max_tokens': numberOf(options['max_completion_tokens'] ?? options['max_tokens']),
-    'gen_ai.request.temperature': numberOf(options['temperature']),
-    'gen_ai.request.top_p': numberOf(options['top_p']),
-    'gen_ai.request.presence_penalty': numberOf(options['presence_penalty']),
-    'gen_ai.request.frequency_penalty': numberOf(options['frequency_penalty']),
-    'gen_ai.request.seed': numberOf(options['seed']),
-    'gen_ai.request.choice.count': numberOf(options['n']),
-    'gen_ai.request.stop_sequences': typeof stop === 'string' ? [stop] : textsOf(stop),
-    'gen_ai.output.type': operation === 'embeddings' ? undefined : 'text',
-  }
+  return [
+    'gen_ai.operation.name',
+    OPERATION_NAMES[operation],
+    'gen_ai.provider.name',
+    'torchserve_ts',
+    'gen_ai.request.model',
+    model,
+    'gen_ai.request.max_tokens',
+    numberOf(options['max_completion_tokens'] ?? options['max_tokens']),
+    'gen_ai.request.temperature',
+    numberOf(options['temperature']),
+    'gen_ai.request.top_p',
+    numberOf(options['top_p']),
+    'gen_ai.request.presence_penalty',
+    numberOf(options['presence_penalty']),
+    'gen_ai.request.frequency_penalty',
+    numberOf(options['frequency_penalty']),
+    'gen_ai.request.seed',
+    numberOf(options['seed']),
+    'gen_ai.request.choice.count',
+    numberOf(options['n']),
+    'gen_ai.request.stop_sequences',
+    typeof stop === 'string' ? [stop] : textsOf(stop),
+    'gen_ai.output.type',
+    operation === 'embeddings' ? undefined : 'text',
+  ]
 }
 
 /** Collects what they say of a response, from its body or from the events of its stream. */
@@ -63,13 +75,18 @@ export class ResponseFacts {
   }
 
   get attributes(): SpanAttributes {
-    return {
-      'gen_ai.response.id': this.#id,
-      'gen_ai.response.model': this.#model,
-      'gen_ai.response.finish_reasons': this.#finishReasons.length === 0 ? undefined : this.#finishReasons,
-      'gen_ai.usage.input_tokens': this.#inputTokens,
-      'gen_ai.usage.output_tokens': this.#outputTokens,
-    }
+    return [
+      'gen_ai.response.id',
+      this.#id,
+      'gen_ai.response.model',
+      this.#model,
+      'gen_ai.response.finish_reasons',
+      this.#finishReasons.length === 0 ? undefined : this.#finishReasons,
+      'gen_ai.usage.input_tokens',
+      this.#inputTokens,
+      'gen_ai.usage.output_tokens',
+      this.#outputTokens,
+    ]
   }
 }
 

@@ -69,8 +69,8 @@ function nameSpan(ctx: Koa.Context, { span }: Exchange): void {
   const { _matchedRoute: route } = ctx as RouterContext
   if (span === undefined || typeof route !== 'string') return
   const template = route.replace(/:(\w+)/g, '{$1}')
-  span.set({ 'http.route': template })
-  span.rename(`${ctx.method} ${template}`)
+  span.set(['http.route', template])
+  span.rename(ctx.method, template)
 }
 
 const ROUTE_NOT_FOUND = 'Requested resource is not found, please refer to API document.'

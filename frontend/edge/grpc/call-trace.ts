@@ -28,22 +28,30 @@ export function traceCall(
   const span = tracing.request(path.slice(1), new Http2Headers(headers))
   if (span?.recording !== true) return span
   const [, service, method] = path.split('/')
-  span.set({
-    'rpc.system': 'grpc',
-    'rpc.service': service,
-    'rpc.method': method,
-    'client.address': stream.session?.socket.remoteAddress,
-    'user_agent.original': headers['user-agent'],
-  })
+  span.set([
+    'rpc.system',
+    'grpc',
+    'rpc.service',
+    service,
+    'rpc.method',
+    method,
+    'client.address',
+    stream.session?.socket.remoteAddress,
+    'user_agent.original',
+    headers['user-agent'],
+  ])
   stream.once('close', () => {
     const code = sentStatus(stream) ?? Status.CANCELLED
     const version = stream.sentHeaders?.[VERSION_HEADER]
     const failed = FAILURES.has(code)
-    span.set({
-      'rpc.grpc.status_code': code,
-      'torchserve_ts.model.version': version?.toString(),
-      'error.type': failed ? Status[code] : undefined,
-    })
+    span.set([
+      'rpc.grpc.status_code',
+      code,
+      'torchserve_ts.model.version',
+      version?.toString(),
+      'error.type',
+      failed ? Status[code] : undefined,
+    ])
     span.end(failed)
   })
   return span

@@ -198,7 +198,7 @@ export class Exchange implements Traffic, Sender {
   }
 
   servedBy(version: string): void {
-    this.span?.set({ 'torchserve_ts.model.version': version })
+    this.span?.set(['torchserve_ts.model.version', version])
   }
 
   /** The models that its sender may use. */

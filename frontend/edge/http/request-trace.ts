@@ -7,7 +7,7 @@ export type { RequestSpan, SpanAttributes }
 const PROBES: ReadonlySet<string> = new Set(['ping', 'v2/health/live', 'v2/health/ready'])
 
 /**
- * Begins the span of a request, and ends it with the response. The client finds its context in the header
+ * Begins the span of a request, which its response ends. The client finds its context in the header
  * `traceresponse` (https://w3c.github.io/trace-context/#traceresponse-header). Undefined: the request has no
  * span.
  */
@@ -20,26 +20,25 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
   res.span = span
   if (span?.recording !== true) return span
   const route = state.routes?.of(target.segments)
-  if (route !== undefined) span.rename(`${method} ${route}`)
-  span.set({
-    'http.request.method': method,
-    'http.route': route,
-    'url.path': `/${target.segments.join('/')}`,
-    'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
-    'network.protocol.version': req.httpVersion,
-    'client.address': req.socket.remoteAddress,
-    'user_agent.original': headers.get('user-agent'),
-    'torchserve_ts.request.id': requestId,
-  })
-  res.once('close', () => {
-    const { statusCode, headersSent, writableFinished } = res
-    span.set({
-      'http.response.status_code': headersSent ? statusCode : undefined,
-      'torchserve_ts.response.complete': writableFinished ? undefined : false,
-      'error.type': statusCode >= 500 ? String(statusCode) : undefined,
-    })
-    span.end(headersSent && statusCode >= 500)
-  })
+  if (route !== undefined) span.rename(method, route)
+  span.set([
+    'http.request.method',
+    method,
+    'http.route',
+    route,
+    'url.path',
+    `/${target.segments.join('/')}`,
+    'url.scheme',
+    'encrypted' in req.socket ? 'https' : 'http',
+    'network.protocol.version',
+    req.httpVersion,
+    'client.address',
+    req.socket.remoteAddress,
+    'user_agent.original',
+    headers.get('user-agent'),
+    'torchserve_ts.request.id',
+    requestId,
+  ])
   return span
 }
 

@@ -16,14 +16,16 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
  * so that Koa's answers, and those that Node writes by itself, have them too.
  */
 export class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** Undefined: the request is not traced. */
-  span: Pick<RequestSpan, 'traceparent' | 'recording'> | undefined = undefined
+  /** Undefined: the request is not traced. It ends with the response. */
+  span: Pick<RequestSpan, 'traceparent' | 'recording' | 'set' | 'end'> | undefined = undefined
 
   /**
    * Of a response whose connection was destroyed Node may tell that it is finished before the one in front of
-   * it, and then takes that for an error of its own, which would end the process.
+   * it, and then takes that for an error of its own, which would end the process. The span ends here, because
+   * a listener of its own would cost as much as half of what it records.
    */
   override emit(name: string | symbol, ...args: unknown[]): boolean {
+    if (name === 'close' && this.span?.recording === true) this.#end(this.span)
     return name === 'finish' && this.req.socket.destroyed ? false : super.emit(name, ...args)
   }
 
@@ -35,6 +37,20 @@ export class SafeResponse<Request extends IncomingMessage = IncomingMessage> ext
     if (span !== undefined && (span.recording || status >= 400))
       this.#add(given, 'traceresponse', span.traceparent)
     return super.writeHead(status, reason as string, headers)
+  }
+
+  #end(span: Pick<RequestSpan, 'set' | 'end'>): void {
+    const { statusCode, headersSent, writableFinished } = this
+    span.set([
+      'http.response.status_code',
+      headersSent ? statusCode : undefined,
+      'torchserve_ts.response.complete',
+      writableFinished ? undefined : false,
+      'error.type',
+      statusCode >= 500 ? String(statusCode) : undefined,
+    ])
+    span.end(headersSent && statusCode >= 500)
+    this.span = undefined
   }
 
   /** To the given head if it is a list: a header that was set before would cost a merge of both. */

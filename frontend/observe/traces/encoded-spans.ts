@@ -5,26 +5,40 @@ import type { SpanAttribute } from './tracing.ts'
 
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
+const TRACE_BYTES = 16
+const SPAN_BYTES = 8
+const TIME_BYTES = 8
 
-/** The attributes of the last span of its kind. */
+/** Names of spans that are remembered: those of routes, models and phases. */
+const MAX_NAMES = 64
+
+/** The last span of its name. Where something begins in it counts from its own beginning. */
 interface Written {
-  attributes: readonly SpanAttribute[]
-  /** Where each begins in the span and, at the end, where the last one ends. */
-  readonly starts: number[]
-  /** Where the span begins in the writer. */
-  span: number
+  span: EndedSpan
+  /** Where it is in the writer. */
+  from: number
+  to: number
+  traceId: number
+  spanId: number
+  parentId: number
+  start: number
+  end: number
+  /** The texts of its attributes; 0: the value is no short text of ASCII. */
+  readonly texts: number[]
+  /** The times of its events. */
+  readonly times: number[]
 }
 
 /**
  * Spans as OTLP has them in protobuf, each as field 2 of ScopeSpans: the same bytes as the SDK's serializer,
  * which takes ten times as long, because it walks objects. They need no further work until they are sent.
+ * Most spans differ from the one of their name before only in ids, times, and texts as long as before: such a
+ * one is a copy in which these are set.
  * https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/trace/v1/trace.proto
  */
 export class EncodedSpans {
   readonly #writer = new ProtobufWriter()
-  /** Most attributes are the same again as in the span before of the same kind, and are copied. */
-  readonly #request: Written = { attributes: [], starts: [], span: 0 }
-  readonly #job: Written = { attributes: [], starts: [], span: 0 }
+  readonly #written = new Map<string, Written>()
   /** A second since the epoch, and its words as nanoseconds. */
   #seconds = 0
   #low = 0
@@ -32,7 +46,7 @@ export class EncodedSpans {
 
   /** What was added; nothing is then. */
   take(): Uint8Array<ArrayBuffer> {
-    this.#request.attributes = this.#job.attributes = []
+    this.#written.clear()
     return this.#writer.take()
   }
 
@@ -41,22 +55,78 @@ export class EncodedSpans {
   }
 
   add(span: EndedSpan): void {
+    const written = this.#written.get(span.name)
+    if (written === undefined || !this.#again(written, span)) this.#write(span)
+  }
+
+  /** False, and nothing is written: it differs in something else. */
+  #again(written: Written, span: EndedSpan): boolean {
+    if (!isLike(span, written.span)) return false
+    const writer = this.#writer
+    const from = writer.position
+    writer.again(written.from, written.to)
+    if (!this.#setTexts(written, span.attributes, from)) {
+      writer.back(from)
+      return false
+    }
+    writer.setTraceId(from + written.traceId, span.traceId)
+    writer.setSpanId(from + written.spanId, span.spanId)
+    if (span.parentId !== undefined) writer.setSpanId(from + written.parentId, span.parentId)
+    this.#setTime(from + written.start, span.start)
+    this.#setTime(from + written.end, span.end)
+    const { events } = span
+    for (let i = 0; i < events.length; i += 2)
+      this.#setTime(from + written.times[i / 2]!, events[i + 1] as number)
+    written.span = span
+    written.from = from
+    written.to = writer.position
+    return true
+  }
+
+  /** False: they differ in something else than short texts of the same length. */
+  #setTexts({ span, texts }: Written, attributes: readonly SpanAttribute[], from: number): boolean {
+    const before = span.attributes
+    for (let i = 0; i < attributes.length; i += 2) {
+      if (attributes[i] !== before[i]) return false
+      const value = attributes[i + 1]!
+      const other = before[i + 1]!
+      if (value === other) continue
+      const at = texts[i / 2]!
+      if (at === 0 || typeof value !== 'string' || value.length !== (other as string).length) return false
+      if (!this.#writer.setText(from + at, value)) return false
+    }
+    return true
+  }
+
+  #write(span: EndedSpan): void {
     const writer = this.#writer
     const { attributes, events, parentId, traceState } = span
+    const texts: number[] = []
+    const times: number[] = []
+    const from = writer.position
     const lengthBytes = attributes.length === 0 ? SHORT : MEDIUM
     const message = writer.begin(2, lengthBytes)
-    writer.hex(1, span.traceId)
-    writer.hex(2, span.spanId)
+    writer.traceId(1, span.traceId)
+    const traceIdEnd = writer.position
+    writer.spanId(2, span.spanId)
+    const spanIdEnd = writer.position
     if (traceState !== undefined && traceState !== '') writer.text(3, traceState)
-    if (parentId !== undefined) writer.hex(4, parentId)
+    if (parentId !== undefined) writer.spanId(4, parentId)
+    const parentIdEnd = writer.position
     writer.text(5, span.name)
     writer.number(6, (span.isServer ? SpanKind.SERVER : SpanKind.INTERNAL) + 1)
     this.#time(7, span.start)
+    const startEnd = writer.position
     this.#time(8, span.end)
-    const written = span.isServer ? this.#request : this.#job
-    if (attributes.length > 0) this.#attributes(attributes, written, message)
+    const endEnd = writer.position
+    for (let i = 0; i < attributes.length; i += 2) {
+      const value = attributes[i + 1]!
+      const isPlain = writeAttribute(writer, 9, attributes[i] as string, value)
+      texts.push(isPlain ? writer.position - (value as string).length : 0)
+    }
     writer.number(10, span.droppedAttributes)
-    for (let i = 0; i < events.length; i += 2) this.#event(events[i] as string, events[i + 1] as number)
+    for (let i = 0; i < events.length; i += 2)
+      times.push(this.#event(events[i] as string, events[i + 1] as number))
     writer.number(12, span.droppedEvents)
     // No links.
     writer.number(14, 0)
@@ -65,48 +135,47 @@ export class EncodedSpans {
     writer.end(status, SHORT)
     const isRemote = parentId !== undefined && span.isParentRemote
     writer.fixed32(16, TraceFlags.SAMPLED | HAS_IS_REMOTE | (isRemote ? IS_REMOTE : 0))
-    const begins = writer.end(message, lengthBytes)
-    if (attributes.length > 0) written.span = begins
+    const moved = writer.end(message, lengthBytes) - message - from
+    if (this.#written.size >= MAX_NAMES) this.#written.clear()
+    this.#written.set(span.name, {
+      span,
+      from,
+      to: writer.position,
+      traceId: traceIdEnd - TRACE_BYTES + moved,
+      spanId: spanIdEnd - SPAN_BYTES + moved,
+      parentId: parentIdEnd - SPAN_BYTES + moved,
+      start: startEnd - TIME_BYTES + moved,
+      end: endEnd - TIME_BYTES + moved,
+      texts: texts.map((at) => (at === 0 ? 0 : at + moved)),
+      times: times.map((at) => at + moved),
+    })
   }
 
-  /** @param message where the span begins */
-  #attributes(attributes: readonly SpanAttribute[], written: Written, message: number): void {
+  /** @returns where its time begins */
+  #event(name: string, at: number): number {
     const writer = this.#writer
-    const { starts, span } = written
-    for (let at = 0; at < attributes.length;) {
-      const from = writer.position - message
-      const next = afterSame(attributes, written.attributes, at)
-      if (next === at) {
-        starts[at / 2] = from
-        writeAttribute(writer, 9, attributes[at] as string, attributes[at + 1]!)
-        at += 2
-        continue
-      }
-      const moved = from - starts[at / 2]!
-      writer.again(span + starts[at / 2]!, span + starts[next / 2]!)
-      for (; at < next; at += 2) starts[at / 2]! += moved
-    }
-    starts[attributes.length / 2] = writer.position - message
-    written.attributes = attributes
+    const message = writer.begin(11, SHORT)
+    this.#time(1, at)
+    const timeEnd = writer.position
+    writer.text(2, name)
+    writer.number(4, 0)
+    return timeEnd - TIME_BYTES + writer.end(message, SHORT) - message
   }
 
-  #event(name: string, at: number): void {
-    const message = this.#writer.begin(11, SHORT)
-    this.#time(1, at)
-    this.#writer.text(2, name)
-    this.#writer.number(4, 0)
-    this.#writer.end(message, SHORT)
+  #time(field: number, at: number): void {
+    this.#writer.fixed64(field, 0, 0)
+    this.#setTime(this.#writer.position - TIME_BYTES, at)
   }
 
   /** Nanoseconds, which have more digits than a number: two words. */
-  #time(field: number, at: number): void {
+  #setTime(position: number, at: number): void {
     // A clock that was never set may be before it.
     const milliseconds = at > 0 ? at : 0
     const seconds = Math.trunc(milliseconds / 1_000)
     if (seconds !== this.#seconds) this.#begin(seconds)
     const low = this.#low + Math.round((milliseconds - seconds * 1_000) * 1e6)
     const carry = low >= 2 ** 32 ? 1 : 0
-    this.#writer.fixed64(field, low - carry * 2 ** 32, this.#high + carry)
+    this.#writer.setFixed64(position, low - carry * 2 ** 32, this.#high + carry)
   }
 
   /** Nearly all times are of the same second as the one before. */
@@ -118,30 +187,45 @@ export class EncodedSpans {
   }
 }
 
-/** Where attributes end that are the same from there on: names and values in turns. */
-function afterSame(some: readonly SpanAttribute[], others: readonly SpanAttribute[], from: number): number {
-  const end = Math.min(some.length, others.length)
-  let at = from
-  while (at < end && some[at] === others[at] && some[at + 1] === others[at + 1]) at += 2
-  return at
+/** Whether they have the same fields, but for ids, times, and the values of attributes. */
+function isLike(span: EndedSpan, other: EndedSpan): boolean {
+  return (
+    span.attributes.length === other.attributes.length &&
+    hasSameEvents(span, other) &&
+    (span.parentId === undefined) === (other.parentId === undefined) &&
+    span.isServer === other.isServer &&
+    span.isParentRemote === other.isParentRemote &&
+    span.failed === other.failed &&
+    span.droppedAttributes === other.droppedAttributes &&
+    span.droppedEvents === other.droppedEvents &&
+    span.traceState === other.traceState
+  )
 }
 
-/** KeyValue, of a span or of a resource. */
+function hasSameEvents({ events }: EndedSpan, { events: others }: EndedSpan): boolean {
+  if (events.length !== others.length) return false
+  for (let i = 0; i < events.length; i += 2) if (events[i] !== others[i]) return false
+  return true
+}
+
+/** KeyValue, of a span or of a resource. @returns whether its value is a short text of ASCII, and its end */
 export function writeAttribute(
   writer: ProtobufWriter,
   field: number,
   name: string,
   value: SpanAttribute,
-): void {
+): boolean {
   const message = writer.begin(field, SHORT)
   writer.text(1, name)
-  writeValue(writer, 2, value)
+  const isPlain = writeValue(writer, 2, value)
   writer.end(message, SHORT)
+  return isPlain
 }
 
-function writeValue(writer: ProtobufWriter, field: number, value: SpanAttribute): void {
+function writeValue(writer: ProtobufWriter, field: number, value: SpanAttribute): boolean {
   const message = writer.begin(field, SHORT)
-  if (typeof value === 'string') writer.text(1, value)
+  let isPlain = false
+  if (typeof value === 'string') isPlain = writer.text(1, value)
   else if (typeof value === 'boolean') writer.number(2, Number(value))
   else if (typeof value === 'number') {
     const isInt64 = Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63
@@ -153,4 +237,5 @@ function writeValue(writer: ProtobufWriter, field: number, value: SpanAttribute)
     writer.end(list, SHORT)
   }
   writer.end(message, SHORT)
+  return isPlain
 }

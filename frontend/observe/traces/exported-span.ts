@@ -43,15 +43,16 @@ export class ExportedSpan implements ReadableSpan {
   readonly #origin: Origin
 
   constructor(span: EndedSpan, origin: Origin) {
-    const { traceId, parentId } = span
+    const { parentId } = span
+    const traceId = span.traceId.text
     const traceFlags = TraceFlags.SAMPLED
     const traceState = span.traceState === undefined ? undefined : createTraceState(span.traceState)
     this.#origin = origin
-    this.#context = { traceId, spanId: span.spanId, traceFlags, traceState }
+    this.#context = { traceId, spanId: span.spanId.text, traceFlags, traceState }
     this.parentSpanContext =
       parentId === undefined
         ? undefined
-        : { traceId, spanId: parentId, traceFlags, traceState, isRemote: span.isParentRemote }
+        : { traceId, spanId: parentId.text, traceFlags, traceState, isRemote: span.isParentRemote }
     this.name = span.name
     this.kind = span.isServer ? SpanKind.SERVER : SpanKind.INTERNAL
     this.startTime = millisToHrTime(span.start)

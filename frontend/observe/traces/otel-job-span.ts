@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../common/errors.ts'
 import type { RecordedSpan } from './recorded-span.ts'
-import type { Place, Spans } from './spans.ts'
+import type { Spans } from './spans.ts'
 import type { JobSpan, TracedJob } from './tracing.ts'
 
 /**
@@ -10,42 +10,39 @@ import type { JobSpan, TracedJob } from './tracing.ts'
 export class OtelJobSpan implements JobSpan {
   readonly #spans: Spans
   readonly #span: RecordedSpan
-  /** Of its phases. */
-  readonly #below: Place
 
-  constructor(spans: Spans, span: RecordedSpan, below: Place) {
+  constructor(spans: Spans, span: RecordedSpan) {
     this.#spans = spans
     this.#span = span
-    this.#below = below
   }
 
   end(job: TracedJob): void {
     const span = this.#span
     const now = performance.now()
     this.#phases(job, now)
-    span.set({ 'torchserve_ts.outcome': job.outcome ?? 'finished', 'torchserve_ts.stream': job.streaming })
-    if (job.firstResponseAt !== undefined)
-      span.event('first response', this.#below.epoch + job.firstResponseAt)
-    if (job.outcome === 'failed' || job.outcome === 'timed_out') this.#fail(job.errorCode)
-    span.ended(this.#below.epoch + now)
+    const outcome = job.outcome ?? 'finished'
+    span.set(['torchserve_ts.outcome', outcome, 'torchserve_ts.stream', job.streaming])
+    if (job.firstResponseAt !== undefined) span.event('first response', job.firstResponseAt)
+    if (outcome === 'failed' || outcome === 'timed_out') this.#fail(job.errorCode)
+    span.ended(now)
   }
 
   refused(code: ErrorCode): void {
     this.#fail(code)
-    this.#span.ended(this.#below.epoch + performance.now())
+    this.#span.ended(performance.now())
   }
 
   #phases({ createdAt, startedAt, firstResponseAt, streaming }: TracedJob, end: number): void {
     const spans = this.#spans
-    const below = this.#below
-    spans.phase('queue', below, createdAt, startedAt ?? end)
+    const span = this.#span
+    spans.phase('queue', span, createdAt, startedAt ?? end)
     if (startedAt === undefined) return
-    spans.phase('worker', below, startedAt, end)
-    if (streaming && firstResponseAt !== undefined) spans.phase('stream', below, firstResponseAt, end)
+    spans.phase('worker', span, startedAt, end)
+    if (streaming && firstResponseAt !== undefined) spans.phase('stream', span, firstResponseAt, end)
   }
 
   #fail(code: ErrorCode | undefined): void {
-    if (code !== undefined) this.#span.set({ 'error.type': code })
+    if (code !== undefined) this.#span.set(['error.type', code])
     this.#span.failed = true
   }
 }

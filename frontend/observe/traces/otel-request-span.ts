@@ -1,5 +1,5 @@
 import type { RecordedSpan } from './recorded-span.ts'
-import type { Place, Spans } from './spans.ts'
+import type { Spans } from './spans.ts'
 import { traceparentOf } from './trace-headers.ts'
 import type { JobSpan, RequestSpan, SpanAttributes, TracedJob, TracedModel } from './tracing.ts'
 
@@ -8,17 +8,14 @@ export class OtelRequestSpan implements RequestSpan {
   readonly recording = true
   readonly #spans: Spans
   readonly #span: RecordedSpan
-  /** Of the spans below it. */
-  readonly #below: Place
 
-  constructor(spans: Spans, span: RecordedSpan, place: Place) {
+  constructor(spans: Spans, span: RecordedSpan) {
     this.#spans = spans
     this.#span = span
-    this.#below = { ...place, parent: span.context }
   }
 
   get traceId(): string {
-    return this.#below.traceId
+    return this.#span.traceId.text
   }
 
   get traceparent(): string {
@@ -26,19 +23,20 @@ export class OtelRequestSpan implements RequestSpan {
   }
 
   job(job: TracedJob, model: TracedModel): JobSpan {
-    return this.#spans.job(job, model, this.#below)
+    const { trace, spanId } = this.#span
+    return this.#spans.job(job, model, trace, spanId)
   }
 
   set(attributes: SpanAttributes): void {
     this.#span.set(attributes)
   }
 
-  rename(name: string): void {
-    this.#span.name = name
+  rename(method: string, route: string): void {
+    this.#span.name = this.#spans.names.of(method, route)
   }
 
   end(failed: boolean): void {
     this.#span.failed = failed
-    this.#span.ended(this.#below.epoch + performance.now())
+    this.#span.ended(performance.now())
   }
 }

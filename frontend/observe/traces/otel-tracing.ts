@@ -25,7 +25,7 @@ import { PageProducer } from './page-producer.ts'
 import { reportTo } from './reports.ts'
 import { type Samplers, samplersOf } from './sampler.ts'
 import { SpanExport } from './span-export.ts'
-import { SpanIds } from './span-ids.ts'
+import { SpanId, SpanIds, TraceId } from './span-ids.ts'
 import { SpanLimits } from './span-limits.ts'
 import { Spans } from './spans.ts'
 import type { Environment } from './start.ts'
@@ -104,32 +104,31 @@ export class OtelTracing implements Tracing {
     if (spans === undefined) return undefined
     const client = this.#headers.take(headers)
     const parent = parentIn(client)
-    const traceId = parent?.traceId ?? this.#ids.trace()
-    const isSampled = parent === undefined ? this.#samplesRoot() : this.#samples(client, traceId, name)
-    if (!isSampled) return this.#unsampled(traceId, client, parent)
+    const id = parent === undefined ? this.#ids.trace() : TraceId.of(parent.traceId)
+    const isSampled = parent === undefined ? this.#samplesRoot(id) : this.#samples(client, id.text, name)
+    if (!isSampled) return this.#unsampled(id, client, parent)
     const now = performance.now()
-    const place = { traceId, parent, client, epoch: Date.now() - now }
-    return new OtelRequestSpan(spans, spans.request(name, place, now), place)
+    const trace = { id, state: parent?.traceState, client, epoch: Date.now() - now }
+    return new OtelRequestSpan(spans, spans.request(name, trace, parent && SpanId.of(parent.spanId), now))
   }
 
   job(job: TracedJob, model: TracedModel): JobSpan {
     if (this.#spans === undefined) return NO_JOB_SPAN
-    const traceId = this.#ids.trace()
+    const id = this.#ids.trace()
     const client = ROOT_CONTEXT
-    if (!this.#samplesRoot()) return this.#unsampled(traceId, client, undefined).job(job)
+    if (!this.#samplesRoot(id)) return this.#unsampled(id, client, undefined).job(job)
     const epoch = Date.now() - performance.now()
-    return this.#spans.job(job, model, { traceId, parent: undefined, client, epoch })
+    return this.#spans.job(job, model, { id, state: undefined, client, epoch }, undefined)
   }
 
-  #unsampled(traceId: string, client: Context, parent: SpanContext | undefined): UnsampledSpan {
+  #unsampled({ text: traceId }: TraceId, client: Context, parent: SpanContext | undefined): UnsampledSpan {
     const traceState = parent?.traceState
-    const context = { traceId, spanId: this.#ids.span(), traceFlags: TraceFlags.NONE, traceState }
+    const context = { traceId, spanId: this.#ids.span().text, traceFlags: TraceFlags.NONE, traceState }
     return new UnsampledSpan(context, client, this.#headers)
   }
 
-  /** Of the trace id that was drawn last. */
-  #samplesRoot(): boolean {
-    return this.#ids.traceFold < this.#samplers.rootBound
+  #samplesRoot(id: TraceId): boolean {
+    return id.fold < this.#samplers.rootBound
   }
 
   #samples(client: Context, traceId: string, name: string): boolean {

@@ -1,3 +1,5 @@
+import type { SpanId, TraceId } from './span-ids.ts'
+
 /** Bytes that the length of a message probably takes; one of another size costs a copy. */
 export const SHORT = 1
 export const MEDIUM = 2
@@ -14,18 +16,13 @@ const CHARACTER_BYTES = 3
 /** More than any field without a text or bytes has. */
 const FIELD_BYTES = 24
 
+const TRACE_BYTES = 16
+const SPAN_BYTES = 8
+
 const VARINT = 0
 const FIXED_64 = 1
 const LENGTH_DELIMITED = 2
 const FIXED_32 = 5
-
-/** Values of hexadecimal digits by their character codes. */
-const NIBBLES = new Uint8Array(128)
-for (let value = 0; value < 16; value += 1) {
-  const digit = value.toString(16)
-  // Clients may write the ids of B3 and Jaeger with capital letters.
-  NIBBLES[digit.charCodeAt(0)] = NIBBLES[digit.toUpperCase().charCodeAt(0)] = value
-}
 
 /**
  * Writes fields of protobuf messages into a buffer, which it uses again unless it hands it on.
@@ -33,6 +30,8 @@ for (let value = 0; value < 16; value += 1) {
  */
 export class ProtobufWriter {
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BYTES)
+  /** Of the same bytes. */
+  #words = viewOf(this.#buffer)
   #at = 0
 
   /** What was written; nothing is then. */
@@ -41,7 +40,7 @@ export class ProtobufWriter {
     this.#at = 0
     if (written.length < LARGE_COPY) return new Uint8Array(written)
     // A copy would cost more than another buffer.
-    this.#buffer = Buffer.allocUnsafeSlow(Math.min(this.#buffer.length, MAX_NEXT))
+    this.#use(Buffer.allocUnsafeSlow(Math.min(this.#buffer.length, MAX_NEXT)))
     return written
   }
 
@@ -94,38 +93,76 @@ export class ProtobufWriter {
 
   double(field: number, value: number): void {
     this.#tag(field, FIXED_64)
-    this.#at = this.#buffer.writeDoubleLE(value, this.#at)
+    this.#words.setFloat64(this.#at, value, true)
+    this.#at += 8
   }
 
   fixed32(field: number, value: number): void {
     this.#tag(field, FIXED_32)
-    this.#at = this.#buffer.writeUInt32LE(value, this.#at)
+    this.#words.setUint32(this.#at, value, true)
+    this.#at += 4
   }
 
   /** 64 bits from two words. */
   fixed64(field: number, low: number, high: number): void {
     this.#tag(field, FIXED_64)
-    this.#at = this.#buffer.writeUInt32LE(low, this.#at)
-    this.#at = this.#buffer.writeUInt32LE(high, this.#at)
+    this.setFixed64(this.#at, low, high)
+    this.#at += 8
   }
 
-  text(field: number, text: string): void {
+  /** In the place of the value of such a field. */
+  setFixed64(at: number, low: number, high: number): void {
+    this.#words.setUint32(at, low, true)
+    this.#words.setUint32(at + 4, high, true)
+  }
+
+  /** @returns whether it is short, and ASCII: another one of its length can be set in its place */
+  text(field: number, text: string): boolean {
     this.#reserve(text.length * CHARACTER_BYTES)
     const from = this.begin(field, 1)
-    if (text.length > LONG_TEXT || !this.#ascii(text)) this.#at = from + this.#buffer.write(text, from)
+    const isPlain = this.setText(from, text)
+    this.#at = from + (isPlain ? text.length : this.#buffer.write(text, from))
     this.end(from, 1)
+    return isPlain
   }
 
-  /** Bytes, as hexadecimal digits: at most 254. */
-  hex(field: number, digits: string): void {
-    this.#reserve(digits.length)
-    this.#tag(field, LENGTH_DELIMITED)
+  /** False: it is long or has other characters than ASCII, and what is there now is not valid. */
+  setText(at: number, text: string): boolean {
+    if (text.length > LONG_TEXT) return false
     const buffer = this.#buffer
-    let at = this.#at
-    buffer[at++] = digits.length / 2
-    for (let i = 0; i < digits.length; i += 2)
-      buffer[at++] = (NIBBLES[digits.charCodeAt(i)]! << 4) | NIBBLES[digits.charCodeAt(i + 1)]!
-    this.#at = at
+    for (let i = 0; i < text.length; i += 1) {
+      const code = text.charCodeAt(i)
+      if (code > 127) return false
+      buffer[at + i] = code
+    }
+    return true
+  }
+
+  /** 16 bytes. */
+  traceId(field: number, id: TraceId): void {
+    this.head(field, TRACE_BYTES)
+    this.setTraceId(this.#at, id)
+    this.#at += TRACE_BYTES
+  }
+
+  setTraceId(at: number, { a, b, c, d }: TraceId): void {
+    const words = this.#words
+    words.setInt32(at, a)
+    words.setInt32(at + 4, b)
+    words.setInt32(at + 8, c)
+    words.setInt32(at + 12, d)
+  }
+
+  /** 8 bytes. */
+  spanId(field: number, id: SpanId): void {
+    this.head(field, SPAN_BYTES)
+    this.setSpanId(this.#at, id)
+    this.#at += SPAN_BYTES
+  }
+
+  setSpanId(at: number, { high, low }: SpanId): void {
+    this.#words.setInt32(at, high)
+    this.#words.setInt32(at + 4, low)
   }
 
   /** Where the next field begins, until `take`. */
@@ -133,24 +170,16 @@ export class ProtobufWriter {
     return this.#at
   }
 
+  /** Takes back what was written from there on. */
+  back(position: number): void {
+    this.#at = position
+  }
+
   /** Fields that were written from there to there, once more. */
   again(from: number, to: number): void {
     this.#reserve(to - from)
     this.#buffer.copyWithin(this.#at, from, to)
     this.#at += to - from
-  }
-
-  /** False: it has other characters. */
-  #ascii(text: string): boolean {
-    const buffer = this.#buffer
-    let at = this.#at
-    for (let i = 0; i < text.length; i += 1) {
-      const code = text.charCodeAt(i)
-      if (code > 127) return false
-      buffer[at++] = code
-    }
-    this.#at = at
-    return true
   }
 
   #tag(field: number, type: number): void {
@@ -171,8 +200,17 @@ export class ProtobufWriter {
     if (needed <= this.#buffer.length) return
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length))
     larger.set(this.#buffer.subarray(0, this.#at))
-    this.#buffer = larger
+    this.#use(larger)
   }
+
+  #use(buffer: Buffer<ArrayBuffer>): void {
+    this.#buffer = buffer
+    this.#words = viewOf(buffer)
+  }
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): DataView {
+  return new DataView(buffer, byteOffset, byteLength)
 }
 
 function sizeOfVarint(value: number): number {

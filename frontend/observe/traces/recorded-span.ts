@@ -1,4 +1,5 @@
-import type { SpanContext } from '@opentelemetry/api'
+import { type Context, type SpanContext, TraceFlags, type TraceState } from '@opentelemetry/api'
+import type { SpanId, TraceId } from './span-ids.ts'
 import type { SpanLimits } from './span-limits.ts'
 import type { EndedSpan } from './span-rows.ts'
 import type { SpanAttribute, SpanAttributes } from './tracing.ts'
@@ -14,11 +15,15 @@ export interface Recording {
   readonly outlet: SpanOutlet
 }
 
-/** Where a span is in its trace. */
-export interface SpanPlace {
-  readonly context: SpanContext
-  /** Undefined: the trace begins with it. */
-  readonly parent: SpanContext | undefined
+/** What the spans of one request have in common. */
+export interface RecordedTrace {
+  readonly id: TraceId
+  /** The client's. */
+  readonly state: TraceState | undefined
+  /** What the client sent: goes on to the handler. */
+  readonly client: Context
+  /** Milliseconds from performance.now() to the epoch. */
+  readonly epoch: number
 }
 
 const NONE: never[] = []
@@ -28,7 +33,9 @@ const NONE: never[] = []
  * what it gets at every step.
  */
 export class RecordedSpan implements EndedSpan {
-  readonly context: SpanContext
+  readonly trace: RecordedTrace
+  readonly spanId: SpanId
+  readonly parentId: SpanId | undefined
   readonly isServer: boolean
   readonly start: number
   end: number
@@ -39,43 +46,46 @@ export class RecordedSpan implements EndedSpan {
   droppedAttributes = 0
   droppedEvents = 0
   readonly #recording: Recording
-  readonly #parent: SpanContext | undefined
   #isOver = false
 
-  /** @param start milliseconds since the epoch, also of the other times */
+  /**
+   * @param parentId undefined: the trace begins with it
+   * @param start performance.now(), as all times that it gets
+   */
   constructor(
     recording: Recording,
+    trace: RecordedTrace,
     name: string,
-    { context, parent }: SpanPlace,
+    spanId: SpanId,
+    parentId: SpanId | undefined,
     start: number,
     isServer = false,
   ) {
     this.#recording = recording
-    this.#parent = parent
-    this.context = context
+    this.trace = trace
     this.name = name
+    this.spanId = spanId
+    this.parentId = parentId
     this.isServer = isServer
-    this.start = this.end = start
+    this.start = this.end = trace.epoch + start
   }
 
-  get traceId(): string {
-    return this.context.traceId
+  get traceId(): TraceId {
+    return this.trace.id
   }
 
-  get spanId(): string {
-    return this.context.spanId
+  get context(): SpanContext {
+    const { id, state } = this.trace
+    return { traceId: id.text, spanId: this.spanId.text, traceFlags: TraceFlags.SAMPLED, traceState: state }
   }
 
   get traceState(): string | undefined {
-    return this.context.traceState?.serialize()
+    return this.trace.state?.serialize()
   }
 
-  get parentId(): string | undefined {
-    return this.#parent?.spanId
-  }
-
+  /** Only that of a request is below one that came from elsewhere. */
   get isParentRemote(): boolean {
-    return this.#parent?.isRemote === true
+    return this.isServer && this.parentId !== undefined
   }
 
   /** Adds attributes within the limits, without what is undefined. After the end it is too late. */
@@ -85,9 +95,9 @@ export class RecordedSpan implements EndedSpan {
     if (this.attributes === NONE) this.attributes = []
     const own = this.attributes
     const before = own.length
-    for (const name in attributes) {
-      // eslint-disable-next-line house/no-text-keys -- one of its own; ownValue takes three times as long
-      const value = attributes[name]
+    for (let i = 0; i < attributes.length; i += 2) {
+      const name = attributes[i] as string
+      const value = attributes[i + 1]
       if (value === undefined) continue
       const at = placeOf(own, name, before)
       if (at < before) own[at + 1] = limits.cut(value)
@@ -98,12 +108,12 @@ export class RecordedSpan implements EndedSpan {
 
   event(name: string, at: number): void {
     if (this.events.length >= 2 * this.#recording.limits.events) this.droppedEvents += 1
-    else this.events = [...this.events, name, at]
+    else this.events = [...this.events, name, this.trace.epoch + at]
   }
 
   /** Hands it on. */
   ended(at: number): void {
-    this.end = at
+    this.end = this.trace.epoch + at
     this.#isOver = true
     this.#recording.outlet.add(this)
   }

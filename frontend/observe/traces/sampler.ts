@@ -16,7 +16,7 @@ export interface Samplers {
   /** About requests that come with a context. */
   readonly sdk: Sampler
   /**
-   * About traces that begin here, as the SDK's sampler would: those whose fold (SpanIds) is less than this.
+   * About traces that begin here, as the SDK's sampler would: those whose fold (TraceId) is less than this.
    * The SDK reads all digits of the id, twice.
    */
   readonly rootBound: number

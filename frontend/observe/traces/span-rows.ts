@@ -1,3 +1,4 @@
+import { SpanId, TraceId } from './span-ids.ts'
 import type { SpanAttribute } from './tracing.ts'
 
 /** A span that has ended, in plain values. */
@@ -5,12 +6,12 @@ export interface EndedSpan {
   readonly name: string
   /** Whether it is that of a client's request, or one below it. */
   readonly isServer: boolean
-  readonly traceId: string
-  readonly spanId: string
+  readonly traceId: TraceId
+  readonly spanId: SpanId
   /** As the header `tracestate` has it; undefined: there is none. */
   readonly traceState: string | undefined
   /** Undefined: the trace begins with it. */
-  readonly parentId: string | undefined
+  readonly parentId: SpanId | undefined
   /** Whether the parent is a span of the client. */
   readonly isParentRemote: boolean
   /** Milliseconds since the epoch, as all times here. */
@@ -37,7 +38,8 @@ export class SpanRows {
   add(span: EndedSpan): void {
     const cells = this.#cells
     const { attributes, events } = span
-    cells.push(span.name, span.isServer, span.traceId, span.spanId, span.traceState, span.parentId)
+    cells.push(span.name, span.isServer, span.traceId.text, span.spanId.text)
+    cells.push(span.traceState, span.parentId?.text)
     cells.push(span.isParentRemote, span.start, span.end, span.failed)
     cells.push(span.droppedAttributes, span.droppedEvents, attributes.length, events.length)
     for (let i = 0; i < attributes.length; i++) cells.push(attributes[i])
@@ -64,10 +66,10 @@ export function* readSpans(cells: readonly Cell[]): Generator<EndedSpan> {
     yield {
       name: cells[at + 0] as string,
       isServer: cells[at + 1] as boolean,
-      traceId: cells[at + 2] as string,
-      spanId: cells[at + 3] as string,
+      traceId: TraceId.of(cells[at + 2] as string),
+      spanId: SpanId.of(cells[at + 3] as string),
       traceState: cells[at + 4] as string | undefined,
-      parentId: cells[at + 5] as string | undefined,
+      parentId: cells[at + 5] === undefined ? undefined : SpanId.of(cells[at + 5] as string),
       isParentRemote: cells[at + 6] as boolean,
       start: cells[at + 7] as number,
       end: cells[at + 8] as number,

@@ -3,10 +3,11 @@ import type { PageFamily } from '../metrics/page.ts'
 import type { Outcome } from '../metrics/tally.ts'
 
 /**
- * Attributes of a span, by the names of OpenTelemetry's semantic conventions, or `torchserve_ts.*` where it
- * has none. Undefined values are left out.
+ * Attributes of a span: names and values in turns, because an object of each shape would cost a multiple. The
+ * names are those of OpenTelemetry's semantic conventions, or `torchserve_ts.*` where it has none. Undefined
+ * values are left out.
  */
-export type SpanAttributes = Readonly<Record<string, SpanAttribute | undefined>>
+export type SpanAttributes = readonly (SpanAttribute | undefined)[]
 
 export type SpanAttribute = string | number | boolean | string[]
 
@@ -27,8 +28,8 @@ export interface RequestSpan {
   /** Whether it is sampled. Attributes that cost something need not be made otherwise. */
   readonly recording: boolean
   set(attributes: SpanAttributes): void
-  /** Its name, once more is known of the request. */
-  rename(name: string): void
+  /** Names it by its method and the template of its path, once that is known. */
+  rename(method: string, route: string): void
   /** `failed`: by the fault of the server or its handler. Call it once. */
   end(failed: boolean): void
   /** Begins the span of a job that the request made. The handler's headers name it from now on. */
