@@ -42,13 +42,19 @@ export function messageOf(thrown: unknown): string {
 /** Of the sources, or of what is built: there the worker is in `backend-worker` and in shared `chunks`. */
 const HOME = import.meta.url.replace(/(backend-worker|chunks)\/[^/]*$/, '')
 
-/** A line of a stack in the worker's own code, which tells the author of a handler nothing. */
-const OWN_FRAME = new RegExp(`\\n +at .*${escaped(HOME)}(backend-worker|chunks|common|protocol)/.*`, 'g')
+/**
+ * A line of a stack in the worker's own code, which tells the author of a handler nothing. The last line of a
+ * stack may end with the brace that begins the properties of the error: that stays.
+ */
+const OWN_FRAME = new RegExp(
+  `\\n +at .*${escaped(HOME)}(?:backend-worker|chunks|common|protocol)/.*?( \\{)?$`,
+  'gm',
+)
 
 /** Stack, causes and properties of any thrown value, for the log. */
 export function describeThrown(thrown: unknown): string {
   try {
-    return inspect(thrown).replace(OWN_FRAME, '').slice(0, MAX_DETAIL_CHARACTERS)
+    return inspect(thrown).replace(OWN_FRAME, '$1').slice(0, MAX_DETAIL_CHARACTERS)
   } catch {
     return 'A thrown value that cannot be printed'
   }

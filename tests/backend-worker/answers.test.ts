@@ -173,6 +173,16 @@ describe('errors', () => {
     }
   })
 
+  test('the detail of an error with properties has both of their braces, and no line of the worker', async () => {
+    const { error } = await answer(
+      'throw Object.assign(new Error("secret", { cause: Object.assign(new Error("deeper"), { code: 6 }) }), { code: 5 })',
+    )
+    const { detail = '' } = error!
+    expect(detail).toMatch(/^Error: secret\n[^]+ \{\n {2}code: 5,\n {2}\[cause\]: Error: deeper\n/)
+    expect(detail).toMatch(/\n {6}at .+ \{\n {4}code: 6\n {2}\}\n\}$/)
+    expect(detail).not.toMatch(/\/dist\/(?:backend-worker|chunks)\//)
+  })
+
   test.each(['undefined', '"text"', 'null', '{ get stack() { throw 1 } }'])(
     'throwing %s is a failure too',
     async (thrown) => {
