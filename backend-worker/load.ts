@@ -55,7 +55,8 @@ function loadError(thrown: unknown): ServeError {
   const absent = missingPackage(thrown)
   const told = absent === undefined ? (missingFile(thrown) ?? messageOf(thrown)) : notInstalled([absent])
   return new ServeError(code, told, {
-    detail: describeThrown(thrown),
+    // Its message says which file imports the package, and its stack has nothing but Node's own lines.
+    detail: absent === undefined ? describeThrown(thrown) : messageOf(thrown),
     cause: thrown,
     ...(absent !== undefined && { absent }),
   })

@@ -52,6 +52,11 @@ export function builtinConfig(name: string | undefined): Readonly<Record<string,
   return find(name)?.config ?? {}
 }
 
+/** The module behind a name under which handlers import a built-in one (`exports` of package.json). */
+export function importedBuiltin(specifier: string): string | undefined {
+  return specifier === 'torchserve-ts/gguf' ? builtModule(LLAMA.module) : undefined
+}
+
 function find(name: string | undefined): Builtin | undefined {
   return name === undefined ? undefined : ownValue(BUILTIN, name)
 }

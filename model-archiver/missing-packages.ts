@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { importedBuiltin } from './builtin-handlers.ts'
 import { runEsbuild } from './esbuild.ts'
 import { packageNameOf } from './package-names.ts'
 
 /**
- * The packages that a handler imports when it is loaded, and that Node does not find from there; sorted.
+ * The packages that a handler imports when it is loaded, also through a built-in handler, and that Node does
+ * not find from there; sorted.
  * @param script absolute path of a module that Node can import
  * @throws ServeError INVALID_MODEL when it cannot be read as a module
  */
@@ -16,12 +18,14 @@ export async function missingPackages(script: string): Promise<string[]> {
     absWorkingDir: dirname(script),
   })
   const imports = Object.values(metafile.outputs).flatMap((output) => output.imports)
-  const names = imports
+  const paths = imports
     .filter(({ external, kind }) => external === true && kind === 'import-statement')
-    .map(({ path }) => packageNameOf(path))
-    .filter((name) => name !== undefined)
+    .map(({ path }) => path)
+  const names = paths.map(packageNameOf).filter((name) => name !== undefined)
+  const builtins = paths.map(importedBuiltin).filter((module) => module !== undefined)
+  const below = await Promise.all([...new Set(builtins)].map(missingPackages))
   const { resolve } = createRequire(script)
   const isFound = (name: string): boolean =>
     (resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name)))
-  return [...new Set(names)].filter((name) => !isFound(name)).sort()
+  return [...new Set([...names.filter((name) => !isFound(name)), ...below.flat()])].sort()
 }

@@ -1,11 +1,15 @@
-import { basename, resolve } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ServeError } from '../../common/errors.ts'
 import { isName, nameProblem } from '../../common/names.ts'
 import { builtinHandler, GGUF_HANDLER } from '../../model-archiver/builtin-handlers.ts'
 import { hubEndpoint } from '../../model-archiver/hub.ts'
+import { MANIFEST_PATH } from '../../model-archiver/manifest.ts'
 import { missingPackages } from '../../model-archiver/missing-packages.ts'
+import { conventionalHandler } from '../../model-archiver/model-folder.ts'
 import { ARCHIVE_SUFFIX, defaultModelName } from '../../model-archiver/model-name.ts'
+import { MODEL_SETTINGS } from '../../model-archiver/model-settings.ts'
 import { GGUF, weightsStem } from '../../model-archiver/weights-file.ts'
 import { buildSettings } from '../config/build-settings.ts'
 import { checkExposure } from '../config/exposure.ts'
@@ -142,15 +146,26 @@ function placeOf(text: string, { file, revision }: Flags): ModelPlace {
 
 /** Before gigabytes arrive that nothing here can load. @throws ServeError CONFIG */
 async function checkPackages(place: ModelPlace): Promise<void> {
-  const name = place.kind === 'hub' ? (place.file ?? '') : place.kind === 'url' ? place.url : place.path
-  const isWeights = place.kind === 'hub' ? !ARCHIVE_SUFFIX.test(name) : GGUF.test(name.replace(/[?#].*/, ''))
-  if (!isWeights) return
+  if (!isWeights(place)) return
   const missing = await missingPackages(builtinHandler(GGUF_HANDLER)!)
   if (missing.length > 0)
     throw new ServeError(
       'CONFIG',
       `GGUF models need ${missing.join(' and ')}, not installed here. Install with: ${installCommand(missing)}`,
     )
+}
+
+/** Whether the built-in handler of .gguf files serves it, as far as its name or its folder says. */
+function isWeights(place: ModelPlace): boolean {
+  if (place.kind === 'hub') return !ARCHIVE_SUFFIX.test(place.file ?? '')
+  if (place.kind === 'url') return GGUF.test(place.url.replace(/[?#].*/, ''))
+  return GGUF.test(place.path) || isWeightsFolder(place.path)
+}
+
+function isWeightsFolder(path: string): boolean {
+  if (!statSync(path).isDirectory()) return false
+  const says = [MANIFEST_PATH, MODEL_SETTINGS].some((file) => existsSync(join(path, file)))
+  return !says && conventionalHandler(path) === GGUF_HANDLER
 }
 
 /** A manifest's own name wins when there is no --name. */

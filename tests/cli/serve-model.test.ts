@@ -13,7 +13,7 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { Hub, sha256 } from '../support/hub.ts'
 import { CLI, REPOSITORY } from '../support/server.ts'
 import { Serve } from '../support/serve-command.ts'
@@ -174,8 +174,8 @@ test('a handler that cannot load ends the command with the cause', async () => {
   expect(served.output).toMatch(/^torchserve-ts: .*did not load: .*no luck/m)
 })
 
-test('a package that GGUF needs is named before anything is downloaded', async () => {
-  // An installation that has everything but the packages that GGUF needs.
+/** An installation that has everything but the packages that GGUF needs. @returns its command */
+function installedWithoutGguf(): string {
   const modules = join(tempDir(), 'lib', 'node_modules')
   const installed = join(modules, 'torchserve-ts')
   mkdirSync(installed, { recursive: true })
@@ -184,14 +184,39 @@ test('a package that GGUF needs is named before anything is downloaded', async (
   const optional = ['node-llama-cpp', '@huggingface', '@node-llama-cpp']
   for (const name of readdirSync(join(REPOSITORY, 'node_modules')).filter((each) => !optional.includes(each)))
     symlinkSync(join(REPOSITORY, 'node_modules', name), join(modules, name))
-  const hub = await Hub.start()
-  const cli = join(installed, 'dist', 'frontend', 'cli.js')
-  const served = new Serve(['org/m'], { cli, env: { HF_ENDPOINT: hub.endpoint } })
-  expect(await served.status).toBe(1)
-  expect(served.output).toMatch(
-    /^torchserve-ts: GGUF models need @huggingface\/jinja and node-llama-cpp, not installed here\. Install with: npm install --global '@huggingface\/jinja@\^[\d.]+' 'node-llama-cpp@\^[\d.]+'\n$/,
-  )
-  expect(hub.asked).toEqual([])
+  return join(installed, 'dist', 'frontend', 'cli.js')
+}
+
+describe('the packages that GGUF needs are named together', () => {
+  const LINE =
+    /^torchserve-ts: GGUF models need @huggingface\/jinja and node-llama-cpp, not installed here\. Install with: npm install --global '@huggingface\/jinja@\^[\d.]+' 'node-llama-cpp@\^[\d.]+'\n$/
+
+  test('before anything is downloaded', async () => {
+    const hub = await Hub.start()
+    const served = new Serve(['org/m'], { cli: installedWithoutGguf(), env: { HF_ENDPOINT: hub.endpoint } })
+    expect(await served.status).toBe(1)
+    expect(served.output).toMatch(LINE)
+    expect(hub.asked).toEqual([])
+  })
+
+  test('for a folder with weights, before a worker starts', async () => {
+    const folder = tempDir()
+    writeFileSync(join(folder, 'm.gguf'), WEIGHTS)
+    const served = new Serve(['.'], { folder, cli: installedWithoutGguf() })
+    expect(await served.status).toBe(1)
+    expect(served.output).toMatch(LINE)
+  })
+
+  test('for a handler that has the built-in one, without stacks of Node', async () => {
+    const folder = tempDir()
+    writeFileSync(join(folder, 'handler.ts'), "export { default } from 'torchserve-ts/gguf'\n")
+    const served = new Serve(['.'], { folder, cli: installedWithoutGguf() })
+    expect(await served.status).toBe(1)
+    expect(served.output).toMatch(
+      /^torchserve-ts: .* did not load: The packages @huggingface\/jinja and node-llama-cpp are not installed\. .*: npm install @huggingface\/jinja node-llama-cpp$/m,
+    )
+    expect(served.output).not.toContain('node:internal')
+  })
 })
 
 test.each(['--file', '--revision'])('%s is refused for what is not on Hugging Face', async (flag) => {
