@@ -2,19 +2,26 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { runInit } from '../../frontend/cli/init/command.ts'
+import { TEMPLATE_NAMES } from '../../frontend/cli/init/templates.ts'
 import { installedFrom } from '../../frontend/cli/init/write-project.ts'
+import { LISTENER_KEYS } from '../../frontend/config/listener-keys.ts'
+import { parseProperties } from '../../frontend/config/properties.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
-async function init(folder: string): Promise<{ status: number; err: string[] }> {
+async function init(
+  folder: string,
+  template = 'python',
+): Promise<{ status: number; out: string[]; err: string[] }> {
+  const out: string[] = []
   const err: string[] = []
-  const output = { out: () => undefined, err: (line: string) => void err.push(line) }
-  return { status: await runInit([folder, '--template', 'python'], output), err }
+  const output = { out: (line: string) => void out.push(line), err: (line: string) => void err.push(line) }
+  return { status: await runInit([folder, '--template', template], output), out, err }
 }
 
 test('init makes the folders above its own', async () => {
   const folder = join(tempDir(), 'a', 'b')
-  expect(await init(folder)).toEqual({ status: 0, err: [] })
+  expect(await init(folder)).toMatchObject({ status: 0, err: [] })
   expect(existsSync(join(folder, 'handler.py'))).toBe(true)
 })
 
@@ -63,6 +70,21 @@ test('a project of a package that npm pack made depends on its file', () => {
   expect(from()).toBe(file)
   lock('https://a-registry.example/torchserve-ts/-/torchserve-ts-0.1.0.tgz')
   expect(from()).toBe(undefined)
+})
+
+test.each(TEMPLATE_NAMES)('README of %s names every port that a second server needs', async (template) => {
+  const folder = join(tempDir(), 'mine')
+  await init(folder, template)
+  const readme = readFileSync(join(folder, 'README.md'), 'utf8')
+  const [, block = ''] = /```properties\n([^]*?)```/.exec(readme)!
+  const given = parseProperties(block, 'README.md', undefined)
+  const ports = Object.values(LISTENER_KEYS).filter(({ name, fallback }) =>
+    name.endsWith('_port') ? fallback !== undefined : /^http:.*:\d+$/.test(fallback ?? ''),
+  )
+  expect(given.map(({ name }) => name)).toEqual(ports.map(({ name }) => name))
+  const numbers = given.map(({ text }) => /\d+$/.exec(text)![0])
+  expect(new Set(numbers).size).toBe(ports.length)
+  for (const { fallback } of ports) expect(numbers).not.toContain(/\d+$/.exec(fallback!)![0])
 })
 
 test.each(['/proc/x', '/proc/x/y'])('init of %s ends with one line', async (folder) => {
