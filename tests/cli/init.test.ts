@@ -72,6 +72,18 @@ test('a project of a package that npm pack made depends on its file', () => {
   expect(from()).toBe(undefined)
 })
 
+test.each([
+  ['text-stream', []],
+  ['onnx', []],
+  ['gguf-chat', ['It needs a model, model.gguf in its folder: README.md says how to get one']],
+  ['python', []],
+])('the next steps of %s are all that it takes', async (template, before) => {
+  const folder = join(tempDir(), 'mine')
+  const { out } = await init(folder, template)
+  const pip = existsSync(join(folder, 'requirements.txt')) ? 'pip install -r requirements.txt && ' : ''
+  expect(out.slice(1)).toEqual([...before, `Next: cd ${folder} && ${pip}npm install && npm run dev`])
+})
+
 test.each(TEMPLATE_NAMES)('README of %s names every port that a second server needs', async (template) => {
   const folder = join(tempDir(), 'mine')
   await init(folder, template)

@@ -149,6 +149,8 @@ test('npm create torchserve-ts is init', async () => {
   cpSync(join(REPOSITORY, 'create-torchserve-ts'), create, { recursive: true })
   const flags = [join(create, 'create.mjs'), 'created', '--template', 'python']
   const { stdout } = await execa(process.execPath, flags, { cwd: folder, env })
-  expect(stdout).toContain('Next: cd created && npm install && npm run dev')
+  expect(stdout).toContain(
+    'Next: cd created && pip install -r requirements.txt && npm install && npm run dev',
+  )
   expect(existsSync(join(folder, 'created', 'handler.py'))).toBe(true)
 })

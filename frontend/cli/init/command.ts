@@ -28,10 +28,14 @@ export function runInit(argv: readonly string[], output: Output): Promise<number
   return runCommand(program, argv, output, async () => {
     const [folder = '.'] = program.args
     const template = program.opts<{ template?: string }>().template ?? (await askTemplate())
-    const files = await writeProject(resolve(folder), TEMPLATES.get(template)!)
+    const kind = TEMPLATES.get(template)!
+    const files = await writeProject(resolve(folder), kind)
     output.out(`Wrote ${files.join(', ')}`)
-    const go = folder === '.' ? '' : `cd ${shownPath(folder)} && `
-    output.out(`Next: ${go}npm install && npm run dev`)
+    const { model, command } = kind.needs ?? {}
+    if (model !== undefined) output.out(model)
+    const go = folder === '.' ? [] : [`cd ${shownPath(folder)}`]
+    const steps = [...go, ...(command === undefined ? [] : [command]), 'npm install', 'npm run dev']
+    output.out(`Next: ${steps.join(' && ')}`)
     return 0
   })
 }
@@ -51,7 +55,8 @@ function definition(output: Output): Command {
 /** @throws ServeError CONFIG when nobody can be asked, or the input ends */
 async function askTemplate(): Promise<string> {
   const wanted = `--template must be one of ${TEMPLATE_NAMES.join(', ')}`
-  if (!process.stdin.isTTY) throw new ServeError('CONFIG', `${wanted}. It is asked for only in a terminal`)
+  if (!process.stdin.isTTY)
+    throw new ServeError('CONFIG', `${wanted}. It is asked for only in a terminal`)
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const ended = new Promise<never>((_, reject) =>
     terminal.once('close', () => reject(new ServeError('CONFIG', wanted))),
