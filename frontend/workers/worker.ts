@@ -217,7 +217,8 @@ export class Worker implements JobRunner {
     this.#setState('ready')
     this.#setFailure(undefined)
     this.#model.metrics.workerLoaded(this.#name, performance.now() - this.#startedAt)
-    if (this.#starts > 1) this.#events.log('info', `The worker serves again, after start ${this.#starts}`)
+    // A warning, as it ends an error: a log without the lines of level info tells of both or of neither.
+    if (this.#starts > 1) this.#events.log('warn', `The worker serves again, after start ${this.#starts}`)
     this.#loaded.resolve()
     if (group.answersPings) this.#liveness.start()
     this.#events.onFree()

@@ -166,6 +166,24 @@ test('a stop in another folder leaves it alone, and says where it runs', async (
   expect(await served.status).toBe(0)
 })
 
+test('of a worker that died it says so, and that it serves again', async () => {
+  const folder = tempDir()
+  writeFileSync(
+    join(folder, 'handler.ts'),
+    'export const handle = (requests: { body?: unknown }[]) => (requests[0]?.body === "end" ? process.exit(3) : ["x"])\n',
+  )
+  const served = new Serve(['.', '--name', 'ends'], { folder })
+  await served.wrote('TorchServe:')
+  const [, address] = /is ready on (\S+)\. /.exec(served.output)!
+  const headers = { 'content-type': 'text/plain' }
+  const { status } = await fetch(`${address}/predictions/ends`, { method: 'POST', body: 'end', headers })
+  expect(status).toBe(500)
+  await served.wrote('The worker serves again, after start 2\n')
+  expect(served.output).toContain('Worker died: The process exited with code 3\n')
+  expect((await served.curls()).get('TorchServe')).toBe('x')
+  expect(await served.stop()).toBe(0)
+})
+
 test('a handler that cannot load ends the command with the cause', async () => {
   const folder = tempDir()
   writeFileSync(join(folder, 'handler.ts'), "throw new Error('no luck')\n")
