@@ -312,11 +312,26 @@ test('Ctrl-C ends it, its streams too, and nothing is left behind', async () => 
   await stream.gotChunks(1)
   expect(await server.stop()).toBe(0)
   expect((await stream.done).complete).toBe(false)
+  expect(server.lines).toContain(
+    'Stopping: 1 running request ends now, handlers have 10 s to return (cancel_grace_ms); Ctrl-C again stops at once',
+  )
   expect([readdirSync(server.temp, { recursive: true }), readdirSync(root)]).toEqual([
     ['models'],
     ['handlers', 'shared'],
   ])
   expect(existsSync(join(root, 'handlers', 'words', 'logs'))).toBe(false)
+})
+
+test('Ctrl-C says that it waits for a handler that does not return, and the second one waits no longer', async () => {
+  save('export async function* handle() { yield ["first"]; for (;;); }')
+  const server = await dev()
+  const stream = begin(server)
+  await stream.gotChunks(1)
+  server.process.kill('SIGINT')
+  await server.said('Stopping: 1 running request ends now')
+  expect((await stream.done).complete).toBe(false)
+  expect(server.process.exitCode).toBe(null)
+  expect(await server.stop()).toBe(130)
 })
 
 test.each([

@@ -88,6 +88,7 @@ async function serveFolder(
     })
     for (const warning of server.warnings) output.err(warning)
     await new Session(folder, server, output).run(stop.signal)
+    output.out(stoppingLine(server.openRequests, settings.cancelGraceMs))
     await server.close()
   } catch (error) {
     if (!stop.signal.aborted) throw error // otherwise a signal ended the start
@@ -95,6 +96,13 @@ async function serveFolder(
     log.end()
     stop.unwatch()
   }
+}
+
+/** What takes time after Ctrl-C: requests end at once, but handlers may go on. */
+function stoppingLine(requests: number, graceMs: number): string {
+  const all = `${requests} running requests end now, `
+  const what = requests === 0 ? '' : requests === 1 ? '1 running request ends now, ' : all
+  return `Stopping: ${what}handlers have ${graceMs / 1000} s to return (cancel_grace_ms); Ctrl-C again stops at once`
 }
 
 /** @throws ServeError CONFIG when there is nothing to serve */
