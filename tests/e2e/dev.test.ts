@@ -284,6 +284,36 @@ test('a new folder is served, and one that is removed is not', async () => {
   expect(server.lines.filter((line) => line.endsWith(' changed'))).toEqual([])
 })
 
+test('a folder that gets its handler later is served, and again when its handler is back', async () => {
+  const server = await dev()
+  const more = join(root, 'handlers', 'more')
+  mkdirSync(more)
+  mkdirSync(join(root, 'handlers', 'other'))
+  writeFileSync(join(root, 'handlers', 'other', 'handler.mjs'), 'export const handle = () => ["other"]')
+  // Both folders have been looked at then.
+  await server.said('other: it serves')
+  writeFileSync(join(more, 'handler.mjs'), 'export const handle = () => ["more"]')
+  await server.said('more: it serves')
+  renameSync(join(more, 'handler.mjs'), join(more, 'kept.mjs'))
+  await server.said('more: its handler or its folder is gone')
+  renameSync(join(more, 'kept.mjs'), join(more, 'handler.mjs'))
+  await server.said('more: it serves', 2)
+  expect(await ask(server, 'more')).toBe('more')
+})
+
+test('a folder that was removed and is back is served, and its next save is loaded', async () => {
+  const server = await dev()
+  const words = join(root, 'handlers', 'words')
+  rmSync(words, { recursive: true })
+  await server.said('words: its handler or its folder is gone')
+  mkdirSync(words)
+  save(HANDLER)
+  await server.said('words: it serves', 2)
+  save(HANDLER.replace(' ends', ' is over'))
+  await server.said(SERVES)
+  expect(await ask(server)).toBe('old begins old is over')
+})
+
 test('the line that it prints works, and what handlers print is there', async () => {
   save(`${HANDLER}\nconsole.log('loaded it')`)
   const server = await dev(join('handlers', 'words'))

@@ -4,8 +4,9 @@ import type { ReplaceableModels } from '../../models/repository.ts'
 import type { Output } from '../output.ts'
 import { aborted } from '../stop-signals.ts'
 import { modelCurlLines } from '../model-curl-lines.ts'
+import { WATCH_LIMITS } from './file-stamps.ts'
 import { FolderWatch } from './folder-watch.ts'
-import { findModelFolders } from './model-folders.ts'
+import { isModelFolder, possibleModelFolders } from './model-folders.ts'
 import { SlowRequests } from './slow-requests.ts'
 import { ServedFolder, type FolderHost } from './served-folder.ts'
 
@@ -16,7 +17,7 @@ export class Session implements FolderHost {
   readonly #folder: string
   readonly #served = new Map<string, ServedFolder>()
   readonly #watch = new FolderWatch(() => this.sourcesChanged())
-  /** By the folder of the model; undefined: the folder of models. */
+  /** By the folder of the model; undefined: the folder of models, and its folders that may become some. */
   readonly #watched = new Map<string | undefined, readonly string[]>()
   #looking: Promise<void> | undefined
   #again = false
@@ -35,7 +36,6 @@ export class Session implements FolderHost {
   async run(signal: AbortSignal): Promise<void> {
     const slow = new SlowRequests(this.#server, this.output)
     try {
-      this.#watched.set(undefined, [this.#folder])
       this.#looking = this.#look()
       await this.#looking
       this.#looking = undefined
@@ -78,7 +78,11 @@ export class Session implements FolderHost {
   }
 
   async #look(): Promise<void> {
-    const folders = await findModelFolders(this.#folder)
+    const possible = await possibleModelFolders(this.#folder)
+    this.#watched.set(undefined, [this.#folder, ...possible.slice(0, WATCH_LIMITS.folders)])
+    this.#updateWatch()
+    // Those that become models from now on are heard of.
+    const folders = possible.filter(isModelFolder)
     for (const [folder, served] of this.#served) {
       if (folders.includes(folder)) continue
       this.#served.delete(folder)
@@ -90,9 +94,14 @@ export class Session implements FolderHost {
       this.#served.set(folder, served)
       await served.look((watched) => {
         this.#watched.set(folder, watched)
-        return this.#watch.update(new Set([...this.#watched.values()].flat()))
+        return this.#updateWatch()
       })
     }
-    this.#watch.update(new Set([...this.#watched.values()].flat()))
+    this.#updateWatch()
+  }
+
+  /** @returns whether something may have happened where nobody watched */
+  #updateWatch(): boolean {
+    return this.#watch.update(new Set([...this.#watched.values()].flat()))
   }
 }
