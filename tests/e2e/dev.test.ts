@@ -205,7 +205,7 @@ describe('a save during the first load, for which a request waits:', () => {
 test('a handler that cannot load at the start is served after the save that mends it', async () => {
   save('throw new Error("not yet")')
   const server = await dev()
-  expect(server.output).toContain('words: it does not load; the next change of its files loads it again')
+  await server.said('words: it does not load; the next change of its files loads it again')
   save(HANDLER)
   await server.said('words: it serves')
   expect(await ask(server)).toBe('old begins old ends')
@@ -261,7 +261,7 @@ describe('what takes long is told of', () => {
 test('a handler whose package is missing is served after npm install, without a save', async () => {
   save('import text from "dev-test-package"\nexport const handle = (requests) => requests.map(() => text)\n')
   const server = await dev()
-  expect(server.output).toContain('The package dev-test-package is not installed.')
+  await server.said('The package dev-test-package is not installed.')
   const installed = join(root, 'handlers', 'words', 'node_modules', 'dev-test-package')
   mkdirSync(installed, { recursive: true })
   writeFileSync(join(installed, 'package.json'), '{"type":"module","main":"index.js"}')

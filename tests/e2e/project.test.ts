@@ -110,7 +110,7 @@ test('dev names the package that a project lacks', async () => {
   const server = new DevServer('.', project, join(packageFolder(), 'dist', 'frontend', 'cli.js'))
   try {
     await server.said('each save is loaded')
-    expect(server.output).toContain('The package onnxruntime-node is not installed.')
+    await server.said('The package onnxruntime-node is not installed.')
   } finally {
     expect(await server.stop()).toBe(0)
   }
