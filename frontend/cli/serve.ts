@@ -141,7 +141,10 @@ class ServingProcess {
       await this.#server.close()
       this.#log.log.info('Stopped')
     } catch (error) {
-      if (!stop.signal.aborted) throw error // otherwise a signal aborted the start
+      if (stop.signal.aborted) return // a signal aborted the start
+      // The console has it from the reporter.
+      this.#log.fileLog.error(`The start failed: ${describeFailure(error)}`)
+      throw error
     } finally {
       this.#entry?.remove()
       process.off('uncaughtException', this.#onCrash)

@@ -49,12 +49,14 @@ test('a stop with nothing to stop says so, also when a stale pid file lies there
 test.each([
   ['fail', 'torchserve-ts: The archive is broken\n'],
   ['defect', 'torchserve-ts: x is not a function\n'],
-])('a start that ends with "%s" is one line and status 1', async (way, err) => {
+])('a start that ends with "%s" is one line, also in the log, and status 1', async (way, err) => {
   const cli = new Cli()
   expect(await cli.start({ TRY: way })).toEqual({ status: 1, out: '', err })
   expect(existsSync(cli.pidFile)).toBe(false)
   const foreground = await cli.start({ TRY: way }, '--foreground')
   expect(foreground).toEqual({ status: 1, out: '', err })
+  const line = `[ERROR] main torchserve - The start failed: ${err.replace('torchserve-ts: ', '')}`
+  expect(cli.log.split(line)).toHaveLength(3)
 })
 
 test.each(['/proc/none', '/proc/none/below'])(
