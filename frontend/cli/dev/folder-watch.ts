@@ -23,6 +23,7 @@ export class FolderWatch {
   #since = 0
   /** Something has happened since update() looked whether the folders are still those that are watched. */
   #unsure = false
+  #closed = false
 
   /** `onChange` is called once for events in quick succession. */
   constructor(onChange: () => void) {
@@ -35,6 +36,7 @@ export class FolderWatch {
    * @throws Error of the system, such as ENOSPC when it has no more watches
    */
   update(folders: ReadonlySet<string>): boolean {
+    if (this.#closed) return false // a look that had begun before
     for (const [folder, { watcher, inode }] of this.#watches)
       if (!folders.has(folder) || (this.#unsure && inodeOf(folder) !== inode)) this.#forget(folder, watcher)
     this.#unsure = false
@@ -60,6 +62,7 @@ export class FolderWatch {
   }
 
   close(): void {
+    this.#closed = true
     clearTimeout(this.#timer)
     for (const { watcher } of this.#watches.values()) watcher.close()
     this.#watches.clear()
