@@ -189,6 +189,48 @@ describe('encoded spans', () => {
   )
 })
 
+const bytesOf = (span: EndedSpan): string => {
+  const spans = new EncodedSpans()
+  spans.add(span)
+  return Buffer.from(spans.take()).toString('hex')
+}
+
+const theirsOf = (span: EndedSpan): string => {
+  const origin = { resource: resourceFromAttributes({}), scope }
+  return Buffer.from(ProtobufTraceSerializer.serializeRequest([new ExportedSpan(span, origin)])!).toString(
+    'hex',
+  )
+}
+
+describe('an encoded span', () => {
+  const [one] = fc.sample(span, { seed: 2, numRuns: 1 })
+  const plain = { ...one!, attributes: [], events: [] }
+
+  test('whose times are before 1970, as of a clock that was never set, has none', () => {
+    const early = { ...plain, start: -86_400_000.5, end: -0.25, events: ['first response', -1] }
+    expect(bytesOf(early)).toBe(bytesOf({ ...early, start: 0, end: 0, events: ['first response', 0] }))
+  })
+
+  test.each([
+    0,
+    -1,
+    2 ** 31,
+    2 ** 32 - 1,
+    2 ** 32,
+    2 ** 32 + 1,
+    -(2 ** 32),
+    2 ** 53,
+    2 ** 62,
+    -(2 ** 63),
+    2 ** 63,
+    -(2 ** 63) - 2 ** 11,
+  ])('has a number as the SDK has it: %d', (value) => {
+    const span = { ...plain, attributes: ['number', value] }
+    // Theirs has what stands around it.
+    expect(theirsOf(span)).toContain(bytesOf(span))
+  })
+})
+
 /** With texts, and nothing that grows its buffer. */
 function fill(writer: ProtobufWriter, bytes: number): void {
   while (writer.position < bytes - 200) writer.text(1, 'x'.repeat(100))

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
 import { SpanId, TraceId } from '../../frontend/observe/traces/span-ids.ts'
@@ -298,6 +298,35 @@ describe('encoded spans, with a slow collector', () => {
     await spans.close()
     expect(held).toHaveLength(2)
     await end()
+  })
+
+  test('that come after those that were overdue wait for the delay again', async () => {
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    /** Ends the delay of those that were added. */
+    const endDelay = (): void => timers.mock.calls.findLast(([, ms]) => ms === 54_321)![0]()
+    const { spans, warnings, held, sizes, came, end } = await heldCollector({
+      OTEL_BSP_SCHEDULE_DELAY: '54321',
+    })
+    spans.add(spanOf('a'))
+    endDelay()
+    await came(1)
+    spans.add(spanOf('b'))
+    endDelay()
+    held[0]!()
+    await came(2)
+    spans.add(spanOf('c'))
+    // Told when the export has ended.
+    held[1]!(400)
+    while (warnings.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    spans.add(spanOf('c'))
+    endDelay()
+    await came(3)
+    expect(sizes[2]).toBeGreaterThan(sizes[1]! + 30)
+    held[2]!()
+    await spans.close()
+    expect(held).toHaveLength(3)
+    await end()
+    timers.mockRestore()
   })
 
   test('are exported one batch after the other, and at a stop twenty side by side', async () => {

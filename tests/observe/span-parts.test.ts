@@ -201,6 +201,18 @@ test('an attribute that is set again has its last value; those that are undefine
 })
 
 test.each([
+  ['a request below a span of the client', true, true, true],
+  ['a request with which a trace begins', true, false, false],
+  ['a job', false, true, false],
+])('the parent of %s is remote: %s, %s: %s', (_what, isServer, hasParent, told) => {
+  const recording = { limits: new SpanLimits({}), outlet: { add: () => undefined } }
+  const own = { id: TraceId.of(SPAN.traceId), state: undefined, client: ROOT_CONTEXT, epoch: 0 }
+  const id = SpanId.of(SPAN.spanId)
+  const span = new RecordedSpan(recording, own, 'one', id, hasParent ? id : undefined, 1_000, isServer)
+  expect(span.isParentRemote).toBe(told)
+})
+
+test.each([
   [true, {}],
   [true, { OTEL_EXPORTER_OTLP_PROTOCOL: 'pigeons' }],
   [true, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' }],

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import {
   type AddressInfo,
@@ -7,6 +8,7 @@ import {
   type Server as NetServer,
   Socket,
 } from 'node:net'
+import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { answerClientError, refuseConnection } from '../../../frontend/edge/http/bare-answer.ts'
@@ -49,10 +51,11 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
     server = await startServer({ models: [COUNT, ECHO], config })
   })
 
-  const sent = (...pieces: string[]): Promise<string> => {
+  const opened = (): Socket => {
     const to = { port: server.ports.inference, host: '127.0.0.1' }
-    return exchange(scheme === 'https' ? connectTls({ ...to, ca: CERT }) : connect(to), ...pieces)
+    return scheme === 'https' ? connectTls({ ...to, ca: CERT }) : connect(to)
   }
+  const sent = (...pieces: string[]): Promise<string> => exchange(opened(), ...pieces)
 
   test.each([1, 2, 8, 9, 20])('are answered after %d requests in front of them', async (count) => {
     expect(statuses(await sent(PING.repeat(count) + RUBBISH))).toEqual([...times(count, '200'), '400'])
@@ -83,6 +86,20 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
   test('in the body of a request get 400', async () => {
     const received = await sent(`${PING}${chunked('/predictions/echo')}no size\r\n`)
     expect(statuses(received)).toEqual(['200', '400'])
+  })
+
+  test('are counted with the answers of their status, and have a line of their own in the access log', async () => {
+    const before = await server.metric('Requests4XX')
+    const socket = opened()
+    await once(socket, 'connect')
+    const line = new RegExp(` - /127.0.0.1:${socket.localPort} "GET /bad-request HTTP/1.1" 400 \\d+\n`)
+    expect(statuses(await exchange(socket, RUBBISH))).toEqual(['400'])
+    expect(await server.metric('Requests4XX')).toBe(before + 1)
+    const log = await server.until(
+      () => Promise.resolve(readFileSync(join(server.folder, 'logs', 'access_log.log'), 'utf8')),
+      (text) => line.test(text),
+    )
+    expect(log.split(line)).toHaveLength(2)
   })
 })
 

@@ -350,4 +350,20 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'began before the request was whole',
     tests: ['tests/edge/http/malformed-requests.test.ts'],
   },
+  {
+    name: 'answers to what is malformed are not counted',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: '  state.metrics.response(answer.status)\n  if (',
+    replace: '  if (',
+    title: 'counted with the answers',
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
+  {
+    name: 'answers to what is malformed are not in the access log',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: 'if (connection !== undefined) state.accessLog?.malformed(connection.peer, answer.status)',
+    replace: 'void connection',
+    title: 'counted with the answers',
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
 ]

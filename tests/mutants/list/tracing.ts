@@ -10,6 +10,7 @@ const REQUEST = 'frontend/edge/http/request-trace.ts'
 const E2E = ['tests/e2e/tracing.test.ts']
 const DECISIONS = ['tests/e2e/trace-decisions.test.ts']
 const EXPORTS = ['tests/observe/span-export.test.ts']
+const REQUESTS = ['tests/e2e/request-spans.test.ts']
 const PARTS = ['tests/observe/span-parts.test.ts']
 
 /** Spans, their parents, and what they say. */
@@ -613,5 +614,92 @@ export const MUTANTS: readonly Mutant[] = [
     find: ' &&\n    span.traceState === other.traceState',
     replace: '',
     tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'spans of requests over TLS say http',
+    file: REQUEST,
+    find: "'encrypted' in req.socket ? 'https' : 'http'",
+    replace: "'http'",
+    tests: REQUESTS,
+  },
+  {
+    name: 'spans of requests without TLS say https',
+    file: REQUEST,
+    find: "'encrypted' in req.socket ? 'https' : 'http'",
+    replace: "'https'",
+    tests: REQUESTS,
+  },
+  {
+    name: 'requests to the metrics listener are traced',
+    file: REQUEST,
+    find: "state.listener === 'metrics' || ",
+    replace: '',
+    tests: REQUESTS,
+  },
+  {
+    name: 'probes of v2/health/live are traced',
+    file: REQUEST,
+    find: "'v2/health/live', ",
+    replace: '',
+    tests: REQUESTS,
+  },
+  {
+    name: 'a request whose client left before the answer has a status in its span',
+    file: 'frontend/edge/http/safe-response.ts',
+    find: 'headersSent ? statusCode : undefined',
+    replace: 'statusCode',
+    tests: REQUESTS,
+  },
+  {
+    name: 'the span of an answer that was broken off does not say so',
+    file: 'frontend/edge/http/safe-response.ts',
+    find: 'writableFinished ? undefined : false',
+    replace: 'undefined',
+    tests: REQUESTS,
+  },
+  {
+    name: 'a value of a header is taken for the name of one',
+    file: REQUEST,
+    find: 'i < list.length; i += 2',
+    replace: 'i < list.length; i += 1',
+    tests: REQUESTS,
+  },
+  {
+    name: 'the parent of a job is remote',
+    file: 'frontend/observe/traces/recorded-span.ts',
+    find: 'this.isServer && this.parentId !== undefined',
+    replace: 'this.parentId !== undefined',
+    tests: PARTS,
+  },
+  {
+    name: 'a time before 1970 ends the export of spans',
+    file: 'frontend/observe/traces/encoded-spans.ts',
+    find: 'at > 0 ? at : 0',
+    replace: 'at',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'the first number of more than 32 bits is written as 0',
+    file: 'frontend/observe/traces/protobuf-writer.ts',
+    find: 'value >= 0 && value < 2 ** 32',
+    replace: 'value >= 0 && value <= 2 ** 32',
+    title: 'has a number as the SDK has it',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'numbers below 0 are written in 32 bits',
+    file: 'frontend/observe/traces/protobuf-writer.ts',
+    find: 'value >= 0 && value < 2 ** 32',
+    replace: 'value < 2 ** 32',
+    title: 'has a number as the SDK has it',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'spans go at once for ever after a few were overdue',
+    file: EXPORT,
+    find: '    this.#isDue = false\n',
+    replace: '',
+    title: 'wait for the delay again',
+    tests: EXPORTS,
   },
 ]
