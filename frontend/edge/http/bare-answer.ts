@@ -19,7 +19,8 @@ export interface BareAnswer {
 export function bareText({ status, headers, body }: BareAnswer): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]!}: ${headers[i + 1]!}`)
-  lines.push(NO_SNIFF.join(': '), `content-length: ${Buffer.byteLength(body)}`)
+  lines.push(NO_SNIFF.join(': '), `Date: ${new Date().toUTCString()}`)
+  lines.push(`content-length: ${Buffer.byteLength(body)}`)
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 

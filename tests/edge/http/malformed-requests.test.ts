@@ -88,6 +88,15 @@ describe.each(['http', 'https'])('bytes that are not a request, over %s', (schem
     expect(statuses(received)).toEqual(['200', '400'])
   })
 
+  test('get an answer with the time, as every other', async () => {
+    // Node makes its own once a second.
+    const before = Date.now() - 60_000
+    const dates = [...(await sent(PING + RUBBISH)).matchAll(/^date: (.*)\r$/gim)].map(([, date]) => date!)
+    expect(dates.map((date) => new Date(date).toUTCString())).toEqual(dates)
+    const times = dates.map((date) => Date.parse(date))
+    expect(times.map((time) => time >= before && time <= Date.now())).toEqual([true, true])
+  })
+
   test('are counted with the answers of their status, and have a line of their own in the access log', async () => {
     const before = await server.metric('Requests4XX')
     const socket = opened()

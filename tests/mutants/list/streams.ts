@@ -366,4 +366,12 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'counted with the answers',
     tests: ['tests/edge/http/malformed-requests.test.ts'],
   },
+  {
+    name: 'answers to what is malformed have no time',
+    file: 'frontend/edge/http/bare-answer.ts',
+    find: ', `Date: ${new Date().toUTCString()}`',
+    replace: '',
+    title: 'an answer with the time',
+    tests: ['tests/edge/http/malformed-requests.test.ts'],
+  },
 ]
