@@ -16,6 +16,7 @@ import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { servesManagement } from './edge/http/listener-kind.ts'
 import { ConnectionPools } from './edge/connection-plan.ts'
+import { CutWarnings } from './edge/cut-warnings.ts'
 import { HeldBytes } from './edge/held-bytes.ts'
 import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
@@ -74,6 +75,7 @@ export class Listeners {
   readonly #grpc: GrpcServers<GrpcListenerKind>
   readonly #pools: ConnectionPools
   readonly #restDeps: RestDeps
+  readonly #cuts: CutWarnings
   #restTls: Promise<TlsCredentials> | undefined
   /** What was warned of: REST and gRPC read the same key. */
   readonly #warned = new Set<string>()
@@ -87,10 +89,12 @@ export class Listeners {
     )
     const { maxUnreadBytes, maxResponseSize, maxUnfinishedBytes, maxRequestSize } = deps.settings
     const unread = new HeldBytes(Math.max(maxUnreadBytes, 2 * maxResponseSize))
+    const cuts = new CutWarnings((message) => deps.log.warn(message))
+    this.#cuts = cuts
     const unfinished = new HeldBytes(Math.max(maxUnfinishedBytes, 2 * maxRequestSize))
-    this.#restDeps = { ...deps, unread, unfinished }
+    this.#restDeps = { ...deps, unread, unfinished, cuts }
     this.#grpc = createGrpcServers(
-      { ...deps, unread, refusals: deps.metrics.refusals, pools: this.#pools },
+      { ...deps, unread, cuts, refusals: deps.metrics.refusals, pools: this.#pools },
       deps.grpcDialects,
     )
   }
@@ -142,12 +146,14 @@ export class Listeners {
   /** Accepts no more connections; resolves when the last one has ended. */
   async close(): Promise<void> {
     await Promise.all([...this.#rest.map((listener) => listener.close()), this.#grpc.drain()])
+    this.#cuts.close()
   }
 
   /** Ends every connection at once. */
   destroy(): void {
     for (const listener of this.#rest) listener.destroyAll()
     this.#grpc.forceShutdown()
+    this.#cuts.close()
   }
 
   /** `key`: the configuration key of the address. */

@@ -118,9 +118,18 @@ test('answers of calls that their client ends count no more', async () => {
 test('of REST clients that do not read their answers, those with most are closed, and the others read on', async () => {
   const before = await answered()
   const sockets = Array.from({ length: 16 }, () => unreading(6 * MIB))
+  const ports = await Promise.all(
+    sockets.map(async (socket) => {
+      if (socket.connecting) await once(socket, 'connect')
+      return socket.localPort
+    }),
+  )
   // All have their answers, as far as they go.
   await server.until(answered, (count) => count >= before + sockets.length)
   await neighbour()
+  // No other test before it has had a connection closed, so the first line is of one of these.
+  const [told] = await server.lines('more than max_unread_bytes')
+  expect(ports).toContain(Number(/of 127\.0\.0\.1:(\d+) was closed/.exec(told!)?.[1]))
   const bytes = await Promise.all(sockets.map((socket) => bytesOf(socket)))
   const whole = bytes.filter((count) => count > 6 * MIB).length
   expect(whole).toBeGreaterThan(0)

@@ -4,6 +4,7 @@ import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 import { ByteBudget } from './byte-budget.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
@@ -42,6 +43,8 @@ interface CallGateOptions extends CallerCheckOptions {
   readonly tracing: Tracing | undefined
   /** Undefined: nothing bounds what clients leave unread. */
   readonly unread: HeldBytes | undefined
+  /** Undefined: nobody is told why connections are closed. */
+  readonly cuts: CutWarnings | undefined
 }
 
 /**
@@ -244,7 +247,8 @@ export class CallGate {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
       const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      connection = new Connection(session, budget, this.#idle, this.#options.unread)
+      const { unread, cuts } = this.#options
+      connection = new Connection(session, budget, this.#idle, unread, cuts)
       if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }

@@ -2,6 +2,7 @@ import type { ConnectionPool } from '../connection-pool.ts'
 import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
 import { ConnectionCount, standBefore } from '../connection-count.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import { cutUnexplained } from '../unexplained-bytes.ts'
 import { peerOf } from './connection.ts'
 import {
@@ -28,19 +29,24 @@ interface Silent {
 export class ConnectionGate {
   readonly #count: ConnectionCount
   readonly #pool: ConnectionPool | undefined
+  readonly #cuts: CutWarnings | undefined
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, Silent>()
   readonly #sessions = new Set<Http2Session>()
   /** What the system accepted, by address and port: below TLS, and without what guards a session's socket. */
   readonly #sockets = new Map<string, Socket>()
 
-  /** `pool`: what the listener shares with others; default: nothing. */
-  constructor(limits: GrpcLimits, pool?: ConnectionPool) {
+  /**
+   * `pool`: what the listener shares with others; default: nothing. `cuts`: tells why connections are closed;
+   * default: nobody is told.
+   */
+  constructor(limits: GrpcLimits, pool?: ConnectionPool, cuts?: CutWarnings) {
     this.#count = new ConnectionCount({
       max: limits.grpcMaxConnections,
       maxPerAddress: limits.grpcMaxConnectionsPerAddress,
     })
     this.#pool = pool
+    this.#cuts = cuts
   }
 
   /** Connections that are open. */
@@ -61,6 +67,7 @@ export class ConnectionGate {
       const peer = peerOf(session.socket)
       const socket = this.#sockets.get(peer)
       const cut = (): void => {
+        this.#cuts?.tell('unexplained', session.socket)
         session.destroy(new Error('The connection sent frames that no call needs'), NGHTTP2_ENHANCE_YOUR_CALM)
       }
       cutUnexplained(session, session.socket, cut, () => {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
 import { TurnCount } from '../turn-count.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
@@ -41,16 +42,23 @@ export class Connection implements Limited {
   #refused = 0
   readonly #publicInTurn = new TurnCount()
 
-  constructor(session: Http2Session, budget: ByteBudget, idle: TimeLimit, unread?: HeldBytes) {
+  constructor(
+    session: Http2Session,
+    budget: ByteBudget,
+    idle: TimeLimit,
+    unread?: HeldBytes,
+    cuts?: CutWarnings,
+  ) {
     this.#session = session
     this.budget = budget
     this.explained = explainedOf(session)
     this.client = session.socket
     this.peer = peerOf(session.socket)
     this.#idle = idle
-    this.unread = unread?.open(session.socket.remoteAddress, () =>
-      session.destroy(new Error('The connection does not read its answers'), NGHTTP2_ENHANCE_YOUR_CALM),
-    )
+    this.unread = unread?.open(session.socket.remoteAddress, () => {
+      cuts?.tell('unread', session.socket)
+      session.destroy(new Error('The connection does not read its answers'), NGHTTP2_ENHANCE_YOUR_CALM)
+    })
     session.once('close', () => {
       this.#idle.end(this)
       this.unread?.close()

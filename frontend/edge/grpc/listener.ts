@@ -9,6 +9,7 @@ import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
@@ -52,6 +53,7 @@ interface GrpcListenerOptions {
   readonly refusals: Pick<Refusals, 'count'> | undefined
   readonly tracing: Tracing | undefined
   readonly unread: HeldBytes | undefined
+  readonly cuts: CutWarnings | undefined
   readonly grpc: ServerOptions
   /** Limits its connections together with those of other listeners. */
   readonly pool: ConnectionPool | undefined
@@ -78,7 +80,7 @@ export class GrpcListener {
     this.#setting = setting
     this.#limits = limits
     this.calls = new CallGate(rpcsOf(services), gate)
-    this.connections = new ConnectionGate(limits, pool)
+    this.connections = new ConnectionGate(limits, pool, gate.cuts)
     this.#server = new Server({
       ...grpc,
       // Nobody reads its counters and time stamps of each call and message.

@@ -6,6 +6,7 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
@@ -58,6 +59,8 @@ export interface ListenersDeps {
   readonly tracing?: Tracing
   /** Undefined: nothing bounds what clients leave unread. */
   readonly unread?: HeldBytes
+  /** Undefined: nobody is told why connections are closed. */
+  readonly cuts?: CutWarnings
 }
 
 /**
@@ -113,7 +116,7 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
-    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing, unread } = deps
+    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing, unread, cuts } = deps
     const { name, setting, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
@@ -129,6 +132,7 @@ export class GrpcServers<Kind extends string = string> {
       refusals,
       tracing,
       unread,
+      cuts,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,
         'grpc.max_send_message_length': -1,

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import type { RestState } from './rest-state.ts'
@@ -76,8 +77,8 @@ export function createApp(
     res.writeHead(417, { connection: 'close' }).end()
   }
   return {
-    listener: inTurn(take),
-    expectation: inTurn(refuse),
+    listener: inTurn(take, state.cuts),
+    expectation: inTurn(refuse, state.cuts),
     state,
     beginDrain: () => {
       state.draining = true
@@ -86,10 +87,10 @@ export function createApp(
 }
 
 /** Handles a request at once, or when those before it on its connection let it. */
-export function inTurn(handle: Listening): Listening {
+export function inTurn(handle: Listening, cuts?: CutWarnings): Listening {
   return (req, res) => {
     // It has the socket from the start, unless others come first.
     if (res.socket !== null) handle(req, res)
-    else connectionOf(req.socket).pipeline.take(res, () => handle(req, res))
+    else connectionOf(req.socket).pipeline.take(res, () => handle(req, res), cuts)
   }
 }

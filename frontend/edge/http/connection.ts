@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -11,6 +12,12 @@ export interface LiveReply {
   /** The next in the connection's list, which has more than one only with pipelining. */
   nextOnSocket: LiveReply | undefined
   clientLeft(): void
+}
+
+/** What bounds the answers that clients leave unread, and who is told; see RestState. */
+interface UnreadBounds {
+  readonly unread?: HeldBytes
+  readonly cuts?: CutWarnings
 }
 
 /** What the server tracks of a client's connection besides Node. */
@@ -61,11 +68,15 @@ export class Connection implements CheckedConnection {
    * What waits in its socket, once that is full, counts until the client has read it.
    * @param queued bytes that came to those of replies behind others, or (below 0) left them
    */
-  leavesUnread(answers: HeldBytes, queued = 0): void {
+  leavesUnread({ unread, cuts }: UnreadBounds, queued = 0): void {
+    if (unread === undefined) return
     this.#queued += queued
     if (this.#unread === undefined) {
       const socket = this.#socket
-      this.#unread = answers.open(this.address, () => socket.destroy())
+      this.#unread = unread.open(this.address, () => {
+        cuts?.tell('unread', socket)
+        socket.destroy()
+      })
       socket.on('drain', this.#count).on('close', this.#count)
     }
     this.#count()

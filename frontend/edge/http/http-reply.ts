@@ -5,7 +5,6 @@ import type { AbandonReason } from '../../jobs/job.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
 import type { Exchange } from './exchange.ts'
-import type { HeldBytes } from '../held-bytes.ts'
 import { addCors } from './reply-headers.ts'
 import { LINGER_MS, skipBody } from './unwanted-body.ts'
 
@@ -201,23 +200,23 @@ export class HttpReply implements LiveReply {
     }
     if (!req.socket.writableNeedDrain) return
     req.socket.setTimeout(UNREAD_LIMIT_MS)
-    if (state.unread !== undefined) connection.leavesUnread(state.unread)
+    connection.leavesUnread(state)
   }
 
   /** With pipelining, earlier responses of this connection come first, and it waits here. */
   #countQueued(): void {
     const { res, state, connection } = this.exchange
-    const { unread } = state
     const bytes = res.writableLength
-    if (unread === undefined || bytes < COUNTED_BYTES) return
+    if (state.unread === undefined || bytes < COUNTED_BYTES) return
     const more = bytes - this.#queued
-    if (this.#queued === 0) res.once('socket', () => process.nextTick(() => this.#unqueued(unread)))
+    if (this.#queued === 0) res.once('socket', () => process.nextTick(() => this.#unqueued()))
     this.#queued = bytes
-    connection.leavesUnread(unread, more)
+    connection.leavesUnread(state, more)
   }
 
-  #unqueued(unread: HeldBytes): void {
-    this.exchange.connection.leavesUnread(unread, -this.#queued)
+  #unqueued(): void {
+    const { connection, state } = this.exchange
+    connection.leavesUnread(state, -this.#queued)
     this.#queued = 0
     if (this.#ended) this.#limitFlush()
     else this.#full()
@@ -227,8 +226,7 @@ export class HttpReply implements LiveReply {
   #full(): void {
     const { res, state, connection } = this.exchange
     if (res.socket === null) this.#countQueued()
-    else if (state.unread !== undefined && res.writableLength >= COUNTED_BYTES)
-      connection.leavesUnread(state.unread)
+    else if (res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { CutWarnings } from '../cut-warnings.ts'
 import { sendAnswers } from './chunk-writer.ts'
 import type { SafeResponse } from './safe-response.ts'
 
@@ -65,8 +66,11 @@ export class Pipeline {
     })
   }
 
-  /** Handles the request of the response now or later, unless its client leaves before, or sends too many. */
-  take(res: SafeResponse, handle: () => void): void {
+  /**
+   * Handles the request of the response now or later, unless its client leaves before, or sends too many,
+   * which `cuts` tells.
+   */
+  take(res: SafeResponse, handle: () => void, cuts?: CutWarnings): void {
     // It does not overtake those that wait.
     if (this.#waiting === 0 && this.#ahead < MAX_AHEAD && all.mayHandle()) {
       this.#ahead += 1
@@ -74,6 +78,7 @@ export class Pipeline {
       handle()
     } else if (this.#waiting === MAX_WAITING || all.waiting >= MAX_WAITING_OF_ALL) {
       sendAnswers()
+      cuts?.tell('pipelining', this.#socket)
       this.#socket.destroy()
       stopParser(this.#socket)
     } else {

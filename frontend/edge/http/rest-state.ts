@@ -11,6 +11,7 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { EventOperations } from '../../watch/viewers.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
+import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import type { Exchange } from './exchange.ts'
@@ -39,6 +40,8 @@ export interface RestDeps extends Operations {
   unread?: HeldBytes
   /** Undefined if nothing bounds what bodies hold that are not complete. */
   unfinished?: HeldBytes
+  /** Undefined: nobody is told why connections are closed. */
+  cuts?: CutWarnings
 }
 
 interface RestMetrics {

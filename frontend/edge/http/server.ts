@@ -81,7 +81,10 @@ export async function listen(
     socket.once('close', () => sockets.delete(socket))
   })
   server.on(isTls(address) ? 'secureConnection' : 'connection', (socket: Socket) => {
-    cutUnexplained(socket, socket, () => socket.destroy())
+    cutUnexplained(socket, socket, () => {
+      app.state.cuts?.tell('unexplained', socket)
+      socket.destroy()
+    })
   })
   await bind(server, address, (error) => refused(name, address, setting, error))
   pool?.guard(server, (socket) => refuseConnection(app.state, socket, isTls(address)))

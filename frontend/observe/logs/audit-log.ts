@@ -1,8 +1,8 @@
-import { Allowance } from '../../../common/allowance.ts'
 import type { ServeError } from '../../../common/errors.ts'
 import { redactSecrets, redactUrl } from '../../../common/redact.ts'
 import { jsonLine } from './json-line.ts'
 import type { LineWriter } from './log-file.ts'
+import { SampledLines } from './sampled-lines.ts'
 
 /** Who did it. */
 export interface AuditWho {
@@ -50,25 +50,19 @@ export function refusalOf(
   return { event: 'authentication', outcome: 'refused', code, detail }
 }
 
-/** Lines of an event that strangers cause: so many at once, then one in this time (milliseconds). */
+/** Lines of an event that strangers cause: so many at once, then one each second. */
 const BURST = 20
-const EVERY_MS = 1_000
-/** Time after which lines that were left out are counted in a line, in milliseconds. */
-const COUNT_AFTER_MS = 10_000
 
 /** What strangers can cause as often as they like. */
 type Flood = 'authentication' | 'limit'
 
-interface Sample {
-  readonly allowance: Allowance
-  leftOut: number
-  timer: NodeJS.Timeout | undefined
-}
-
 /** Writes audit_log.log: who managed what, and who was refused, as one JSON object per line. */
 export class AuditLog {
   readonly #lines: LineWriter
-  readonly #samples: Readonly<Record<Flood, Sample>> = { authentication: sample(), limit: sample() }
+  readonly #samples: Readonly<Record<Flood, SampledLines>> = {
+    authentication: new SampledLines(BURST, (leftOut) => this.#tellLeftOut('authentication', leftOut)),
+    limit: new SampledLines(BURST, (leftOut) => this.#tellLeftOut('limit', leftOut)),
+  }
 
   constructor(lines: LineWriter) {
     this.#lines = lines
@@ -83,8 +77,8 @@ export class AuditLog {
 
   /** Writes the counts of what was left out. To be called before the file ends. */
   close(): void {
-    this.#count('authentication')
-    this.#count('limit')
+    this.#samples.authentication.close()
+    this.#samples.limit.close()
   }
 
   #line({ operation, url, ...entry }: AuditEntry): void {
@@ -95,24 +89,13 @@ export class AuditLog {
   }
 
   #admits(event: Flood): boolean {
-    const state = this.#samples[event]
-    if (state.allowance.wait > 0) {
-      state.leftOut++
-      state.timer ??= setTimeout(() => this.#count(event), COUNT_AFTER_MS).unref()
-      return false
-    }
-    state.allowance.use()
-    this.#count(event)
-    return true
+    const leftOut = this.#samples[event].next()
+    if (leftOut !== undefined && leftOut > 0) this.#tellLeftOut(event, leftOut)
+    return leftOut !== undefined
   }
 
-  #count(event: Flood): void {
-    const state = this.#samples[event]
-    clearTimeout(state.timer)
-    state.timer = undefined
-    if (state.leftOut === 0) return
-    const detail = `${state.leftOut} more were refused and are not written`
-    state.leftOut = 0
+  #tellLeftOut(event: Flood, leftOut: number): void {
+    const detail = `${leftOut} more were refused and are not written`
     this.#line({ event, operation: 'left out', outcome: 'refused', detail })
   }
 }
@@ -131,10 +114,6 @@ export function outcomeOf(
 ): Pick<AuditEntry, 'outcome' | 'code'> {
   if (error === undefined) return { outcome: 'done' }
   return { outcome: REFUSALS.has(error.code) ? 'refused' : 'failed', code: error.code }
-}
-
-function sample(): Sample {
-  return { allowance: new Allowance(EVERY_MS, BURST), leftOut: 0, timer: undefined }
 }
 
 /** In the place of lines for which the disk was too slow. */

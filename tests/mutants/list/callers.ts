@@ -36,7 +36,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'refused limits that were left out are not counted at the end',
     file: 'frontend/observe/logs/audit-log.ts',
-    find: "    this.#count('limit')\n",
+    find: '    this.#samples.limit.close()\n',
     replace: '',
     tests: ['tests/observe/audit-log.test.ts'],
   },

@@ -8,6 +8,9 @@ const UNFINISHED = ['tests/security/bodies-left-unfinished.test.ts']
 const BODY_PACE = ['tests/edge/http/body-pace.test.ts']
 const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 
+const CUTS = ['tests/security/cut-connections-are-told.test.ts']
+const CUT_WARNINGS = ['tests/edge/cut-warnings.test.ts']
+
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -76,22 +79,22 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'REST answers that wait behind others do not count',
     file: HTTP_REPLY,
-    find: '    connection.leavesUnread(unread, more)\n',
+    find: '    connection.leavesUnread(state, more)\n',
     replace: '',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
   {
     name: 'REST answers that have waited behind others count on',
     file: HTTP_REPLY,
-    find: '    this.exchange.connection.leavesUnread(unread, -this.#queued)\n',
+    find: '    connection.leavesUnread(state, -this.#queued)\n',
     replace: '',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
   {
     name: 'items of REST streams that wait for their clients do not count',
     file: HTTP_REPLY,
-    find: 'res.writableLength >= COUNTED_BYTES)\n      connection.leavesUnread(state.unread)',
-    replace: 'res.writableLength < 0)\n      connection.leavesUnread(state.unread)',
+    find: 'res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state)',
+    replace: 'res.writableLength < 0) connection.leavesUnread(state)',
     tests: ['tests/security/answers-left-unread.test.ts'],
   },
   {
@@ -462,5 +465,105 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'connection.budget === undefined',
     tests: ['tests/security/calls-without-a-token-at-once.test.ts'],
     title: 'of health',
+  },
+  {
+    name: 'a connection that pipelines too much is closed without a word',
+    file: 'frontend/edge/http/pipeline.ts',
+    find: "      cuts?.tell('pipelining', this.#socket)\n",
+    replace: '',
+    title: 'pipelined',
+    tests: CUTS,
+  },
+  {
+    name: 'pipelines of listeners tell nobody',
+    file: 'frontend/edge/http/app.ts',
+    find: 'inTurn(take, state.cuts)',
+    replace: 'inTurn(take)',
+    title: 'pipelined',
+    tests: CUTS,
+  },
+  {
+    name: 'a REST connection is closed for bytes of no request without a word',
+    file: 'frontend/edge/http/server.ts',
+    find: "      app.state.cuts?.tell('unexplained', socket)\n",
+    replace: '',
+    title: 'over REST',
+    tests: CUTS,
+  },
+  {
+    name: 'a gRPC connection is closed for bytes of no request without a word',
+    file: 'frontend/edge/grpc/connection-gate.ts',
+    find: "        this.#cuts?.tell('unexplained', session.socket)\n",
+    replace: '',
+    title: 'no request, over gRPC',
+    tests: CUTS,
+  },
+  {
+    name: 'the address of a gRPC connection is told when it is gone',
+    file: 'frontend/edge/grpc/connection-gate.ts',
+    find: "        this.#cuts?.tell('unexplained', session.socket)\n        session.destroy(new Error('The connection sent frames that no call needs'), NGHTTP2_ENHANCE_YOUR_CALM)\n",
+    replace:
+      "        session.destroy(new Error('The connection sent frames that no call needs'), NGHTTP2_ENHANCE_YOUR_CALM)\n        this.#cuts?.tell('unexplained', session.socket)\n",
+    title: 'no request, over gRPC',
+    tests: CUTS,
+  },
+  {
+    name: 'a gRPC connection is closed for unread answers without a word',
+    file: 'frontend/edge/grpc/connection.ts',
+    find: "      cuts?.tell('unread', session.socket)\n",
+    replace: '',
+    title: 'not read, over gRPC',
+    tests: CUTS,
+  },
+  {
+    name: 'a REST connection is closed for unread answers without a word',
+    file: 'frontend/edge/http/connection.ts',
+    find: "        cuts?.tell('unread', socket)\n",
+    replace: '',
+    title: 'of REST clients that do not read',
+    tests: ['tests/security/answers-left-unread.test.ts'],
+  },
+  {
+    name: 'each closed connection has a line',
+    file: 'frontend/observe/logs/sampled-lines.ts',
+    find: 'if (this.#allowance.wait > 0) {',
+    replace: 'if (this.#allowance.wait < 0) {',
+    tests: CUT_WARNINGS,
+  },
+  {
+    name: 'lines that were left out are counted again',
+    file: 'frontend/observe/logs/sampled-lines.ts',
+    find: '    this.#leftOut = 0\n',
+    replace: '',
+    tests: CUT_WARNINGS,
+  },
+  {
+    name: 'lines that were left out are told with the next one only',
+    file: 'frontend/observe/logs/sampled-lines.ts',
+    find: 'this.#timer ??= setTimeout(() => this.close(), TELL_AFTER_MS).unref()',
+    replace: 'void TELL_AFTER_MS',
+    tests: CUT_WARNINGS,
+  },
+  {
+    name: 'a count of lines that were left out comes beside a line of the same second',
+    file: 'frontend/observe/logs/sampled-lines.ts',
+    find: '    this.#allowance.use()\n    this.#tell(leftOut)',
+    replace: '    this.#tell(leftOut)',
+    tests: CUT_WARNINGS,
+  },
+  {
+    name: 'a flood of one limit hides the others',
+    file: 'frontend/edge/cut-warnings.ts',
+    find: 'this.#samples[kind].next()',
+    replace: 'this.#samples.pipelining.next()',
+    tests: CUT_WARNINGS,
+  },
+  {
+    name: 'a stop forgets the connections that no line has told of',
+    file: 'frontend/listeners.ts',
+    find: 'this.#grpc.drain()])\n    this.#cuts.close()\n',
+    replace: 'this.#grpc.drain()])\n',
+    title: 'when the server stops',
+    tests: CUTS,
   },
 ]
