@@ -19,20 +19,25 @@ import { type Feature, features, startVariant } from './features.ts'
 /** `npm run bench:costs`: what each feature costs a request; prints the table of docs/performance.md. */
 
 const CLIENTS = 32
-/** Fresh servers of each kind: of two, one may be faster by a twentieth for as long as they run. */
-const SETS = 3
 const HEAD = `| Feature | Switched by | Default | REST: CPU of the frontend | REST: rate | gRPC: CPU of the frontend | gRPC: rate |
 |---|---|---|---|---|---|---|`
 
-async function costs(rounds: number, only: readonly string[], streams: boolean): Promise<number> {
+interface Extent {
+  readonly rounds: number
+  /** Fresh servers of each kind: of two, one may be faster by a twentieth for as long as they run. */
+  readonly sets: number
+  readonly streams: boolean
+}
+
+async function costs(extent: Extent, only: readonly string[]): Promise<number> {
   const all = features().filter(({ name }) => only.length === 0 || only.includes(name))
   await buildPrograms()
   const generators = await chooseGenerators()
-  const report = newReport({ rounds, only, streams }, generators.rest.name, generators.grpc.name)
+  const report = newReport({ ...extent, only }, generators.rest.name, generators.grpc.name)
   print(`${headLines(report)}\n\n${HEAD}`)
   for (const feature of all) {
     const cells: string[] = []
-    for (const rows of await compare(feature, rounds, streams, generators)) {
+    for (const rows of await compare(feature, extent, generators)) {
       report.throughput.push(...rows)
       cells.push(...costOf(rows))
     }
@@ -47,15 +52,14 @@ async function costs(rounds: number, only: readonly string[], streams: boolean):
 /** @returns the rows of each protocol */
 async function compare(
   { name, without, with: having, required }: Feature,
-  rounds: number,
-  streams: boolean,
+  { rounds, sets, streams }: Extent,
   generators: Generators,
 ): Promise<ThroughputRow[][]> {
-  const pace: Pace = { rounds: Math.ceil(rounds / SETS), seconds: 0.2, warmUp: 3 }
+  const pace: Pace = { rounds: Math.ceil(rounds / sets), seconds: 0.2, warmUp: 3 }
   const kases = [cases('rest'), cases('grpc')].map(([unary, stream]) => (streams ? stream : unary)!)
   const bursts: Burst[][][] = kases.map(() => [[], []])
   let contenders: Contender[] = []
-  for (let set = 0; set < SETS; set++) {
+  for (let set = 0; set < sets; set++) {
     const targets = [
       await startVariant(`without ${name}`, without),
       await startVariant(`with ${name}`, having),
@@ -88,10 +92,14 @@ function print(text: string): void {
 
 const command = new Command('bench:costs')
   .description('Measures what each feature costs a request, with 32 clients and default settings.')
-  .option('--rounds <n>', 'rounds of each comparison, over three sets of fresh servers', wholeNumber, 33)
+  .option('--rounds <n>', 'rounds of each comparison, over all sets', wholeNumber, 33)
+  .option('--sets <n>', 'sets of fresh servers; more tell a difference of a hundredth', wholeNumber, 3)
   .option('--streams', 'measure streams of 100 items instead of unary requests')
   .addOption(
     new Option('--only <features...>', 'measure these only').choices(features().map(({ name }) => name)),
   )
-const flags = command.parse(process.argv).opts<{ rounds: number; only?: string[]; streams?: boolean }>()
-await runToEnd(() => costs(flags.rounds, flags.only ?? [], flags.streams === true))
+const flags = command
+  .parse(process.argv)
+  .opts<{ rounds: number; sets: number; only?: string[]; streams?: boolean }>()
+const { rounds, sets, only, streams } = flags
+await runToEnd(() => costs({ rounds, sets, streams: streams === true }, only ?? []))
