@@ -111,4 +111,25 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'file',
     tests: ['tests/cli/init.test.ts'],
   },
+  {
+    name: 'a server that pnpm installed sees the packages beside its own only',
+    file: 'model-archiver/package-root.ts',
+    find: '  if (pnpm !== null) return pnpm[1]\n',
+    replace: '',
+    tests: ['tests/model-archiver/server-modules.test.ts'],
+  },
+  {
+    name: 'a server that npm installed looks for its packages further up',
+    file: 'model-archiver/package-root.ts',
+    find: '  if (/[/\\\\]node_modules$/.test(dirname(root))) return dirname(root)\n',
+    replace: '',
+    tests: ['tests/model-archiver/server-modules.test.ts'],
+  },
+  {
+    name: 'a checkout takes any folder of modules for that of its packages',
+    file: 'model-archiver/package-root.ts',
+    find: "'node_modules', 'koa'))) return",
+    replace: "'node_modules'))) return",
+    tests: ['tests/model-archiver/server-modules.test.ts'],
+  },
 ]
