@@ -1,6 +1,6 @@
 import { groupOf } from '../../common/address-group.ts'
 
-/** Milliseconds after which bytes weigh as much as they can. */
+/** Milliseconds after which bytes weigh as much as they can; new ones weigh half of it. */
 const GROWN_MS = 5_000
 
 /**
@@ -8,7 +8,8 @@ const GROWN_MS = 5_000
  * read, or bodies that they have not sent to the end. Beyond the limit, of the address that has most (IPv6:
  * of the /64 network) the connection that has most is cut: whoever goes on is left alone, however many
  * connections others have. Bytes are held for a moment also for a client that is quick: they weigh less the
- * shorter they have waited, or others who hold a little less each could have such a client cut.
+ * shorter they have waited, or others who hold a little less each could have such a client cut. Not less than
+ * half, or a burst of one address could have those cut who hold a fraction of it for long.
  */
 export class HeldBytes {
   readonly #limit: number
@@ -95,7 +96,7 @@ export class HeldByConnection {
 
   /** Its bytes, as far as they have waited long. */
   weight(now: number): number {
-    return this.#bytes * Math.min(1, (now - this.#since + 1) / GROWN_MS)
+    return this.#bytes * (0.5 + 0.5 * Math.min(1, (now - this.#since) / GROWN_MS))
   }
 
   close(): void {

@@ -87,3 +87,12 @@ test('who has read all and waits anew is as new as its bytes', () => {
   a!.add(51)
   expect(cut).toEqual(['10.0.0.3'])
 })
+
+test('a burst of one address does not have those cut who hold a fraction of it for long', () => {
+  const [, slow, a, b] = connections(100, '10.0.0.2', 'a', 'b')
+  slow!.add(25)
+  now += 60_000
+  a!.add(40)
+  b!.add(36)
+  expect(cut).toEqual(['a'])
+})

@@ -106,6 +106,8 @@ class BodyReader implements BodyTaker {
   }
 
   #finish(error: ServeError | undefined): void {
+    // A body that was refused for the sake of others may still come to its end.
+    if (this.#isOver) return
     const exchange = this.#exchange
     this.#isOver = true
     exchange.connection.bodyEnded()

@@ -55,7 +55,8 @@ const all = new Pipelines()
  */
 export class Pipeline {
   readonly #socket: Socket
-  #ahead = 0
+  /** Those whose requests are handled ahead, in their order: the first gets the socket next. */
+  readonly #ahead: SafeResponse[] = []
   #waiting = 0
 
   constructor(socket: Socket) {
@@ -63,6 +64,8 @@ export class Pipeline {
     socket.once('close', () => {
       all.waiting -= this.#waiting
       this.#waiting = 0
+      // Node tells it only of the response that has the socket.
+      for (const res of this.#ahead.splice(0)) res.destroy().emit('close')
     })
   }
 
@@ -72,9 +75,9 @@ export class Pipeline {
    */
   take(res: SafeResponse, handle: () => void, cuts?: CutWarnings): void {
     // It does not overtake those that wait.
-    if (this.#waiting === 0 && this.#ahead < MAX_AHEAD && all.mayHandle()) {
-      this.#ahead += 1
-      res.once('socket', () => (this.#ahead -= 1))
+    if (this.#waiting === 0 && this.#ahead.length < MAX_AHEAD && all.mayHandle()) {
+      this.#ahead.push(res)
+      res.once('socket', () => this.#ahead.shift())
       handle()
     } else if (this.#waiting === MAX_WAITING || all.waiting >= MAX_WAITING_OF_ALL) {
       sendAnswers()

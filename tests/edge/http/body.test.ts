@@ -1,10 +1,11 @@
+import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { HeldBytes } from '../../../frontend/edge/held-bytes.ts'
 import { parseForm } from '../../../frontend/edge/http/form.ts'
 import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
-import type { InputPart } from '../../../frontend/jobs/job.ts'
+import type { InputPart, Job } from '../../../frontend/jobs/job.ts'
 import { ask, bytes, startRig, Wire, type Rig, type RigOptions } from '../../support/http/rig.ts'
 
 async function startKeeper(options: RigOptions = {}): Promise<Rig> {
@@ -394,4 +395,27 @@ test('when bodies together hold more than they may, the one that has waited with
   while (unfinished.bytes < 3) await new Promise((resolve) => setImmediate(resolve))
   second.socket.destroy()
   while (unfinished.bytes > 0) await new Promise((resolve) => setImmediate(resolve))
+})
+
+test('a body that was refused for others does not reach the model when it comes to its end', async () => {
+  const unfinished = new HeldBytes(10)
+  const rig = await startRig(createInferenceApp, { unfinished })
+  const held: Job[] = []
+  rig.models.onJob = (job) => void held.push(job)
+  const answer = (job: Job): boolean => job.respond({ status: 200, headers: {}, body: bytes('ok') })
+  const wire = new Wire(rig.listener.port)
+  // It waits behind as many as are handled ahead, so that some of its body has come before it is read.
+  const ahead = 'POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n'.repeat(9)
+  const chunked =
+    'POST /predictions/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n'
+  wire.send(ahead + chunked)
+  while (held.length < 9) await new Promise((resolve) => setImmediate(resolve))
+  for (const job of held) answer(job)
+  while (unfinished.bytes < 6) await new Promise((resolve) => setImmediate(resolve))
+  const other = new Wire(rig.listener.port)
+  other.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n12345')
+  await wire.until('max_unfinished_bytes')
+  wire.send('0\r\n\r\n')
+  if (!wire.socket.closed) await once(wire.socket, 'close')
+  expect(held).toHaveLength(9)
 })

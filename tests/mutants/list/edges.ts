@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'pipelined requests are all handled in the turn that brings them',
     file: PIPELINE,
-    find: 'this.#ahead < MAX_AHEAD',
+    find: 'this.#ahead.length < MAX_AHEAD',
     replace: 'this.#ahead >= 0',
     tests: PIPELINED,
   },

@@ -14,6 +14,35 @@ const CUT_WARNINGS = ['tests/edge/cut-warnings.test.ts']
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'new bytes weigh next to nothing',
+    file: 'frontend/edge/held-bytes.ts',
+    find: '0.5 + 0.5 * Math.min',
+    replace: 'Math.min',
+    title: 'a burst of one address',
+    tests: ['tests/edge/held-bytes.test.ts'],
+  },
+  {
+    name: 'a body that was refused comes to its end all the same',
+    file: 'frontend/edge/http/body.ts',
+    find: '    if (this.#isOver) return\n    const exchange',
+    replace: '    const exchange',
+    tests: ['tests/edge/http/body.test.ts'],
+  },
+  {
+    name: 'answers that wait behind others do not end with their connection',
+    file: 'frontend/edge/http/pipeline.ts',
+    find: "      for (const res of this.#ahead.splice(0)) res.destroy().emit('close')\n",
+    replace: '',
+    tests: ['tests/edge/http/pipeline.test.ts'],
+  },
+  {
+    name: 'an answer that had the socket ends again with its connection',
+    file: 'frontend/edge/http/pipeline.ts',
+    find: "res.once('socket', () => this.#ahead.shift())",
+    replace: "res.once('socket', () => undefined)",
+    tests: ['tests/edge/http/pipeline.test.ts'],
+  },
+  {
     name: 'bodies that stay unfinished have no limit together',
     file: 'frontend/edge/http/body.ts',
     find: 'if (this.#exchange.req.bodyBytes < this.#expected) this.#wait()',
@@ -107,15 +136,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an answer weighs as much as one that waits for long',
     file: 'frontend/edge/held-bytes.ts',
-    find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
+    find: '0.5 + 0.5 * Math.min(1, (now - this.#since) / GROWN_MS)',
     replace: '1',
     tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'answers weigh the more the longer they wait, without end',
     file: 'frontend/edge/held-bytes.ts',
-    find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
-    replace: '((now - this.#since + 1) / GROWN_MS)',
+    find: 'Math.min(1, (now - this.#since) / GROWN_MS)',
+    replace: '((now - this.#since) / GROWN_MS)',
     tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
