@@ -28,7 +28,7 @@ test('the line that init shows for the shell runs nothing else, whatever the nam
   const name = join(folder, `a'; touch PWNED; "$(touch PWNED)" b`)
   const { status, out } = await init(name)
   expect(status).toBe(0)
-  const line = /^Next: (.*) && npm install && npm run dev$/m.exec(out.join('\n'))![1]!
+  const line = /^Next: (.*?) && (?:pip|npm) install .*npm run dev$/m.exec(out.join('\n'))![1]!
   const { stdout } = await execa('sh', ['-c', `${line} && pwd`], { cwd: folder })
   expect(stdout).toBe(name)
   expect(readdirSync(folder)).toHaveLength(1)

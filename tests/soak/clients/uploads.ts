@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { request } from 'node:http'
+import { type ClientRequest, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Metadata } from '@grpc/grpc-js'
 import { call, inferenceClient } from '../../support/grpc-clients.ts'
@@ -9,6 +9,8 @@ import { DIGEST } from '../models.ts'
 import { inTime, type Lane } from './lane.ts'
 
 const MAX_BYTES = 3_000_000
+/** Three of them in a form fit into a request. */
+const MAX_PART_BYTES = 2_000_000
 /** Random bytes are made once; uploads are pieces of them. */
 const POOL_BYTES = 4_000_000
 
@@ -36,8 +38,8 @@ export async function uploads(lane: Lane, signal: AbortSignal): Promise<void> {
   }
 }
 
-function drawBytes(random: Random): Buffer {
-  const size = Math.floor(MAX_BYTES ** random.fraction())
+function drawBytes(random: Random, most = MAX_BYTES): Buffer {
+  const size = Math.floor(most ** random.fraction())
   const from = random.integer(0, POOL_BYTES - size)
   return pool!.subarray(from, from + size)
 }
@@ -52,7 +54,7 @@ function draw(random: Random): Upload {
   }
   const parts = Array.from({ length: random.integer(1, 3) }, (_, k) => ({
     name: `part${k}`,
-    data: drawBytes(random),
+    data: drawBytes(random, MAX_PART_BYTES),
   }))
   const boundary = `----soak${random.integer(0, 1e9)}`
   const body = Buffer.concat([
@@ -117,8 +119,13 @@ async function post(
   return answer
 }
 
-function drained(asked: NodeJS.WritableStream): Promise<void> {
+function drained(asked: ClientRequest): Promise<void> {
   return new Promise((resolve) => {
+    if (asked.destroyed) {
+      // An answer has come, and the connection is over.
+      resolve()
+      return
+    }
     const go = (): void => {
       asked.off('drain', go).off('close', go)
       resolve()
