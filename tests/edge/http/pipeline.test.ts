@@ -39,3 +39,23 @@ test.each([
   expect(held.slice(over).map(({ destroyed }) => destroyed)).toEqual(Array(5 - over).fill(true))
   server.close()
 })
+
+test('as many are handled ahead again once those in front have their answers', async () => {
+  const held: SafeResponse[] = []
+  const server = createServer(
+    MESSAGES,
+    inTurn((_req, res) => void held.push(res)),
+  )
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').resume()
+  for (const count of [9, 18]) {
+    client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(9))
+    while (held.length < count) await new Promise((resolve) => setImmediate(resolve))
+    const last = held.at(-1)!
+    const closed = new Promise((resolve) => last.once('close', resolve))
+    for (const res of held.slice(count - 9)) res.end('done')
+    await closed
+  }
+  client.destroy()
+  server.close()
+}, 10_000)

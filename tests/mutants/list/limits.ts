@@ -36,7 +36,7 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/edge/http/pipeline.test.ts'],
   },
   {
-    name: 'an answer that had the socket ends again with its connection',
+    name: 'an answer that had the socket counts on among those ahead',
     file: 'frontend/edge/http/pipeline.ts',
     find: "res.once('socket', () => this.#ahead.shift())",
     replace: "res.once('socket', () => undefined)",
