@@ -1,6 +1,6 @@
 import { groupOf } from '../../common/address-group.ts'
 
-/** Milliseconds after which bytes weigh as much as they can; new ones weigh half of it. */
+/** Milliseconds after which bytes weigh as much as they can. */
 const GROWN_MS = 5_000
 
 /**
@@ -8,8 +8,9 @@ const GROWN_MS = 5_000
  * read, or bodies that they have not sent to the end. Beyond the limit, of the address that has most (IPv6:
  * of the /64 network) the connection that has most is cut: whoever goes on is left alone, however many
  * connections others have. Bytes are held for a moment also for a client that is quick: they weigh less the
- * shorter they have waited, or others who hold a little less each could have such a client cut. Not less than
- * half, or a burst of one address could have those cut who hold a fraction of it for long.
+ * shorter they have waited, or others who hold a little less each could have such a client cut. Of an
+ * address half of its bytes count whatever their age, or a burst of one could have those of another cut who
+ * hold a fraction of it for long.
  */
 export class HeldBytes {
   readonly #limit: number
@@ -55,7 +56,7 @@ export class HeldBytes {
     const now = this.#now()
     const byGroup = new Map<string, number>()
     for (const each of this.#connections)
-      byGroup.set(each.group, (byGroup.get(each.group) ?? 0) + each.weight(now))
+      byGroup.set(each.group, (byGroup.get(each.group) ?? 0) + (each.bytes + each.weight(now)) / 2)
     let most: HeldByConnection | undefined
     for (const each of this.#connections) {
       const more = most === undefined ? 1 : byGroup.get(each.group)! - byGroup.get(most.group)!
@@ -96,7 +97,7 @@ export class HeldByConnection {
 
   /** Its bytes, as far as they have waited long. */
   weight(now: number): number {
-    return this.#bytes * (0.5 + 0.5 * Math.min(1, (now - this.#since) / GROWN_MS))
+    return this.#bytes * Math.min(1, (now - this.#since + 1) / GROWN_MS)
   }
 
   close(): void {

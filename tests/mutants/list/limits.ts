@@ -14,10 +14,10 @@ const CUT_WARNINGS = ['tests/edge/cut-warnings.test.ts']
 /** Limits on time, and clients that read slowly or not at all. */
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'new bytes weigh next to nothing',
+    name: 'new bytes of an address weigh next to nothing',
     file: 'frontend/edge/held-bytes.ts',
-    find: '0.5 + 0.5 * Math.min',
-    replace: 'Math.min',
+    find: '(each.bytes + each.weight(now)) / 2',
+    replace: 'each.weight(now)',
     title: 'a burst of one address',
     tests: ['tests/edge/held-bytes.test.ts'],
   },
@@ -136,15 +136,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an answer weighs as much as one that waits for long',
     file: 'frontend/edge/held-bytes.ts',
-    find: '0.5 + 0.5 * Math.min(1, (now - this.#since) / GROWN_MS)',
+    find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
     replace: '1',
     tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
     name: 'answers weigh the more the longer they wait, without end',
     file: 'frontend/edge/held-bytes.ts',
-    find: 'Math.min(1, (now - this.#since) / GROWN_MS)',
-    replace: '((now - this.#since) / GROWN_MS)',
+    find: 'Math.min(1, (now - this.#since + 1) / GROWN_MS)',
+    replace: '((now - this.#since + 1) / GROWN_MS)',
     tests: ['tests/edge/held-bytes.test.ts'],
   },
   {
