@@ -1,12 +1,11 @@
 import { SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
 import { MEDIUM, ProtobufWriter, SHORT } from './protobuf-writer.ts'
+import { SPAN_BYTES, TRACE_BYTES } from './span-ids.ts'
 import type { EndedSpan } from './span-rows.ts'
 import type { SpanAttribute } from './tracing.ts'
 
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
-const TRACE_BYTES = 16
-const SPAN_BYTES = 8
 const TIME_BYTES = 8
 
 /** Names of spans that are remembered: those of routes, models and phases. */

@@ -1,4 +1,4 @@
-import type { SpanId, TraceId } from './span-ids.ts'
+import { SPAN_BYTES, type SpanId, TRACE_BYTES, type TraceId } from './span-ids.ts'
 
 /** Bytes that the length of a message probably takes; one of another size costs a copy. */
 export const SHORT = 1
@@ -15,9 +15,6 @@ const LONG_TEXT = 48
 const CHARACTER_BYTES = 3
 /** More than any field without a text or bytes has. */
 const FIELD_BYTES = 24
-
-const TRACE_BYTES = 16
-const SPAN_BYTES = 8
 
 const VARINT = 0
 const FIXED_64 = 1

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 
-const TRACE_BYTES = 16
-const SPAN_BYTES = 8
+export const TRACE_BYTES = 16
+export const SPAN_BYTES = 8
 /** Ids of many requests are drawn at once: a call of the generator for each would cost more than the id. */
 const POOL_BYTES = 6_144
 
