@@ -46,6 +46,10 @@ function unixAddress(text: string): ListenAddress | undefined {
 /** The address as a user writes it. `port` replaces a configured port of 0. */
 export function formatListenAddress(address: ListenAddress, port?: number): string {
   if (address.kind === 'unix') return `unix:${address.path}`
-  const host = isIPv6(address.host) ? `[${address.host}]` : address.host
-  return `${address.tls ? 'https' : 'http'}://${host}:${port ?? address.port}`
+  return `${address.tls ? 'https' : 'http'}://${hostAndPort(address.host, port ?? address.port)}`
+}
+
+/** The inverse of `parseHost`, with a port: IPv6 addresses get their brackets. */
+export function hostAndPort(host: string, port: number): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`
 }

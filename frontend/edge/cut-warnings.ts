@@ -1,4 +1,5 @@
-import { isIPv6, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { hostAndPort } from '../config/listen-address.ts'
 import { SampledLines } from '../observe/logs/sampled-lines.ts'
 
 /** Limits at which a connection is closed without an answer. */
@@ -52,6 +53,6 @@ export class CutWarnings {
 }
 
 function nameOf({ remoteAddress, remotePort }: Client): string {
-  if (remoteAddress === undefined) return 'a client on a Unix socket'
-  return `${isIPv6(remoteAddress) ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
+  const isUnix = remoteAddress === undefined || remotePort === undefined
+  return isUnix ? 'a client on a Unix socket' : hostAndPort(remoteAddress, remotePort)
 }

@@ -1,6 +1,5 @@
 import { lookup } from 'node:dns/promises'
 import type { Http2SecureServer, Http2Server } from 'node:http2'
-import { isIPv6 } from 'node:net'
 import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
@@ -11,6 +10,7 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
+import { hostAndPort } from '../../config/listen-address.ts'
 import type { ConnectionPool } from '../connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
@@ -101,8 +101,7 @@ export class GrpcListener {
   async listen(host: string, port: number, tls: GrpcTls | undefined): Promise<BoundAddress> {
     try {
       const { address } = await lookup(host)
-      const bracketed = isIPv6(address) ? `[${address}]` : address
-      return { host: address, port: await this.#bind(`${bracketed}:${port}`, tls) }
+      return { host: address, port: await this.#bind(hostAndPort(address, port), tls) }
     } catch (cause) {
       throw new ServeError(
         'CONFIG',
