@@ -73,6 +73,8 @@ test('requests that a sampler leaves out have a context for their handler, and a
   const [[name, context]] = JSON.parse(grpc.items[0]!.text) as [[string, string]]
   expect(name).toBe('traceparent')
   expect(context).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)
+  const withBaggage = told(await predict(server, { baggage: 'user=me' }))
+  expect(withBaggage).toEqual({ traceparent: expect.stringMatching(/-00$/), baggage: 'user=me' })
   // Nobody finds a trace of them. An error says the id that is in the log.
   expect(answers[0]!.headers['traceresponse']).toBeUndefined()
   const refused = await rawRequest(server.ports.inference, '/predictions/nobody-knows', { body: '{}' })
@@ -115,11 +117,14 @@ describe.each([
   })
 })
 
-test('spans lie within those above them, and the queue ends where the worker begins', async () => {
+test.each([
+  ['below that of a client', { traceparent: traceparent('f', '01') }],
+  ['of a trace that begins here', {}],
+])('spans %s lie within those above them, and the queue ends where the worker begins', async (_, headers) => {
   const { server, receiver } = await started({})
   const before = BigInt(Date.now() - 1) * 1_000_000n
-  await predict(server, { traceparent: traceparent('f', '01') })
-  const spans = await spansOf(receiver, 'f')
+  await predict(server, headers)
+  const spans = await receiver.trace(({ name }) => name === 'POST /predictions/{model_name}')
   const after = BigInt(Date.now() + 2) * 1_000_000n
   const byId = new Map(spans.map((span) => [span.spanId, span]))
   for (const { start, end, parentId } of spans) {

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { metricExporters } from '../../frontend/observe/traces/metric-exporters.ts'
 import { metricReaders } from '../../frontend/observe/traces/metric-readers.ts'
 import { PageProducer } from '../../frontend/observe/traces/page-producer.ts'
 import { isTracingOn } from '../../frontend/observe/traces/start.ts'
@@ -237,7 +238,6 @@ describe('a server that exports', () => {
     expect(point!.bucketCounts).toHaveLength(point!.explicitBounds.length + 1)
     expect(point!.bucketCounts.map(Number).reduce((a, b) => a + b)).toBe(point!.count)
     expect(metric('torchserve_ts_workers').gauge!.dataPoints.length).toBeGreaterThan(0)
-    // The receiver takes it from spans.
     await server.until(
       () => Promise.resolve(receiver.resource.size),
       (size) => size > 0,
@@ -246,6 +246,7 @@ describe('a server that exports', () => {
       'service.name': 'torchserve-ts',
       'deployment.environment': 'test',
     })
+    expect(receiver.metricsResource).toEqual(receiver.resource)
     expect([...receiver.resource.keys()].filter((key) => key.includes('command'))).toEqual([])
   })
 })
@@ -325,7 +326,7 @@ test.each<[number, Record<string, string>]>([
   [1, { OTEL_METRICS_EXPORTER: 'otlp' }],
   [2, { OTEL_METRICS_EXPORTER: 'otlp,console' }],
 ])('a stop waits for %i exports of metrics with %j', async (count, env) => {
-  const readers = metricReaders(env, new PageProducer())
+  const readers = metricReaders(metricExporters(env), env, new PageProducer())
   expect(readers).toHaveLength(count)
 })
 

@@ -10,7 +10,6 @@ import type { Environment } from '../../frontend/observe/traces/start.ts'
 import type { TraceExporter } from '../../frontend/observe/traces/trace-exporters.ts'
 import { OtlpReceiver } from '../support/otlp-receiver.ts'
 
-const SCOPE = { name: 'torchserve-ts', version: '1' }
 /** Rows that may wait for the thread, and encoded spans that may wait for their export. */
 const MAX_ROWS = 8_192
 const MAX_ENCODED = 32_768
@@ -74,15 +73,9 @@ describe('spans on their way to the thread', () => {
 })
 
 /** With what it warned of. */
-function exporting(
-  env: Environment,
-  encoded: boolean,
-  scope = SCOPE,
-  exporters: readonly TraceExporter[] = ['otlp'],
-) {
+function exporting(env: Environment, encoded: boolean, exporters: readonly TraceExporter[] = ['otlp']) {
   const warnings: string[] = []
-  const settings = { attributes: { 'service.name': 'mine' }, scope, exporters, encoded }
-  return { spans: new SpanExport(settings, env, (warning) => warnings.push(warning)), warnings }
+  return { spans: new SpanExport({ exporters, encoded }, env, (warning) => warnings.push(warning)), warnings }
 }
 
 describe.each([true, false])('a thread that exports, spans encoded: %s', (encoded) => {
@@ -95,7 +88,7 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
   }
 
   test('sends what a span has, with its resource', async () => {
-    const { receiver, spans, warnings } = await started()
+    const { receiver, spans, warnings } = await started({ OTEL_SERVICE_NAME: 'mine' })
     spans.add({
       ...spanOf('one'),
       isServer: true,
@@ -164,7 +157,7 @@ test('a stop does not wait for a thread that ends meanwhile', async () => {
 })
 
 test('a thread that dies is told, spans are dropped from then on, and a stop does not wait for it', async () => {
-  // It cannot read this scope.
+  // It cannot read these exporters.
   const env = { ...process.env, OTEL_BSP_MAX_QUEUE_SIZE: '4' }
   const { spans, warnings } = exporting(env, true, null as never)
   spans.add(spanOf('one'))
@@ -178,7 +171,7 @@ test('a thread that dies is told, spans are dropped from then on, and a stop doe
 
 test('a protocol of OTLP that is not known is no matter where nothing goes over OTLP', async () => {
   const env = { ...process.env, OTEL_EXPORTER_OTLP_PROTOCOL: 'pigeons' }
-  const { spans, warnings } = exporting(env, false, SCOPE, ['console'])
+  const { spans, warnings } = exporting(env, false, ['console'])
   await spans.close()
   await spans.terminate()
   expect(warnings).toEqual([])

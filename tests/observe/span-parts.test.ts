@@ -1,11 +1,12 @@
-import { beforeEach, describe, expect, test } from '@jest/globals'
-import { propagation, ROOT_CONTEXT, type SpanContext, SpanKind, trace } from '@opentelemetry/api'
-import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { describe, expect, test } from '@jest/globals'
+import { ROOT_CONTEXT, trace } from '@opentelemetry/api'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
 import { splitHeaders } from '../../common/header-lines.ts'
+import { propagatorOf } from '../../frontend/observe/traces/propagators.ts'
 import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
-import { samplersOf } from '../../frontend/observe/traces/sampler.ts'
-import { SpanId, SpanIds, TraceId } from '../../frontend/observe/traces/span-ids.ts'
+import { RootTraces } from '../../frontend/observe/traces/root-traces.ts'
+import { samplerOf } from '../../frontend/observe/traces/sampler.ts'
+import { RandomWords, SpanId, TraceId } from '../../frontend/observe/traces/span-ids.ts'
 import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { encodedBatches } from '../../frontend/observe/traces/batch-settings.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
@@ -33,31 +34,60 @@ class Headers {
   }
 }
 
-describe('ids of spans', () => {
-  test('have their digits, and none comes twice', () => {
-    const ids = new SpanIds()
-    const traces = Array.from({ length: 20_000 }, () => ids.trace().text)
-    const spans = Array.from({ length: 20_000 }, () => ids.span().text)
-    expect(traces.filter((id) => !/^[0-9a-f]{32}$/.test(id) || /^0+$/.test(id))).toEqual([])
+/** Draws so many traces that begin here. */
+function drawn(count: number, bound = 2 ** 32, random = new RandomWords()) {
+  const roots = new RootTraces(random, bound)
+  return Array.from({ length: count }, () => {
+    const isRecorded = roots.next()
+    return { isRecorded, id: roots.id, line: roots.line, traceparent: roots.traceparent }
+  })
+}
+
+describe('ids', () => {
+  test('of spans have their digits, and none comes twice', () => {
+    const random = new RandomWords()
+    const spans = Array.from({ length: 20_000 }, () => random.span().text)
     expect(spans.filter((id) => !/^[0-9a-f]{16}$/.test(id) || /^0+$/.test(id))).toEqual([])
-    expect(new Set(traces).size).toBe(20_000)
     expect(new Set(spans).size).toBe(20_000)
   })
 
-  test('differ in every digit', () => {
-    const ids = new SpanIds()
-    const seen = Array.from({ length: 32 }, () => new Set<string>())
-    for (let count = 0; count < 1_000; count += 1) {
-      for (const [at, digit] of ids.trace().text.split('').entries()) seen[at]!.add(digit)
+  test('of traces and of their first spans stand in the header of each, and none comes twice', () => {
+    const roots = drawn(20_000)
+    const malformed = roots.filter(
+      ({ line }) => !/^traceparent\n00-[0-9a-f]{32}-[0-9a-f]{16}-00\n$/.test(line),
+    )
+    expect(malformed).toEqual([])
+    for (const { id, line, traceparent } of roots) {
+      expect(line).toBe(`traceparent\n${traceparent}\n`)
+      expect(traceparent.slice(3, 35)).toBe(id.text)
+      expect(TraceId.of(id.text)).toEqual(id)
     }
-    expect(seen.map(({ size }) => size)).toEqual(Array(32).fill(16))
+    expect(new Set(roots.map(({ id }) => id.text)).size).toBe(20_000)
+    expect(new Set(roots.map(({ traceparent }) => traceparent.slice(36, 52))).size).toBe(20_000)
   })
 
-  test('of only zeros are drawn again', () => {
+  test('differ in every digit', () => {
+    const seen = Array.from({ length: 49 }, () => new Set<string>())
+    for (const { traceparent } of drawn(1_000))
+      for (const [at, digit] of traceparent.slice(3, 52).split('').entries()) seen[at]!.add(digit)
+    expect(seen.map(({ size }) => size)).toEqual([...Array(32).fill(16), 1, ...Array(16).fill(16)])
+  })
+
+  test.each([
+    ['of a trace', [0, 0, 0, 0, 1, 1]],
+    ['of the first span of a trace', [1, 1, 1, 1, 0, 0]],
+  ])('%s with only zeros are drawn again', (_what, words) => {
     let draws = 0
-    const ids = new SpanIds((bytes) => bytes.fill(draws++ === 0 ? 0 : 0x5a))
-    expect(ids.trace().text).toBe('5a'.repeat(16))
-    expect(ids.span().text).toBe('5a'.repeat(8))
+    const random = new RandomWords((all) => {
+      draws += 1
+      return draws === 1 ? all.fill(0x5a5a5a5a).set(words) : all.fill(0x5a5a5a5a)
+    })
+    expect(drawn(1, 2 ** 32, random)[0]!.traceparent).toBe(`00-${'5a'.repeat(16)}-${'5a'.repeat(8)}-00`)
+  })
+
+  test('of spans with only zeros are drawn again, those with some are not', () => {
+    const random = new RandomWords((all) => all.fill(0).set([0, 0, 0, 7, -1, 0]))
+    expect([random.span().text, random.span().text]).toEqual(['0000000000000007', 'ffffffff00000000'])
   })
 })
 
@@ -79,63 +109,46 @@ describe('samplers of the variables', () => {
     ['traceidratio', '', true, true, true],
     ['traceidratio', '1.5', true, true, true],
   ])('%s %s: alone %s, below a sampled span %s, below another %s', (name, arg, alone, below, belowOther) => {
-    const { sdk, rootBound } = samplersOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg })
-    expect(rootBound).toBe(alone ? 2 ** 32 : 0)
-    const samples = (parent?: SpanContext): boolean => {
-      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
-      const { decision } = sdk.shouldSample(context, SPAN.traceId, 'POST', SpanKind.SERVER, {}, [])
-      return decision === SamplingDecision.RECORD_AND_SAMPLED
-    }
-    expect([samples(), samples(SAMPLED), samples(DROPPED)]).toEqual([alone, below, belowOther])
+    const sampler = samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg })
+    expect(sampler.rootBound).toBe(alone ? 2 ** 32 : 0)
+    expect([sampler.samples(SAMPLED), sampler.samples(DROPPED)]).toEqual([below, belowOther])
   })
 
   test('a ratio samples about its share of our ids, and the same as the sampler of the SDK', () => {
-    const { rootBound } = samplersOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' })
+    const env = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' }
+    const sampler = samplerOf(env)
     const sdk = new TraceIdRatioBasedSampler(0.1)
-    const ids = new SpanIds()
-    let sampled = 0
-    for (let count = 0; count < 20_000; count += 1) {
-      const id = ids.trace()
-      const isSampled = id.fold < rootBound
-      expect(isSampled).toBe(
-        sdk.shouldSample(ROOT_CONTEXT, id.text).decision === SamplingDecision.RECORD_AND_SAMPLED,
-      )
-      if (isSampled) sampled += 1
-      // Trace ids do not begin at every place of the pool otherwise.
-      if (count % 3 === 0) ids.span()
+    const roots = drawn(20_000, sampler.rootBound)
+    for (const { id, isRecorded } of roots) {
+      const { decision } = sdk.shouldSample(ROOT_CONTEXT, id.text)
+      expect(isRecorded).toBe(decision === SamplingDecision.RECORD_AND_SAMPLED)
+      expect(sampler.samples({ ...SPAN, traceId: id.text })).toBe(isRecorded)
     }
+    const sampled = roots.filter(({ isRecorded }) => isRecorded).length
     expect(sampled).toBeGreaterThan(1_500)
     expect(sampled).toBeLessThan(2_500)
   })
 })
 
 describe('contexts in headers', () => {
-  const propagators = [new W3CTraceContextPropagator(), new W3CBaggagePropagator()]
-
-  beforeEach(() => {
-    propagation.disable()
-    propagation.setGlobalPropagator(new CompositePropagator({ propagators }))
-  })
+  const W3C = propagatorOf({})
+  const OWN = traceparentOf(SPAN.traceId, 'c'.repeat(16), true)
 
   test('a request without one has the root context, and keeps its headers', () => {
     const headers = new Headers({ host: 'here', 'content-type': 'text/plain' })
-    expect(new TraceHeaders().take(headers)).toBe(ROOT_CONTEXT)
+    expect(new TraceHeaders(W3C).take(headers)).toBe(ROOT_CONTEXT)
     expect([...headers.map.keys()]).toEqual(['host', 'content-type'])
   })
 
   test('one of the client is taken from its headers, with state and baggage, and goes on with the new span', () => {
     const trusted = { tracestate: 'vendor=1', baggage: 'user=me' }
-    const headers = new Headers({ host: 'here', traceparent: traceparentOf(SPAN), ...trusted })
-    const contexts = new TraceHeaders()
+    const traceparent = traceparentOf(SPAN.traceId, SPAN.spanId, true)
+    const headers = new Headers({ host: 'here', traceparent, ...trusted })
+    const contexts = new TraceHeaders(W3C)
     const context = contexts.take(headers)
-    const parent = trace.getSpanContext(context)!
-    expect(parent).toMatchObject(SPAN)
+    expect(trace.getSpanContext(context)).toMatchObject(SPAN)
     expect([...headers.map.keys()]).toEqual(['host'])
-    const own = { ...SPAN, spanId: 'c'.repeat(16), traceState: parent.traceState }
-    expect(splitHeaders(contexts.lines(own, traceparentOf(own), context))).toEqual({
-      traceparent: `00-${SPAN.traceId}-${own.spanId}-01`,
-      ...trusted,
-    })
+    expect(splitHeaders(contexts.lines(OWN, context))).toEqual({ traceparent: OWN, ...trusted })
   })
 
   test.each([
@@ -143,21 +156,35 @@ describe('contexts in headers', () => {
     ['without a span', { tracestate: 'vendor=1' }],
   ])('the state of a context that is %s does not go on', (_name, sent) => {
     const headers = new Headers(sent)
-    const contexts = new TraceHeaders()
+    const contexts = new TraceHeaders(W3C)
     const context = contexts.take(headers)
     expect([...headers.map.keys()]).toEqual([])
-    expect(splitHeaders(contexts.lines(SPAN, traceparentOf(SPAN), context))).toEqual({
-      traceparent: traceparentOf(SPAN),
-    })
+    expect(splitHeaders(contexts.lines(OWN, context))).toEqual({ traceparent: OWN })
   })
 
   test('without propagators nothing is taken and nothing is written', () => {
-    propagation.disable()
-    const contexts = new TraceHeaders()
-    const headers = new Headers({ traceparent: traceparentOf(SPAN) })
+    const contexts = new TraceHeaders(propagatorOf({ OTEL_PROPAGATORS: 'none' }))
+    const headers = new Headers({ traceparent: OWN })
     expect(contexts.take(headers)).toBe(ROOT_CONTEXT)
     expect([...headers.map.keys()]).toEqual(['traceparent'])
-    expect(contexts.lines(SPAN, traceparentOf(SPAN), ROOT_CONTEXT)).toBe('')
+    expect(contexts.lines(OWN, ROOT_CONTEXT)).toBe('')
+  })
+
+  test.each([
+    ['', { traceparent: OWN }],
+    [' baggage , tracecontext,baggage', { traceparent: OWN }],
+    ['tracecontext', { traceparent: OWN }],
+    ['baggage', {}],
+    ['b3', { b3: `${SPAN.traceId}-${'c'.repeat(16)}-1` }],
+    ['b3multi', { 'x-b3-traceid': SPAN.traceId, 'x-b3-spanid': 'c'.repeat(16), 'x-b3-sampled': '1' }],
+    ['jaeger,tracecontext', { traceparent: OWN }],
+    ['tracecontext,b3', { traceparent: OWN, b3: `${SPAN.traceId}-${'c'.repeat(16)}-1` }],
+    ['tracecontext,none', {}],
+    ['pigeons', {}],
+  ])('with OTEL_PROPAGATORS=%s a span is %j', (name, wanted) => {
+    const contexts = new TraceHeaders(propagatorOf({ OTEL_PROPAGATORS: name }))
+    expect(splitHeaders(contexts.lines(OWN, ROOT_CONTEXT))).toEqual(wanted)
+    expect(contexts.isPlain(ROOT_CONTEXT)).toBe(contexts.lines(OWN, ROOT_CONTEXT) === `traceparent\n${OWN}\n`)
   })
 })
 

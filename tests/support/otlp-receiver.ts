@@ -67,7 +67,7 @@ interface JsonSpan {
 
 interface JsonExport {
   resourceSpans?: { resource: { attributes: KeyValue[] }; scopeSpans: { spans: JsonSpan[] }[] }[]
-  resourceMetrics?: { scopeMetrics: { metrics: ReceivedMetric[] }[] }[]
+  resourceMetrics?: { resource: { attributes: KeyValue[] }; scopeMetrics: { metrics: ReceivedMetric[] }[] }[]
 }
 
 const PROTO = join(import.meta.dirname, 'otlp.proto')
@@ -95,6 +95,7 @@ export class OtlpReceiver {
   /** Of the last export. */
   metrics: readonly ReceivedMetric[] = []
   readonly resource = new Map<string, unknown>()
+  readonly metricsResource = new Map<string, unknown>()
   /** Each export: where it came, and its spans. */
   readonly exports: { readonly path: string; readonly spans: number }[] = []
   readonly #server = createServer((req, res) => void this.#take(req).then((answer) => res.end(answer)))
@@ -136,6 +137,9 @@ export class OtlpReceiver {
       this.spans.push(...scopeSpans.flatMap(({ spans }) => spans.map(received)))
     }
     this.exports.push({ path: req.url!, spans: this.spans.length - before })
+    for (const { attributes } of resourceMetrics.map(({ resource }) => resource)) {
+      for (const { key, value } of attributes) this.metricsResource.set(key, plain(value))
+    }
     if (resourceMetrics.length > 0)
       this.metrics = resourceMetrics.flatMap((each) => each.scopeMetrics.flatMap(({ metrics }) => metrics))
     return isJson ? '{}' : ''

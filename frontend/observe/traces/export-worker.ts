@@ -1,12 +1,12 @@
 /** The thread that exports spans: takes ToExporter, answers with FromExporter. See span-export.ts. */
 import { diag } from '@opentelemetry/api'
-import { resourceFromAttributes } from '@opentelemetry/resources'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { encodedBatches } from './batch-settings.ts'
 import { EncodedExports } from './encoded-exporter.ts'
 import { ExportedSpan } from './exported-span.ts'
 import { reportTo } from './reports.ts'
+import { SCOPE, serverResource } from './resource.ts'
 import type { ExporterSettings, FromExporter, SpansToExport, ToExporter } from './span-export.ts'
 import { spanProcessors } from './span-processors.ts'
 import { readSpans } from './span-rows.ts'
@@ -21,7 +21,7 @@ if (process.platform === 'linux') setPriority(NICE)
 const settings = workerData as ExporterSettings
 const answer = (message: FromExporter): void => parentPort!.postMessage(message)
 reportTo((warning) => answer({ warning }))
-const origin = { resource: resourceFromAttributes(settings.attributes), scope: settings.scope }
+const origin = { resource: serverResource(), scope: SCOPE }
 const done = (count: number): void => answer({ done: count })
 const { exporters, encoded } = settings
 const unknown = exporters.includes('otlp') ? unknownProtocol(process.env) : undefined

@@ -1,6 +1,5 @@
 import type { RecordedSpan } from './recorded-span.ts'
 import type { Spans } from './spans.ts'
-import { traceparentOf } from './trace-headers.ts'
 import type { JobSpan, RequestSpan, SpanAttributes, TracedJob, TracedModel } from './tracing.ts'
 
 /** The span of a request that is recorded. */
@@ -19,7 +18,7 @@ export class OtelRequestSpan implements RequestSpan {
   }
 
   get traceparent(): string {
-    return traceparentOf(this.#span.context)
+    return this.#span.traceparent
   }
 
   job(job: TracedJob, model: TracedModel): JobSpan {

@@ -9,8 +9,8 @@ import {
   type MetricData,
   type MetricProducer,
 } from '@opentelemetry/sdk-metrics'
-import { version } from '../../package-info.ts'
 import { type PageFamily, type Sample, splitLabels } from '../metrics/page.ts'
+import { SCOPE } from './resource.ts'
 
 type Histogram = Extract<
   MetricData,
@@ -30,7 +30,7 @@ export class PageProducer implements MetricProducer {
   collect(): Promise<CollectionResult> {
     const times = { startTime: this.#startTime, endTime: hrTime() }
     const metrics = [...this.#families].flatMap((family) => metricOf(family, times))
-    const scopeMetrics = [{ scope: { name: 'torchserve-ts', version }, metrics }]
+    const scopeMetrics = [{ scope: SCOPE, metrics }]
     return Promise.resolve({ resourceMetrics: { resource: emptyResource(), scopeMetrics }, errors: [] })
   }
 }

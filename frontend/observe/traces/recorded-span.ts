@@ -1,7 +1,8 @@
-import { type Context, type SpanContext, TraceFlags, type TraceState } from '@opentelemetry/api'
+import type { Context, TraceState } from '@opentelemetry/api'
 import type { SpanId, TraceId } from './span-ids.ts'
 import type { SpanLimits } from './span-limits.ts'
 import type { EndedSpan } from './span-rows.ts'
+import { traceparentOf } from './trace-headers.ts'
 import type { SpanAttribute, SpanAttributes } from './tracing.ts'
 
 /** Takes spans that have ended. */
@@ -74,9 +75,8 @@ export class RecordedSpan implements EndedSpan {
     return this.trace.id
   }
 
-  get context(): SpanContext {
-    const { id, state } = this.trace
-    return { traceId: id.text, spanId: this.spanId.text, traceFlags: TraceFlags.SAMPLED, traceState: state }
+  get traceparent(): string {
+    return traceparentOf(this.trace.id.text, this.spanId.text, true)
   }
 
   get traceState(): string | undefined {

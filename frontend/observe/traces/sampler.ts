@@ -1,55 +1,48 @@
-import { diag } from '@opentelemetry/api'
-import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  ParentBasedSampler,
-  type Sampler,
-  TraceIdRatioBasedSampler,
-} from '@opentelemetry/sdk-trace'
+import { diag, type SpanContext, TraceFlags } from '@opentelemetry/api'
+import { TraceId } from './span-ids.ts'
 import type { Environment } from './start.ts'
 
 const PARENT_BASED = 'parentbased_'
 const DEFAULT = 'parentbased_always_on'
 
-/** Who decides which requests are recorded. */
-export interface Samplers {
-  /** About requests that come with a context. */
-  readonly sdk: Sampler
-  /**
-   * About traces that begin here, as the SDK's sampler would: those whose fold (TraceId) is less than this.
-   * The SDK reads all digits of the id, twice.
-   */
+/**
+ * Decides which requests are recorded, as the SDK's samplers do: it would only ask those for spans of its
+ * own, and most requests are to have none.
+ */
+export class Sampler {
+  /** Traces that begin here are recorded if `foldOf` their ids is less. */
   readonly rootBound: number
+  readonly #isParentBased: boolean
+
+  constructor(ratio: number, isParentBased: boolean) {
+    this.rootBound = ratio === 1 ? 2 ** 32 : Math.floor(ratio * 0xffffffff)
+    this.#isParentBased = isParentBased
+  }
+
+  /** About a request whose client has this span. */
+  samples({ traceId, traceFlags }: SpanContext): boolean {
+    if (this.#isParentBased) return (traceFlags & TraceFlags.SAMPLED) !== 0
+    return TraceId.of(traceId).fold < this.rootBound
+  }
 }
 
 /**
- * What OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. The SDK makes its sampler of them too, but then
- * only a span could ask it, and most requests are to have none.
+ * What OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#general-sdk-configuration
  */
-export function samplersOf(env: Environment): Samplers {
+export function samplerOf(env: Environment): Sampler {
   const name = env['OTEL_TRACES_SAMPLER']?.trim() || DEFAULT
   const isParentBased = name.startsWith(PARENT_BASED)
   const ratio = rootRatio(isParentBased ? name.slice(PARENT_BASED.length) : name, env)
-  if (ratio === undefined) diag.error(`unknown OTEL_TRACES_SAMPLER value "${name}", using ${DEFAULT}`)
-  const root = ofRatio(ratio ?? 1)
-  const sdk = isParentBased || ratio === undefined ? new ParentBasedSampler({ root }) : root
-  return { sdk, rootBound: boundOf(ratio ?? 1) }
+  if (ratio !== undefined) return new Sampler(ratio, isParentBased)
+  diag.error(`unknown OTEL_TRACES_SAMPLER value "${name}", using ${DEFAULT}`)
+  return new Sampler(1, true)
 }
 
 function rootRatio(name: string, env: Environment): number | undefined {
   if (name === 'always_on') return 1
   if (name === 'always_off') return 0
   return name === 'traceidratio' ? ratioOf(env) : undefined
-}
-
-function ofRatio(ratio: number): Sampler {
-  if (ratio === 1) return new AlwaysOnSampler()
-  return ratio === 0 ? new AlwaysOffSampler() : new TraceIdRatioBasedSampler(ratio)
-}
-
-function boundOf(ratio: number): number {
-  return ratio === 1 ? 2 ** 32 : Math.floor(ratio * 0xffffffff)
 }
 
 function ratioOf(env: Environment): number {

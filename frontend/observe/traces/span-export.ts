@@ -1,4 +1,3 @@
-import type { Attributes } from '@opentelemetry/api'
 import { Worker } from 'node:worker_threads'
 import { threadModule } from '../../package-info.ts'
 import type { SpanOutlet } from './recorded-span.ts'
@@ -8,10 +7,8 @@ import { type Cell, type EndedSpan, SpanRows } from './span-rows.ts'
 import type { Environment } from './start.ts'
 import type { TraceExporter } from './trace-exporters.ts'
 
-/** What the thread has to know; `attributes` are those of the resource. */
+/** What the thread has to know. */
 export interface ExporterSettings {
-  readonly attributes: Attributes
-  readonly scope: { readonly name: string; readonly version: string }
   readonly exporters: readonly TraceExporter[]
   /** Whether spans come as EncodedSpans writes them; see takesEncoded. */
   readonly encoded: boolean

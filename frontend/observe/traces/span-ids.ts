@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto'
 export const TRACE_BYTES = 16
 export const SPAN_BYTES = 8
 /** Ids of many requests are drawn at once: a call of the generator for each would cost more than the id. */
-const POOL_BYTES = 6_144
+const POOL_WORDS = 1_536
 
 /** The id of a trace: its hexadecimal digits, and its words, of which bytes are made without them. */
 export class TraceId {
@@ -27,81 +27,69 @@ export class TraceId {
     return new TraceId(text, wordAt(text, 0), wordAt(text, 8), wordAt(text, 16), wordAt(text, 24))
   }
 
-  /**
-   * The words joined by exclusive or: what OpenTelemetry's sampler by ratio compares with its bound. From 0
-   * to 2^32 - 1.
-   */
+  /** What OpenTelemetry's sampler by ratio compares with its bound. */
   get fold(): number {
-    return (this.a ^ this.b ^ this.c ^ this.d) >>> 0
+    return foldOf(this.a, this.b, this.c, this.d)
   }
 }
 
-/** The id of a span, likewise. */
+/** The words of the id of a trace joined by exclusive or. From 0 to 2^32 - 1. */
+export function foldOf(a: number, b: number, c: number, d: number): number {
+  return (a ^ b ^ c ^ d) >>> 0
+}
+
+/** The id of a span: its words. Few are ever read as text. */
 export class SpanId {
-  /** 16 hexadecimal digits. */
-  readonly text: string
   readonly high: number
   readonly low: number
 
-  constructor(text: string, high: number, low: number) {
-    this.text = text
+  constructor(high: number, low: number) {
     this.high = high
     this.low = low
   }
 
   static of(text: string): SpanId {
-    return new SpanId(text, wordAt(text, 0), wordAt(text, 8))
+    return new SpanId(wordAt(text, 0), wordAt(text, 8))
+  }
+
+  /** 16 hexadecimal digits. */
+  get text(): string {
+    return digitsOf(this.high) + digitsOf(this.low)
   }
 }
 
-/** Draws ids of traces and spans that nobody can guess: random bytes, never only zeros. */
-export class SpanIds {
-  readonly #bytes = Buffer.alloc(POOL_BYTES)
-  readonly #fill: (bytes: Buffer) => Buffer
-  #digits = ''
-  #at = POOL_BYTES
+/** Random words that nobody can guess. */
+export class RandomWords {
+  readonly #words = new Int32Array(POOL_WORDS)
+  readonly #fill: (words: Int32Array) => unknown
+  #at = POOL_WORDS
 
-  constructor(fill: (bytes: Buffer) => Buffer = randomFillSync) {
+  constructor(fill: (words: Int32Array) => unknown = randomFillSync) {
     this.#fill = fill
   }
 
-  trace(): TraceId {
-    for (;;) {
-      const at = this.#next(TRACE_BYTES)
-      const [a, b, c, d] = [this.#word(at), this.#word(at + 4), this.#word(at + 8), this.#word(at + 12)]
-      if ((a | b | c | d) !== 0) return new TraceId(this.#text(at, TRACE_BYTES), a, b, c, d)
-    }
-  }
-
-  span(): SpanId {
-    for (;;) {
-      const at = this.#next(SPAN_BYTES)
-      const [high, low] = [this.#word(at), this.#word(at + 4)]
-      if ((high | low) !== 0) return new SpanId(this.#text(at, SPAN_BYTES), high, low)
-    }
-  }
-
-  /** Where so many bytes are that nobody has. */
-  #next(bytes: number): number {
-    if (this.#at + bytes > POOL_BYTES) {
-      this.#digits = this.#fill(this.#bytes).toString('hex')
+  next(): number {
+    if (this.#at === POOL_WORDS) {
+      this.#fill(this.#words)
       this.#at = 0
     }
-    const at = this.#at
-    this.#at += bytes
-    return at
+    return this.#words[this.#at++]!
   }
 
-  #word(at: number): number {
-    return this.#bytes.readInt32BE(at)
-  }
-
-  #text(at: number, bytes: number): string {
-    return this.#digits.slice(2 * at, 2 * (at + bytes))
+  /** The id of a span, never of only zeros. */
+  span(): SpanId {
+    for (;;) {
+      const [high, low] = [this.next(), this.next()]
+      if ((high | low) !== 0) return new SpanId(high, low)
+    }
   }
 }
 
 /** Of eight digits. */
 function wordAt(digits: string, at: number): number {
   return Number.parseInt(digits.slice(at, at + 8), 16) | 0
+}
+
+function digitsOf(word: number): string {
+  return (word >>> 0).toString(16).padStart(8, '0')
 }

@@ -23,7 +23,7 @@ export function isTracingOn(env: Environment): boolean {
 }
 
 /**
- * Starts OpenTelemetry's SDK, if its variables ask for it. Undefined: it is off, and nothing of it is loaded.
+ * Starts OpenTelemetry, if its variables ask for it. Undefined: it is off, and nothing of it is loaded.
  * @param warn gets what the SDK reports, such as a collector that does not answer
  */
 export async function startTracing(
@@ -33,7 +33,7 @@ export async function startTracing(
   if (!isTracingOn(env)) return undefined
   checkEndpoints(env, warn)
   const { OtelTracing } = await import('./otel-tracing.ts')
-  return new OtelTracing(env, warn)
+  return OtelTracing.start(env, warn)
 }
 
 /** Warns of an address that is no URL: the SDK notices when it exports, and then says only that it failed. */

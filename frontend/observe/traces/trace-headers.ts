@@ -4,7 +4,10 @@ import {
   ROOT_CONTEXT,
   type SpanContext,
   type TextMapGetter,
+  type TextMapPropagator,
+  type TextMapSetter,
   trace,
+  type TraceState,
 } from '@opentelemetry/api'
 import { headerLine } from '../../../common/header-lines.ts'
 import type { HeaderCarrier } from './tracing.ts'
@@ -13,59 +16,85 @@ const CARRIER: TextMapGetter<HeaderCarrier> = {
   get: (carrier, name) => carrier.get(name),
   keys: () => [],
 }
+/** Takes note of what a propagator asks for. */
+const ASKED: TextMapGetter<Set<string>> = {
+  get: (asked, name) => void asked.add(name),
+  keys: () => [],
+}
+const LINES: TextMapSetter<string[]> = {
+  set: (lines, name, value) => void lines.push(headerLine(name, value)),
+}
 
-const SAMPLE: SpanContext = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }
+/** As `traceparent` of W3C Trace Context has it. */
+const SAMPLE = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
 
 /**
  * Contexts of traces in headers, in the formats of OTEL_PROPAGATORS. Most requests come without one, and what
  * goes to the handler is nearly always one `traceparent`: neither asks the propagators.
  */
 export class TraceHeaders {
+  readonly #propagator: TextMapPropagator
   /** The headers in which contexts come, in lower case. */
   readonly #names: readonly string[]
-  /** Whether a context without baggage is `traceparent` and nothing else. */
+  /** Whether a context without state and baggage is `traceparent` and nothing else. */
   readonly #isPlain: boolean
 
-  /** Asks the registered propagators once which headers they read and write. */
-  constructor() {
-    const names = new Set(propagation.fields())
-    propagation.extract(ROOT_CONTEXT, names, { get: (asked, name) => void asked.add(name), keys: () => [] })
+  /** Asks the propagator once which headers it reads and writes. */
+  constructor(propagator: TextMapPropagator) {
+    this.#propagator = propagator
+    const names = new Set(propagator.fields())
+    propagator.extract(ROOT_CONTEXT, names, ASKED)
     this.#names = [...names]
-    const inFormats = inject(trace.setSpanContext(ROOT_CONTEXT, SAMPLE))
-    this.#isPlain = inFormats === headerLine('traceparent', traceparentOf(SAMPLE))
+    this.#isPlain = this.#inject(SAMPLE, ROOT_CONTEXT) === headerLine('traceparent', SAMPLE)
   }
 
   /** The context that the headers name; from then on they name none. */
   take(headers: HeaderCarrier): Context {
     if (!this.#names.some((name) => headers.get(name) !== undefined)) return ROOT_CONTEXT
-    const context = propagation.extract(ROOT_CONTEXT, headers, CARRIER)
+    const context = this.#propagator.extract(ROOT_CONTEXT, headers, CARRIER)
     for (const name of this.#names) headers.delete(name)
     return context
   }
 
+  /** Whether the headers of a span are its `traceparent` and nothing else. */
+  isPlain(client: Context): boolean {
+    return this.#isPlain && (client === ROOT_CONTEXT || isSpanOnly(client))
+  }
+
   /**
    * The headers of a span, in the format of common/header-lines.ts.
-   * @param traceparent of the span
-   * @param parent has what else goes on from the client, as baggage
+   * @param client has what else goes on from the client, as baggage
    */
-  lines(span: SpanContext, traceparent: string, parent: Context): string {
-    const isPlain = this.#isPlain && (parent === ROOT_CONTEXT || isSpanOnly(parent))
-    return isPlain ? `traceparent\n${traceparent}\n` : inject(trace.setSpanContext(parent, span))
+  lines(traceparent: string, client: Context): string {
+    return this.isPlain(client) ? `traceparent\n${traceparent}\n` : this.#inject(traceparent, client)
+  }
+
+  #inject(traceparent: string, client: Context): string {
+    const lines: string[] = []
+    const span = contextOf(traceparent, stateOf(client))
+    this.#propagator.inject(trace.setSpanContext(client, span), lines, LINES)
+    return lines.join('')
   }
 }
 
 /** As `traceparent` of W3C Trace Context has it. */
-export function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
-  return `00-${traceId}-${spanId}-${traceFlags === 1 ? '01' : '00'}`
+export function traceparentOf(traceId: string, spanId: string, isSampled: boolean): string {
+  return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`
+}
+
+function contextOf(traceparent: string, traceState: TraceState | undefined): SpanContext {
+  return {
+    traceId: traceparent.slice(3, 35),
+    spanId: traceparent.slice(36, 52),
+    traceFlags: Number(traceparent.slice(53)),
+    traceState,
+  }
 }
 
 function isSpanOnly(context: Context): boolean {
-  const state = trace.getSpanContext(context)?.traceState
-  return state === undefined && propagation.getBaggage(context) === undefined
+  return stateOf(context) === undefined && propagation.getBaggage(context) === undefined
 }
 
-function inject(context: Context): string {
-  const lines: string[] = []
-  propagation.inject(context, lines, { set: (list, name, value) => list.push(headerLine(name, value)) })
-  return lines.join('')
+function stateOf(context: Context): TraceState | undefined {
+  return trace.getSpanContext(context)?.traceState
 }

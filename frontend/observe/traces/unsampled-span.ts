@@ -1,5 +1,3 @@
-import type { Context, SpanContext } from '@opentelemetry/api'
-import { type TraceHeaders, traceparentOf } from './trace-headers.ts'
 import type { JobSpan, RequestSpan, TracedJob } from './tracing.ts'
 
 /** Of a job that is not recorded. */
@@ -12,23 +10,20 @@ export const NO_JOB_SPAN: JobSpan = { end: () => undefined, refused: () => undef
 export class UnsampledSpan implements RequestSpan {
   readonly recording = false
   readonly traceparent: string
-  readonly #context: SpanContext
-  readonly #parent: Context
-  readonly #headers: TraceHeaders
+  readonly #lines: string
 
-  constructor(context: SpanContext, parent: Context, headers: TraceHeaders) {
-    this.#context = context
-    this.traceparent = traceparentOf(context)
-    this.#parent = parent
-    this.#headers = headers
+  /** @param lines headers of the context, in the format of common/header-lines.ts */
+  constructor(traceparent: string, lines: string) {
+    this.traceparent = traceparent
+    this.#lines = lines
   }
 
   get traceId(): string {
-    return this.#context.traceId
+    return this.traceparent.slice(3, 35)
   }
 
   job({ request }: TracedJob): JobSpan {
-    request.headers += this.#headers.lines(this.#context, this.traceparent, this.#parent)
+    request.headers += this.#lines
     return NO_JOB_SPAN
   }
 

@@ -2,6 +2,8 @@ import type { Mutant } from '../mutant.ts'
 
 const OTEL = 'frontend/observe/traces/otel-tracing.ts'
 const JOB = 'frontend/observe/traces/otel-job-span.ts'
+const TRACES = 'frontend/observe/traces/request-traces.ts'
+const ROOTS = 'frontend/observe/traces/root-traces.ts'
 const HEADERS = 'frontend/observe/traces/trace-headers.ts'
 const LIMITS = 'frontend/observe/traces/span-limits.ts'
 const ENCODED = 'frontend/observe/traces/encoded-exporter.ts'
@@ -18,7 +20,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'spans do not hang below those of clients',
     file: HEADERS,
-    find: 'propagation.extract(ROOT_CONTEXT, headers, CARRIER)',
+    find: 'this.#propagator.extract(ROOT_CONTEXT, headers, CARRIER)',
     replace: 'ROOT_CONTEXT',
     title: 'in one tree: TorchServe /predictions, paced',
     tests: E2E,
@@ -26,7 +28,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the handler of a recorded request gets no context',
     file: 'frontend/observe/traces/spans.ts',
-    find: 'request.headers += this.#headers.lines(own, traceparentOf(own), trace.client)',
+    find: 'request.headers += this.#headers.lines(span.traceparent, trace.client)',
     replace: '',
     title: 'context of its model span',
     tests: E2E,
@@ -57,7 +59,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'metrics go to a collector on this host where only spans are exported',
-    file: 'frontend/observe/traces/metric-readers.ts',
+    file: 'frontend/observe/traces/metric-exporters.ts',
     find: 'names.length === 0 && hasEndpoint',
     replace: 'names.length === 0',
     title: 'a stop waits for',
@@ -90,8 +92,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stop exports nothing',
     file: OTEL,
-    find: 'this.#export?.close() ?? ',
-    replace: '',
+    find: '[this.#export?.close(), ',
+    replace: '[',
     title: 'when the server stops',
     tests: E2E,
   },
@@ -106,7 +108,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a request that is not sampled leaves its handler without a context',
     file: 'frontend/observe/traces/unsampled-span.ts',
-    find: 'request.headers += this.#headers.lines(this.#context, this.traceparent, this.#parent)',
+    find: 'request.headers += this.#lines',
     replace: '',
     title: 'that a sampler leaves out',
     tests: DECISIONS,
@@ -130,7 +132,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the state of a context goes on without it',
     file: HEADERS,
-    find: 'new Set(propagation.fields())',
+    find: 'new Set(propagator.fields())',
     replace: 'new Set<string>()',
     title: 'without a span',
     tests: PARTS,
@@ -138,25 +140,25 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'every sampler asks the client',
     file: 'frontend/observe/traces/sampler.ts',
-    find: 'isParentBased || ratio === undefined ? new ParentBasedSampler({ root }) : root',
-    replace: 'new ParentBasedSampler({ root })',
+    find: 'if (this.#isParentBased) return',
+    replace: 'return',
     title: 'always_on',
     tests: PARTS,
   },
   {
     name: 'an id may be only zeros',
     file: 'frontend/observe/traces/span-ids.ts',
-    find: 'if ((a | b | c | d) !== 0) return',
+    find: 'if ((high | low) !== 0) return',
     replace: 'return',
-    title: 'of only zeros',
+    title: 'of spans with only zeros',
     tests: PARTS,
   },
   {
     name: 'times of spans are those of the process',
-    file: OTEL,
+    file: TRACES,
     find: 'epoch: Date.now() - now',
     replace: 'epoch: 0',
-    title: 'spans lie within',
+    title: 'lie within those above',
     tests: DECISIONS,
   },
   {
@@ -186,7 +188,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'spans are recorded that go nowhere',
     file: OTEL,
-    find: 'if (exporters.length === 0) return\n',
+    find: 'if (exporters.length === 0) return new OtelTracing(undefined, metrics)\n',
     replace: '\n',
     title: 'where only metrics',
     tests: DECISIONS,
@@ -217,8 +219,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a trace that begins here is sampled by a part of its id',
     file: 'frontend/observe/traces/span-ids.ts',
-    find: '(this.a ^ this.b ^ this.c ^ this.d) >>> 0',
-    replace: '(this.a ^ this.b ^ this.c) >>> 0',
+    find: '(a ^ b ^ c ^ d) >>> 0',
+    replace: '(a ^ b ^ c) >>> 0',
     title: 'a ratio samples',
     tests: PARTS,
   },
@@ -701,5 +703,69 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
     title: 'wait for the delay again',
     tests: EXPORTS,
+  },
+  {
+    name: 'the id of a trace that begins here may be only zeros',
+    file: ROOTS,
+    find: '(words[at]! | words[at + 1]! | words[at + 2]! | words[at + 3]!) === 0',
+    replace: 'false',
+    title: 'of a trace with only zeros',
+    tests: PARTS,
+  },
+  {
+    name: 'the id of the first span of a trace may be only zeros',
+    file: ROOTS,
+    find: '(words[at + 4]! | words[at + 5]!) === 0',
+    replace: 'false',
+    title: 'of the first span of a trace',
+    tests: PARTS,
+  },
+  {
+    name: 'traces that begin here have the headers of the page before',
+    file: ROOTS,
+    find: "this.#lines = this.#bytes.toString('latin1')",
+    replace: "this.#lines ||= this.#bytes.toString('latin1')",
+    title: 'stand in the header of each',
+    tests: PARTS,
+  },
+  {
+    name: 'baggage without a span does not go on with a request that is not recorded',
+    file: TRACES,
+    find: 'isPlain ? line : this.#headers.lines(traceparent, client)',
+    replace: 'line',
+    title: 'that a sampler leaves out',
+    tests: DECISIONS,
+  },
+  {
+    name: 'the context of a request that is not recorded says that it is',
+    file: TRACES,
+    find: 'this.#random.span().text, false)',
+    replace: 'this.#random.span().text, true)',
+    title: 'decides about requests of clients',
+    tests: DECISIONS,
+  },
+  {
+    name: 'the state of a client stays behind',
+    file: HEADERS,
+    find: 'contextOf(traceparent, stateOf(client))',
+    replace: 'contextOf(traceparent, undefined)',
+    title: 'state and baggage',
+    tests: DECISIONS,
+  },
+  {
+    name: 'none among the formats of contexts is taken for one that nobody knows',
+    file: 'frontend/observe/traces/propagators.ts',
+    find: "named.includes('none') ? []",
+    replace: "named.includes('nothing') ? []",
+    title: 'OTEL_PROPAGATORS=tracecontext,none',
+    tests: PARTS,
+  },
+  {
+    name: 'metrics say nothing of their server',
+    file: 'frontend/observe/traces/otel-metrics.ts',
+    find: 'resource: serverResource(), ',
+    replace: '',
+    title: 'histograms with their buckets',
+    tests: E2E,
   },
 ]
