@@ -246,6 +246,35 @@ test('a buffer that has grown much is not kept', () => {
   expect([sizes[1], sizes[5]]).toEqual([2 ** 20, 2 ** 20])
 })
 
+/** Writes so many bytes, and takes them. */
+function takeMany(writer: ProtobufWriter, bytes: number): Uint8Array {
+  for (let rest = bytes; rest > 0; rest -= 1_000) writer.text(1, 'x'.repeat(1_000))
+  return writer.take()
+}
+
+test('much that was written is shared and not copied, and its buffer is used again when it comes back', () => {
+  const writer = new ProtobufWriter()
+  const [one, two] = [takeMany(writer, 500_000), takeMany(writer, 500_000)]
+  expect(one.buffer).toBeInstanceOf(SharedArrayBuffer)
+  expect(two.buffer).not.toBe(one.buffer)
+  writer.giveBack(one)
+  // It is the one after the next: the writer has another one already.
+  expect(takeMany(writer, 500_000).buffer).not.toBe(one.buffer)
+  expect(takeMany(writer, 500_000).buffer).toBe(one.buffer)
+})
+
+test('of buffers that come back the writer keeps two, none that has grown much, and no copy', () => {
+  const writer = new ProtobufWriter()
+  const copy = takeMany(writer, 1_000)
+  expect(copy.buffer).toBeInstanceOf(ArrayBuffer)
+  const grown = takeMany(writer, 3_000_000)
+  const taken = [1, 2, 3].map(() => takeMany(writer, 500_000))
+  for (const each of [copy, grown, ...taken]) writer.giveBack(each)
+  takeMany(writer, 500_000)
+  const next = [1, 2, 3].map(() => takeMany(writer, 500_000).buffer)
+  expect(next.map((buffer) => taken.findIndex((each) => each.buffer === buffer))).toEqual([1, 0, -1])
+})
+
 test('a text at the end of the buffer is written whole, wherever that ends', () => {
   for (let left = 0; left < 700; left += 1) {
     const writer = new ProtobufWriter()

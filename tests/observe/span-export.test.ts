@@ -180,12 +180,12 @@ test('a protocol of OTLP that is not known is no matter where nothing goes over 
 /** A collector that answers each request when it is told to, with 200 by default. */
 async function heldCollector(variables: Environment) {
   const held: ((status?: number, body?: string) => void)[] = []
-  const sizes: number[] = []
+  const bodies: Buffer[] = []
   const collector = createServer((req, res) => {
-    let bytes = 0
-    req.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
     req.once('end', () => {
-      sizes.push(bytes)
+      bodies.push(Buffer.concat(chunks))
       held.push((status = 200, body = '') => res.writeHead(status).end(body))
     })
   }).listen(0, '127.0.0.1')
@@ -205,7 +205,7 @@ async function heldCollector(variables: Environment) {
     collector.closeAllConnections()
     collector.close()
   }
-  return { spans, warnings, held, sizes, came, end }
+  return { spans, warnings, held, bodies, came, end }
 }
 
 describe('encoded spans, with a slow collector', () => {
@@ -240,7 +240,7 @@ describe('encoded spans, with a slow collector', () => {
   })
 
   test('go when they have a megabyte, however few they are', async () => {
-    const { spans, held, sizes, came, end } = await heldCollector({})
+    const { spans, held, bodies, came, end } = await heldCollector({})
     const long = { ...spanOf('a'), attributes: ['text', 'x'.repeat(99_000)] }
     for (let i = 0; i < 12; i++) spans.add(long)
     await came(1)
@@ -249,7 +249,37 @@ describe('encoded spans, with a slow collector', () => {
     await came(2)
     held[1]!()
     await closed
-    expect(sizes.map((bytes) => Math.trunc(bytes / 99_000))).toEqual([11, 1])
+    expect(bodies.map(({ length }) => Math.trunc(length / 99_000))).toEqual([11, 1])
+    await end()
+  })
+
+  test('keep what they say while others wait, and others use their memory once they are exported', async () => {
+    const { spans, held, bodies, came, end } = await heldCollector({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4' })
+    const letters = 'abcdefghijkl'.split('')
+    const add = (letter: string): void => {
+      const long = { ...spanOf('one'), attributes: ['text', letter.toUpperCase().repeat(99_000)] }
+      for (let i = 0; i < 4; i++) spans.add(long)
+    }
+    // Three wait for their export at any time.
+    letters.slice(0, 3).forEach(add)
+    for (const [at, letter] of letters.slice(3).entries()) {
+      await came(at + 1)
+      held[at]!()
+      await came(at + 2)
+      add(letter)
+    }
+    const closed = spans.close()
+    for (let at = letters.length - 3; at < letters.length; at++) {
+      await came(at + 1)
+      held[at]!()
+    }
+    await closed
+    // At a stop the last ones come in any order.
+    const of = bodies.map((body) =>
+      letters.filter((letter) => body.includes(letter.toUpperCase().repeat(9_000))),
+    )
+    expect(of.sort()).toEqual(letters.map((letter) => [letter]))
+    expect(bodies.map(({ length }) => Math.trunc(length / 99_000))).toEqual(letters.map(() => 4))
     await end()
   })
 
@@ -277,7 +307,7 @@ describe('encoded spans, with a slow collector', () => {
   })
 
   test('go together, however often a few are due meanwhile', async () => {
-    const { spans, held, sizes, came, end } = await heldCollector({ OTEL_BSP_SCHEDULE_DELAY: '1' })
+    const { spans, held, bodies, came, end } = await heldCollector({ OTEL_BSP_SCHEDULE_DELAY: '1' })
     spans.add(spanOf('a'))
     await came(1)
     for (let i = 0; i < 60; i++) {
@@ -286,7 +316,7 @@ describe('encoded spans, with a slow collector', () => {
     }
     held[0]!()
     await came(2)
-    expect(sizes[1]).toBeGreaterThan(60 * 30)
+    expect(bodies[1]!.length).toBeGreaterThan(60 * 30)
     held[1]!()
     await spans.close()
     expect(held).toHaveLength(2)
@@ -297,7 +327,7 @@ describe('encoded spans, with a slow collector', () => {
     const timers = jest.spyOn(globalThis, 'setTimeout')
     /** Ends the delay of those that were added. */
     const endDelay = (): void => timers.mock.calls.findLast(([, ms]) => ms === 54_321)![0]()
-    const { spans, warnings, held, sizes, came, end } = await heldCollector({
+    const { spans, warnings, held, bodies, came, end } = await heldCollector({
       OTEL_BSP_SCHEDULE_DELAY: '54321',
     })
     spans.add(spanOf('a'))
@@ -314,7 +344,7 @@ describe('encoded spans, with a slow collector', () => {
     spans.add(spanOf('c'))
     endDelay()
     await came(3)
-    expect(sizes[2]).toBeGreaterThan(sizes[1]! + 30)
+    expect(bodies[2]!.length).toBeGreaterThan(bodies[1]!.length + 30)
     held[2]!()
     await spans.close()
     expect(held).toHaveLength(3)

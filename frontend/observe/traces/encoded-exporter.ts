@@ -10,7 +10,7 @@ import { MEDIUM, ProtobufWriter, SHORT } from './protobuf-writer.ts'
 import type { SpanAttribute } from './tracing.ts'
 
 /** Spans of EncodedSpans that are exported together. */
-interface EncodedBatch {
+export interface EncodedBatch {
   /** Fields 2 of ScopeSpans, one behind the other. */
   readonly spans: Uint8Array
   readonly count: number
@@ -68,7 +68,7 @@ const MOST_AT_STOP = 20
 export class EncodedExports {
   readonly #sender
   readonly #timeoutMs: number
-  readonly #done: (count: number) => void
+  readonly #done: (batch: EncodedBatch) => void
   readonly #waiting: EncodedBatch[] = []
   #underWay = 0
   #most = 1
@@ -76,9 +76,9 @@ export class EncodedExports {
 
   /**
    * @param timeoutMs for each export
-   * @param done gets the number of spans of each batch that was exported, or given up
+   * @param done gets each batch that was exported, or given up
    */
-  constructor(origin: Origin, timeoutMs: number, done: (count: number) => void) {
+  constructor(origin: Origin, timeoutMs: number, done: (batch: EncodedBatch) => void) {
     this.#timeoutMs = timeoutMs
     this.#done = done
     // eslint-disable-next-line @typescript-eslint/no-deprecated -- so the SDK's own reads its variables
@@ -112,11 +112,11 @@ export class EncodedExports {
     while (this.#underWay < this.#most && this.#waiting.length > 0) void this.#export(this.#waiting.shift()!)
   }
 
-  async #export({ spans, count }: EncodedBatch): Promise<void> {
+  async #export(batch: EncodedBatch): Promise<void> {
     this.#underWay += 1
-    await this.#send(spans).catch(globalErrorHandler)
+    await this.#send(batch.spans).catch(globalErrorHandler)
     this.#underWay -= 1
-    this.#done(count)
+    this.#done(batch)
     this.#next()
     if (this.#underWay === 0) this.#idle()
   }

@@ -44,9 +44,14 @@ export class EncodedSpans {
   #high = 0
 
   /** What was added; nothing is then. */
-  take(): Uint8Array<ArrayBuffer> {
+  take(): Uint8Array {
     this.#written.clear()
     return this.#writer.take()
+  }
+
+  /** Nobody reads any more what `take` has returned. */
+  giveBack(taken: Uint8Array): void {
+    this.#writer.giveBack(taken)
   }
 
   get bytes(): number {

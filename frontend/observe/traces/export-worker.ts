@@ -3,7 +3,7 @@ import { diag } from '@opentelemetry/api'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { encodedBatches } from './batch-settings.ts'
-import { EncodedExports } from './encoded-exporter.ts'
+import { type EncodedBatch, EncodedExports } from './encoded-exporter.ts'
 import { ExportedSpan } from './exported-span.ts'
 import { reportTo } from './reports.ts'
 import { SCOPE, serverResource } from './resource.ts'
@@ -22,7 +22,10 @@ const settings = workerData as ExporterSettings
 const answer = (message: FromExporter): void => parentPort!.postMessage(message)
 reportTo((warning) => answer({ warning }))
 const origin = { resource: serverResource(), scope: SCOPE }
-const done = (count: number): void => answer({ done: count })
+const done = ({ spans, count }: EncodedBatch): void => {
+  const shared = spans.buffer instanceof SharedArrayBuffer ? spans : undefined
+  answer({ done: count, shared })
+}
 const { exporters, encoded } = settings
 const unknown = exporters.includes('otlp') ? unknownProtocol(process.env) : undefined
 if (unknown !== undefined) diag.warn(`Unsupported OTLP traces protocol: ${unknown}. Using http/protobuf.`)
@@ -38,7 +41,7 @@ function take({ spans, count }: SpansToExport): void {
     const span = new ExportedSpan(each, origin)
     for (const processor of processors) processor.onEnd(span)
   }
-  done(count)
+  answer({ done: count })
 }
 
 async function close(): Promise<void> {

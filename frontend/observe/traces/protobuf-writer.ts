@@ -9,6 +9,8 @@ const INITIAL_BYTES = 65_536
 const LARGE_COPY = 2 ** 18
 /** Bytes of the buffer after one that was handed on, at most: it may have been large by chance. */
 const MAX_NEXT = 2 ** 20
+/** Buffers that came back and wait; more are rarely under way. */
+const MAX_SPARE = 2
 /** A string of more characters is written by Node, whose call costs more than a loop over this many. */
 const LONG_TEXT = 48
 /** Most bytes of a character in UTF-8. */
@@ -16,29 +18,40 @@ const CHARACTER_BYTES = 3
 /** More than any field without a text or bytes has. */
 const FIELD_BYTES = 24
 
+type SharedBytes = Buffer<SharedArrayBuffer>
+
 const VARINT = 0
 const FIXED_64 = 1
 const LENGTH_DELIMITED = 2
 const FIXED_32 = 5
 
 /**
- * Writes fields of protobuf messages into a buffer, which it uses again unless it hands it on.
+ * Writes fields of protobuf messages into a buffer, which it uses again unless it hands it on. Its buffers are
+ * shared, so that a thread can read them without a copy. To transfer one would cost the whole process: V8 then
+ * checks at each use of any typed array whether its buffer is still there.
  * https://protobuf.dev/programming-guides/encoding/
  */
 export class ProtobufWriter {
-  #buffer = Buffer.allocUnsafeSlow(INITIAL_BYTES)
+  #buffer = sharedBuffer(INITIAL_BYTES)
   /** Of the same bytes. */
   #words = viewOf(this.#buffer)
   #at = 0
+  readonly #spare: SharedBytes[] = []
 
-  /** What was written; nothing is then. */
-  take(): Uint8Array<ArrayBuffer> {
+  /** What was written; nothing is then. Much of it comes in a shared buffer, to be given back. */
+  take(): Uint8Array {
     const written = this.#buffer.subarray(0, this.#at)
     this.#at = 0
     if (written.length < LARGE_COPY) return new Uint8Array(written)
     // A copy would cost more than another buffer.
-    this.#use(Buffer.allocUnsafeSlow(Math.min(this.#buffer.length, MAX_NEXT)))
+    this.#use(this.#spare.pop() ?? sharedBuffer(Math.min(this.#buffer.length, MAX_NEXT)))
     return written
+  }
+
+  /** Nobody reads any more what `take` has returned. */
+  giveBack({ buffer }: Uint8Array): void {
+    const isOurs = buffer instanceof SharedArrayBuffer && buffer.byteLength <= MAX_NEXT
+    if (isOurs && this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(buffer))
   }
 
   /** What stands before a message of so many bytes in a field. */
@@ -195,19 +208,23 @@ export class ProtobufWriter {
   #reserve(bytes: number): void {
     const needed = this.#at + bytes + FIELD_BYTES
     if (needed <= this.#buffer.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length))
+    const larger = sharedBuffer(Math.max(needed, 2 * this.#buffer.length))
     larger.set(this.#buffer.subarray(0, this.#at))
     this.#use(larger)
   }
 
-  #use(buffer: Buffer<ArrayBuffer>): void {
+  #use(buffer: SharedBytes): void {
     this.#buffer = buffer
     this.#words = viewOf(buffer)
   }
 }
 
-function viewOf({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): DataView {
-  return new DataView(buffer, byteOffset, byteLength)
+function sharedBuffer(bytes: number): SharedBytes {
+  return Buffer.from(new SharedArrayBuffer(bytes))
+}
+
+function viewOf({ buffer }: SharedBytes): DataView {
+  return new DataView(buffer)
 }
 
 function sizeOfVarint(value: number): number {

@@ -16,7 +16,7 @@ export interface ExporterSettings {
 
 /** Spans as EncodedSpans or SpanRows writes them. */
 export interface SpansToExport {
-  readonly spans: Uint8Array<ArrayBuffer> | Cell[]
+  readonly spans: Uint8Array | Cell[]
   readonly count: number
 }
 
@@ -30,11 +30,18 @@ interface SpanBatch {
   readonly bytes?: number
   /** What was added; nothing is then. */
   take(): SpansToExport['spans']
+  /** Nobody reads any more what `take` has returned, if it is shared. */
+  giveBack?(taken: Uint8Array): void
 }
 
 export type FromExporter =
-  /** So many spans wait no longer: they are taken or, if encoded, exported or given up. */
-  { readonly done: number } | { readonly warning: string } | 'closed'
+  /**
+   * So many spans wait no longer: they are taken or, if encoded, exported or given up. `shared`: where they
+   * were, if they were not copied; nobody reads it any more.
+   */
+  | { readonly done: number; readonly shared?: Uint8Array | undefined }
+  | { readonly warning: string }
+  | 'closed'
 
 const HEAP_MB = 256
 
@@ -118,18 +125,18 @@ export class SpanExport implements SpanOutlet {
     this.#waiting += count
     this.#count = 0
     const spans = this.#batch.take()
-    const message: ToExporter = { spans, count }
-    this.#worker.postMessage(message, spans instanceof Uint8Array ? [spans.buffer] : [])
+    this.#worker.postMessage({ spans, count } satisfies ToExporter)
   }
 
   #answered(message: FromExporter): void {
     if (message === 'closed') this.#closed()
     else if ('warning' in message) this.#warn(message.warning)
-    else this.#done(message.done)
+    else this.#done(message)
   }
 
-  #done(count: number): void {
-    this.#waiting -= count
+  #done({ done, shared }: Extract<FromExporter, { done: number }>): void {
+    this.#waiting -= done
+    if (shared !== undefined) this.#batch.giveBack?.(shared)
     if (this.#isDue && this.#waiting === 0) this.#send()
   }
 

@@ -203,7 +203,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'spans that their thread has taken still wait for it',
     file: EXPORT,
-    find: '    this.#waiting -= count\n',
+    find: '    this.#waiting -= done\n',
     replace: '',
     title: 'drops what is more',
     tests: EXPORTS,
@@ -342,7 +342,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'encoded spans that are exported still wait',
     file: ENCODED,
-    find: '    this.#done(count)\n',
+    find: '    this.#done(batch)\n',
     replace: '',
     title: 'go together, however often',
     tests: EXPORTS,
@@ -767,5 +767,38 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
     title: 'histograms with their buckets',
     tests: E2E,
+  },
+  {
+    name: 'encoded spans are overwritten while they wait for their export',
+    file: EXPORT,
+    find: '    this.#worker.postMessage({ spans, count } satisfies ToExporter)\n',
+    replace:
+      '    this.#worker.postMessage({ spans, count } satisfies ToExporter)\n    this.#batch.giveBack?.(spans as Uint8Array)\n',
+    title: 'keep what they say',
+    tests: EXPORTS,
+  },
+  {
+    name: 'a buffer of spans that came back is not used again',
+    file: 'frontend/observe/traces/protobuf-writer.ts',
+    find: 'this.#spare.pop() ?? ',
+    replace: '',
+    title: 'used again when it comes back',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'all buffers of spans are kept',
+    file: 'frontend/observe/traces/protobuf-writer.ts',
+    find: 'isOurs && this.#spare.length < MAX_SPARE',
+    replace: 'isOurs',
+    title: 'keeps two',
+    tests: ['tests/observe/encoded-spans.test.ts'],
+  },
+  {
+    name: 'buffers of spans that have grown are kept',
+    file: 'frontend/observe/traces/protobuf-writer.ts',
+    find: ' && buffer.byteLength <= MAX_NEXT',
+    replace: '',
+    title: 'keeps two',
+    tests: ['tests/observe/encoded-spans.test.ts'],
   },
 ]
