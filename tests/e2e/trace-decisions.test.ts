@@ -151,6 +151,17 @@ test.each(['01', '00'])(
   },
 )
 
+test('several headers of a name count together, and two contexts are none', async () => {
+  const { server } = await started({})
+  const sent = { TraceState: 'rojo=1', tracestate: 'congo=2', Baggage: 'a=1', baggage: 'b=2' }
+  const { tracestate, baggage } = told(
+    await predict(server, { traceparent: traceparent('a', '01'), ...sent }),
+  )
+  expect([tracestate, baggage]).toEqual(['rojo=1,congo=2', 'a=1,b=2'])
+  const two = { traceparent: traceparent('a', '01'), TraceParent: traceparent('b', '01') }
+  expect(told(await predict(server, two))['traceparent']).not.toMatch(/^00-(a{32}|b{32})-/)
+})
+
 test.each([
   ['one header', { b3: `${'a'.repeat(32)}-${SPAN_ID}-1` }],
   ['several', { 'X-B3-TraceId': 'a'.repeat(32), 'X-B3-SpanId': SPAN_ID, 'X-B3-Sampled': '1' }],

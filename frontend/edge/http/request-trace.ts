@@ -55,9 +55,14 @@ class RawHeaders implements HeaderCarrier {
     this.#list = list
   }
 
+  /** Of several headers of this name the values together, as HTTP means them. */
   get(name: string): string | undefined {
-    const at = this.#find(name, 0)
-    return at === -1 ? undefined : this.#list[at + 1]
+    let at = this.#find(name, 0)
+    if (at === -1) return undefined
+    let value = this.#list[at + 1]!
+    for (at = this.#find(name, at + 2); at !== -1; at = this.#find(name, at + 2))
+      value += `,${this.#list[at + 1]!}`
+    return value
   }
 
   delete(name: string): void {

@@ -801,4 +801,12 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'keeps two',
     tests: ['tests/observe/encoded-spans.test.ts'],
   },
+  {
+    name: 'of several headers of a name the first one counts',
+    file: REQUEST,
+    find: 'value += `,${this.#list[at + 1]!}`',
+    replace: 'break',
+    title: 'several headers of a name',
+    tests: DECISIONS,
+  },
 ]
