@@ -271,6 +271,28 @@ test('spans are exported over gRPC, and those of the last requests when the serv
   )
 })
 
+test('the last metrics are exported when the server stops', async () => {
+  const receiver = new OtlpReceiver()
+  const server = await startServer({
+    models: [toldFolder()],
+    env: { ...(await receiver.start()), OTEL_METRIC_EXPORT_INTERVAL: '60000' },
+  })
+  await server.ready('told')
+  await predict(server)
+  expect(receiver.metrics).toEqual([])
+  expect(await server.stop()).toBe(0)
+  expect(receiver.metrics.map(({ name }) => name)).toContain('ts_inference_requests_total')
+})
+
+test.each([
+  ['OTEL_TRACES_SAMPLER', 'nobody_knows'],
+  ['OTEL_PROPAGATORS', 'pigeons'],
+])('a value of %s that is not known is told in the log', async (name, value) => {
+  const receiver = new OtlpReceiver()
+  const server = await startServer({ env: { ...(await receiver.start()), [name]: value } })
+  await server.lines(value)
+})
+
 test('a collector that does not answer is told once, and harms no request and no stop', async () => {
   const server = await startServer({
     models: [toldFolder()],

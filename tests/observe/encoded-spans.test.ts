@@ -246,6 +246,28 @@ test('a buffer that has grown much is not kept', () => {
   expect([sizes[1], sizes[5]]).toEqual([2 ** 20, 2 ** 20])
 })
 
+test('fields of numbers and ids at the end of the buffer are written whole, wherever that ends', () => {
+  const fields: ((writer: ProtobufWriter) => void)[] = [
+    (writer) => writer.traceId(1, TraceId.of('a'.repeat(32))),
+    (writer) => writer.fixed64(1, 1, 2),
+    (writer) => writer.int64(1, -1),
+    (writer) => writer.double(1, 0.5),
+  ]
+  for (const write of fields) {
+    const alone = new ProtobufWriter()
+    write(alone)
+    const wanted = Buffer.from(alone.take()).toString('hex')
+    for (let left = 0; left < 40; left += 1) {
+      const writer = new ProtobufWriter()
+      fill(writer, 64_000)
+      while (writer.position < 65_536 - left - 2) writer.number(1, 0)
+      const from = writer.position
+      write(writer)
+      expect([left, Buffer.from(writer.take().subarray(from)).toString('hex')]).toEqual([left, wanted])
+    }
+  }
+})
+
 /** Writes so many bytes, and takes them. */
 function takeMany(writer: ProtobufWriter, bytes: number): Uint8Array {
   for (let rest = bytes; rest > 0; rest -= 1_000) writer.text(1, 'x'.repeat(1_000))

@@ -4,6 +4,7 @@ import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-t
 import { splitHeaders } from '../../common/header-lines.ts'
 import { propagatorOf } from '../../frontend/observe/traces/propagators.ts'
 import { RecordedSpan } from '../../frontend/observe/traces/recorded-span.ts'
+import { RequestTraces } from '../../frontend/observe/traces/request-traces.ts'
 import { RootTraces } from '../../frontend/observe/traces/root-traces.ts'
 import { samplerOf } from '../../frontend/observe/traces/sampler.ts'
 import { RandomWords, SpanId, TraceId } from '../../frontend/observe/traces/span-ids.ts'
@@ -11,8 +12,9 @@ import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { encodedBatches } from '../../frontend/observe/traces/batch-settings.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
-import { checkEndpoints } from '../../frontend/observe/traces/start.ts'
+import { checkEndpoints, type Environment } from '../../frontend/observe/traces/start.ts'
 import { otlpProtocol, takesEncoded, traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
+import type { TracedJob } from '../../frontend/observe/traces/tracing.ts'
 import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
 
 const SPAN = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }
@@ -108,10 +110,17 @@ describe('samplers of the variables', () => {
     ['nobody_knows', undefined, true, true, false],
     ['traceidratio', '', true, true, true],
     ['traceidratio', '1.5', true, true, true],
+    ['traceidratio', '-1', true, true, true],
+    ['traceidratio', ' ', true, true, true],
+    [' always_off ', undefined, false, false, false],
   ])('%s %s: alone %s, below a sampled span %s, below another %s', (name, arg, alone, below, belowOther) => {
     const sampler = samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg })
     expect(sampler.rootBound).toBe(alone ? 2 ** 32 : 0)
     expect([sampler.samples(SAMPLED), sampler.samples(DROPPED)]).toEqual([below, belowOther])
+  })
+
+  test('none samples nothing, not even an id of which the words cancel each other out', () => {
+    expect(drawn(1, 0, new RandomWords((all) => all.fill(1)))[0]!.isRecorded).toBe(false)
   })
 
   test('a ratio samples about its share of our ids, and the same as the sampler of the SDK', () => {
@@ -151,6 +160,16 @@ describe('contexts in headers', () => {
     expect(splitHeaders(contexts.lines(OWN, context))).toEqual({ traceparent: OWN, ...trusted })
   })
 
+  test.each<Record<string, string>>([{ tracestate: 'vendor=1' }, { baggage: 'user=me' }])(
+    'with only %j, that goes on',
+    (more) => {
+      const traceparent = traceparentOf(SPAN.traceId, SPAN.spanId, true)
+      const contexts = new TraceHeaders(W3C)
+      const context = contexts.take(new Headers({ traceparent, ...more }))
+      expect(splitHeaders(contexts.lines(OWN, context))).toEqual({ traceparent: OWN, ...more })
+    },
+  )
+
   test.each([
     ['malformed', { traceparent: 'nothing', tracestate: 'vendor=1' }],
     ['without a span', { tracestate: 'vendor=1' }],
@@ -181,10 +200,14 @@ describe('contexts in headers', () => {
     ['tracecontext,b3', { traceparent: OWN, b3: `${SPAN.traceId}-${'c'.repeat(16)}-1` }],
     ['tracecontext,none', {}],
     ['pigeons', {}],
+    ['tracecontext,tracecontext', { traceparent: OWN }],
   ])('with OTEL_PROPAGATORS=%s a span is %j', (name, wanted) => {
     const contexts = new TraceHeaders(propagatorOf({ OTEL_PROPAGATORS: name }))
-    expect(splitHeaders(contexts.lines(OWN, ROOT_CONTEXT))).toEqual(wanted)
-    expect(contexts.isPlain(ROOT_CONTEXT)).toBe(contexts.lines(OWN, ROOT_CONTEXT) === `traceparent\n${OWN}\n`)
+    const lines = contexts.lines(OWN, ROOT_CONTEXT)
+    expect(splitHeaders(lines)).toEqual(wanted)
+    // Each is there once.
+    expect(lines.split('\n')).toHaveLength(2 * Object.keys(wanted).length + 1)
+    expect(contexts.isPlain(ROOT_CONTEXT)).toBe(lines === `traceparent\n${OWN}\n`)
   })
 })
 
@@ -225,6 +248,51 @@ test('an attribute that is set again has its last value; those that are undefine
   expect(ended.map(({ attributes, end }) => [attributes, end])).toEqual([
     [['a', 1, 'c', 'y', 'd', true], 2_000],
   ])
+})
+
+describe('traces of requests and jobs', () => {
+  const MODEL = { name: 'told', version: '1.0' }
+
+  function traces(env: Environment = {}) {
+    const ended: EndedSpan[] = []
+    return { ended, made: new RequestTraces(env, propagatorOf({}), { add: (span) => void ended.push(span) }) }
+  }
+
+  function jobOf(createdAt: number): TracedJob {
+    const request = { headers: '', requestId: 'one', method: 'handle' }
+    const times = { createdAt, startedAt: createdAt + 1, firstResponseAt: undefined }
+    return { request, ...times, outcome: 'finished', errorCode: undefined, streaming: false }
+  }
+
+  test('a job that no client asked for begins a trace, at the time of the clock', () => {
+    const { ended, made } = traces()
+    const before = Date.now() - 1
+    const job = jobOf(performance.now())
+    made.job(job, MODEL).end(job)
+    const after = Date.now() + 2
+    expect(ended.map(({ name }) => name)).toEqual(['queue', 'worker', 'model told'])
+    for (const { start } of ended) expect([start >= before, start <= after]).toEqual([true, true])
+    const { traceId, spanId, parentId } = ended[2]!
+    expect(parentId).toBeUndefined()
+    expect(job.request.headers).toBe(`traceparent\n${traceparentOf(traceId.text, spanId.text, true)}\n`)
+  })
+
+  test('a job that a sampler leaves out is not recorded, and its handler is told', () => {
+    const { ended, made } = traces({ OTEL_TRACES_SAMPLER: 'always_off' })
+    const job = jobOf(performance.now())
+    made.job(job, MODEL).end(job)
+    expect(ended).toEqual([])
+    expect(job.request.headers).toMatch(/^traceparent\n00-[0-9a-f]{32}-[0-9a-f]{16}-00\n$/)
+  })
+
+  test('spans have the state of the trace that the client named', () => {
+    const { ended, made } = traces()
+    const traceparent = traceparentOf(SPAN.traceId, SPAN.spanId, true)
+    made.request('POST', new Headers({ traceparent, tracestate: 'vendor=1' })).end(false)
+    expect(ended.map(({ traceState, traceId }) => [traceState, traceId.text])).toEqual([
+      ['vendor=1', SPAN.traceId],
+    ])
+  })
 })
 
 test.each([

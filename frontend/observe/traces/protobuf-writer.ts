@@ -26,9 +26,9 @@ const LENGTH_DELIMITED = 2
 const FIXED_32 = 5
 
 /**
- * Writes fields of protobuf messages into a buffer, which it uses again unless it hands it on. Its buffers are
- * shared, so that a thread can read them without a copy. To transfer one would cost the whole process: V8 then
- * checks at each use of any typed array whether its buffer is still there.
+ * Writes fields of protobuf messages into a buffer, which it uses again unless it hands it on. Its buffers
+ * are shared, so that a thread can read them without a copy. To transfer one would cost the whole process:
+ * V8 then checks at each use of any typed array whether its buffer is still there.
  * https://protobuf.dev/programming-guides/encoding/
  */
 export class ProtobufWriter {
