@@ -162,8 +162,9 @@ await describePython('Streams of Python handlers that nobody reads', ({ python }
           PYTHON_MS,
         )
       }, local)
-      // 25 MB of windows, 32 MB beyond them, connections, and what V8 has not collected yet.
-      expect(grown).toBeLessThan(180 * MB)
+      // 25 MB of windows, 32 MB beyond them, connections, and what V8 has not collected yet (Node 24: 182 MB
+      // were seen in all); the flood is 300 MB.
+      expect(grown).toBeLessThan(220 * MB)
       for (const socket of sockets) socket.destroy()
     },
     PYTHON_MS,
