@@ -100,7 +100,12 @@ function changed([name, value]: Pair, change: (typeof CHANGES)[number]): Pair {
 
 function next(before: EndedSpan, { span, own, ownEvents, kept, changes }: Likeness): EndedSpan {
   const pairs = pairsOf(before).slice(0, kept)
-  for (const [at, change] of changes) if (at < pairs.length) pairs[at] = changed(pairs[at]!, change)
+  for (const [at, change] of changes) {
+    if (at >= pairs.length) continue
+    const pair = changed(pairs[at]!, change)
+    // A span has an attribute once.
+    if (!pairs.some(([name], other) => other !== at && name === pair[0])) pairs[at] = pair
+  }
   const names = new Set(pairs.map(([name]) => name))
   const others = kept < 40 ? pairsOf(span).filter(([name]) => !names.has(name)) : []
   const { traceId, spanId, start, end } = span
