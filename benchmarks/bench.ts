@@ -7,6 +7,7 @@ import { measureMemory } from './measures/memory.ts'
 import { measureStalled } from './measures/stalled.ts'
 import { measureStart } from './measures/start.ts'
 import { measureThroughput, type Contender } from './measures/throughput.ts'
+import { measureViewers } from './measures/viewers.ts'
 import { readOptions, type Measure, type Options } from './options.ts'
 import { buildPrograms } from './programs.ts'
 import {
@@ -54,6 +55,7 @@ async function bench(options: Options): Promise<number> {
   await measure('items', () => withOurs(measureItems))
   await measure('stalled', () => withOurs(measureStalled))
   await measure('start', () => measureStart(options))
+  await measure('viewers', measureViewers)
   print(`\n${writeReport(report)}\n${summary(report)}`)
   return shortfalls(report)
 }

@@ -9,6 +9,7 @@ export const MEASURES = [
   'items',
   'stalled',
   'start',
+  'viewers',
   'python',
 ] as const
 export type Measure = (typeof MEASURES)[number]

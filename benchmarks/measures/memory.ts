@@ -1,14 +1,14 @@
-import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { COUNT, IDLE_BODY, STREAM_BODY } from '../ceilings/workload.ts'
+import { COUNT, STREAM_BODY } from '../ceilings/workload.ts'
 import type { Options } from '../options.ts'
 import { fileURLToPath } from 'node:url'
 import { median } from '../statistics.ts'
 import { startBareHttp } from '../targets/ceilings.ts'
 import { oursCommand, startWith } from '../targets/ours.ts'
 import type { Target } from '../targets/target.ts'
-import { post, postAndRead } from '../wire.ts'
+import { postAndRead } from '../wire.ts'
 import type { Figure } from './figure.ts'
+import { idleStream } from './idle-stream.ts'
 import { steadyResidentBytes } from './resident.ts'
 
 const STREAMS = 1000
@@ -65,16 +65,4 @@ async function perStream(start: () => Promise<Target>): Promise<number> {
     for (const socket of sockets) socket.destroy()
     await target.stop()
   }
-}
-
-/** A stream whose first item has arrived. */
-async function idleStream(url: string): Promise<Socket> {
-  const socket = post(url, IDLE_BODY)
-  let text = ''
-  while (!text.includes('\n\r\n', text.indexOf('\r\n\r\n') + 4)) {
-    const [chunk] = (await once(socket, 'data')) as [Buffer]
-    text += chunk.toString('latin1')
-  }
-  if (!text.startsWith('HTTP/1.1 200')) throw new Error(`No stream: ${text.slice(0, 300)}`)
-  return socket
 }
