@@ -1,10 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { metricExporters } from '../../frontend/observe/traces/metric-exporters.ts'
 import { metricReaders } from '../../frontend/observe/traces/metric-readers.ts'
 import { PageProducer } from '../../frontend/observe/traces/page-producer.ts'
 import { isTracingOn } from '../../frontend/observe/traces/start.ts'
+import { version } from '../../frontend/package-info.ts'
 import { ALL_DIALECTS, ask, CASES, DIALECTS } from '../support/dialects.ts'
 import { grpcReceiver, OtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts'
 import { PACED, pacedModels } from '../support/paced.ts'
@@ -244,7 +246,12 @@ describe('a server that exports', () => {
     )
     expect(Object.fromEntries(receiver.resource)).toMatchObject({
       'service.name': 'torchserve-ts',
+      'service.version': version,
       'deployment.environment': 'test',
+      'host.name': hostname(),
+      'process.pid': server.pid,
+      'process.runtime.name': 'nodejs',
+      'process.runtime.version': process.versions.node,
     })
     expect(receiver.metricsResource).toEqual(receiver.resource)
     expect([...receiver.resource.keys()].filter((key) => key.includes('command'))).toEqual([])
@@ -284,9 +291,22 @@ test('the last metrics are exported when the server stops', async () => {
   expect(receiver.metrics.map(({ name }) => name)).toContain('ts_inference_requests_total')
 })
 
+test('metrics go over http/protobuf if nothing else is said', async () => {
+  const receiver = new OtlpReceiver()
+  const server = await startServer({
+    env: { ...(await receiver.start()), OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: '' },
+  })
+  await server.until(
+    () => Promise.resolve(receiver.exports),
+    (exports) => exports.some(({ path }) => path === '/v1/metrics'),
+  )
+  expect(receiver.exports.map(({ type }) => type)).not.toContain('application/json')
+})
+
 test.each([
   ['OTEL_TRACES_SAMPLER', 'nobody_knows'],
   ['OTEL_PROPAGATORS', 'pigeons'],
+  ['OTEL_BSP_MAX_QUEUE_SIZE', 'plenty'],
 ])('a value of %s that is not known is told in the log', async (name, value) => {
   const receiver = new OtlpReceiver()
   const server = await startServer({ env: { ...(await receiver.start()), [name]: value } })

@@ -113,7 +113,7 @@ describe.each([true, false])('a thread that exports, spans encoded: %s', (encode
       },
     ])
     expect(receiver.resource.get('service.name')).toBe('mine')
-    expect(receiver.exports).toEqual([{ path: '/v1/traces', spans: 1 }])
+    expect(receiver.exports).toMatchObject([{ path: '/v1/traces', spans: 1 }])
     expect(warnings).toEqual([])
   })
 

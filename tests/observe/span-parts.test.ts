@@ -12,10 +12,11 @@ import { SpanLimits } from '../../frontend/observe/traces/span-limits.ts'
 import { encodedBatches } from '../../frontend/observe/traces/batch-settings.ts'
 import { spanProcessors } from '../../frontend/observe/traces/span-processors.ts'
 import type { EndedSpan } from '../../frontend/observe/traces/span-rows.ts'
-import { checkEndpoints, type Environment } from '../../frontend/observe/traces/start.ts'
+import type { Environment } from '../../frontend/observe/traces/start.ts'
 import { otlpProtocol, takesEncoded, traceExporters } from '../../frontend/observe/traces/trace-exporters.ts'
 import type { TracedJob } from '../../frontend/observe/traces/tracing.ts'
 import { TraceHeaders, traceparentOf } from '../../frontend/observe/traces/trace-headers.ts'
+import { checkVariables } from '../../frontend/observe/traces/variable-checks.ts'
 
 const SPAN = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }
 
@@ -364,9 +365,37 @@ test.each([
   [{ OTEL_TRACES_EXPORTER: 'console' }, []],
 ])('an address of a collector that is no URL is told at the start: %j', (env, names) => {
   const warnings: string[] = []
-  checkEndpoints(env, (message) => warnings.push(message))
+  checkVariables(env, (message) => warnings.push(message))
   const told = 'must be a URL such as http://localhost:4318; nothing is exported to it'
   expect(warnings).toEqual(names.map((name) => `OpenTelemetry: ${name} ${told}`))
+})
+
+const NUMBERS = [
+  ...['OTEL_BSP_MAX_QUEUE_SIZE', 'OTEL_BSP_SCHEDULE_DELAY', 'OTEL_BSP_EXPORT_TIMEOUT'],
+  ...['OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 'OTEL_METRIC_EXPORT_INTERVAL', 'OTEL_METRIC_EXPORT_TIMEOUT'],
+  ...['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT'],
+]
+const COUNTS = [
+  ...['OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT', 'OTEL_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_EVENT_COUNT_LIMIT'],
+]
+
+test.each([
+  ['many', [...NUMBERS, ...COUNTS]],
+  ['-1', [...NUMBERS, ...COUNTS]],
+  ['0', NUMBERS],
+  ['Infinity', NUMBERS],
+  ['1', []],
+  ['', []],
+  [' ', []],
+])('a variable that must be a number and is "%s" is told at the start', (value, names) => {
+  const warnings: string[] = []
+  const env = Object.fromEntries([...NUMBERS, ...COUNTS].map((name) => [name, value]))
+  checkVariables(env, (message) => warnings.push(message))
+  const told = (name: string): string => {
+    const wanted = COUNTS.includes(name) ? 'not less than 0' : 'greater than 0'
+    return `OpenTelemetry: ${name} must be a number ${wanted}, and is "${value}": the default holds`
+  }
+  expect(warnings).toEqual(names.map(told))
 })
 
 test.each([

@@ -96,8 +96,8 @@ export class OtlpReceiver {
   metrics: readonly ReceivedMetric[] = []
   readonly resource = new Map<string, unknown>()
   readonly metricsResource = new Map<string, unknown>()
-  /** Each export: where it came, and its spans. */
-  readonly exports: { readonly path: string; readonly spans: number }[] = []
+  /** Each export: where it came, its content type, and its spans. Of metrics only JSON is read. */
+  readonly exports: { readonly path: string; readonly type: string; readonly spans: number }[] = []
   readonly #server = createServer((req, res) => void this.#take(req).then((answer) => res.end(answer)))
 
   /** Variables that make a server export to it, soon: spans by http/protobuf, the default. */
@@ -128,7 +128,13 @@ export class OtlpReceiver {
   /** @returns the body of the answer */
   async #take(req: IncomingMessage): Promise<string> {
     const body = await buffer(req)
-    const isJson = req.headers['content-type'] === 'application/json'
+    const path = req.url!
+    const type = req.headers['content-type']!
+    const isJson = type === 'application/json'
+    if (!isJson && path.endsWith('/metrics')) {
+      this.exports.push({ path, type, spans: 0 })
+      return ''
+    }
     const sent = isJson ? (JSON.parse(body.toString()) as JsonExport) : decoded(body)
     const { resourceSpans = [], resourceMetrics = [] } = sent
     const before = this.spans.length
@@ -136,7 +142,7 @@ export class OtlpReceiver {
       for (const { key, value } of resource.attributes) this.resource.set(key, plain(value))
       this.spans.push(...scopeSpans.flatMap(({ spans }) => spans.map(received)))
     }
-    this.exports.push({ path: req.url!, spans: this.spans.length - before })
+    this.exports.push({ path, type, spans: this.spans.length - before })
     for (const { attributes } of resourceMetrics.map(({ resource }) => resource)) {
       for (const { key, value } of attributes) this.metricsResource.set(key, plain(value))
     }

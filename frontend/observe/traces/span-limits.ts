@@ -1,7 +1,7 @@
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Environment } from './start.ts'
 import type { SpanAttribute } from './tracing.ts'
-import { positive } from './variables.ts'
+import { numberFrom, positive } from './variables.ts'
 
 /** Characters of one attribute, because clients choose some of them. */
 const MAX_TEXT = 256
@@ -18,10 +18,10 @@ export class SpanLimits {
 
   constructor(env: Environment) {
     this.attributes =
-      numberOf(env, 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT') ??
-      numberOf(env, 'OTEL_ATTRIBUTE_COUNT_LIMIT') ??
+      numberFrom(ownValue(env, 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT')) ??
+      numberFrom(ownValue(env, 'OTEL_ATTRIBUTE_COUNT_LIMIT')) ??
       MAX_COUNT
-    this.events = numberOf(env, 'OTEL_SPAN_EVENT_COUNT_LIMIT') ?? MAX_COUNT
+    this.events = numberFrom(ownValue(env, 'OTEL_SPAN_EVENT_COUNT_LIMIT')) ?? MAX_COUNT
     const text =
       positive(env['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT']) ??
       positive(env['OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT']) ??
@@ -38,11 +38,4 @@ export class SpanLimits {
   #cut(text: string): string {
     return text.length <= this.#text ? text : text.slice(0, this.#text)
   }
-}
-
-/** Not less than 0; undefined: the default holds. */
-function numberOf(env: Environment, name: string): number | undefined {
-  const text = ownValue(env, name)?.trim() ?? ''
-  const value = Number(text)
-  return text === '' || !(value >= 0) ? undefined : value
 }

@@ -1,6 +1,6 @@
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Tracing } from './tracing.ts'
-import { listOf, otlpVariable } from './variables.ts'
+import { checkVariables } from './variable-checks.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -31,22 +31,7 @@ export async function startTracing(
   warn: (message: string) => void,
 ): Promise<Tracing | undefined> {
   if (!isTracingOn(env)) return undefined
-  checkEndpoints(env, warn)
+  checkVariables(env, warn)
   const { OtelTracing } = await import('./otel-tracing.ts')
   return OtelTracing.start(env, warn)
-}
-
-/** Warns of an address that is no URL: the SDK notices when it exports, and then says only that it failed. */
-export function checkEndpoints(env: Environment, warn: (message: string) => void): void {
-  const wrong = new Set<string>()
-  for (const signal of ['TRACES', 'METRICS'] as const) {
-    const exporters = listOf(ownValue(env, `OTEL_${signal}_EXPORTER`))
-    if (exporters.length > 0 && !exporters.includes('otlp')) continue
-    const [, protocol] = otlpVariable(env, signal, 'PROTOCOL')
-    const [name, endpoint] = otlpVariable(env, signal, 'ENDPOINT')
-    // gRPC also takes a host and a port.
-    if (endpoint !== '' && protocol !== 'grpc' && !/^https?:\/\//i.test(endpoint)) wrong.add(name)
-  }
-  for (const name of wrong)
-    warn(`OpenTelemetry: ${name} must be a URL such as http://localhost:4318; nothing is exported to it`)
 }

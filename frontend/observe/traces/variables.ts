@@ -15,6 +15,12 @@ export function positive(text: string | undefined): number | undefined {
   return value > 0 && Number.isFinite(value) ? value : undefined
 }
 
+/** A variable that is a number not less than 0; undefined: the default holds. */
+export function numberFrom(text = ''): number | undefined {
+  const value = Number(text)
+  return text.trim() === '' || !(value >= 0) ? undefined : value
+}
+
 /**
  * What the variable of OTLP for a signal says or, where that is empty or not set, the one for all signals;
  * with its name. Empty: neither says anything.
