@@ -129,19 +129,21 @@ export class Requests implements InFlightLink {
     job.abort(error, 'failed')
   }
 
-  /** The worker is gone: all its requests fail. */
-  failAll(error: ServeError): void {
+  /** The worker is gone: all its requests fail. @returns the ids of those */
+  failAll(error: ServeError): string[] {
     const waiting = this.#ahead.clear()
     for (const run of waiting) this.#forget(run)
     const entries = this.#entries.values()
     this.#entries.clear()
     this.#batches = 0
     giveBack(waiting)
+    const failed = entries.filter(({ job }) => !job.ended).map(({ job }) => job.request.requestId)
     for (const entry of entries) {
       entry.run.stopTimers()
       entry.job.fail(error)
       entry.run.watcher?.released(entry.job)
     }
+    return failed
   }
 
   withdraw(run: Run): void {

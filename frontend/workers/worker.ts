@@ -19,6 +19,9 @@ import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
 import type { WorkerEvents, WorkerState } from './worker-state.ts'
 
+/** Ids of failed requests in one line of the log. */
+const LISTED = 20
+
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker implements JobRunner {
   readonly id: number
@@ -269,7 +272,9 @@ export class Worker implements JobRunner {
     const error = new ServeError(outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_LOST', 'Worker died.')
     this.#setState('waiting')
     this.#events.onLost(error)
-    this.#requests?.failAll(error)
+    const failed = this.#requests?.failAll(error) ?? []
+    if (failed.length > 0)
+      this.#events.log('error', `Requests that failed with the worker: ${listed(failed)}`)
     void group.exited().then(() => {
       this.#restart()
     })
@@ -315,4 +320,10 @@ export class Worker implements JobRunner {
     this.#events.log('debug', `State change ${this.#state} -> ${state}`)
     this.#state = state
   }
+}
+
+/** The first of them, and how many more there are. */
+function listed(ids: readonly string[]): string {
+  const more = ids.length - LISTED
+  return ids.slice(0, LISTED).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:tls'
+import { Metadata } from '@grpc/grpc-js'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { COUNT, countBody, ECHO, ended, produced } from '../support/count.ts'
+import { call, inferenceClient, inferenceV2Client } from '../support/grpc-clients.ts'
 import { OtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -22,7 +24,11 @@ describe('the span of a request', () => {
   let server: Server
 
   beforeAll(async () => {
-    server = await startServer({ models: [COUNT, ECHO], env: await receiver.start() })
+    server = await startServer({
+      models: [COUNT, ECHO],
+      config: { open_inference_grpc_port: 0 },
+      env: await receiver.start(),
+    })
     await Promise.all([server.ready('count'), server.ready('echo')])
   })
 
@@ -84,10 +90,17 @@ describe('the span of a request', () => {
         undefined,
       ])
     }
+    const metadata = new Metadata()
+    metadata.set('traceparent', traceparent('b'))
+    const ours = inferenceClient(server.ports.grpcInference)
+    const v2 = inferenceV2Client(server.ports.openInference, 'mlserver')
+    await call(ours, ours.Ping, {}, metadata)
+    for (const rpc of ['ServerLive', 'ServerReady']) await call(v2, v2[rpc]!, {}, metadata)
+    for (const each of [ours, v2]) each.close()
     // What came before it would have arrived.
     await ask('9')
     await requestSpan(receiver, '9')
-    const unwanted = new Set(['4', '5', '6', '7', '8'].map(traceOf))
+    const unwanted = new Set(['4', '5', '6', '7', '8', 'b'].map(traceOf))
     expect(receiver.spans.filter(({ traceId }) => unwanted.has(traceId))).toEqual([])
   })
 })

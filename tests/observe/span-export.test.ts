@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, jest, test } from '@jest/globals'
+import { diag } from '@opentelemetry/api'
 import fc from 'fast-check'
+import { reportTo } from '../../frontend/observe/traces/reports.ts'
 import { SpanExport } from '../../frontend/observe/traces/span-export.ts'
 import { SpanId, TraceId } from '../../frontend/observe/traces/span-ids.ts'
 import { type EndedSpan, readSpans, SpanRows } from '../../frontend/observe/traces/span-rows.ts'
@@ -176,6 +178,60 @@ test('a protocol of OTLP that is not known is no matter where nothing goes over 
   await spans.terminate()
   expect(warnings).toEqual([])
 })
+
+test('spans that a stop does not wait for are told', async () => {
+  const { spans, warnings, came, end } = await heldCollector({})
+  spans.add(spanOf('one'))
+  void spans.close()
+  await came(1)
+  await end()
+  expect(warnings).toEqual(['OpenTelemetry: the stop did not wait longer, and the last spans are lost'])
+})
+
+test('an export that fails is told in one line, without a password of its address', async () => {
+  const port = await closedPort()
+  const env = {
+    ...process.env,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://me:secret@127.0.0.1:${port}`,
+    OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+  }
+  for (const encoded of [true, false]) {
+    const { spans, warnings } = exporting(env, encoded)
+    spans.add(spanOf('one'))
+    await spans.close()
+    await spans.terminate()
+    expect(warnings).toEqual([
+      expect.stringMatching(/^OpenTelemetry: (an export failed|the last spans are lost): [^{]+$/),
+    ])
+  }
+  expect(told(['could not parse', "'http://me:secret@[bad'"])).toBe(
+    "OpenTelemetry: could not parse: 'http://***@[bad'",
+  )
+  expect(told(['{"stack":"Error\\n at x","message":"","code":"ECONNREFUSED"}'])).toBe(
+    'OpenTelemetry: an export failed: ECONNREFUSED',
+  )
+  expect(told(['{"a":1}'])).toBe('OpenTelemetry: {"a":1}')
+  expect(told(['{"broken'])).toBe('OpenTelemetry: {"broken')
+})
+
+/** What a report of the SDK in this thread becomes. */
+function told(pieces: readonly [string, ...string[]]): string | undefined {
+  const warnings: string[] = []
+  reportTo((warning) => warnings.push(warning))
+  diag.warn(...pieces)
+  diag.disable()
+  return warnings[0]
+}
+
+/** A port on which nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
 
 /** A collector that answers each request when it is told to, with 200 by default. */
 async function heldCollector(variables: Environment) {
@@ -398,7 +454,7 @@ describe('encoded spans, with a slow collector', () => {
     await came(2)
     held[1]!()
     await spans.close()
-    expect(warnings).toEqual([expect.stringContaining('Timeout')])
+    expect(warnings).toEqual([expect.stringContaining('an export failed: not done after 50 ms')])
     await end()
   })
 })

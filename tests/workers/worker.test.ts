@@ -306,12 +306,30 @@ describe('the death of a worker', () => {
     await rig.group.dies({ stderr: ['last words'] })
     expect(sink.calls).toEqual(['fail WORKER_LOST Worker died.'])
     expect(order).toEqual(['ended, lost: 1'])
-    expect(rig.log).toEqual(['error - Worker died: The process exited with code 7'])
+    expect(rig.log).toEqual([
+      'error - Worker died: The process exited with code 7',
+      `error - Requests that failed with the worker: ${job.request.requestId}`,
+    ])
     expect([rig.worker.state, rig.worker.freeSlots]).toEqual(['waiting', 0])
     await pass(100)
     await rig.group.loaded()
     expect([rig.worker.state, rig.worker.freeSlots]).toEqual(['ready', 2])
     expect(rig.worker.describe()).toMatchObject({ restarts: 1, lastExit: { stderr: ['last words'] } })
+  })
+
+  test('tells the ids of the first requests that failed with it, and none of those that had ended', async () => {
+    const rig = await Rig.ready({ asyncCommunication: true })
+    const jobs = Array.from({ length: 22 }, (_, n) => rig.run(`r${n}`).job)
+    jobs[0]!.fail(new ServeError('CANCELLED', 'The client left'))
+    await rig.group.dies()
+    const ids = jobs.slice(1, 21).map(({ request }) => request.requestId)
+    expect(rig.log.at(-1)).toBe(`error - Requests that failed with the worker: ${ids.join(', ')} and 1 more`)
+  })
+
+  test('that had no request tells none', async () => {
+    const rig = await Rig.ready()
+    await rig.group.dies()
+    expect(rig.log).toEqual(['error - Worker died: The process exited with code 7'])
   })
 
   test('for lack of memory says so', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join, sep } from 'node:path'
 import type Koa from 'koa'
 import { ServeError } from '../../../common/errors.ts'
@@ -57,13 +57,18 @@ export function consolePages(folder = consoleDir): Koa.Middleware {
     if (file === undefined) throw notThere(name, files)
     ctx.respond = false
     const { reply, requestId } = exchange
-    const isKnown = ctx.get('if-none-match') === file.etag
+    const isKnown = names(ctx.get('if-none-match'), file.etag)
     const status = isKnown ? 304 : 200
     const head = [...baseHeaders(requestId, reply.keepsAlive(status)), ...file.headers]
     // Node sends no body to HEAD, and its length all the same.
     reply.answer(status, head, isKnown ? Buffer.alloc(0) : file.body)
     return undefined
   }
+}
+
+/** Whether the header If-None-Match has it; proxies weaken tags. https://www.rfc-editor.org/rfc/rfc9110#name-if-none-match */
+function names(header: string, etag: string): boolean {
+  return header.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
 
 function notThere(name: string, files: ReadonlyMap<string, ConsoleFile>): ServeError {
@@ -87,10 +92,10 @@ function filesOf(folder: string): ReadonlyMap<string, ConsoleFile> {
 
 function filePaths(folder: string): string[] {
   try {
-    const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
-    return entries
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
+    // Node 20.11 has no `parentPath` for entries with types.
+    return (readdirSync(folder, { recursive: true }) as string[]).filter((path) =>
+      statSync(join(folder, path)).isFile(),
+    )
   } catch {
     return []
   }

@@ -10,6 +10,9 @@ import { audited, type AuditSubject } from '../../edge/http/audited.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
 import { commonHeaders, errorAnswer, prettyJson } from './rest-errors.ts'
 
+/** Codes of errors that a client causes when it leaves. */
+const LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+
 /** Koa needs Node's request and response objects. */
 const exchanges = new WeakMap<IncomingMessage, Exchange>()
 
@@ -17,6 +20,8 @@ const exchanges = new WeakMap<IncomingMessage, Exchange>()
 export function createKoa(state: RestState): Koa {
   const app = new Koa()
   app.on('error', (error: unknown) => {
+    // A client that leaves is nothing to warn of, and could fill the log.
+    if (LEFT.has((error as NodeJS.ErrnoException).code ?? '')) return
     state.log.warn({ detail: String(error) }, 'A connection broke while it was answered')
   })
   app.use(answer)

@@ -171,7 +171,7 @@ export class CallGate {
     const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
     reader.limitedBy(caller.traffic)
     const { tracing } = this.#options
-    // Who asks for health needs no token, and nobody reads such traces.
+    // grpc.health.v1 and reflection need no token.
     if (tracing !== undefined && rpc.token !== undefined)
       this.#span = traceCall(tracing, stream, headers, path)
     reader.logged = this.#logged(connection, path)

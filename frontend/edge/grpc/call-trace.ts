@@ -15,6 +15,9 @@ const FAILURES: ReadonlySet<number> = new Set([
   Status.DATA_LOSS,
 ])
 
+/** Rpcs that probe health every few seconds; nobody reads such traces. */
+const PROBES: ReadonlySet<string> = new Set(['Ping', 'ServerLive', 'ServerReady'])
+
 /**
  * Begins the span of a call, and ends it with its stream. Undefined: it has none.
  * https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
@@ -25,9 +28,10 @@ export function traceCall(
   headers: IncomingHttpHeaders,
   path: string,
 ): RequestSpan | undefined {
+  const [, service, method = ''] = path.split('/')
+  if (PROBES.has(method)) return undefined
   const span = tracing.request(path.slice(1), new Http2Headers(headers))
   if (span?.recording !== true) return span
-  const [, service, method] = path.split('/')
   span.set([
     'rpc.system',
     'grpc',

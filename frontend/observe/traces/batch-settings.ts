@@ -1,6 +1,6 @@
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Environment } from './start.ts'
-import { positive } from './variables.ts'
+import { milliseconds, positive } from './variables.ts'
 
 /** How spans wait for their export; spans, milliseconds. Undefined: the SDK's default. */
 export interface BatchSettings {
@@ -10,23 +10,17 @@ export interface BatchSettings {
   readonly maxExportBatchSize: number | undefined
 }
 
-/** A timer with more ends at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
-
 /**
  * What OTEL_BSP_* say.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-span-processor
  */
 export function batchSettings(env: Environment): BatchSettings {
-  const of = (name: string, most = Infinity): number | undefined => {
-    const value = positive(ownValue(env, `OTEL_BSP_${name}`))
-    return value === undefined ? undefined : Math.min(value, most)
-  }
+  const text = (name: string): string | undefined => ownValue(env, `OTEL_BSP_${name}`)
   return {
-    maxQueueSize: of('MAX_QUEUE_SIZE'),
-    scheduledDelayMillis: of('SCHEDULE_DELAY', MAX_TIMER_MS),
-    exportTimeoutMillis: of('EXPORT_TIMEOUT', MAX_TIMER_MS),
-    maxExportBatchSize: of('MAX_EXPORT_BATCH_SIZE'),
+    maxQueueSize: positive(text('MAX_QUEUE_SIZE')),
+    scheduledDelayMillis: milliseconds(text('SCHEDULE_DELAY')),
+    exportTimeoutMillis: milliseconds(text('EXPORT_TIMEOUT')),
+    maxExportBatchSize: positive(text('MAX_EXPORT_BATCH_SIZE')),
   }
 }
 

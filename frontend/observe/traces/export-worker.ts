@@ -47,7 +47,7 @@ function take({ spans, count }: SpansToExport): void {
 async function close(): Promise<void> {
   const ends = processors.map((processor) => processor.shutdown())
   if (batches !== undefined) ends.push(batches.close())
-  await Promise.all(ends).catch((error: unknown) => diag.warn(String(error)))
+  await Promise.all(ends).catch((error: unknown) => diag.warn('the last spans are lost', error))
   answer('closed')
 }
 

@@ -10,7 +10,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import type { MetricExporter } from './metric-exporters.ts'
 import type { Environment } from './start.ts'
-import { otlpVariable, positive } from './variables.ts'
+import { milliseconds, otlpVariable } from './variables.ts'
 
 /** Milliseconds; OpenTelemetry's defaults. */
 const INTERVAL_MS = 60_000
@@ -22,8 +22,8 @@ export function metricReaders(
   env: Environment,
   producer: MetricProducer,
 ): IMetricReader[] {
-  const interval = positive(env['OTEL_METRIC_EXPORT_INTERVAL']) ?? INTERVAL_MS
-  const timeout = Math.min(interval, positive(env['OTEL_METRIC_EXPORT_TIMEOUT']) ?? TIMEOUT_MS)
+  const interval = milliseconds(env['OTEL_METRIC_EXPORT_INTERVAL']) ?? INTERVAL_MS
+  const timeout = Math.min(interval, milliseconds(env['OTEL_METRIC_EXPORT_TIMEOUT']) ?? TIMEOUT_MS)
   return exporters.map(
     (name) =>
       new PeriodicExportingMetricReader({

@@ -7,8 +7,9 @@ const MAX_CHARACTERS = 1_000
 export function reportTo(warn: (message: string) => void): void {
   const reported = new Set<string>()
   const report = (...pieces: unknown[]): void => {
-    const message = pieces.map((piece) => (piece instanceof Error ? piece.message : String(piece))).join(': ')
-    const line = `OpenTelemetry: ${message.split('\n', 1)[0]!.slice(0, MAX_CHARACTERS)}`
+    const message = pieces.map(textOf).join(': ').split('\n', 1)[0]!
+    // The address of a collector may have a password.
+    const line = `OpenTelemetry: ${message.slice(0, MAX_CHARACTERS).replace(/\/\/[^\s/]*@/g, '//***@')}`
     if (reported.has(line) || reported.size >= MAX_REPORTS) return
     reported.add(line)
     warn(line)
@@ -18,4 +19,21 @@ export function reportTo(warn: (message: string) => void): void {
     { error: report, warn: report, info: quiet, debug: quiet, verbose: quiet },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   )
+}
+
+function textOf(piece: unknown): string {
+  if (piece instanceof Error) return piece.message
+  const text = String(piece)
+  return text.startsWith('{"') ? (exportFailure(text) ?? text) : text
+}
+
+/** What an exporter could not do: the SDK reports the fields of such an error, as JSON. */
+function exportFailure(json: string): string | undefined {
+  try {
+    const { message, code } = JSON.parse(json) as { message?: unknown; code?: unknown }
+    const why = [message, code].find((each) => typeof each === 'string' && each !== '')
+    return why === undefined ? undefined : `an export failed: ${why as string}`
+  } catch {
+    return undefined
+  }
 }

@@ -60,6 +60,8 @@ export class SpanExport implements SpanOutlet {
   /** Whether spans go as soon as none waits. */
   #isDue = false
   #isOver = false
+  /** Whether the thread has got spans, and may have some yet. */
+  #hasSpans = false
   #hasDropped = false
   #closed: () => void = () => undefined
 
@@ -104,8 +106,9 @@ export class SpanExport implements SpanOutlet {
     await closed
   }
 
-  /** Ends the thread, whatever it is at. */
+  /** Ends the thread, whatever it is at, and tells what it has not exported. */
   async terminate(): Promise<void> {
+    if (this.#hasSpans) this.#warn('OpenTelemetry: the stop did not wait longer, and the last spans are lost')
     await this.#worker.terminate()
   }
 
@@ -122,6 +125,7 @@ export class SpanExport implements SpanOutlet {
     this.#isDue = false
     if (this.#count === 0) return
     const count = this.#count
+    this.#hasSpans = true
     this.#waiting += count
     this.#count = 0
     const spans = this.#batch.take()
@@ -129,8 +133,10 @@ export class SpanExport implements SpanOutlet {
   }
 
   #answered(message: FromExporter): void {
-    if (message === 'closed') this.#closed()
-    else if ('warning' in message) this.#warn(message.warning)
+    if (message === 'closed') {
+      this.#hasSpans = false
+      this.#closed()
+    } else if ('warning' in message) this.#warn(message.warning)
     else this.#done(message)
   }
 
@@ -148,6 +154,7 @@ export class SpanExport implements SpanOutlet {
 
   #ended(): void {
     this.#isOver = true
+    this.#hasSpans = false
     clearTimeout(this.#timer)
     this.#closed()
   }

@@ -15,6 +15,15 @@ export function positive(text: string | undefined): number | undefined {
   return value > 0 && Number.isFinite(value) ? value : undefined
 }
 
+/** A timer with more ends at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** A variable that is a time in milliseconds, at least 1; undefined: the default holds. */
+export function milliseconds(text: string | undefined): number | undefined {
+  const value = positive(text)
+  return value === undefined ? undefined : Math.min(Math.max(value, 1), MAX_TIMER_MS)
+}
+
 /** A variable that is a number not less than 0; undefined: the default holds. */
 export function numberFrom(text = ''): number | undefined {
   const value = Number(text)

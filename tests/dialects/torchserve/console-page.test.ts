@@ -44,6 +44,14 @@ test('the files of the page are served without a token, with a policy that runs 
     headers: { 'if-none-match': image.headers.get('etag')! },
   })
   expect([known.status, known.text]).toEqual([304, ''])
+  const etag = image.headers.get('etag')!
+  for (const tags of [`W/${etag}`, `"other", W/${etag}`, '*'])
+    expect([
+      tags,
+      (await ask(rig, '/console/icons/a.svg', { headers: { 'if-none-match': tags } })).status,
+    ]).toEqual([tags, 304])
+  const others = await ask(rig, '/console/icons/a.svg', { headers: { 'if-none-match': '"other", W/"b"' } })
+  expect(others.status).toBe(200)
   for (const path of ['/console/none.js', '/console/..%2Fsecret.html', '/console/icons'])
     expect((await ask(rig, path)).status).toBe(404)
   expect((await ask(rig, '/console', { method: 'POST' })).status).toBe(405)
