@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { readLines } from '../../frontend/workers/read-lines.ts'
+import { readLines, TURN_BYTES } from '../../frontend/workers/read-lines.ts'
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] })
@@ -42,4 +42,22 @@ test('a line that does not end is cut, and never kept in full', async () => {
   stream.end('\n')
   await turn()
   expect(lines.map(({ length }) => length)).toEqual([8192, 8192, 20_000 - 2 * 8192])
+})
+
+test('a turn of the event loop reads so much of all processes, and each line in the end', async () => {
+  const line = `${'x'.repeat(1023)}\n`
+  const streams = [1, 2].map(() => new PassThrough({ highWaterMark: 2 ** 20 }))
+  let bytes = 0
+  for (const stream of streams) {
+    readLines(stream, (text) => (bytes += text.length + 1))
+    for (let chunk = 0; chunk < 64; chunk++) stream.write(line.repeat(16))
+  }
+  const turns: number[] = []
+  for (let before = 0; bytes < 2 ** 21; before = bytes) {
+    await turn()
+    turns.push(bytes - before)
+  }
+  // The first look sees the turn that began before it, too.
+  expect(Math.max(...turns)).toBeLessThanOrEqual(2 * (TURN_BYTES + 16 * 1024))
+  expect(turns.reduce((sum, each) => sum + each, 0)).toBe(2 ** 21)
 })
