@@ -37,7 +37,8 @@ export class Api {
     const headers: Record<string, string> =
       this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
     const response = await fetch(path, { method, headers, signal: signal ?? null, credentials: 'omit' })
-    if (!response.ok) throw new ApiError(response.status, told(await response.text()))
+    if (!response.ok)
+      throw new ApiError(response.status, told(await response.text(), response.headers.get('x-hint')))
     return response
   }
 
@@ -54,7 +55,10 @@ export class Api {
       request.upload.onprogress = ({ loaded }) => onSent(loaded)
       request.onload = () => {
         if (request.status >= 200 && request.status < 300) resolve()
-        else reject(new ApiError(request.status, told(request.responseText)))
+        else
+          reject(
+            new ApiError(request.status, told(request.responseText, request.getResponseHeader('x-hint'))),
+          )
       }
       request.onerror = () => reject(new Error('the connection broke; the log of the server may say why'))
       request.onabort = () => reject(new Error('stopped'))
@@ -79,8 +83,15 @@ export class ApiError extends Error {
   }
 }
 
-/** What a management answer says: its `message` or `status`, where it is JSON with one. */
-function told(body: string): string {
+/**
+ * What a management answer says: its `message` or `status`, where it is JSON with one, and what to do about
+ * it.
+ */
+function told(body: string, hint: string | null = null): string {
+  return messageOf(body) + (hint === null ? '' : ` (${hint})`)
+}
+
+function messageOf(body: string): string {
   try {
     const answer = JSON.parse(body) as { message?: unknown; status?: unknown } | null
     if (typeof answer?.message === 'string') return answer.message

@@ -34,6 +34,11 @@ export function RunView({ run, before }: { run: PlayRun; before: PlayRun | undef
       <p role="status">
         {run.status !== undefined && `Status ${run.status}, `}
         {STATES[run.state]}
+        {run.requestId !== undefined && (
+          <>
+            , request <code>{run.requestId}</code>
+          </>
+        )}
       </p>
       {run.reason !== '' && <p role="alert">{run.reason}</p>}
       <ScrollTable label="Figures" class="figures" columns={['Run', ...titles]}>

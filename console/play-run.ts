@@ -42,6 +42,8 @@ export class PlayRun {
   readonly pieces: Piece[] = []
   state: RunState = 'waiting'
   status: number | undefined
+  /** Its id, which the server's log has, too. */
+  requestId: string | undefined
   /** Why it failed. */
   reason = ''
   answer = ''
@@ -72,6 +74,7 @@ export class PlayRun {
       const response = await send(this.#stop.signal)
       if (response.type === 'opaqueredirect') throw new Error(REDIRECTED)
       this.status = response.status
+      this.requestId = response.headers.get('x-request-id') ?? undefined
       this.state = 'streaming'
       this.#changed()
       await this.#read(response)

@@ -27,6 +27,8 @@ export function propagatorOf(env: Environment): TextMapPropagator {
 function propagatorNamed(name: string): TextMapPropagator[] {
   const make = PROPAGATORS.get(name)
   if (make !== undefined) return [make()]
-  diag.warn(`OTEL_PROPAGATORS has "${name}", which is not supported`)
+  diag.warn(
+    `OTEL_PROPAGATORS has "${name}", which is not supported; supported: ${[...PROPAGATORS.keys()].join(', ')}, none`,
+  )
   return []
 }

@@ -4,6 +4,7 @@ import type { Environment } from './start.ts'
 
 const PARENT_BASED = 'parentbased_'
 const DEFAULT = 'parentbased_always_on'
+const KNOWN = 'always_on, always_off, traceidratio, each also after parentbased_'
 
 /**
  * Decides which requests are recorded, as the SDK's samplers do: it would only ask those for spans of its
@@ -35,7 +36,7 @@ export function samplerOf(env: Environment): Sampler {
   const isParentBased = name.startsWith(PARENT_BASED)
   const ratio = rootRatio(isParentBased ? name.slice(PARENT_BASED.length) : name, env)
   if (ratio !== undefined) return new Sampler(ratio, isParentBased)
-  diag.error(`unknown OTEL_TRACES_SAMPLER value "${name}", using ${DEFAULT}`)
+  diag.error(`unknown OTEL_TRACES_SAMPLER value "${name}", using ${DEFAULT}; known: ${KNOWN}`)
   return new Sampler(1, true)
 }
 

@@ -16,7 +16,8 @@ export function traceExporters(env: Environment): TraceExporter[] {
   if (named[0] === 'none') return []
   if (named.length === 0 || named.includes('none')) return ['otlp']
   return named.filter((name): name is TraceExporter => {
-    if (!KNOWN.has(name)) diag.warn(`Unrecognized OTEL_TRACES_EXPORTER value: ${name}.`)
+    if (!KNOWN.has(name))
+      diag.warn(`Unrecognized OTEL_TRACES_EXPORTER value: ${name}; known: otlp, zipkin, console, none`)
     return KNOWN.has(name)
   })
 }
