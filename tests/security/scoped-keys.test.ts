@@ -256,6 +256,22 @@ test('lists show the models that the key may use', async () => {
   expect(await lists('counter', 'counter')).not.toContain('echo')
 })
 
+test('a manager of some models sees events without the log, an operator with it', async () => {
+  expect(await ask('management', 'GET', '/events?topics=log', 'counter')).toMatch(
+    /^400 .*cannot read the topic log/s,
+  )
+  const watch = (caller: Caller): RawRequest =>
+    new RawRequest(server.ports.management, '/events', { method: 'GET', headers: bearer(caller) })
+  const topicsOf = async (watching: RawRequest): Promise<unknown[]> => {
+    await watching.gotChunks(3)
+    watching.destroy()
+    return watching.chunks.slice(0, 3).map((chunk) => /^event: (\w+)\n/.exec(chunk.toString())?.[1])
+  }
+  // Without the log, a third event comes a second later.
+  expect(await topicsOf(watch('counter'))).toEqual(['overview', 'requests', 'overview'])
+  expect(await topicsOf(watch('management'))).toEqual(['overview', 'requests', 'log'])
+})
+
 test('a manager of some models registers under their names alone', async () => {
   const register = (more: string): Promise<string> =>
     ask('management', 'POST', `/models?url=counts.mar${more}`, 'counter')

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { EventTopic, LoadingModel, OverviewEvent, RequestsEvent } from '../../common/server-events.ts'
+import type { EventTopic, LoadingModel, ModelOverview, ServerEvents } from '../../common/server-events.ts'
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
+import { LogTail } from '../../frontend/observe/logs/log-tail.ts'
 import { type EventOutlet, MAX_VIEWERS, Viewers } from '../../frontend/watch/viewers.ts'
 import { nothingToWatch } from '../support/nothing-to-watch.ts'
 
@@ -43,6 +44,33 @@ function job(requestId: string, modelName: string): Job {
   }
   const sink: ReplySink = { whole: never, open: never, write: never, close: never, fail: never }
   return new Job({ requestId, modelName, method: 'handle', headers: '', parts: [] }, sink)
+}
+
+const model = (modelName: string): ModelOverview => ({ modelName }) as ModelOverview
+
+/** A log whose first lines say `0`, `1`, ... */
+class NumberedLog extends LogTail {
+  constructor(lines: number) {
+    super()
+    this.say(lines)
+  }
+
+  /** Adds so many more. */
+  say(lines = 1): void {
+    for (let i = 0; i < lines; i += 1)
+      this.add(JSON.stringify({ level: 30, time: 0, msg: String(this.written) }))
+  }
+}
+
+function parsed<Topic extends EventTopic>(topic: Topic, bytes: Buffer | undefined): ServerEvents[Topic] {
+  const [, name, data] = /^event: (\w+)\ndata: (.*)\n\n$/.exec(String(bytes)) ?? []
+  expect(name).toBe(topic)
+  return JSON.parse(data!) as ServerEvents[Topic]
+}
+
+/** The messages of each event of the log. */
+function linesOf({ sent }: FakeOutlet): string[][] {
+  return sent.map((bytes) => parsed('log', bytes).lines.map(({ message }) => message))
 }
 
 /** A key for one model. */
@@ -90,8 +118,9 @@ test('a key for one model sees its requests alone, until the key ends', () => {
   const viewers = new Viewers({ ...nothingToWatch(), jobs })
   const key = keyFor('mine')
   const [narrow, wide] = [new FakeOutlet(), new FakeOutlet()]
+  const end = jest.spyOn(narrow, 'end')
   viewers.watch(key, query('overview', 'requests'), narrow)
-  viewers.watch(ANYBODY, query('requests'), wide)
+  const leave = viewers.watch(ANYBODY, query('requests'), wide)
   const text = narrow.sent.join('')
   expect(text).toContain('"openRequests":1')
   expect(text).toContain('"total":1,"requests":[{"id":"a"')
@@ -99,6 +128,48 @@ test('a key for one model sees its requests alone, until the key ends', () => {
   key.revoked = true
   jest.advanceTimersByTime(SECOND)
   expect([narrow.ended, narrow.sent.length, wide.sent.length]).toEqual([true, 2, 2])
+  expect(end).toHaveBeenCalledTimes(1)
+  leave()
+  expect(viewers.isActive).toBe(false)
+})
+
+test.each([
+  ['last', ['mine', 'other', '*']],
+  ['first', ['*', 'other', 'mine']],
+])('an event for operators is not that of a key for one model, when the operator came %s', (_when, order) => {
+  const overviews = (): ModelOverview[] => [model('mine'), model('other')]
+  const jobs = [job('a', 'mine'), job('b', 'other')]
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] }, jobs })
+  const watch = (sees: string): FakeOutlet => {
+    const outlet = new FakeOutlet()
+    viewers.watch(sees === '*' ? ANYBODY : keyFor(sees), query('overview', 'requests'), outlet)
+    return outlet
+  }
+  const outlets = new Map(order.map((sees) => [sees, watch(sees)]))
+  jest.advanceTimersByTime(SECOND)
+  const seenBy = (sees: string): unknown[] => {
+    const [overview, requests] = outlets.get(sees)!.sent.slice(2)
+    const { models, server } = parsed('overview', overview)
+    return [
+      models.map(({ modelName }) => modelName),
+      server.openRequests,
+      parsed('requests', requests).requests.map(({ id }) => id),
+    ]
+  }
+  expect(seenBy('mine')).toEqual([['mine'], 1, ['a']])
+  expect(seenBy('other')).toEqual([['other'], 1, ['b']])
+  expect(seenBy('*')).toEqual([['mine', 'other'], 2, ['a', 'b']])
+})
+
+test('a key for one model sees that model alone, an operator all of them', () => {
+  const overviews = (): ModelOverview[] => [model('mine'), model('other')]
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  const names = [keyFor('mine'), ANYBODY].map((principal) => {
+    const outlet = new FakeOutlet()
+    viewers.watch(principal, query('overview'), outlet)
+    return parsed('overview', outlet.sent[0]).models.map(({ modelName }) => modelName)
+  })
+  expect(names).toEqual([['mine'], ['mine', 'other']])
 })
 
 test('a key for one model sees the load of that model alone, not one whose name the archive decides', () => {
@@ -111,8 +182,7 @@ test('a key for one model sees the load of that model alone, not one whose name 
   const urls = [keyFor('mine'), ANYBODY].map((principal) => {
     const outlet = new FakeOutlet()
     viewers.watch(principal, query('overview'), outlet)
-    const [, data] = /^event: overview\ndata: (.*)\n\n$/.exec(outlet.sent[0]!.toString())!
-    return (JSON.parse(data!) as OverviewEvent).loading.map(({ url }) => url)
+    return parsed('overview', outlet.sent[0]).loading.map(({ url }) => url)
   })
   expect(urls).toEqual([['one'], ['one', 'two', 'three']])
 })
@@ -123,6 +193,46 @@ test('a stream without news gets a comment every 15 s, so that no proxy closes i
   viewers.watch(ANYBODY, query('log'), outlet)
   jest.advanceTimersByTime(61 * SECOND)
   expect(outlet.sent.map(String)).toEqual(Array(4).fill(': keep-alive\n\n'))
+})
+
+test('a log without new lines is silent too', () => {
+  const viewers = new Viewers({ ...nothingToWatch(), logTail: new NumberedLog(3) })
+  const outlet = new FakeOutlet()
+  viewers.watch(ANYBODY, query('log'), outlet)
+  jest.advanceTimersByTime(31 * SECOND)
+  const [first, ...rest] = outlet.sent
+  expect(parsed('log', first).lines).toHaveLength(3)
+  expect(rest.map(String)).toEqual(Array(2).fill(': keep-alive\n\n'))
+})
+
+test('each line of the log is sent once', () => {
+  const logTail = new NumberedLog(2)
+  const viewers = new Viewers({ ...nothingToWatch(), logTail })
+  const outlet = new FakeOutlet()
+  viewers.watch(ANYBODY, query('log'), outlet)
+  for (let i = 0; i < 2; i += 1) {
+    logTail.say()
+    jest.advanceTimersByTime(SECOND / 4)
+  }
+  expect(linesOf(outlet)).toEqual([['0', '1'], ['2'], ['3']])
+})
+
+test('a new viewer gets the lines before it, where an old one gets the new line in the same tick', () => {
+  const logTail = new NumberedLog(2)
+  const viewers = new Viewers({ ...nothingToWatch(), logTail })
+  const watch = (): FakeOutlet => {
+    const outlet = new FakeOutlet()
+    viewers.watch(ANYBODY, query('log'), outlet)
+    return outlet
+  }
+  const old = watch()
+  jest.advanceTimersByTime(SECOND)
+  const newcomers = [watch(), watch(), watch()]
+  logTail.say()
+  jest.advanceTimersByTime(SECOND / 4)
+  expect(linesOf(old)).toEqual([['0', '1'], ['2']])
+  expect(linesOf(newcomers[1]!)).toEqual([['0', '1'], ['2']])
+  expect(linesOf(newcomers[2]!)).toEqual([['0', '1', '2']])
 })
 
 test('when the server ends, its viewers see it once more, their streams end, and nothing runs', () => {
@@ -171,10 +281,7 @@ test('each open request is described once in a moment, however many of them each
   reads = 0
   jest.advanceTimersByTime(SECOND)
   expect(reads).toBe(50)
-  const events = outlets.map(({ sent }) => {
-    const [, data] = /^event: requests\ndata: (.*)\n\n$/.exec(sent[1]!.toString())!
-    return JSON.parse(data!) as RequestsEvent
-  })
+  const events = outlets.map(({ sent }) => parsed('requests', sent[1]))
   expect(events.map(({ total, requests }) => [total, requests.length])).toEqual(
     limits.map((limit) => [50, Math.min(limit, 50)]),
   )
@@ -213,9 +320,13 @@ test('keys of some models leave half of the viewers to operators', () => {
   const viewers = new Viewers(nothingToWatch())
   const watch = (principal: Principal) => viewers.watch(principal, query('overview'), new FakeOutlet())
   const leave = Array.from({ length: MAX_VIEWERS / 2 }, (_, i) => watch(keyFor(`m${i % 3}`, `k${i % 2}`)))
-  expect(() => watch(keyFor('m', 'other'))).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
+  const refused = (who: string) => {
+    const message = `${who} viewers, and more are not supported. Close one of them, then try again.`
+    return expect.objectContaining({ code: 'RATE_LIMITED', message })
+  }
+  expect(() => watch(keyFor('m', 'other'))).toThrow(refused(`Keys of some models have ${MAX_VIEWERS / 2}`))
   for (let i = leave.length; i < MAX_VIEWERS; i++) watch(ANYBODY)
-  expect(() => watch(ANYBODY)).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }))
+  expect(() => watch(ANYBODY)).toThrow(refused(`This server has ${MAX_VIEWERS}`))
   leave[0]!()
   watch(keyFor('m', 'other'))
 })
@@ -234,10 +345,15 @@ test('one key leaves half of the viewers of its kind to other keys', () => {
 test('what breaks one viewer breaks no other', () => {
   const viewers = new Viewers(nothingToWatch())
   const [broken, other] = [new FakeOutlet(), new FakeOutlet()]
-  for (const outlet of [broken, other]) viewers.watch(ANYBODY, query('overview'), outlet)
+  viewers.watch(ANYBODY, query('overview'), broken)
+  const leave = viewers.watch(ANYBODY, query('overview'), other)
+  const cut = jest.spyOn(broken, 'cut')
   broken.send = () => {
     throw new Error('gone')
   }
   jest.advanceTimersByTime(2 * SECOND)
   expect([broken.why, other.sent.length]).toEqual(['Internal server error', 3])
+  expect(cut).toHaveBeenCalledTimes(1)
+  leave()
+  expect(viewers.isActive).toBe(false)
 })
