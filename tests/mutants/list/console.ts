@@ -4,12 +4,17 @@ const PLAYGROUND = 'frontend/dialects/playground.ts'
 const REST_APPS = 'frontend/dialects/rest-apps.ts'
 const VIEWERS = 'frontend/watch/viewers.ts'
 const MOMENT = 'frontend/watch/moment.ts'
+const REST_EVENTS = 'frontend/dialects/torchserve/rest-events.ts'
+const OPEN_REQUEST = 'frontend/watch/open-request.ts'
+const OVERVIEW = 'frontend/models/overview.ts'
 const ARCHIVE_UPLOADS = 'frontend/models/archive-uploads.ts'
 
 const PLAYED = ['tests/e2e/playground.test.ts']
 const CONFIGURED = ['tests/e2e/configuration-route.test.ts']
 const WATCHED = ['tests/watch/viewers.test.ts']
 const UPLOADED = ['tests/e2e/uploads.test.ts']
+const DESCRIBED = ['tests/models/overview.test.ts']
+const OPENED = ['tests/dialects/torchserve/rest-events.test.ts']
 
 /** What the management listener has for the console. */
 export const MUTANTS: readonly Mutant[] = [
@@ -121,7 +126,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'open requests come newest first',
-    file: 'frontend/watch/open-request.ts',
+    file: OPEN_REQUEST,
     find: 'a.createdAt - b.createdAt',
     replace: 'b.createdAt - a.createdAt',
     tests: WATCHED,
@@ -143,10 +148,122 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'HEAD of the events is a viewer',
-    file: 'frontend/dialects/torchserve/rest-events.ts',
+    file: REST_EVENTS,
     find: "if (ctx.method === 'HEAD')",
     replace: "if (ctx.method === 'OPTIONS')",
     tests: ['tests/e2e/events.test.ts'],
     title: 'HEAD tells',
+  },
+  {
+    name: 'a key of some models gets the event of an operator',
+    file: MOMENT,
+    find: 'seesAll(viewer) ? undefined : viewer',
+    replace: 'undefined',
+    tests: WATCHED,
+    title: 'is not that of a key for one model',
+  },
+  {
+    name: 'a key of some models sees the others, an operator none',
+    file: MOMENT,
+    find: 'models: all ?',
+    replace: 'models: !all ?',
+    tests: WATCHED,
+    title: 'sees that model alone',
+  },
+  {
+    name: 'a key of some models sees the others',
+    file: MOMENT,
+    find: 'this.#models.filter(({ modelName }) => viewer.sees(modelName))',
+    replace: 'this.#models',
+    tests: WATCHED,
+    title: 'sees that model alone',
+  },
+  {
+    name: 'a key of some models may ask for the log',
+    file: REST_EVENTS,
+    find: "topics.has('log') && !mayReadLog",
+    replace: 'false',
+    tests: OPENED,
+    title: 'all topics but the log',
+  },
+  {
+    name: 'a key of some models gets the log unasked',
+    file: REST_EVENTS,
+    find: '|| mayReadLog',
+    replace: '|| true',
+    tests: OPENED,
+    title: 'all topics but the log',
+  },
+  {
+    name: 'a viewer that broke stays',
+    file: VIEWERS,
+    find: '      this.#leave(viewer)\n      viewer.outlet.cut',
+    replace: '      viewer.outlet.cut',
+    tests: WATCHED,
+    title: 'what breaks one viewer',
+  },
+  {
+    name: 'a viewer whose key has ended stays',
+    file: VIEWERS,
+    find: '      this.#leave(viewer)\n      outlet.end()',
+    replace: '      outlet.end()',
+    tests: WATCHED,
+    title: 'until the key ends',
+  },
+  {
+    name: 'lines of the log come again',
+    file: VIEWERS,
+    find: '    viewer.lines = this.#watched.logTail?.written ?? 0\n',
+    replace: '',
+    tests: WATCHED,
+    title: 'each line of the log',
+  },
+  {
+    name: 'a log without new lines is an event',
+    file: MOMENT,
+    find: ' || logTail.written === count',
+    replace: '',
+    tests: WATCHED,
+    title: 'a log without new lines',
+  },
+  {
+    name: 'all viewers get the lines of the first',
+    file: MOMENT,
+    find: 'made(this.#logs, count,',
+    replace: 'made(this.#logs, 0,',
+    tests: WATCHED,
+    title: 'a new viewer gets the lines',
+  },
+  {
+    name: 'a viewer that is cut off sees a whole stream',
+    file: REST_EVENTS,
+    find: 'this.#exchange.reply.break(why)',
+    replace: 'this.#exchange.reply.end()',
+    tests: OPENED,
+    title: 'cut\\(\\) breaks it off',
+  },
+  {
+    name: 'a request waits for its handler while its client does not read',
+    file: OPEN_REQUEST,
+    find: "isHeldBack ? 'client' : 'handler'",
+    replace: "'handler'",
+    tests: ['tests/watch/open-request.test.ts'],
+    title: 'a client that does not read',
+  },
+  {
+    name: 'an overview swaps what waits and the room for more',
+    file: OVERVIEW,
+    find: 'waiting: queue.pending, room: queue.remainingCapacity',
+    replace: 'waiting: queue.remainingCapacity, room: queue.pending',
+    tests: DESCRIBED,
+    title: 'each number of a model',
+  },
+  {
+    name: 'an overview counts no items of open streams',
+    file: OVERVIEW,
+    find: 'metrics.tally.items + items',
+    replace: 'metrics.tally.items',
+    tests: DESCRIBED,
+    title: 'items and bytes',
   },
 ]
