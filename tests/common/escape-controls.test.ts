@@ -7,7 +7,7 @@ const isControl = (code: number): boolean =>
 
 /** Character by character, as the function says it. */
 const slowly = (text: string): string =>
-  [...text]
+  Array.from(text)
     .map((letter) => {
       const code = letter.charCodeAt(0)
       if (!isControl(code)) return letter

@@ -66,7 +66,10 @@ export function consolePages(folder = consoleDir): Koa.Middleware {
   }
 }
 
-/** Whether the header If-None-Match has it; proxies weaken tags. https://www.rfc-editor.org/rfc/rfc9110#name-if-none-match */
+/**
+ * Whether the header If-None-Match has it; proxies weaken tags.
+ * https://www.rfc-editor.org/rfc/rfc9110#name-if-none-match
+ */
 function names(header: string, etag: string): boolean {
   return header.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
