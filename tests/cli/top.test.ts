@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import type { OpenRequest } from '../../common/server-events.ts'
 import type { ShownServer } from '../../frontend/cli/shown-servers.ts'
+import { runTop } from '../../frontend/cli/top.ts'
 import { topPage } from '../../frontend/cli/top-page.ts'
+import type { ServedModel } from '../../frontend/server-api.ts'
 import { CLI, REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { execa, spawn } from '../support/tools.ts'
@@ -13,14 +15,18 @@ import { RawRequest } from '../support/raw-http.ts'
 const COUNT = join(REPOSITORY, 'model-store', 'count')
 
 /** Where the commands look for servers. */
-const envOf = ({ folder }: Server): NodeJS.ProcessEnv => ({ ...process.env, TEMP: join(folder, 'tmp') })
+const envOf = ({ folder }: Pick<Server, 'folder'>): NodeJS.ProcessEnv => ({
+  ...process.env,
+  TEMP: join(folder, 'tmp'),
+})
 
-/** The command while it runs; `typed` goes to its stdin when a page with `words` is there. */
+/** The command while it runs; `act` is called when `words` have come so many times. */
 async function watched(
   command: [string, ...string[]],
-  server: Server,
+  server: Pick<Server, 'folder'>,
   words: string,
-  act: (child: ReturnType<typeof spawn>) => void,
+  act: (child: ReturnType<typeof spawn>, out: string) => void,
+  times = 2,
 ): Promise<{ status: number | null; out: string }> {
   const [file, ...args] = command
   const child = spawn(file, args, { env: envOf(server), stdio: ['pipe', 'pipe', 'inherit'] })
@@ -28,9 +34,9 @@ async function watched(
   let isDone = false
   child.stdout.on('data', (data: Buffer) => {
     out += data.toString()
-    if (isDone || out.split(words).length < 3) return
+    if (isDone || out.split(words).length <= times) return
     isDone = true
-    act(child)
+    act(child, out)
   })
   const [status] = (await once(child, 'close')) as [number | null]
   return { status, out }
@@ -79,6 +85,58 @@ test('top shows it again and again, until q, an interrupt, or nobody reads', asy
   expect(left.status).toBe(0)
 })
 
+/** What it shows where no server runs. */
+const NONE = 'TorchServe-TS is not currently running.'
+/** Looks of which a test sees only the first, and a test that waits for the second has failed. */
+const RARELY = ['top', '--interval', '60']
+const SOON_MS = 30_000
+
+test(
+  'the next look comes after the interval, and q does not wait for it',
+  async () => {
+    const server = { folder: tempDir() }
+    const top: [string, ...string[]] = [process.execPath, CLI, ...RARELY]
+    const quit = async (child: ReturnType<typeof spawn>): Promise<void> => {
+      // Time for some looks, if they came too early.
+      await execa(process.execPath, [CLI, 'top', '--once'], { env: envOf(server), reject: false })
+      child.stdin!.write('q')
+    }
+    const { status, out } = await watched(top, server, NONE, (child) => void quit(child), 1)
+    expect([status, out]).toEqual([0, `${NONE}\n`])
+  },
+  SOON_MS,
+)
+
+test(
+  'it ends at once when SIGTERM comes',
+  async () => {
+    const top: [string, ...string[]] = [process.execPath, CLI, ...RARELY]
+    const end = (child: ReturnType<typeof spawn>): void => void child.kill('SIGTERM')
+    const { status } = await watched(top, { folder: tempDir() }, NONE, end, 1)
+    expect(status).toBe(0)
+  },
+  SOON_MS,
+)
+
+test(
+  'it does not wait for the next look when nobody has read the first',
+  async () => {
+    const env = envOf({ folder: tempDir() })
+    const child = spawn(process.execPath, [CLI, ...RARELY], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+    child.stdout.destroy()
+    expect(await once(child, 'exit')).toEqual([0, null])
+  },
+  SOON_MS,
+)
+
+test.each(['0', '0.05', '-1', '3601', 'x'])('an interval of %s is refused', async (interval) => {
+  const told: string[] = []
+  const output = { out: () => undefined, err: (line: string) => void told.push(line) }
+  // With --once it would end, were the interval taken.
+  expect(await runTop(['--once', '--interval', interval], output)).toBe(1)
+  expect(told.join('\n')).toContain('It must be from 0.1 to 3600.')
+})
+
 const onLinux = process.platform === 'linux' ? test : test.skip
 
 onLinux.each(['q', '\u0003'])('in a terminal it takes the screen, and gives it back on %j', async (key) => {
@@ -91,6 +149,36 @@ onLinux.each(['q', '\u0003'])('in a terminal it takes the screen, and gives it b
   expect(shown.out).toContain('\u001b[?1049h')
   expect(shown.out.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
 })
+
+/** End of a page in a terminal. */
+const PAGE_END = '\u001b[J'
+
+onLinux(
+  'in a terminal lines end where its columns do',
+  async () => {
+    const line = `stty rows 15 cols 20; "${process.execPath}" "${CLI}" top --interval 60`
+    const quit = (child: ReturnType<typeof spawn>): void => void child.stdin!.write('q')
+    const command: [string, ...string[]] = ['script', '-qec', line, '/dev/null']
+    const { status, out } = await watched(command, { folder: tempDir() }, PAGE_END, quit, 1)
+    expect(status).toBe(0)
+    expect(out).toContain(`\u001b[H${NONE.slice(0, 20)}\u001b[K${PAGE_END}`)
+  },
+  SOON_MS,
+)
+
+onLinux(
+  'in a terminal it gives the screen back when SIGTERM comes',
+  async () => {
+    const line = `echo "pid $$"; exec "${process.execPath}" "${CLI}" top --interval 60`
+    const end = (_script: unknown, out: string): void =>
+      void process.kill(Number(/pid (\d+)/.exec(out)![1]), 'SIGTERM')
+    const command: [string, ...string[]] = ['script', '-qec', line, '/dev/null']
+    const { status, out } = await watched(command, { folder: tempDir() }, PAGE_END, end, 1)
+    expect(status).toBe(0)
+    expect(out.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
+  },
+  SOON_MS,
+)
 
 /** Streams of which each has sent one item. */
 async function openStreams(server: Server, count: number): Promise<RawRequest[]> {
@@ -217,4 +305,32 @@ test('two servers share the lines, and what a server does not tell is counted', 
   expect(lines.filter((line) => line.includes('id-'))).toHaveLength(9)
   expect(lines).toContain('  … and 4993 more')
   expect(topPage([serverWith(many, 5_000)]).at(-1)).toBe('  … and 4800 more')
+})
+
+test('servers with more requests than there is room for keep within the lines', () => {
+  const many = Array.from({ length: 200 }, (_, index) => openRequest(index))
+  for (const height of [26, 27, 60])
+    expect(topPage([serverWith(many), serverWith(many)], height).length).toBeLessThanOrEqual(height)
+})
+
+function servedModel(pendingRequests: number, fields: Partial<ServedModel> = {}): ServedModel {
+  const jobQueueStatus = { pendingRequests, remainingCapacity: 10 }
+  return { modelName: 'words', modelVersion: '1.0', workers: [], jobQueueStatus, ...fields } as ServedModel
+}
+
+test('the page shows how full the queues are, what memory workers have, and which models cannot serve', () => {
+  const worker = { id: '9000', state: 'ready', pid: 7, inFlight: 1, restarts: 2, memoryUsage: 61e6 }
+  const starting = { ...worker, id: '9001', state: 'starting', pid: -1, memoryUsage: 0 }
+  const models = [
+    servedModel(5, { workers: [worker, starting] as unknown as ServedModel['workers'] }),
+    servedModel(2, { modelName: 'broken', failure: 'no weights' }),
+  ]
+  const [, summary, , ...rows] = topPage([{ ...serverWith([]), models }])
+  expect(summary).toBe('  0 open requests, 7 in the queue')
+  expect(rows.map((row) => row.trim().split(/ {2,}/))).toEqual([
+    ['words', '1.0', '5/15'],
+    ['9000', 'ready', '7', '1', '2', '61 MB'],
+    ['9001', 'starting', '1', '2'],
+    ['broken', '1.0', 'cannot serve', '2/12'],
+  ])
 })

@@ -362,6 +362,7 @@ test.each([
 test.each<[number, Record<string, string>]>([
   [0, { OTEL_TRACES_EXPORTER: 'console' }],
   [0, { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318' }],
+  [0, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ' ' }],
   [0, { OTEL_METRICS_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
   [1, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }],
   [1, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://collector:4318' }],

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { logEntry } from '../../frontend/observe/logs/log-line.ts'
 import { LogTail } from '../../frontend/observe/logs/log-tail.ts'
 
 const json = (more: object): string => JSON.stringify({ level: 30, time: 0, msg: 'x', ...more })
@@ -20,6 +21,32 @@ test('of a long line only what is shown of it is kept', () => {
   expect(two).toMatchObject({ thread: 'W-9000-m_1.0', logger: 'MODEL_LOG', level: 'info' })
   expect([two!.message.length, three!.message.length]).toEqual([16_385, 16_385])
   expect(tail.characters).toBeLessThan(60_000)
+})
+
+test.each([
+  [16_384, 16_384, 'x'],
+  [16_385, 16_385, '…'],
+])('a message of %i characters is shown with %i, and ends with %s', (length, shown, end) => {
+  const tail = new LogTail()
+  tail.add(json({ msg: 'x'.repeat(length) }))
+  const { message } = tail.after(0).lines[0]!
+  expect([message.length, message.at(-1)]).toEqual([shown, end])
+})
+
+test.each([
+  [10, 'debug'],
+  [20, 'debug'],
+  [30, 'info'],
+  [40, 'warn'],
+  [50, 'error'],
+  [60, 'error'],
+])('a line of level %i is told as %s', (level, told) => {
+  expect(logEntry(json({ level })).level).toBe(told)
+})
+
+test('a line that names no logger is one of torchserve', () => {
+  expect(logEntry(json({})).logger).toBe('torchserve')
+  expect(logEntry(json({ logger: 'MODEL_LOG' })).logger).toBe('MODEL_LOG')
 })
 
 test('who comes back late hears how many lines are no longer there', () => {

@@ -379,6 +379,29 @@ describe('encoded spans, with a slow collector', () => {
     await end()
   })
 
+  test('go together once all full batches before them are exported', async () => {
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    const { spans, held, bodies, came, end } = await heldCollector({
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4',
+      OTEL_BSP_SCHEDULE_DELAY: '54321',
+    })
+    for (let i = 0; i < 8; i++) spans.add(spanOf('full'))
+    spans.add(spanOf('early'))
+    timers.mock.calls.findLast(([, ms]) => ms === 54_321)![0]()
+    await came(1)
+    held[0]!()
+    await came(2)
+    spans.add(spanOf('late'))
+    held[1]!()
+    await came(3)
+    expect(['early', 'late'].map((name) => bodies[2]!.includes(name))).toEqual([true, true])
+    held[2]!()
+    await spans.close()
+    expect(held).toHaveLength(3)
+    await end()
+    timers.mockRestore()
+  })
+
   test('that come after those that were overdue wait for the delay again', async () => {
     const timers = jest.spyOn(globalThis, 'setTimeout')
     /** Ends the delay of those that were added. */

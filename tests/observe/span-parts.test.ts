@@ -120,6 +120,15 @@ describe('samplers of the variables', () => {
     expect([sampler.samples(SAMPLED), sampler.samples(DROPPED)]).toEqual([below, belowOther])
   })
 
+  test.each([
+    [1, true],
+    [3, true],
+    [0, false],
+    [2, false],
+  ])('flags of a client may have bits that we do not know: %i is sampled: %s', (traceFlags, wanted) => {
+    expect(samplerOf({}).samples({ ...SAMPLED, traceFlags })).toBe(wanted)
+  })
+
   test('none samples nothing, not even an id of which the words cancel each other out', () => {
     expect(drawn(1, 0, new RandomWords((all) => all.fill(1)))[0]!.isRecorded).toBe(false)
   })
