@@ -89,7 +89,7 @@ test('top shows it again and again, until q, an interrupt, or nobody reads', asy
 const NONE = 'TorchServe-TS is not currently running.'
 /** Looks of which a test sees only the first, and a test that waits for the second has failed. */
 const RARELY = ['top', '--interval', '60']
-const SOON_MS = 30_000
+const SOON_MS = 20_000
 
 test(
   'the next look comes after the interval, and q does not wait for it',
@@ -321,9 +321,10 @@ function servedModel(pendingRequests: number, fields: Partial<ServedModel> = {})
 test('the page shows how full the queues are, what memory workers have, and which models cannot serve', () => {
   const worker = { id: '9000', state: 'ready', pid: 7, inFlight: 1, restarts: 2, memoryUsage: 61e6 }
   const starting = { ...worker, id: '9001', state: 'starting', pid: -1, memoryUsage: 0 }
+  const failure = { id: 'one', at: 'now', reason: 'no weights' }
   const models = [
     servedModel(5, { workers: [worker, starting] as unknown as ServedModel['workers'] }),
-    servedModel(2, { modelName: 'broken', failure: 'no weights' }),
+    servedModel(2, { modelName: 'broken', failure }),
   ]
   const [, summary, , ...rows] = topPage([{ ...serverWith([]), models }])
   expect(summary).toBe('  0 open requests, 7 in the queue')

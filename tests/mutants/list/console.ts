@@ -139,6 +139,22 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['tests/observe/log-tail.test.ts'],
   },
   {
+    name: 'errors of the log are shown as warnings',
+    file: 'frontend/observe/logs/log-line.ts',
+    find: 'level >= 50',
+    replace: 'level > 50',
+    tests: ['tests/observe/log-tail.test.ts'],
+    title: 'a line of level',
+  },
+  {
+    name: 'warnings of the log are shown as information',
+    file: 'frontend/observe/logs/log-line.ts',
+    find: 'level >= 40',
+    replace: 'level > 40',
+    tests: ['tests/observe/log-tail.test.ts'],
+    title: 'a line of level',
+  },
+  {
     name: 'a value of a label may end itself',
     file: 'frontend/observe/metrics/page.ts',
     find: 'value.replace(/[\\\\"\\n]/g',

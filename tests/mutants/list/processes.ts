@@ -17,6 +17,7 @@ const SENT = ['tests/workers/session.test.ts']
 const UNREAD = ['tests/python/unread-streams.test.ts']
 const KEPT = ['tests/workers/python/backlog.test.ts']
 const DEV = ['tests/e2e/dev.test.ts']
+const TOP = ['tests/cli/top.test.ts']
 const DEV_FILES = ['tests/cli/dev-files.test.ts']
 
 /** Processes that must end. */
@@ -264,7 +265,7 @@ const COMMAND_MUTANTS: Mutant[] = [
     file: 'frontend/server.ts',
     find: '.slice(0, MAX_TOLD_REQUESTS)',
     replace: '',
-    tests: ['tests/cli/top.test.ts'],
+    tests: TOP,
     title: 'names the oldest 200',
   },
   {
@@ -272,8 +273,72 @@ const COMMAND_MUTANTS: Mutant[] = [
     file: 'frontend/cli/top-page.ts',
     find: 'Math.floor(room / (servers.length - index))',
     replace: 'Infinity',
-    tests: ['tests/cli/top.test.ts'],
+    tests: TOP,
     title: 'seven requests take what is left',
+  },
+  {
+    name: 'top asks without a pause',
+    file: 'frontend/cli/top.ts',
+    find: 'seconds >= 0.1',
+    replace: 'seconds >= 0',
+    tests: TOP,
+    title: 'an interval of',
+  },
+  {
+    name: 'top sees q only after its interval',
+    file: 'frontend/cli/top-screen.ts',
+    find: '    this.#wake()\n',
+    replace: '',
+    tests: TOP,
+    title: 'q does not wait',
+  },
+  {
+    name: 'SIGTERM leaves the terminal to top',
+    file: 'frontend/cli/top-screen.ts',
+    find: "    process.on('SIGTERM', this.#end)\n",
+    replace: '',
+    tests: TOP,
+    title: 'SIGTERM comes',
+  },
+  {
+    name: 'top waits for the next look though nobody reads',
+    file: 'frontend/cli/top-screen.ts',
+    find: 'if (this.isOver) return\n    await new',
+    replace: 'await new',
+    tests: TOP,
+    title: 'nobody has read the first',
+  },
+  {
+    name: 'lines of top go beyond the columns',
+    file: 'frontend/cli/top-screen.ts',
+    find: 'line.slice(0, columns)',
+    replace: 'line',
+    tests: TOP,
+    title: 'where its columns do',
+  },
+  {
+    name: 'the queue of top has only its free places',
+    file: 'frontend/cli/top-page.ts',
+    find: '${pendingRequests + remainingCapacity}',
+    replace: '${remainingCapacity}',
+    tests: TOP,
+    title: 'how full the queues are',
+  },
+  {
+    name: 'top shows kilobytes as megabytes',
+    file: 'frontend/cli/top-page.ts',
+    find: 'memoryUsage / 1e6',
+    replace: 'memoryUsage / 1e3',
+    tests: TOP,
+    title: 'what memory workers have',
+  },
+  {
+    name: 'top does not show which models cannot serve',
+    file: 'frontend/cli/top-page.ts',
+    find: "failure === undefined ? '' : 'cannot serve'",
+    replace: "failure === undefined ? '' : ''",
+    tests: TOP,
+    title: 'which models cannot serve',
   },
   {
     name: 'a look at a folder looks at every file of it',

@@ -906,6 +906,22 @@ export const MUTANTS: readonly Mutant[] = [
     tests: PARTS,
   },
   {
+    name: 'a flag that we do not know hides that a client samples',
+    file: 'frontend/observe/traces/sampler.ts',
+    find: '(traceFlags & TraceFlags.SAMPLED) !== 0',
+    replace: 'traceFlags === TraceFlags.SAMPLED',
+    tests: PARTS,
+    title: 'bits that we do not know',
+  },
+  {
+    name: 'a few spans do not wait for all batches before them',
+    file: EXPORT,
+    find: 'this.#isDue && this.#waiting === 0',
+    replace: 'this.#isDue',
+    tests: EXPORTS,
+    title: 'once all full batches',
+  },
+  {
     name: 'an id whose words cancel each other out is always sampled',
     file: ROOTS,
     find: '< this.#bound',
