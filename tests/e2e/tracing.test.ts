@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { metricExporters } from '../../frontend/observe/traces/metric-exporters.ts'
 import { metricReaders } from '../../frontend/observe/traces/metric-readers.ts'
 import { PageProducer } from '../../frontend/observe/traces/page-producer.ts'
@@ -371,6 +372,19 @@ test.each<[number, Record<string, string>]>([
 ])('a stop waits for %i exports of metrics with %j', async (count, env) => {
   const readers = metricReaders(metricExporters(env), env, new PageProducer())
   expect(readers).toHaveLength(count)
+})
+
+test.each([
+  ['3000000000', 2 ** 31 - 1],
+  ['0.001', 1],
+  ['-5', 60_000],
+])('the interval of metrics is one that a timer can have: %s', (text, interval) => {
+  const timers = jest.spyOn(globalThis, 'setInterval')
+  const env = { OTEL_METRICS_EXPORTER: 'console', OTEL_METRIC_EXPORT_INTERVAL: text }
+  const provider = new MeterProvider({ readers: metricReaders(['console'], env, new PageProducer()) })
+  expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([interval])
+  timers.mockRestore()
+  return provider.shutdown()
 })
 
 test('without its variables nothing is traced, and the context of the client goes on to the handler', async () => {

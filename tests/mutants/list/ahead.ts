@@ -152,8 +152,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'what waits at a worker dies with it',
     file: REQUESTS,
-    find: '    giveBack(waiting)\n    for (const entry',
-    replace: '    for (const entry',
+    find: '    giveBack(waiting)\n    const failed',
+    replace: '    const failed',
     tests: REQUESTS_TESTS,
   },
   {
