@@ -25,6 +25,16 @@ const LONGEST_FRAME = `new Promise((resolve) => {
   requestAnimationFrame(frame)
 })`
 
+/** From now on the page cannot connect until `isDown` is false; `tries` has the times when it tried. */
+const RECORD_TRIES = `(() => {
+  const { fetch } = globalThis
+  globalThis.isDown = true
+  globalThis.fetch = (...request) => {
+    tries.push(Date.now())
+    return isDown ? Promise.reject(new Error('down')) : fetch(...request)
+  }
+})()`
+
 let watched: Watched
 let page: Page
 let faults: string[]
@@ -143,6 +153,40 @@ test('after a new start the server is asked for its configuration again', async 
   expect(asked()).toBe(2)
 })
 
+test('the overview says whether the server runs or stops, and since when it is up', async () => {
+  await follow()
+  const state = (draining: boolean): OverviewEvent => {
+    const event = overview([model({ state: draining ? 'stopped' : 'ready' })], {
+      at: '2026-01-02T04:06:08.000Z',
+    })
+    return { ...event, server: { ...event.server, startedAt: '2026-01-02T03:04:05.000Z', draining } }
+  }
+  const facts = page.locator('.facts').first().locator('div')
+  watched.send('overview', state(false))
+  await page.getByRole('heading', { name: 'words' }).getByText('ready').waitFor()
+  expect((await facts.allTextContents()).slice(0, 2)).toEqual(['Staterunning', 'Up1 h 2 min'])
+  watched.send('overview', state(true))
+  await page.getByRole('heading', { name: 'words' }).getByText('stopped').waitFor()
+  expect((await facts.allTextContents()).slice(0, 2)).toEqual(['Statestopping', 'Up1 h 2 min'])
+})
+
+test('a model tells how many requests wait, how many more may, and how others ended', async () => {
+  await follow()
+  const stream = { finished: 1, failed: 2, cancelled: 3, timed_out: 4 }
+  const unary = { finished: 5, failed: 0, cancelled: 0, timed_out: 0 }
+  const counts = { unary, stream, items: 6, bytes: 7 }
+  watched.send('overview', overview([model({ queue: { waiting: 8, room: 92 }, counts })]))
+  await page.getByRole('heading', { name: 'words' }).waitFor()
+  const facts = await page.locator('.model .facts div').allTextContents()
+  expect(facts).toEqual(
+    expect.arrayContaining([
+      'Queue8 waiting, room for 92',
+      'Streams1 finished, 2 failed, 3 cancelled, 4 timed out',
+      'Unary5 finished',
+    ]),
+  )
+})
+
 test.each([false, true])('models, workers and charts are shown (dark: %s)', async (dark) => {
   await follow('', dark)
   const exit = { at: '2026-01-02T03:04:05.000Z', cause: 'killed by SIGKILL', lines: ['the last line'] }
@@ -215,6 +259,43 @@ test('2,000 open requests: few are in the document, and they can be sorted, sear
   await picture(page, 'requests')
   await page.getByLabel('Filter').fill('id-0123')
   await page.getByText('10 shown, 2,000 open').waitFor()
+  await page.getByTitle('id-01230').waitFor()
+})
+
+test('a request is found by its model, API, client, key or id, whatever the case', async () => {
+  await follow('#requests')
+  const requests = [
+    openRequest(1, { modelName: 'Nouns' }),
+    openRequest(2, { dialect: 'torchserve-grpc' }),
+    openRequest(3, { client: '10.0.0.3' }),
+    openRequest(4, { key: 'Alice' }),
+    openRequest(5),
+  ]
+  watched.send('requests', { at: '', total: 5, requests })
+  await page.getByText('5 shown, 5 open').waitFor()
+  const wanted = ['nOUNS', ' GRPC', '10.0.0.3 ', ' ALICE ', 'ID-00005']
+  for (const [index, text] of wanted.entries()) {
+    await page.getByLabel('Filter').fill(text)
+    await page.getByTitle(requests[index]!.id).waitFor()
+    await page.getByText('1 shown, 5 open').waitFor()
+  }
+})
+
+test('a request says what it waits for, and a dash for what has not come', async () => {
+  await follow('#requests')
+  const requests = [
+    openRequest(1, { waitsFor: 'client', firstResponseMs: 0, lastGapMs: 0 }),
+    openRequest(2, { waitsFor: 'handler', lastGapMs: undefined }),
+    openRequest(3, { waitsFor: 'worker', firstResponseMs: undefined, lastGapMs: undefined }),
+  ]
+  watched.send('requests', { at: '', total: 3, requests })
+  await page.getByText('3 shown, 3 open').waitFor()
+  const columns = await page.locator('thead th').allTextContents()
+  const cells = (column: string): Promise<string[]> =>
+    page.locator(`tbody td:nth-child(${columns.indexOf(column) + 1})`).allTextContents()
+  expect(await cells('Waits for')).toEqual(['a worker', 'the handler', 'its client'])
+  expect(await cells('First item')).toEqual(['–', '3.2 ms', '0 ms'])
+  expect(await cells('Last gap')).toEqual(['–', '–', '0 ms'])
 })
 
 test('the page draws while 2,000 requests scroll by and change four times a second', async () => {
@@ -353,6 +434,75 @@ test('of a long log the last lines are shown, and a new connection brings them o
   await page.getByText('2 lines').waitFor()
 })
 
+test('a line of the log is found by its thread and its logger too', async () => {
+  await follow('#log')
+  const lines = [
+    { ...logLine('one'), logger: 'ACCESS_LOG', thread: undefined },
+    { ...logLine('two'), logger: 'ACCESS_LOG', thread: 'W-9001-words_1.0-stderr' },
+    logLine('three'),
+  ]
+  watched.send('log', { lines, dropped: 0 })
+  await page.getByLabel('Search').fill('access_LOG')
+  await page.getByText('2 lines').waitFor()
+  await page.getByLabel('Search').fill('w-9001')
+  await page.getByText('1 lines').waitFor()
+  expect(await page.getByLabel('Log lines').locator('div').allTextContents()).toEqual([
+    expect.stringMatching('two'),
+  ])
+})
+
+test('who reads further up in the log stays there while lines come, and follows again from the end', async () => {
+  await follow('#log')
+  const lines = Array.from({ length: 100 }, (_, index) => logLine(`line ${index} of many`))
+  watched.send('log', { lines, dropped: 0 })
+  await page.getByText('line 99 of many').waitFor()
+  // The page scrolls after it has drawn, but for one line before it draws the next.
+  const top = async (...written: string[]): Promise<number> => {
+    for (const message of written) {
+      watched.send('log', { lines: [logLine(message)], dropped: 0 })
+      await page.getByText(message).waitFor()
+    }
+    return page.evaluate<number>("document.querySelector('.log').scrollTop")
+  }
+  // Until the page has noticed it: it may be about to scroll to the end.
+  const scroll = (to: string): Promise<number> =>
+    page.evaluate<number>(`new Promise((resolve) => {
+      const log = document.querySelector('.log')
+      const wanted = ${to}
+      log.onscroll = () => {
+        if (Math.abs(log.scrollTop - wanted) < 2) resolve(log.scrollTop)
+        else log.scrollTop = wanted
+      }
+      log.scrollTop = wanted
+    })`)
+  expect(await top('first written')).toBeGreaterThan(0)
+  await scroll('0')
+  expect(await top('second written', 'third written')).toBe(0)
+  const end = await scroll('log.scrollHeight - log.clientHeight')
+  expect(await top('fourth written', 'fifth written')).toBeGreaterThan(end)
+})
+
+test('lines that the server left out are counted together, from the first one on', async () => {
+  await follow('#log')
+  watched.send('log', { lines: [logLine('one')], dropped: 0 })
+  await page.getByText('1 lines', { exact: true }).waitFor()
+  watched.send('log', { lines: [], dropped: 1 })
+  await page.getByText('1 lines, 1 left out by the server').waitFor()
+  watched.send('log', { lines: [], dropped: 2 })
+  await page.getByText('1 lines, 3 left out by the server').waitFor()
+})
+
+test('the page forgets all but the last 2,000 lines of the log', async () => {
+  await follow('#log')
+  const lines = Array.from({ length: 2_000 }, (_, index) => logLine(`line ${index} of many`))
+  watched.send('log', { lines, dropped: 0 })
+  await page.getByText('line 1999 of many').waitFor()
+  await page.getByLabel('Search').fill('line 0 of')
+  await page.getByText('1 lines', { exact: true }).waitFor()
+  watched.send('log', { lines: [logLine('another')], dropped: 0 })
+  await page.getByText('0 lines', { exact: true }).waitFor()
+})
+
 test('a letter whose bytes come in two pieces is whole', async () => {
   await follow()
   const event = eventBytes('overview', overview([model({ modelName: 'wörter' })]))
@@ -428,6 +578,27 @@ test('events that fall silent are a lost connection, and made again', async () =
   await page.getByText('connection lost, trying again').waitFor()
   await page.clock.fastForward(1_000)
   await page.getByRole('status').getByText('live', { exact: true }).waitFor()
+})
+
+test('tries to connect come ever later, up to ten seconds, and soon again after a connection', async () => {
+  await follow()
+  await page.clock.install()
+  await page.clock.pauseAt(Date.now() + 60_000)
+  await page.evaluate(RECORD_TRIES)
+  const waits = async (milliseconds: number): Promise<number[]> => {
+    const from = await page.evaluate<number>('tries = [], Date.now()')
+    watched.lose()
+    await page.getByText('connection lost, trying again').waitFor()
+    await page.clock.runFor(milliseconds)
+    const tries = await page.evaluate<number[]>('tries')
+    return tries.map((at, index) => at - (tries[index - 1] ?? from))
+  }
+  expect(await waits(40_000)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000])
+  await page.evaluate('isDown = false')
+  await page.clock.runFor(10_000)
+  await page.getByRole('status').getByText('live', { exact: true }).waitFor()
+  await page.evaluate('isDown = true')
+  expect(await waits(2_000)).toEqual([500, 1_000])
 })
 
 test('these tests notice a broken policy', async () => {

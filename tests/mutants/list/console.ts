@@ -7,16 +7,19 @@ const MOMENT = 'frontend/watch/moment.ts'
 const REST_EVENTS = 'frontend/dialects/torchserve/rest-events.ts'
 const OPEN_REQUEST = 'frontend/watch/open-request.ts'
 const OVERVIEW = 'frontend/models/overview.ts'
+const HISTORY = 'console/history.ts'
 const ARCHIVE_UPLOADS = 'frontend/models/archive-uploads.ts'
 
 const PLAYED = ['tests/e2e/playground.test.ts']
 const CONFIGURED = ['tests/e2e/configuration-route.test.ts']
 const WATCHED = ['tests/watch/viewers.test.ts']
+const CHARTED = ['tests/watch/console-history.test.ts']
+const WRITTEN = ['tests/watch/console-texts.test.ts']
 const UPLOADED = ['tests/e2e/uploads.test.ts']
 const DESCRIBED = ['tests/models/overview.test.ts']
 const OPENED = ['tests/dialects/torchserve/rest-events.test.ts']
 
-/** What the management listener has for the console. */
+/** The console, and what the management listener has for it. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an unknown path below the playground needs no token',
@@ -281,5 +284,69 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'metrics.tally.items',
     tests: DESCRIBED,
     title: 'items and bytes',
+  },
+  {
+    name: 'the charts leave out cancelled requests',
+    file: HISTORY,
+    find: ' + each.cancelled',
+    replace: '',
+    tests: CHARTED,
+    title: 'however it ended',
+  },
+  {
+    name: 'the charts show values above all bounds as none',
+    file: HISTORY,
+    find: 'upper === undefined ? lower',
+    replace: 'upper === undefined ? 0',
+    tests: CHARTED,
+    title: 'above all bounds',
+  },
+  {
+    name: 'the charts have the times of the first model only',
+    file: HISTORY,
+    find: 'sum + (other.counts[bucket] ?? 0), count)',
+    replace: 'sum, count)',
+    tests: CHARTED,
+    title: 'are added up',
+  },
+  {
+    name: 'the charts never forget',
+    file: HISTORY,
+    find: 'this.points.length > WINDOW',
+    replace: 'this.points.length > 10 * WINDOW',
+    tests: CHARTED,
+    title: 'their last seconds',
+  },
+  {
+    name: 'the charts show a negative rate of requests',
+    file: HISTORY,
+    find: ' || now.requests < last.requests',
+    replace: '',
+    tests: CHARTED,
+    title: 'counts that began anew',
+  },
+  {
+    name: 'the charts have a point for a clock that stands still',
+    file: HISTORY,
+    find: 'now.at <= last.at',
+    replace: 'now.at < last.at',
+    tests: CHARTED,
+    title: 'stands still',
+  },
+  {
+    name: 'the lines of data of an event become one',
+    file: 'console/event-stream.ts',
+    find: ".join('\\n')",
+    replace: ".join('')",
+    tests: WRITTEN,
+    title: 'stay lines',
+  },
+  {
+    name: 'the console shows no decimal place of bytes',
+    file: 'console/format.ts',
+    find: 'value.toFixed(value < 10 ? 1 : 0)',
+    replace: 'value.toFixed(0)',
+    tests: WRITTEN,
+    title: 'a decimal place',
   },
 ]
