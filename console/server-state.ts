@@ -38,6 +38,7 @@ export class ServerState {
         const response = await api.open('GET', `/events?requests=${MAX_REQUESTS}`, this.#stop.signal)
         this.#show({ state: 'live' })
         this.log.length = 0
+        this.dropped = 0
         delay = FIRST_DELAY
         await readEvents(response.body!, (event) => this.#take(event))
         this.#show({ state: 'lost', reason: 'the events ended' })

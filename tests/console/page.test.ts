@@ -435,7 +435,7 @@ test('the log is filtered by level and text, and stands still when paused', asyn
 test('of a long log the last lines are shown, and a new connection brings them once', async () => {
   await follow('#log')
   const lines = Array.from({ length: 501 }, (_, index) => logLine(`line ${index} of many`))
-  watched.send('log', { lines, dropped: 0 })
+  watched.send('log', { lines, dropped: 3 })
   await page.getByText('500 lines').waitFor()
   await page.getByText('line 500 of many').waitFor()
   expect(await page.getByText('line 0 of many').count()).toBe(0)
@@ -443,7 +443,7 @@ test('of a long log the last lines are shown, and a new connection brings them o
   await page.getByText('connection lost, trying again').waitFor()
   await page.getByRole('status').getByText('live', { exact: true }).waitFor()
   watched.send('log', { lines: lines.slice(-2), dropped: 0 })
-  await page.getByText('2 lines').waitFor()
+  await page.getByText('2 lines', { exact: true }).waitFor()
 })
 
 test('a line of the log is found by its thread and its logger too', async () => {

@@ -124,7 +124,10 @@ export class EncodedExports {
   /** @throws whatever kept it from being exported */
   #send(spans: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`not done after ${this.#timeoutMs} ms`)), this.#timeoutMs)
+      const timer = setTimeout(
+        () => reject(new Error(`not done after ${this.#timeoutMs} ms`)),
+        this.#timeoutMs,
+      )
       this.#sender.export(spans, ({ code, error }) => {
         clearTimeout(timer)
         if (code === ExportResultCode.SUCCESS) resolve()
