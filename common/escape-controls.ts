@@ -1,6 +1,6 @@
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/
 const ALL_CONTROLS = new RegExp(CONTROL, 'g')
-/** A longer text is escaped unit by unit: `replace` takes ten times as long for one that is all controls. */
+/** A longer text is escaped unit by unit: `replace` takes five times as long for one that is all controls. */
 const LONG = 1024
 
 /** Escapes control characters: input must not forge log lines or send commands to a terminal. */
@@ -21,7 +21,7 @@ function escapeOf(letter: string): string {
 
 /** For each unit of UTF-16 how many stand for it. */
 const LENGTHS = new Uint8Array(65_536).fill(1)
-for (let unit = 0; unit <= 0x2029; unit++) {
+for (const unit of [...Array(0xa0).keys(), 0x2028, 0x2029]) {
   const letter = String.fromCharCode(unit)
   if (CONTROL.test(letter)) LENGTHS[unit] = escapeOf(letter).length
 }

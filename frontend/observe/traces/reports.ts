@@ -1,4 +1,5 @@
 import { diag, DiagLogLevel } from '@opentelemetry/api'
+import { redactSecrets } from '../../../common/redact.ts'
 
 const MAX_REPORTS = 100
 const MAX_CHARACTERS = 1_000
@@ -8,8 +9,7 @@ export function reportTo(warn: (message: string) => void): void {
   const reported = new Set<string>()
   const report = (...pieces: unknown[]): void => {
     const message = pieces.map(textOf).join(': ').split('\n', 1)[0]!
-    // The address of a collector may have a password.
-    const line = `OpenTelemetry: ${message.slice(0, MAX_CHARACTERS).replace(/\/\/[^\s/]*@/g, '//***@')}`
+    const line = `OpenTelemetry: ${redactSecrets(message).slice(0, MAX_CHARACTERS)}`
     if (reported.has(line) || reported.size >= MAX_REPORTS) return
     reported.add(line)
     warn(line)

@@ -17,7 +17,7 @@ export function traceExporters(env: Environment): TraceExporter[] {
   if (named.length === 0 || named.includes('none')) return ['otlp']
   return named.filter((name): name is TraceExporter => {
     if (!KNOWN.has(name))
-      diag.warn(`Unrecognized OTEL_TRACES_EXPORTER value: ${name}; known: otlp, zipkin, console, none`)
+      diag.warn(`Unrecognized OTEL_TRACES_EXPORTER value: ${name}; known: ${[...KNOWN].join(', ')}, none`)
     return KNOWN.has(name)
   })
 }
