@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
+import { ReadPace } from '../../common/read-pace.ts'
 
 /** Maximum characters per line; longer lines are split. */
 const MAX_LINE = 8192
@@ -7,26 +8,9 @@ const MAX_LINE = 8192
 /** Milliseconds after which a line without an end counts as one: its process may wait, or work on. */
 const QUIET_MS = 1_000
 
-/**
- * Bytes that all processes together may have read in a turn of the event loop, by which the last chunk may
- * exceed it. Node would read two megabytes of each, and what becomes of them in the log takes longer.
- */
+/** Of all processes together. What becomes of their lines in the log takes longer than to read them. */
 export const TURN_BYTES = 65_536
-let bytesOfTurn = 0
-const paused: Readable[] = []
-
-function pace(stream: Readable, bytes: number): void {
-  if (bytesOfTurn === 0) setImmediate(beginTurn)
-  bytesOfTurn += bytes
-  if (bytesOfTurn < TURN_BYTES) return
-  stream.pause()
-  paused.push(stream)
-}
-
-function beginTurn(): void {
-  bytesOfTurn = 0
-  for (const stream of paused.splice(0)) stream.resume()
-}
+const pace = new ReadPace(TURN_BYTES)
 
 /**
  * Calls back for each line of a process's output, with bounded memory. What has no newline follows when the
@@ -44,7 +28,7 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     rest = ''
   }
   stream.on('data', (chunk: Buffer) => {
-    pace(stream, chunk.byteLength)
+    pace.read(stream, chunk.byteLength)
     clearTimeout(timer)
     const lines = (rest + decoder.write(chunk)).split('\n')
     rest = lines.pop() ?? ''

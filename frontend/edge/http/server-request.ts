@@ -1,14 +1,18 @@
 import { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { ReadPace } from '../../../common/read-pace.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
-import { BodyPace } from './body-pace.ts'
 
 /** Largest head. */
 export const MAX_HEAD_BYTES = 12_288
 /** What a chunk of a body may have beside its content: its size, and some extension. */
 const CHUNK_BYTES = 128
 
-const pace = new BodyPace()
+/**
+ * Of all bodies. Node also accepts only one connection in a turn: behind two hundred clients that sent large
+ * bodies at once, a new one waited for seconds.
+ */
+const pace = new ReadPace(262_144, 4)
 
 /** Takes a body as it arrives. */
 export interface BodyTaker {

@@ -423,8 +423,8 @@ const WORKER_MUTANTS: Mutant[] = [
   {
     name: 'what processes print is read as it comes',
     file: 'frontend/workers/read-lines.ts',
-    find: '  stream.pause()\n',
-    replace: '',
+    find: 'new ReadPace(TURN_BYTES)',
+    replace: 'new ReadPace(Infinity)',
     tests: testOf('read-lines'),
   },
   {

@@ -5,7 +5,8 @@ const STREAM_CALL = 'frontend/edge/grpc/stream-call.ts'
 const RESOLVE = 'frontend/models/resolve-model-settings.ts'
 const TIME_KEYS = ['tests/e2e/time-keys.test.ts']
 const UNFINISHED = ['tests/security/bodies-left-unfinished.test.ts']
-const BODY_PACE = ['tests/edge/http/body-pace.test.ts']
+const READ_PACE = 'common/read-pace.ts'
+const PACE_TESTS = ['tests/common/read-pace.test.ts']
 const UNWANTED = ['tests/edge/http/unwanted-body.test.ts']
 
 const CUTS = ['tests/security/cut-connections-are-told.test.ts']
@@ -86,24 +87,38 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'bodies are read without end in one turn',
-    file: 'frontend/edge/http/body-pace.ts',
-    find: '    socket.pause()\n    this.#waiting.push(socket)\n',
-    replace: '',
-    tests: BODY_PACE,
+    file: 'frontend/edge/http/server-request.ts',
+    find: 'new ReadPace(262_144, 4)',
+    replace: 'new ReadPace(Infinity, 4)',
+    tests: ['tests/edge/http/body-turns.test.ts'],
   },
   {
-    name: 'all bodies go on in the next turn',
-    file: 'frontend/edge/http/body-pace.ts',
-    find: 'waiting.splice(0, SOCKETS_IN_TURN)',
+    name: 'many bodies go on in the next turn',
+    file: 'frontend/edge/http/server-request.ts',
+    find: 'new ReadPace(262_144, 4)',
+    replace: 'new ReadPace(262_144, 40)',
+    tests: ['tests/edge/http/body-turns.test.ts'],
+  },
+  {
+    name: 'all streams go on in the next turn',
+    file: READ_PACE,
+    find: 'waiting.splice(0, this.#streamsOfTurn)',
     replace: 'waiting.splice(0)',
-    tests: BODY_PACE,
+    tests: PACE_TESTS,
   },
   {
     name: 'the bytes of earlier turns count',
-    file: 'frontend/edge/http/body-pace.ts',
+    file: READ_PACE,
     find: '    this.#bytes = 0\n',
     replace: '',
-    tests: BODY_PACE,
+    tests: PACE_TESTS,
+  },
+  {
+    name: 'a stream that its reader paused goes on in the next turn',
+    file: READ_PACE,
+    find: ' || stream.isPaused()',
+    replace: '',
+    tests: PACE_TESTS,
   },
   {
     name: 'REST answers that wait behind others do not count',

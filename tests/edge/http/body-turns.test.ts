@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, Socket } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
-import { BodyPace } from '../../../frontend/edge/http/body-pace.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import type { BodyTaker } from '../../../frontend/edge/http/server-request.ts'
 
@@ -65,15 +64,4 @@ test('a turn of the event loop reads a quarter of a megabyte of all bodies, and 
   const larger = turns.filter((bytes) => bytes > TURN + SOCKETS * READ)
   expect(larger.length).toBeLessThan(turns.length / 2)
   expect(turns.length).toBeGreaterThan(4 * CLIENTS)
-})
-
-test('what came in earlier turns does not count', async () => {
-  const pace = new BodyPace()
-  const socket = new Socket().resume()
-  pace.read(socket, TURN + 1)
-  expect(socket.isPaused()).toBe(true)
-  await new Promise((resolve) => setImmediate(resolve))
-  pace.read(socket, TURN)
-  expect(socket.isPaused()).toBe(false)
-  socket.destroy()
 })
