@@ -10,7 +10,7 @@ export class Api {
   /** The answer of a management call as text. @throws ApiError when it is no success */
   async call(method: string, path: string): Promise<string> {
     const response = await this.open(method, path)
-    return told(await response.text())
+    return messageOf(await response.text())
   }
 
   /**
@@ -38,7 +38,7 @@ export class Api {
       this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
     const response = await fetch(path, { method, headers, signal: signal ?? null, credentials: 'omit' })
     if (!response.ok)
-      throw new ApiError(response.status, told(await response.text(), response.headers.get('x-hint')))
+      throw new ApiError(response.status, await response.text(), response.headers.get('x-hint'))
     return response
   }
 
@@ -55,10 +55,7 @@ export class Api {
       request.upload.onprogress = ({ loaded }) => onSent(loaded)
       request.onload = () => {
         if (request.status >= 200 && request.status < 300) resolve()
-        else
-          reject(
-            new ApiError(request.status, told(request.responseText, request.getResponseHeader('x-hint'))),
-          )
+        else reject(new ApiError(request.status, request.responseText, request.getResponseHeader('x-hint')))
       }
       request.onerror = () => reject(new Error('the connection broke; the log of the server may say why'))
       request.onabort = () => reject(new Error('stopped'))
@@ -72,8 +69,10 @@ export class Api {
 export class ApiError extends Error {
   readonly status: number
 
-  constructor(status: number, message: string) {
-    super(message === '' ? `The server answered ${status}` : message)
+  /** @param hint what to do about it, if the server said so */
+  constructor(status: number, body: string, hint: string | null) {
+    const message = messageOf(body) || `The server answered ${status}`
+    super(hint === null ? message : `${message} (${hint})`)
     this.status = status
   }
 
@@ -83,14 +82,7 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * What a management answer says: its `message` or `status`, where it is JSON with one, and what to do about
- * it.
- */
-function told(body: string, hint: string | null = null): string {
-  return messageOf(body) + (hint === null ? '' : ` (${hint})`)
-}
-
+/** What a management answer says: its `message` or `status`, where it is JSON with one. */
 function messageOf(body: string): string {
   try {
     const answer = JSON.parse(body) as { message?: unknown; status?: unknown } | null

@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ECHO, HUNDRED } from '../ceilings/workload.ts'
+import { watch } from '../measures/viewers.ts'
 import { type Requirement, TRACED_TENTH } from '../requirements.ts'
 import { scratch } from '../scratch.ts'
 import { oursCommand, startWith, type OursCommand, type OursOptions } from '../targets/ours.ts'
 import type { Target } from '../targets/target.ts'
-import { startCollector, watch } from './observers.ts'
+import { startCollector } from './collector.ts'
 
 /** How a server is started and asked, apart from the default settings without tokens. */
 interface Variant extends OursOptions {

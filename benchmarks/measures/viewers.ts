@@ -1,7 +1,7 @@
 import { once } from 'node:events'
+import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { COUNT } from '../ceilings/workload.ts'
-import { watch } from '../costs/observers.ts'
 import { cpuMilliseconds } from '../processes.ts'
 import { median } from '../statistics.ts'
 import { oursCommand, startWith } from '../targets/ours.ts'
@@ -66,5 +66,25 @@ async function idle(origin: string, connections: number): Promise<() => void> {
   for (const socket of sockets) await once(socket, 'connect')
   return () => {
     for (const socket of sockets) socket.destroy()
+  }
+}
+
+/**
+ * Reads the events of the management API as often as the console's page would.
+ * @param origin of the management API
+ * @returns a function that leaves
+ * @throws Error if a reader is refused
+ */
+export async function watch(origin: string, readers: number): Promise<() => void> {
+  const requests: ClientRequest[] = []
+  for (let i = 0; i < readers; i++) {
+    const request = get(`${origin}/events?requests=5000`)
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    if (response.statusCode !== 200) throw new Error(`a reader of events gets ${response.statusCode!}`)
+    response.on('error', () => undefined).resume()
+    requests.push(request.on('error', () => undefined))
+  }
+  return () => {
+    for (const request of requests) request.destroy()
   }
 }

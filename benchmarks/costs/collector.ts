@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, get, type ClientRequest, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** Takes spans over OTLP and drops them. */
@@ -28,25 +28,5 @@ export async function startCollector(share: number): Promise<Collector> {
       server.close()
       server.closeAllConnections()
     },
-  }
-}
-
-/**
- * Reads the events of the management API as often as the console's page would.
- * @param origin of the management API
- * @returns a function that leaves
- * @throws Error if a reader is refused
- */
-export async function watch(origin: string, readers: number): Promise<() => void> {
-  const requests: ClientRequest[] = []
-  for (let i = 0; i < readers; i++) {
-    const request = get(`${origin}/events?requests=5000`)
-    const [response] = (await once(request, 'response')) as [IncomingMessage]
-    if (response.statusCode !== 200) throw new Error(`a reader of events gets ${response.statusCode!}`)
-    response.on('error', () => undefined).resume()
-    requests.push(request.on('error', () => undefined))
-  }
-  return () => {
-    for (const request of requests) request.destroy()
   }
 }
