@@ -59,7 +59,7 @@ function spansOf(receiver: OtlpReceiver, digit: string): Promise<readonly Receiv
   return receiver.trace(({ traceId, kind }) => traceId === digit.repeat(32) && kind === 2)
 }
 
-test('requests that a sampler leaves out have a context for their handler, and a trace id in the log', async () => {
+test('a handler gets a context, and the log an id that leads somewhere, of requests that a sampler leaves out', async () => {
   const { server, receiver } = await started({
     OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
     OTEL_TRACES_SAMPLER_ARG: '0',
@@ -79,12 +79,18 @@ test('requests that a sampler leaves out have a context for their handler, and a
   expect(answers[0]!.headers['traceresponse']).toBeUndefined()
   const refused = await rawRequest(server.ports.inference, '/predictions/nobody-knows', { body: '{}' })
   const [, refusedId] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-00$/.exec(refused.headers['traceresponse']!)!
-  const ids = [first!, second!, context.split('-')[1]!, refusedId!]
+  await predict(server, { traceparent: traceparent('b', '00') })
+  await ask(server, GRPC, 'told', {}, { headers: { traceparent: traceparent('d', '00') } })
+  await ask(server, GRPC, 'nobody-knows', {}).catch(() => undefined)
+  const named = [refusedId!, ...['b', 'd'].map((digit) => digit.repeat(32))].map((id) => ` trace_id=${id}\n`)
+  const refusedCall = /Predictions HTTP\/2.0" 13 \d+ trace_id=[0-9a-f]{32}\n/
   const log = join(server.folder, 'logs', 'access_log.log')
-  await server.until(
+  const lines = await server.until(
     () => Promise.resolve(readFileSync(log, 'utf8')),
-    (lines) => ids.every((id) => lines.includes(`trace_id=${id}\n`)),
+    (text) => named.every((end) => text.includes(end)) && refusedCall.test(text),
   )
+  for (const id of [first!, second!, context.split('-')[1]!]) expect(lines).not.toContain(id)
+  expect(lines.match(/ trace_id=/g)).toHaveLength(named.length + 1)
   await predict(server, { traceparent: traceparent('a', '01') })
   await spansOf(receiver, 'a')
   expect(receiver.spans.filter(({ traceId }) => traceId !== 'a'.repeat(32))).toEqual([])

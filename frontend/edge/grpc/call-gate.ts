@@ -217,7 +217,7 @@ export class CallGate {
   /** A call that begins; undefined: there is no access log. */
   #logged(connection: Connection, path: string): LoggedCall | undefined {
     const { accessLog } = this.#options
-    return accessLog && new LoggedCall(accessLog, connection.peer, path, this.#span?.traceId)
+    return accessLog && new LoggedCall(accessLog, connection.peer, path, this.#span)
   }
 
   #refuse(

@@ -1,6 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { status as Status } from '@grpc/grpc-js'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
+import { loggedTraceId, type RequestSpan } from '../../observe/traces/tracing.ts'
 
 /** Status that was sent on a stream; undefined: none was. */
 export function sentStatus(stream: ServerHttp2Stream): number | undefined {
@@ -13,20 +14,21 @@ export class LoggedCall {
   readonly #log: AccessLog
   readonly #peer: string
   readonly #path: string
-  readonly #traceId: string | undefined
+  readonly #span: RequestSpan | undefined
   readonly #startedAt = Date.now()
 
-  /** `peer`: as grpc-js writes it; `traceId`: undefined when the call has no span. */
-  constructor(log: AccessLog, peer: string, path: string, traceId: string | undefined) {
+  /** `peer`: as grpc-js writes it; `span`: undefined when it has none. */
+  constructor(log: AccessLog, peer: string, path: string, span: RequestSpan | undefined) {
     this.#log = log
     this.#peer = peer
     this.#path = path
-    this.#traceId = traceId
+    this.#span = span
   }
 
   /** A stream that closes without a status was cancelled. */
   closed(stream: ServerHttp2Stream): void {
     const code = sentStatus(stream) ?? Status.CANCELLED
-    this.#log.grpc(this.#peer, this.#path, code, this.#startedAt, this.#traceId)
+    const traceId = loggedTraceId(this.#span, code !== Status.OK)
+    this.#log.grpc(this.#peer, this.#path, code, this.#startedAt, traceId)
   }
 }

@@ -14,6 +14,7 @@ import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply } from './http-reply.ts'
 import { opensPage } from './page-check.ts'
 import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
+import { loggedTraceId } from '../../observe/traces/tracing.ts'
 import { traceRequest } from './request-trace.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
@@ -233,7 +234,8 @@ export class Exchange implements Traffic, Sender {
 
   /** Only the line, for responses that the metrics do not count. */
   logAccess(status: number): void {
-    this.state.accessLog?.rest(this.connection.peer, this.req, status, this.startedAt, this.span?.traceId)
+    const traceId = loggedTraceId(this.span, status >= 400)
+    this.state.accessLog?.rest(this.connection.peer, this.req, status, this.startedAt, traceId)
   }
 
   /** Logs internal failures with their stack; clients see only the message. */

@@ -5,6 +5,7 @@ import type { JobSpan, RequestSpan, SpanAttributes, TracedJob, TracedModel } fro
 /** The span of a request that is recorded. */
 export class OtelRequestSpan implements RequestSpan {
   readonly recording = true
+  readonly known = true
   readonly #spans: Spans
   readonly #span: RecordedSpan
 

@@ -54,7 +54,7 @@ export class RequestTraces {
   #below(parent: SpanContext, client: Context, name: string): RequestSpan {
     if (this.#sampler.samples(parent)) return this.#recorded(name, TraceId.of(parent.traceId), client, parent)
     const traceparent = traceparentOf(parent.traceId, this.#random.span().text, false)
-    return new UnsampledSpan(traceparent, this.#headers.lines(traceparent, client))
+    return new UnsampledSpan(traceparent, this.#headers.lines(traceparent, client), true)
   }
 
   #recorded(name: string, id: TraceId, client: Context, parent: SpanContext | undefined): RequestSpan {
@@ -67,7 +67,7 @@ export class RequestTraces {
   #unsampledRoot(client: Context): UnsampledSpan {
     const { traceparent, line } = this.#roots
     const isPlain = this.#headers.isPlain(client)
-    return new UnsampledSpan(traceparent, isPlain ? line : this.#headers.lines(traceparent, client))
+    return new UnsampledSpan(traceparent, isPlain ? line : this.#headers.lines(traceparent, client), false)
   }
 }
 

@@ -1,4 +1,4 @@
-import { foldOf, type RandomWords, TraceId } from './span-ids.ts'
+import { foldOf, type RandomWords, TraceId, writeDigits } from './span-ids.ts'
 
 /** Traces whose headers are written together: one alone would cost a multiple. */
 const PAGE = 64
@@ -7,7 +7,6 @@ const LINE = `${HEAD}00-${'0'.repeat(32)}-${'0'.repeat(16)}-00\n`
 /** Where in a line the digits of each word begin: of the id of the trace, then of its first span. */
 const PLACES = [0, 8, 16, 24, 33, 41].map((at) => HEAD.length + 3 + at)
 const TRACE_AT = PLACES[0]!
-const DIGITS = Buffer.from('0123456789abcdef')
 
 /**
  * Draws traces that begin here, as nearly all do, and decides which of them are recorded. Of most that are
@@ -18,6 +17,7 @@ export class RootTraces {
   readonly #bound: number
   readonly #words = new Int32Array(PLACES.length * PAGE)
   readonly #bytes = Buffer.from(LINE.repeat(PAGE))
+  readonly #view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset)
   #lines = ''
   #at = PAGE - 1
 
@@ -62,7 +62,7 @@ export class RootTraces {
     for (let trace = 0; trace < PAGE; trace += 1) {
       this.#draw(trace * PLACES.length)
       for (let i = 0; i < PLACES.length; i += 1)
-        this.#writeWord(trace * LINE.length + PLACES[i]!, this.#words[trace * PLACES.length + i]!)
+        writeDigits(this.#view, trace * LINE.length + PLACES[i]!, this.#words[trace * PLACES.length + i]!)
     }
     this.#lines = this.#bytes.toString('latin1')
     this.#at = 0
@@ -77,9 +77,5 @@ export class RootTraces {
       (words[at]! | words[at + 1]! | words[at + 2]! | words[at + 3]!) === 0 ||
       (words[at + 4]! | words[at + 5]!) === 0
     )
-  }
-
-  #writeWord(at: number, word: number): void {
-    for (let i = 0; i < 8; i += 1) this.#bytes[at + i] = DIGITS[(word >>> (28 - 4 * i)) & 15]!
   }
 }

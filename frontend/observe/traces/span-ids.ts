@@ -5,6 +5,11 @@ export const SPAN_BYTES = 8
 /** Ids of many requests are drawn at once: a call of the generator for each would cost more than the id. */
 const POOL_WORDS = 1_536
 
+/** The hexadecimal digits of each byte. */
+const PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+/** Their codes as two bytes, the first one high. */
+const CODES = Uint16Array.from(PAIRS, (pair) => (pair.charCodeAt(0) << 8) | pair.charCodeAt(1))
+
 /** The id of a trace: its hexadecimal digits, and its words, of which bytes are made without them. */
 export class TraceId {
   /** 32 hexadecimal digits. */
@@ -91,5 +96,13 @@ function wordAt(digits: string, at: number): number {
 }
 
 function digitsOf(word: number): string {
-  return (word >>> 0).toString(16).padStart(8, '0')
+  return PAIRS[word >>> 24]! + PAIRS[(word >>> 16) & 255]! + PAIRS[(word >>> 8) & 255]! + PAIRS[word & 255]!
+}
+
+/** Writes the eight digits of a word. */
+export function writeDigits(view: DataView, at: number, word: number): void {
+  view.setUint16(at, CODES[word >>> 24]!)
+  view.setUint16(at + 2, CODES[(word >>> 16) & 255]!)
+  view.setUint16(at + 4, CODES[(word >>> 8) & 255]!)
+  view.setUint16(at + 6, CODES[word & 255]!)
 }

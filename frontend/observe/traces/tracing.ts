@@ -27,6 +27,8 @@ export interface RequestSpan {
   readonly traceparent: string
   /** Whether it is sampled. Attributes that cost something need not be made otherwise. */
   readonly recording: boolean
+  /** Whether others can find the trace by its id: it is recorded, or the client named it. */
+  readonly known: boolean
   set(attributes: SpanAttributes): void
   /** Names it by its method and the template of its path, once that is known. */
   rename(method: string, route: string): void
@@ -34,6 +36,14 @@ export interface RequestSpan {
   end(failed: boolean): void
   /** Begins the span of a job that the request made. The handler's headers name it from now on. */
   job(job: TracedJob, model: TracedModel): JobSpan
+}
+
+/**
+ * The id of a request's trace for the line of its answer in the log. Undefined: it would lead nowhere, and a
+ * log of ids grows faster and is compressed badly.
+ */
+export function loggedTraceId(span: RequestSpan | undefined, failed: boolean): string | undefined {
+  return span !== undefined && (failed || span.known) ? span.traceId : undefined
 }
 
 /** The model that a job is for. */

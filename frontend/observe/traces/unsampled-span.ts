@@ -9,13 +9,18 @@ export const NO_JOB_SPAN: JobSpan = { end: () => undefined, refused: () => undef
  */
 export class UnsampledSpan implements RequestSpan {
   readonly recording = false
+  readonly known: boolean
   readonly traceparent: string
   readonly #lines: string
 
-  /** @param lines headers of the context, in the format of common/header-lines.ts */
-  constructor(traceparent: string, lines: string) {
+  /**
+   * @param lines headers of the context, in the format of common/header-lines.ts
+   * @param known whether the client named the trace
+   */
+  constructor(traceparent: string, lines: string, known: boolean) {
     this.traceparent = traceparent
     this.#lines = lines
+    this.known = known
   }
 
   get traceId(): string {

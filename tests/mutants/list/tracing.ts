@@ -68,10 +68,35 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the access log of gRPC has no trace of a call',
     file: 'frontend/edge/grpc/call-gate.ts',
-    find: 'path, this.#span?.traceId)',
-    replace: 'path, undefined)',
+    find: 'connection.peer, path, this.#span)',
+    replace: 'connection.peer, path, undefined)',
     title: 'whatever header carries contexts',
     tests: E2E,
+  },
+  ...[
+    ['every request has the id of its trace in the log', '(failed || span.known)', 'true'],
+    ['a request that failed has no id of its trace in the log', 'failed || ', ''],
+    ['a trace of the client has no id in the log', '(failed || span.known)', 'failed'],
+  ].map(([name, find, replace]) => ({
+    ...{ name: name!, find: find!, replace: replace! },
+    file: 'frontend/observe/traces/tracing.ts',
+    title: 'that leads somewhere',
+    tests: DECISIONS,
+  })),
+  {
+    name: 'a gRPC call that failed has no id of its trace in the log',
+    file: 'frontend/edge/grpc/logged-call.ts',
+    find: 'code !== Status.OK)',
+    replace: 'false)',
+    title: 'that leads somewhere',
+    tests: DECISIONS,
+  },
+  {
+    name: 'the digits of a byte change places',
+    file: 'frontend/observe/traces/span-ids.ts',
+    find: '(pair.charCodeAt(0) << 8) | pair.charCodeAt(1)',
+    replace: '(pair.charCodeAt(1) << 8) | pair.charCodeAt(0)',
+    tests: ['tests/observe/span-parts.test.ts'],
   },
   {
     name: 'a cancelled stream is an error of its span',
