@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
+import { keepTicksFast } from '../common/fast-ticks.ts'
 import { parseArguments, rankFrom, type WorkerAddress } from './arguments.ts'
 import { describeThrown } from './handler-error.ts'
 import { isOwn } from './own-errors.ts'
@@ -31,6 +32,7 @@ try {
 }
 
 function start(): void {
+  keepTicksFast()
   const { address, maxFrameBytes } = parseArguments(process.argv.slice(2))
   const rank = rankFrom(process.env)
   const server = createServer({ noDelay: true }, (socket) => {

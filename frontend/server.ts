@@ -4,6 +4,7 @@ import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { within } from '../common/deadline.ts'
 import { ServeError } from '../common/errors.ts'
+import { keepTicksFast } from '../common/fast-ticks.ts'
 import type { OpenRequest, ServerOverview } from '../common/server-events.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
@@ -216,6 +217,7 @@ class Server implements RunningServer {
   }
 
   async start(options: StartOptions): Promise<void> {
+    keepTicksFast()
     const { signal, restDialects, grpcDialects } = options
     const settings = this.#settings
     const callOff = (): void => this.#models.beginDrain()

@@ -3,6 +3,8 @@ import { status as Status } from '@grpc/grpc-js'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import { loggedTraceId, type RequestSpan } from '../../observe/traces/tracing.ts'
 
+const OK: number = Status.OK
+
 /** Status that was sent on a stream; undefined: none was. */
 export function sentStatus(stream: ServerHttp2Stream): number | undefined {
   const sent = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status']
@@ -28,7 +30,7 @@ export class LoggedCall {
   /** A stream that closes without a status was cancelled. */
   closed(stream: ServerHttp2Stream): void {
     const code = sentStatus(stream) ?? Status.CANCELLED
-    const traceId = loggedTraceId(this.#span, code !== Status.OK)
+    const traceId = loggedTraceId(this.#span, code !== OK)
     this.#log.grpc(this.#peer, this.#path, code, this.#startedAt, traceId)
   }
 }

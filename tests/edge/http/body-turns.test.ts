@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect, Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import type { BodyTaker } from '../../../frontend/edge/http/server-request.ts'

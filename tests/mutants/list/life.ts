@@ -528,4 +528,13 @@ export const MUTANTS: readonly Mutant[] = [
   ...END_MUTANTS,
   ...REQUEST_MUTANTS,
   ...WORKER_MUTANTS,
+  ...[
+    ['a server at rest forgets the shape of ticks', 'frontend/server.ts', 'a server at rest'],
+    ['a worker at rest forgets the shape of ticks', 'backend-worker/main.ts', 'so does a worker'],
+  ].map(([name, file, title]) => ({
+    ...{ name: name!, file: file!, title: title! },
+    find: '  keepTicksFast()\n',
+    replace: '',
+    tests: ['tests/e2e/fast-ticks.test.ts'],
+  })),
 ]

@@ -86,7 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a gRPC call that failed has no id of its trace in the log',
     file: 'frontend/edge/grpc/logged-call.ts',
-    find: 'code !== Status.OK)',
+    find: 'code !== OK)',
     replace: 'false)',
     title: 'that leads somewhere',
     tests: DECISIONS,
