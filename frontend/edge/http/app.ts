@@ -5,7 +5,7 @@ import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
-import type { ServerRequest } from './server-request.ts'
+import { MAX_HEAD_BYTES, type ServerRequest } from './server-request.ts'
 import { skipBody } from './unwanted-body.ts'
 
 /** Handles a request of a REST listener. */
@@ -40,9 +40,7 @@ export function createApp(
 ): RestApp {
   const arrive = (req: ServerRequest, res: SafeResponse): Exchange | undefined => {
     const exchange = new Exchange(state, req, res)
-    // Node itself would read the rest of the body after the answer, whatever its length and its pieces.
-    if (req.headers['transfer-encoding'] !== undefined)
-      res.once('prefinish', () => req.complete || skipBody(req))
+    if (mayGoOnSending(req)) res.once('prefinish', () => req.complete || skipBody(req))
     try {
       exchange.arrive()
       return exchange
@@ -84,6 +82,14 @@ export function createApp(
       state.draining = true
     },
   }
+}
+
+/**
+ * Whether much of the body may come after the answer. Node itself would read the rest, whatever its pieces,
+ * and tell nobody: its bytes would seem to belong to no request.
+ */
+function mayGoOnSending({ headers }: ServerRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > MAX_HEAD_BYTES
 }
 
 /** Handles a request at once, or when those before it on its connection let it. */

@@ -467,6 +467,13 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'nobody asked for',
   },
   {
+    name: 'what nobody reads of a body belongs to no request',
+    file: 'frontend/edge/http/app.ts',
+    find: "Number(headers['content-length']) > MAX_HEAD_BYTES",
+    replace: 'false',
+    tests: ['tests/e2e/unread-bodies.test.ts'],
+  },
+  {
     name: 'a body in tiny chunks that nobody wants is not paused',
     file: 'frontend/edge/http/unwanted-body.ts',
     find: 'process.nextTick(() => req.pause())',
