@@ -10,6 +10,10 @@ const QUIET_MS = 1_000
 
 /** Of all processes together. What becomes of their lines in the log takes longer than to read them. */
 export const TURN_BYTES = 65_536
+/** Lines of one process in a turn. Short ones are as much work as others. */
+export const TURN_LINES = 256
+const LINE_BYTES = TURN_BYTES / TURN_LINES
+const NEWLINE = 10
 const pace = new ReadPace(TURN_BYTES)
 
 /**
@@ -28,9 +32,12 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     rest = ''
   }
   stream.on('data', (chunk: Buffer) => {
-    pace.read(stream, chunk.byteLength)
+    const { bytes, lines: count } = linesOf(chunk)
+    pace.read(stream, bytes + count * LINE_BYTES)
+    // It is paused now, and comes again.
+    if (bytes < chunk.length) stream.unshift(chunk.subarray(bytes))
     clearTimeout(timer)
-    const lines = (rest + decoder.write(chunk)).split('\n')
+    const lines = (rest + decoder.write(chunk.subarray(0, bytes))).split('\n')
     rest = lines.pop() ?? ''
     if (early && (lines[0] === '' || lines[0] === '\r')) lines.shift()
     early = false
@@ -46,4 +53,15 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     flush()
   })
   stream.on('error', () => undefined)
+}
+
+/** The lines of a turn, and their bytes: all of the chunk, if it has no more lines. */
+function linesOf(chunk: Buffer): { bytes: number; lines: number } {
+  let bytes = 0
+  for (let lines = 0; lines < TURN_LINES; lines += 1) {
+    const at = chunk.indexOf(NEWLINE, bytes)
+    if (at === -1) return { bytes: chunk.length, lines }
+    bytes = at + 1
+  }
+  return { bytes, lines: TURN_LINES }
 }

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { readLines, TURN_BYTES } from '../../frontend/workers/read-lines.ts'
+import { readLines, TURN_BYTES, TURN_LINES } from '../../frontend/workers/read-lines.ts'
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] })
@@ -60,4 +60,26 @@ test('a turn of the event loop reads so much of all processes, and each line in 
   // The first look sees the turn that began before it, too.
   expect(Math.max(...turns)).toBeLessThanOrEqual(2 * (TURN_BYTES + streams.length * 16 * 1024))
   expect(turns.reduce((sum, each) => sum + each, 0)).toBe(2 ** 21)
+})
+
+test('a turn of the event loop takes so many lines of a process, and each in its order in the end', async () => {
+  const stream = new PassThrough({ highWaterMark: 2 ** 20 })
+  const lines: string[] = []
+  let others = 0
+  readLines(stream, (line) => lines.push(line))
+  const other = new PassThrough()
+  readLines(other, () => (others += 1))
+  const sent = Array.from({ length: 20_000 }, (_, n) => String(n % 10))
+  stream.end(`${sent.join('\n')}\nlast`)
+  const turns: number[] = []
+  for (let before = 0; lines.length <= sent.length; before = lines.length) {
+    other.write('a\n')
+    await turn()
+    turns.push(lines.length - before)
+  }
+  // The first look sees the turn that began before it, too.
+  expect(Math.max(...turns)).toBeLessThanOrEqual(2 * TURN_LINES)
+  expect(lines).toEqual([...sent, 'last'])
+  // Nobody waits for the flood.
+  expect(others).toBeGreaterThanOrEqual(turns.length - 2)
 })

@@ -166,6 +166,20 @@ const KEPT_MUTANTS: Mutant[] = [
     tests: ['tests/workers/read-lines.test.ts'],
   },
   {
+    name: 'a turn takes any number of short lines',
+    file: READ_LINES,
+    find: 'lines < TURN_LINES; lines',
+    replace: 'lines < Infinity; lines',
+    tests: ['tests/workers/read-lines.test.ts'],
+  },
+  {
+    name: 'lines that wait for their turn are lost',
+    file: READ_LINES,
+    find: '    if (bytes < chunk.length) stream.unshift(chunk.subarray(bytes))\n',
+    replace: '',
+    tests: ['tests/workers/read-lines.test.ts'],
+  },
+  {
     name: 'a line may have any length',
     file: READ_LINES,
     find: 'while (rest.length > MAX_LINE) {',
