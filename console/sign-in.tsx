@@ -24,7 +24,7 @@ export function SignIn({
       </p>
       {reason !== undefined && (
         <p role="alert">
-          The server refused this token: {reason} A server that starts anew writes new keys to{' '}
+          The server refused this token: {reason}. A server that starts anew writes new keys to{' '}
           <code>key_file.json</code>, and its inference key is not for this page.
         </p>
       )}

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import { dayName } from '../../frontend/observe/logs/clock.ts'
 import { endLogFiles, openLogFiles } from '../../frontend/observe/logs/log-files.ts'
 import { LogFile, type LogFileOptions } from '../../frontend/observe/logs/log-file.ts'
@@ -63,6 +63,21 @@ test('lines are in the file soon, in their order, and none is missing at the end
   await file.end()
   file.write('after the end\n')
   expect(readFileSync(path, 'utf8')).toBe(`first\n${lines.join('')}`)
+})
+
+test('a line after much text at once waits for one pause', async () => {
+  const { file, path } = rig()
+  const much = `${'x'.repeat(140_000)}\n`
+  for (let count = 1; count <= 60; count += 1) {
+    file.write(much)
+    await until(() => statSync(path).size === count * much.length)
+  }
+  const pauses = jest.spyOn(globalThis, 'setTimeout')
+  file.write('a line\n')
+  await until(() => readFileSync(path, 'utf8').endsWith('x\na line\n'))
+  const longest = Math.max(...pauses.mock.calls.map(([, ms]) => ms ?? 0))
+  pauses.mockRestore()
+  expect(longest).toBeLessThanOrEqual(50)
 })
 
 test('text of any length and any script stays as it is', async () => {

@@ -118,7 +118,8 @@ export class LogFile implements LineWriter {
     this.#timer = undefined
     this.#due = false
     if (this.#fd === -1) return
-    this.#writes.use()
+    // After much text at once, lines would wait for as many pauses as it took writes.
+    if (!this.#waiting.isFull) this.#writes.use()
     this.#tellDropped()
     const bytes = this.#waiting.take()
     if (this.#mustRoll(bytes.byteLength)) this.#roll()

@@ -707,6 +707,13 @@ export const MUTANTS: readonly Mutant[] = [
     title: 'so many bytes together',
   },
   {
+    name: 'after much text, lines of a log wait for as many pauses as it took writes',
+    file: 'frontend/observe/logs/log-file.ts',
+    find: 'if (!this.#waiting.isFull) this.#writes.use()',
+    replace: 'this.#writes.use()',
+    tests: LOG_FILES,
+  },
+  {
     name: 'rolled logs wait for their removal until they are compressed',
     file: 'frontend/observe/logs/log-file.ts',
     find: '      this.#prune()\n      this.#compress()',
