@@ -210,8 +210,7 @@ export default tseslint.config(
   },
   {
     files: ['tests/**/*.ts'],
-    // The mutants' command starts nothing but npm, git and jest, in folders of its own.
-    ignores: ['tests/support/tools.ts', 'tests/mutants/**'],
+    ignores: ['tests/support/tools.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
