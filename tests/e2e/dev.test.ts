@@ -323,6 +323,17 @@ test('the line that it prints works, and what handlers print is there', async ()
   expect(stdout).toBe('old begins old ends')
 })
 
+test('a text of curl -d that is read as a form is explained, and one without a = reaches the handler', async () => {
+  writeFileSync(handler, 'export const handle = ([request]) => [JSON.stringify(request)]')
+  const server = await dev()
+  const url = `http://127.0.0.1:${server.port}/predictions/words`
+  const curl = async (text: string): Promise<string> => (await execa('curl', ['-s', '-d', text, url])).stdout
+  expect([await curl('hello'), await curl('{"a":"=b"}')]).toEqual(['{"body":"hello"}', '{"body":{"a":"=b"}}'])
+  expect(server.output).not.toContain('read as a form')
+  expect(Object.keys(JSON.parse(await curl('2+2=?')) as object)).toEqual(['2 2'])
+  await server.said('read as a form, because curl')
+})
+
 test('a port that is taken is named with the flag that chooses another', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')

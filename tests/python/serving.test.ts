@@ -51,6 +51,10 @@ await describePython('Python handlers', ({ python }) => {
         a: ['bytearray', '31'],
         b: ['bytearray', ''],
       })
+      const curl = { 'content-type': 'application/x-www-form-urlencoded' }
+      expect(await seen('{"a":"b=c"}', curl)).toEqual({ body: ['dict', { a: 'b=c' }] })
+      expect(await seen('grün', curl)).toEqual({ body: ['str', 'grün'] })
+      expect(await seen('a=1&b', curl)).toEqual({ a: ['bytearray', '31'] })
     })
 
     test('of multipart has a name for each part', async () => {

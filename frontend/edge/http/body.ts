@@ -4,7 +4,7 @@ import { queueFull } from '../../jobs/queue-full.ts'
 import { BodyCollector } from './body-collector.ts'
 import { ChunkAllowance, TINY_CHUNKS } from './chunk-allowance.ts'
 import type { Exchange } from './exchange.ts'
-import { parseForm } from './form.ts'
+import { readUrlEncoded } from './form.ts'
 import { parseMultipart } from './multipart.ts'
 import { declaredLength, hasBody, mediaType } from './request-headers.ts'
 import type { BodyTaker } from './server-request.ts'
@@ -27,22 +27,38 @@ export function readParts(exchange: Exchange, done: PartsCallback): void {
   readBody(exchange, (error, body) => {
     if (error !== undefined) done(error, [])
     else if (contentType === undefined) done(undefined, [{ name: 'body', data: body }])
-    else parseBody(body, req.headers['content-type']!, contentType, done)
+    else parseBody(exchange, body, contentType, done)
   })
 }
 
-function parseBody(body: Buffer, header: string, contentType: string, done: PartsCallback): void {
+function parseBody(exchange: Exchange, body: Buffer, contentType: string, done: PartsCallback): void {
+  const { req, state } = exchange
   switch (contentType.toLowerCase()) {
     case 'multipart/form-data':
-      readForm(() => parseMultipart(body, header), done)
+      readForm(() => parseMultipart(body, req.headers['content-type']!), done)
       return
     case 'application/x-www-form-urlencoded':
-      readForm(() => parseForm(body), done)
+      readForm(() => {
+        const parts = readUrlEncoded(body, state.settings.maxRequestElements)
+        if (parts[0]?.name !== 'body') explainForm(exchange)
+        return parts
+      }, done)
       return
     default:
       done(undefined, [{ name: 'body', contentType, data: body }])
   }
 }
+
+/** Tells the log, and so the author of a handler in `dev`, once what curl does with text that has a `=`. */
+function explainForm({ req, state }: Exchange): void {
+  if (state.formExplained || !req.headers['user-agent']?.startsWith('curl/')) return
+  state.formExplained = true
+  state.log.warn({}, FROM_CURL)
+}
+
+const FROM_CURL =
+  'A request was read as a form, because curl -d sends no other content type by itself: its fields are the ' +
+  "inputs of the handler. For text or JSON add -H 'content-type: text/plain' or 'application/json'"
 
 /**
  * Reads a body of at most max_request_size bytes; first sends `100 Continue` if the client waits for it.

@@ -1,3 +1,4 @@
+import { checkBody } from '../../../common/json-bounds.ts'
 import type { InputPart } from '../../jobs/job.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
 
@@ -6,10 +7,34 @@ const EQUALS = 0x3d
 const PERCENT = 0x25
 const PLUS = 0x2b
 const SPACE = 0x20
+const JSON_START = /^\s*[{[]/
 
 /**
- * The fields of an application/x-www-form-urlencoded body, in order. It works on bytes, unlike
- * URLSearchParams: a value that is not UTF-8 keeps the client's bytes and does not triple in size.
+ * The inputs of a body of the type application/x-www-form-urlencoded, which `curl -d` sends for everything:
+ * a JSON object or list is `body` as application/json, a body without `=` is `body` as text/plain, and the
+ * others have fields.
+ * @throws ServeError INVALID_ARGUMENT with too many fields, or more than `maxElements` of JSON
+ */
+export function readUrlEncoded(body: Buffer, maxElements: number): InputPart[] {
+  if (isJson(body, maxElements)) return [{ name: 'body', contentType: 'application/json', data: body }]
+  if (body.includes(EQUALS)) return parseForm(body)
+  return [{ name: 'body', contentType: 'text/plain', data: body }]
+}
+
+function isJson(body: Buffer, maxElements: number): boolean {
+  if (!JSON_START.test(body.toString('latin1', 0, 64))) return false
+  checkBody(body, maxElements)
+  try {
+    JSON.parse(body.toString())
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * The fields of a form, in order; a last piece without `=` is none, as in TorchServe. It works on bytes,
+ * unlike URLSearchParams: a value that is not UTF-8 keeps the client's bytes and does not triple in size.
  * @throws ServeError INVALID_ARGUMENT
  */
 export function parseForm(body: Buffer): InputPart[] {
@@ -20,7 +45,8 @@ export function parseForm(body: Buffer): InputPart[] {
     if (++pieces > MAX_PARTS) throw tooManyParts()
     const next = body.indexOf(AMPERSAND, start)
     const end = next === -1 ? body.length : next
-    if (end > start) parts.push(field(body.subarray(start, end)))
+    const piece = body.subarray(start, end)
+    if (end > start && (next !== -1 || piece.includes(EQUALS))) parts.push(field(piece))
     start = end + 1
   }
   return parts

@@ -104,6 +104,8 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   readonly isUnlimited: boolean
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
+  /** The log has said once that curl sends a form. */
+  formExplained: boolean
   /** Names requests in traces; undefined: by their method alone. */
   readonly routes: Routes | undefined
   /** CORS headers, flat: name, value, name, value. */
@@ -133,6 +135,7 @@ export function createState(
     pages,
     isUnlimited: listener === 'metrics' && !deps.settings.metricsRequireToken,
     draining: false,
+    formExplained: false,
     routes,
     cors: corsHeaders(deps.settings),
   }

@@ -26,6 +26,8 @@ const post = (rig: Rig, body: RequestInit['body'], contentType?: string) =>
     headers: contentType === undefined ? {} : { 'content-type': contentType },
   })
 
+const FORM = 'application/x-www-form-urlencoded'
+
 describe('the body becomes', () => {
   test.each([
     ['{"a":1}', 'application/json; charset=x', [['body', 'application/json', '{"a":1}']]],
@@ -37,10 +39,29 @@ describe('the body becomes', () => {
         ['a', undefined, '1'],
         ['b', undefined, 'é x'],
         ['a', undefined, '2'],
-        ['c', undefined, ''],
       ],
     ],
-    ['{"a":1}', 'Application/X-WWW-Form-Urlencoded; charset=utf-8', [['{"a":1}', undefined, '']]],
+    [
+      'b&a=1&b',
+      FORM,
+      [
+        ['b', undefined, ''],
+        ['a', undefined, '1'],
+      ],
+    ],
+    ['a=%zz', FORM, [['a', undefined, '%zz']]],
+    ['=1', FORM, [['', undefined, '1']]],
+    ['hello', FORM, [['body', 'text/plain', 'hello']]],
+    ['a+b%20&c', FORM, [['body', 'text/plain', 'a+b%20&c']]],
+    [
+      '{"a":1}',
+      'Application/X-WWW-Form-Urlencoded; charset=utf-8',
+      [['body', 'application/json', '{"a":1}']],
+    ],
+    [' [{"a":"b=c&d"}]', FORM, [['body', 'application/json', ' [{"a":"b=c&d"}]']]],
+    ['{"a":1', FORM, [['body', 'text/plain', '{"a":1']]],
+    ['{a}={b}', FORM, [['{a}', undefined, '{b}']]],
+    ['"text"', FORM, [['body', 'text/plain', '"text"']]],
   ])('%j of type %s: %j', async (body, contentType, parts) => {
     const rig = await startKeeper()
     expect((await post(rig, body, contentType)).status).toBe(200)
@@ -220,14 +241,15 @@ describe('any form body', () => {
     parseForm(Buffer.from(body)).map(({ name, data }) => [name, Buffer.from(data).toString()])
 
   // Escapes beside raw characters are left out: there Node's URLSearchParams is wrong.
-  test('gives the fields of URLSearchParams', () => {
+  test('gives the fields of URLSearchParams, but for a name without a value at the end', () => {
     fc.assert(
       fc.property(
         fc.string({
           unit: fc.constantFrom('%', '+', '&', '=', 'a', 'F', '0', '9', '\0', '%C3', '%A9', '%F0'),
         }),
         (body) => {
-          expect(fields(body)).toEqual([...new URLSearchParams(body)])
+          const last = /(?:^|&)[^=&]+$/
+          expect(fields(body)).toEqual([...new URLSearchParams(body.replace(last, ''))])
         },
       ),
     )
