@@ -126,7 +126,13 @@ async function prepareIn(
   )
   if (handler === GGUF_HANDLER && settings === undefined)
     await checkWeights(modelDir, namedWeights(manifest, modelConfig))
-  const config = { ...builtinConfig(handler), ...settings?.config, ...modelConfig }
+  const config = {
+    ...builtinConfig(handler),
+    ...settings?.config,
+    // MLServer never checks requests against the metadata of a model-settings.json.
+    ...(settings !== undefined && { validateInputs: isObject(modelConfig['openInference']) }),
+    ...modelConfig,
+  }
   return {
     manifest,
     name: modelName,

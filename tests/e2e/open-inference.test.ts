@@ -28,6 +28,7 @@ beforeAll(async () => {
   folder('stored', {
     implementation: 'model.Tensors',
     parameters: { version: '3' },
+    inputs: [{ name: 'x', datatype: 'FP32', shape: [1] }],
     max_batch_size: 4,
     max_batch_time: 0.2,
   })
@@ -446,7 +447,9 @@ describe('a model folder of MLServer', () => {
     expect(await outputs(await rows(5))).toMatchObject({ doubled: [10] })
     expect((await bad).status).toBe(422)
     const metadata = await fetch(`http://127.0.0.1:${server.ports.inference}/v2/models/stored`)
-    expect(await metadata.json()).toMatchObject({ name: 'stored', versions: ['3'] })
+    // Reported, but no request above matches it.
+    const inputs32 = [{ name: 'x', datatype: 'FP32', shape: [1] }]
+    expect(await metadata.json()).toMatchObject({ name: 'stored', versions: ['3'], inputs: inputs32 })
     expect((await post('/v2/repository/models/stored/load', {})).status).toBe(200)
     expect(await outputs(await rows(5))).toMatchObject({ doubled: [10] })
     expect((await post('/v2/repository/models/stored/unload', {})).status).toBe(200)

@@ -40,6 +40,19 @@ test('what the file says becomes name, version, handler and model-config; model-
   await prepared.dispose()
 })
 
+test.each([
+  ['only reports the inputs of its file', '', false],
+  ['checks them with validateInputs: true', 'validateInputs: true\n', true],
+  ['checks the inputs of its own model-config.yaml', 'openInference: { inputs: [] }\n', true],
+  ['also reports those with validateInputs: false', 'validateInputs: false\nopenInference: {}\n', false],
+])('a model with a model-settings.json %s', async (_what, yaml, validateInputs) => {
+  const path = folder({ inputs: [{ name: 'x', datatype: 'FP32', shape: [-1, 4] }] })
+  writeFileSync(join(path, 'model-config.yaml'), `batchSize: 2\n${yaml}`)
+  const prepared = await prepareModel(path, { tempDir: tempDir(), packageRoot: REPOSITORY })
+  expect(prepared.modelConfig).toMatchObject({ validateInputs })
+  await prepared.dispose()
+})
+
 describe('a model that only variables describe', () => {
   /** As in a test of its own: nothing else here has such variables. */
   async function withEnv<T>(env: Record<string, string>, run: () => Promise<T>): Promise<T> {
@@ -58,6 +71,7 @@ describe('a model that only variables describe', () => {
       MLSERVER_MODEL_NAME: 'iris',
       MLSERVER_MODEL_IMPLEMENTATION: 'model.Iris',
       MLSERVER_MODEL_URI: store,
+      MLSERVER_MODEL_INPUTS: '[{"name":"x","datatype":"FP32","shape":[4]}]',
       MLSERVER_MODEL_MAX_BATCH_SIZE: '8',
       mlserver_model_max_batch_time: '0.1',
       MLSERVER_MODEL_EXTRA: '{"a":1}',
@@ -70,6 +84,8 @@ describe('a model that only variables describe', () => {
       expect(prepared.modelConfig).toMatchObject({
         batchSize: 8,
         maxBatchDelay: 100,
+        validateInputs: false,
+        openInference: { inputs: [{ name: 'x' }] },
         modelSettings: { parameters: { uri: store, extra: { a: 1 } } },
       })
       await prepared.dispose()
