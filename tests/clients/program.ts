@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { MLSERVER_FOLDER, NODE_FOLDER, PYTHON } from './install.ts'
+import { NODE_FOLDER, pythonFor } from './install.ts'
 import { PROGRAMS } from './places.ts'
 import { execa } from '../support/tools.ts'
 
@@ -27,11 +27,11 @@ export interface Targets {
  * or no check at all, is a failure too.
  */
 export async function runProgram(file: string, targets: Targets, counts: Counts): Promise<void> {
-  const command = file.endsWith('.py') ? PYTHON : process.execPath
+  const command = file.endsWith('.py') ? pythonFor(file) : process.execPath
   const running = execa(command, [join(PROGRAMS, file)], {
     all: true,
     buffer: false,
-    env: { ...targets, MLSERVER_FOLDER, NODE_FOLDER, PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' },
+    env: { ...targets, NODE_FOLDER, PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' },
     reject: false,
     stdin: 'ignore',
     timeout: LIMIT_MS,

@@ -1,7 +1,8 @@
 /**
- * Real clients against a running server: tritonclient, kserve's client, MLServer's stubs, httpx-sse, Seldon's
- * tensors, OpenAI's clients for Python and Node, Vercel's AI SDK, and LangChain: `npm run test:clients [--
- * PROGRAM...]`. They are installed into .build once. One line per check; ends with `N passed, N failed`.
+ * Real clients against a running server: tritonclient, kserve's client, MLServer's own code, httpx-sse,
+ * Seldon's tensors, OpenAI's clients for Python and Node, Vercel's AI SDK, and LangChain: `npm run
+ * test:clients [-- PROGRAM...]`. They are installed into .build once. One line per check; ends with `N
+ * passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,6 +17,7 @@ const PROGRAMS = [
   'python/triton_http.py',
   'python/triton_grpc.py',
   'python/mlserver_grpc.py',
+  'python/mlserver_docs.py',
   'python/kserve_client.py',
   'python/sse.py',
   'python/seldon.py',

@@ -1,23 +1,15 @@
 """MLServer's own gRPC stubs: unary and the three shapes of streams, on the listener with MLServer's shape."""
 
 import json
-import os
 import queue
-import sys
 import threading
 import time
-import types
 
 import grpc
 from checks import MLSERVER, Run, check, done, one_by_one, raises
 
-# Only the generated modules: the rest of the package wants other versions than kserve's client.
-for name in ("mlserver", "mlserver.grpc"):
-    module = types.ModuleType(name)
-    module.__path__ = [os.path.join(os.environ["MLSERVER_FOLDER"], *name.split("."))]
-    sys.modules[name] = module
-from mlserver.grpc import dataplane_pb2 as pb  # noqa: E402
-from mlserver.grpc.dataplane_pb2_grpc import GRPCInferenceServiceStub  # noqa: E402
+from mlserver.grpc import dataplane_pb2 as pb
+from mlserver.grpc.dataplane_pb2_grpc import GRPCInferenceServiceStub
 
 channel = grpc.insecure_channel(MLSERVER)
 stub = GRPCInferenceServiceStub(channel)
