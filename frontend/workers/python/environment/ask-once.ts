@@ -1,4 +1,3 @@
-import { delimiter } from 'node:path'
 import { missingInterpreter } from './missing.ts'
 import { probe, type Probe } from './probe.ts'
 
@@ -35,10 +34,9 @@ export function askOnce(
 }
 
 async function ask(commands: readonly string[], home: string, packages: string | undefined): Promise<Probe> {
-  const pythonPath = [process.env['PYTHONPATH'], packages].filter((part) => part).join(delimiter)
   const failures: string[] = []
   for (const command of commands) {
-    const found = await probe(command, home, pythonPath)
+    const found = await probe(command, home, packages)
     if (!('failure' in found)) return found
     failures.push(`${command}: ${found.failure}`)
   }

@@ -4,6 +4,7 @@ import { ServeError } from '../../../../common/errors.ts'
 import { inheritedEnv } from '../../../config/inherited-env.ts'
 import type { Settings } from '../../../config/settings.ts'
 import { findInterpreter, packagesFolder, venvFolder, venvPython } from './environment.ts'
+import { isolated, WORKER_PATH } from './own-python.ts'
 import { runLogged } from './run-logged.ts'
 
 export interface InstallOptions {
@@ -17,12 +18,12 @@ export interface InstallOptions {
  * Creates a virtual environment that can also use the packages of the interpreter that creates it, even if
  * that one is virtual itself.
  */
-const MAKE_VENV = `
-import os, site, sys, sysconfig, venv
+const MAKE_VENV = `${WORKER_PATH}
+import sysconfig, venv
 folder = sys.argv[1]
 venv.create(folder, clear=True, with_pip=True)
 packages = sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder})
-inherited = site.getsitepackages() + ([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])
+inherited = site.getsitepackages() + list(filter(None, [user_packages()]))
 with open(os.path.join(packages, "inherited.pth"), "w") as file:
     for path in inherited:
         file.write("import site; site.addsitedir(%r)\\n" % path)
@@ -97,8 +98,9 @@ function run(
     settings.blacklistEnvVars,
     settings.sandbox === 'off' ? ['*'] : ['PIP_*', ...settings.workerEnv],
   )
-  return runLogged(command, args, {
+  return runLogged(command, isolated(args), {
     env,
+    // As in TorchServe: paths in requirements are relative to the model.
     cwd: modelDir,
     limitMs: settings.downloadTimeout * 1000,
     signal,

@@ -1,8 +1,4 @@
-import { tmpdir } from 'node:os'
-import { execa } from 'execa'
-
-/** Milliseconds. An interpreter starts in milliseconds, but may take long on a cold network disk. */
-const PROBE_LIMIT_MS = 60_000
+import { askPython, lastLine, WORKER_PATH } from './own-python.ts'
 
 /** The packages without which TorchServe's worker cannot start, by import name. */
 const NEEDED = ['ts', 'torch', 'yaml', 'psutil'] as const
@@ -30,11 +26,11 @@ export interface ProbeFailure {
 }
 
 /** Finds modules without importing them, because importing PyTorch would take seconds. */
-const SCRIPT = `
-import importlib.util, json, os, sys
+const SCRIPT = `${WORKER_PATH}
+import importlib.util, json
 from importlib import metadata
 
-sys.path[:] = [folder for folder in sys.path if folder]
+see_as_worker()
 home = sys.argv[1]
 if home:
     sys.path.insert(0, home)
@@ -86,22 +82,15 @@ print("\\n" + json.dumps({
  * Asks an interpreter for its version and packages. It imports only the standard library. Never rejects.
  * @param python a command or an absolute path
  * @param home folder that is searched first for `ts`; '' for none
- * @param pythonPath PYTHONPATH as a worker will have it
+ * @param packages folder of packages that the workers get in addition; undefined: none
  */
 export async function probe(
   python: string,
   home: string,
-  pythonPath: string | undefined,
+  packages: string | undefined,
 ): Promise<Probe | ProbeFailure> {
-  const result = await execa(python, ['-c', SCRIPT, home], {
-    env: { PYTHONPATH: pythonPath, PYTHONDONTWRITEBYTECODE: '1' },
-    cwd: tmpdir(),
-    reject: false,
-    timeout: PROBE_LIMIT_MS,
-    forceKillAfterDelay: 1000,
-    stdin: 'ignore',
-  })
-  if (result.timedOut) return { failure: `it did not answer within ${PROBE_LIMIT_MS / 1000} s` }
+  const result = await askPython(python, SCRIPT, [home], packages)
+  if (result.timedOut) return { failure: 'it did not answer in time' }
   if (result.failed) return { failure: lastLine(result.stderr) ?? whyFailed(result) }
   return parse(result.stdout)
 }
@@ -119,8 +108,4 @@ function parse(stdout: string): Probe | ProbeFailure {
   } catch {
     return { failure: 'it is not a Python interpreter' }
   }
-}
-
-function lastLine(text: string): string | undefined {
-  return text.trimEnd().split('\n').at(-1)?.trim() || undefined
 }

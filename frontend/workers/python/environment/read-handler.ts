@@ -1,11 +1,7 @@
-import { tmpdir } from 'node:os'
-import { delimiter } from 'node:path'
-import { execa } from 'execa'
 import { ServeError } from '../../../../common/errors.ts'
 import type { PythonEnvironment } from './environment.ts'
 import { HANDLER_SCRIPT, type HandlerFindings } from './handler-script.ts'
-
-const LIMIT_MS = 60_000
+import { askPython, lastLine } from './own-python.ts'
 
 /**
  * Reads the source of a model's handler with the interpreter that would run it. Nothing of the model is run.
@@ -17,15 +13,8 @@ export async function readHandler(
   modelDir: string,
   handler: string,
 ): Promise<HandlerFindings> {
-  const pythonPath = [process.env['PYTHONPATH'], packages].filter((part) => part).join(delimiter)
-  const { stdout, stderr, failed } = await execa(
-    python,
-    ['-c', HANDLER_SCRIPT, modelDir, handler, torchserve],
-    {
-      ...{ env: { PYTHONPATH: pythonPath, PYTHONDONTWRITEBYTECODE: '1' }, cwd: tmpdir(), reject: false },
-      ...{ timeout: LIMIT_MS, forceKillAfterDelay: 1000, stdin: 'ignore' },
-    },
-  )
+  const args = [modelDir, handler, torchserve]
+  const { stdout, stderr, failed } = await askPython(python, HANDLER_SCRIPT, args, packages)
   if (failed) throw new ServeError('INTERNAL', `Handler ${handler} could not be read`, { detail: stderr })
-  return JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as HandlerFindings
+  return JSON.parse(lastLine(stdout)!) as HandlerFindings
 }
