@@ -1,3 +1,5 @@
+import { WORKER_PATH } from './own-python.ts'
+
 /**
  * A Python program that reads a handler's source without running it. Arguments: the model's folder, the
  * handler as in the manifest, the folder of TorchServe's package. It prints one JSON object, see {@link
@@ -6,20 +8,29 @@
  * It follows imports at the top of modules, through the archive and TorchServe's own modules. It ignores
  * imports in functions, `try` and `if`, which may be meant for other machines.
  */
-export const HANDLER_SCRIPT = `
-import ast, importlib.util, json, os, sys
+export const HANDLER_SCRIPT = `${WORKER_PATH}
+import ast, importlib.machinery, importlib.util, json
 
 MAX_FILES, MAX_BYTES = 500, 4000000
 folder, handler, home = sys.argv[1:4]
-sys.path[:] = [folder] + [path for path in sys.path if path] + [home]
+see_as_worker()
+sys.path[:] = [folder] + sys.path + [home]
 name, _, function = handler.partition(":")
 module = name.replace("\\\\", "/").split("/")[-1]
 module = module[:-3] if module.endswith(".py") else module
 found = {"file": None, "stock": False, "entry": "found", "broken": [], "missing": {}}
 
 def spec(name):
+    # find_spec of a dotted name would import its parents.
+    path, *others = name.split(".")
     try:
-        return importlib.util.find_spec(name)
+        found = importlib.util.find_spec(path)
+        folders = list(found.submodule_search_locations) if others else []
+        for part in others:
+            path += "." + part
+            found = importlib.machinery.PathFinder.find_spec(path, folders)
+            folders = [os.path.join(folder, part) for folder in folders]
+        return found
     except Exception:
         return None
 
@@ -105,7 +116,13 @@ own = spec(module)
 stock = os.path.join(home, "ts", "torch_handler", module + ".py")
 if own is not None and own.origin and own.origin not in ("built-in", "frozen"):
     found["file"] = own.origin
-    walk(own.origin, "")
+    package = module if os.path.basename(own.origin) == "__init__.py" else module.rpartition(".")[0]
+    walk(own.origin, package)
+    parents = package.split(".") if package else []
+    for count in range(1, len(parents) + 1):
+        file = locate(".".join(parents[:count]))
+        if file:
+            walk(file, ".".join(parents[:count]))
     tree = parse(own.origin) if not found["broken"] else None
     found["entry"] = "found" if tree is None else entry(tree, function or "handle")
 elif os.path.isfile(stock):
