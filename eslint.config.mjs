@@ -183,7 +183,7 @@ export default tseslint.config(
   {
     files: ['**/*.ts', '**/*.tsx'],
     // What runs in folders of its own.
-    ignores: ['tests/**', 'benchmarks/**', 'examples/**', 'site/**', 'tools/**'],
+    ignores: ['tests/**', 'benchmarks/**', 'examples/**', 'site/**', 'tools/**', 'console/**'],
     rules: {
       'no-restricted-syntax': [
         'error',
@@ -191,6 +191,12 @@ export default tseslint.config(
           selector:
             "CallExpression:matches([callee.name=/^mkdir(Sync)?$/], [callee.property.name=/^mkdir(Sync)?$/]) Property[key.name='recursive']",
           message: 'Recursive mkdir can try for ever; common/make-folder.ts ends.',
+        },
+        {
+          selector:
+            'CallExpression[callee.name=/^set(Timeout|Interval)$/]:not([arguments.1.name=/^[A-Z_]+$/]):not([arguments.1.type=Literal])',
+          message:
+            'A delay that is not a constant may exceed what timers can count; common/timer.ts knows the limit.',
         },
       ],
     },

@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { startTimer } from '../common/timer.ts'
 
 const TIMEOUT_MS = 3_600_000
 
@@ -16,7 +17,7 @@ export class DownloadTime {
     { timeoutMs = TIMEOUT_MS, signal }: { timeoutMs?: number; signal?: AbortSignal },
     failed: (why: string) => ServeError,
   ) {
-    this.#timer = setTimeout(() => {
+    this.#timer = startTimer(() => {
       this.#controller.abort(failed(`it took longer than ${timeoutMs / 1000} s`))
     }, timeoutMs)
     this.#calledOff = signal

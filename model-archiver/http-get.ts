@@ -3,6 +3,7 @@ import { get as getHttp, type IncomingMessage, type RequestOptions } from 'node:
 import { get as getHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress } from './public-address.ts'
+import { startTimer } from '../common/timer.ts'
 
 export interface GetOptions {
   readonly headers: Readonly<Record<string, string>>
@@ -44,7 +45,7 @@ export function httpGet(
       resolve(answer)
     })
     // A byte now and then keeps a connection from being idle.
-    const head = setTimeout(() => {
+    const head = startTimer(() => {
       request.destroy(new Error(`no answer arrived in full within ${idleMs / 1000} s`))
     }, idleMs)
     request.on('timeout', () => {

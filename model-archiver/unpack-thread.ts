@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../common/errors.ts'
+import { startTimer } from '../common/timer.ts'
 import type { ArchiveIdentity } from './archive-identity.ts'
 import { threadModule } from './package-root.ts'
 import { overLimit } from './unpack-budget.ts'
@@ -86,7 +87,7 @@ class UnpackThread {
         this.#failed = reject
         signal?.addEventListener('abort', stop)
         if (signal?.aborted === true) stop()
-        timer = setTimeout(() => reject(tookTooLong(timeout)), timeout * 1000)
+        timer = startTimer(() => reject(tookTooLong(timeout)), timeout * 1000)
         this.worker.postMessage(task)
       })
       if ('error' in answer) throw ServeError.fromWire(answer.error)

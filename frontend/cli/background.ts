@@ -5,6 +5,7 @@ import { tempDirOf } from './pid-file.ts'
 import { printFailure } from './reporters.ts'
 import { checkNotRunning } from './servers.ts'
 import { isStartReport, type StartReport } from './start-report.ts'
+import { startTimer } from '../../common/timer.ts'
 
 /** Marks the background server's process; removed from its environment before anything else starts. */
 const MARK = 'TORCHSERVE_TS_BACKGROUND'
@@ -91,7 +92,7 @@ class BackgroundStart {
 
   #limit(ms: number): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
+    this.#timer = startTimer(() => {
       this.#callOff(`the server did not start within ${ms / 1000} s`)
     }, ms)
   }

@@ -1,4 +1,5 @@
 import type { Output } from './output.ts'
+import { startTimer } from '../../common/timer.ts'
 
 /** Another screen without a cursor, and back; begin of the screen; rest of the line, and of the screen. */
 const ENTER = '\u001b[?1049h\u001b[?25l'
@@ -47,7 +48,7 @@ export class TopScreen {
   async pause(milliseconds: number): Promise<void> {
     if (this.isOver) return
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, milliseconds)
+      const timer = startTimer(resolve, milliseconds)
       this.#wake = () => {
         clearTimeout(timer)
         resolve()

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { MAX_TIMER_MS } from '../../common/timer.ts'
 import { parseHost, parseListenAddress } from './listen-address.ts'
 import type { ListenAddress } from './listen-address.ts'
 
@@ -12,8 +13,8 @@ export interface ValueType<T> {
   parse(text: string, explain: (why: string) => void): T | undefined
 }
 
-/** Node's timers count milliseconds in 31 bits; a longer timer fires at once. */
-export const MAX_TIMER_SECONDS = 2_147_483
+/** The longest time that a key may set: what a timer can count, in whole seconds. */
+export const MAX_TIMER_SECONDS = Math.floor(MAX_TIMER_MS / 1000)
 
 export function parsed<T>(
   label: string,

@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import { groupOf } from '../../common/address-group.ts'
 import { remember } from '../../common/remember.ts'
+import { startTimer } from '../../common/timer.ts'
 import { RateBucket } from '../auth/rate-bucket.ts'
 
 /** Connections that wait together: Node reads up to 64 KB of each meanwhile. */
@@ -68,7 +69,7 @@ export class ArrivalPace {
 
   #wake(arrivals: Arrivals): void {
     const ms = Math.ceil(arrivals.bucket.wait(1, this.#now()))
-    setTimeout(() => this.#admit(arrivals), ms).unref()
+    startTimer(() => this.#admit(arrivals), ms).unref()
   }
 
   /** Lets in as many as may come now. Those that left meanwhile cost nothing. */

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../../common/errors.ts'
 import { processors } from '../../common/processors.ts'
+import { startTimer } from '../../common/timer.ts'
 import { queueFull } from '../jobs/queue-full.ts'
 
 /** A body of more bytes is converted in a thread: it may take 200 ns a byte, and others would wait. */
@@ -154,7 +155,7 @@ class Thread {
       if ('error' in answer) task.reject(ServeError.fromWire(answer.error))
       else task.resolve(answer.value)
     })
-    this.#idleTimer = setTimeout(() => void this.#worker.terminate(), this.#idleMs).unref()
+    this.#idleTimer = startTimer(() => void this.#worker.terminate(), this.#idleMs).unref()
     this.#owner.free()
   }
 

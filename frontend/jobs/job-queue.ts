@@ -1,4 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobList } from './job-list.ts'
 import { queueFull } from './queue-full.ts'
@@ -181,7 +182,7 @@ export class JobQueue implements Scheduler, BatchOwner {
     if (this.#jobs.size >= this.#options.batchSize || goesAlone(oldest)) return true
     const wait = oldest.createdAt + this.#options.maxBatchDelay - performance.now()
     if (wait <= 0) return true
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= startTimer(() => {
       this.#timer = undefined
       this.hand()
     }, Math.ceil(wait))

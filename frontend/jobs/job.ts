@@ -1,6 +1,7 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import type { HandlerMethod } from '../../common/handler-methods.ts'
 import type { InputPart } from '../../common/input-part.ts'
+import { startTimer } from '../../common/timer.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import { isFault } from './fault.ts'
@@ -193,7 +194,7 @@ export class Job implements Limited, Listed, Indexed {
     this.#holder = holder
     this.#limits = limits
     if (limits.total > 0) {
-      this.#totalTimer = setTimeout(() => {
+      this.#totalTimer = startTimer(() => {
         this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', limits.totalKey, limits.total)
       }, limits.total)
     }
@@ -379,10 +380,10 @@ export class Job implements Limited, Listed, Indexed {
     if (ms === 0) return
     const check = (): void => {
       const left = this.#lastProgress + ms - performance.now()
-      if (left > 0) this.#gapTimer = setTimeout(check, Math.ceil(left))
+      if (left > 0) this.#gapTimer = startTimer(check, Math.ceil(left))
       else this.#timeout('RESPONSE_TIMEOUT', 'no further response', 'gapTimeout', ms)
     }
-    this.#gapTimer = setTimeout(check, ms)
+    this.#gapTimer = startTimer(check, ms)
   }
 
   #timeout(code: ErrorCode, what: string, key: string, ms: number): void {

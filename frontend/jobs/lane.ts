@@ -2,6 +2,7 @@ import type { Job } from './job.ts'
 import { BatchBytes } from './request-limits.ts'
 import { goesAlone, type JobRunner } from './scheduler.ts'
 import type { Sequence } from './sequence.ts'
+import { startTimer } from '../../common/timer.ts'
 
 export interface BatchRule {
   /** Maximum number of jobs per batch. */
@@ -57,7 +58,7 @@ export class Lane {
     if (this.ready.size >= Math.min(batchSize, this.sequences.size) || goesAlone(oldest.next!)) return true
     const wait = oldest.next!.createdAt + maxBatchDelay - performance.now()
     if (wait <= 0) return true
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= startTimer(() => {
       this.#timer = undefined
       this.#onDue()
     }, Math.ceil(wait))

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 import type { Job } from './job.ts'
 import type { JobIndex } from './job-index.ts'
 
@@ -68,7 +69,7 @@ export class OpenJobs {
           this.#whenEmpty.delete(done)
           resolve()
         }
-        const timer = setTimeout(done, graceMs)
+        const timer = startTimer(done, graceMs)
         this.#whenEmpty.add(done)
       })
     }

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import type { BatchRule } from './lane.ts'
@@ -258,7 +259,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#sequences.set(id, sequence)
     const { maxLifeMs } = this.#options
     if (maxLifeMs > 0) {
-      sequence.lifeTimer = setTimeout(() => {
+      sequence.lifeTimer = startTimer(() => {
         sequence.closing = true
         this.#settle(sequence)
       }, maxLifeMs)
@@ -273,7 +274,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (!sequence.isIdle) return
     clearTimeout(sequence.idleTimer)
     if (sequence.closing) this.#end(sequence)
-    else sequence.idleTimer = setTimeout(() => this.#end(sequence), this.#options.maxIdleMs)
+    else sequence.idleTimer = startTimer(() => this.#end(sequence), this.#options.maxIdleMs)
   }
 
   /** A client may choose what the handler says, so it ends those of the same owner only. */

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 
 /** The fields of a job that time limits use; nothing else writes them. */
 export interface Limited {
@@ -61,7 +62,7 @@ export class TimeLimit {
    * when the list is empty: one for each request would cost more than all the rest here.
    */
   #arm(ms: number): NodeJS.Timeout {
-    return setTimeout(() => {
+    return startTimer(() => {
       const now = performance.now()
       for (let job = this.#oldest; job !== undefined && job.limitEnd <= now; job = this.#oldest) {
         this.end(job)

@@ -11,8 +11,6 @@ import { sandboxSettings } from './sandbox-settings.ts'
 import { scalingSettings } from './scaling-settings.ts'
 import type { ModelSettings } from './model-settings.ts'
 
-const MAX_TIMER_SECONDS = 2_147_483
-
 /**
  * Merges the register call, model-config.yaml, the `models` key and the defaults, in this order of
  * precedence. In TorchServe the yaml file overrides the call, even for keys that it does not contain.
@@ -26,12 +24,11 @@ export function resolveModelSettings(
   runtime: Runtime = 'node',
 ): { settings: ModelSettings; warnings: string[] } {
   const reader = new ConfigReader(yaml)
-  const responseTimeout = atMostTimer(
+  const responseTimeout =
     request.responseTimeout ??
-      reader.number('responseTimeout', { above: 0 }) ??
-      configured.responseTimeout ??
-      settings.defaultResponseTimeout,
-  )
+    reader.number('responseTimeout', { above: 0 }) ??
+    configured.responseTimeout ??
+    settings.defaultResponseTimeout
   const clientTimeoutInMills = reader.integer('clientTimeoutInMills', 0) ?? 0
   const node = runtime === 'node'
   const parallel = parallelism(reader, node)
@@ -49,12 +46,11 @@ export function resolveModelSettings(
     maxBatchDelay:
       request.maxBatchDelay ?? reader.integer('maxBatchDelay', 0) ?? configured.maxBatchDelay ?? 100,
     responseTimeout,
-    startupTimeout: atMostTimer(
+    startupTimeout:
       request.startupTimeout ??
-        reader.number('startupTimeout', { above: 0 }) ??
-        configured.startupTimeout ??
-        settings.defaultStartupTimeout,
-    ),
+      reader.number('startupTimeout', { above: 0 }) ??
+      configured.startupTimeout ??
+      settings.defaultStartupTimeout,
     maxRetryTimeoutInSec: reader.integer('maxRetryTimeoutInSec', 0) ?? 300,
     clientTimeoutInMills,
     jobQueueSize: reader.integer('jobQueueSize', 1) ?? settings.jobQueueSize,
@@ -112,11 +108,6 @@ function bounds(
   return { minWorkers, maxWorkers: minWorkers }
 }
 
-/** Node fires longer timers at once, so limits are capped at 24 days. */
-function atMostTimer(seconds: number): number {
-  return Math.min(seconds, MAX_TIMER_SECONDS)
-}
-
 /**
  * Time limits of jobs in milliseconds; the file has seconds. responseTimeout is the default of both
  * firstResponseTimeout and gapTimeout.
@@ -127,14 +118,13 @@ function timeouts(
   clientTimeout: number,
   settings: Settings,
 ): JobTimeouts {
-  const seconds = (key: string, otherwise: number) =>
-    atMostTimer(reader.number(key, { from: 0 }) ?? otherwise) * 1000
+  const seconds = (key: string, otherwise: number) => (reader.number(key, { from: 0 }) ?? otherwise) * 1000
   return {
     queue: seconds('queueTimeout', settings.defaultQueueTimeout),
     firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
     gap: seconds('gapTimeout', settings.defaultGapTimeout ?? responseTimeout),
     ...(clientTimeout > 0
-      ? { total: Math.min(clientTimeout, MAX_TIMER_SECONDS * 1000), totalKey: 'clientTimeoutInMills' }
+      ? { total: clientTimeout, totalKey: 'clientTimeoutInMills' }
       : { total: seconds('requestTimeout', settings.defaultRequestTimeout) }),
   }
 }

@@ -29,7 +29,7 @@ export function scalingSettings(
   }
   const file = section ?? new ConfigReader({})
   const milliseconds = (key: string, otherwise: number): number =>
-    Math.min(file.number(key, { above: 0 }) ?? otherwise, MAX_SECONDS) * 1000
+    (file.number(key, { above: 0 }) ?? otherwise) * 1000
   const found: ScalingSettings = {
     targetQueueTime: file.number('targetQueueTime', { above: 0 }) ?? settings.scalingTargetQueueTime,
     scaleUpInterval: milliseconds('scaleUpInterval', settings.scaleUpInterval),
@@ -40,6 +40,3 @@ export function scalingSettings(
   reader.warnings.push(...file.warnings.map((warning) => `scaling: ${warning}`))
   return found
 }
-
-/** Longer times are no different from never. */
-const MAX_SECONDS = 2_147_483

@@ -23,8 +23,6 @@ const DEFAULT_IDLE_MS = 60_000
 const ASYNC_SLOTS = 100
 /** Short batches that may wait at a worker with one slot. Fewer leave it idle while it only echoes. */
 const BATCHES_AHEAD = 64
-/** Node fires longer timers at once. */
-const MAX_TIMER_MS = 2_147_483_647
 
 /**
  * The scheduling mode of a model (docs/batching.md).
@@ -71,7 +69,7 @@ function slotsOfSteps(batchSize: number, sequenceBatching: boolean): number {
 
 function sequenceSettings(reader: ConfigReader) {
   const sequenceBatching = reader.boolean('sequenceBatching') ?? false
-  const idle = Math.min(reader.integer('sequenceMaxIdleMSec', 0) ?? 0, MAX_TIMER_MS)
+  const idle = reader.integer('sequenceMaxIdleMSec', 0) ?? 0
   if (sequenceBatching && idle === 0) {
     reader.warnings.push(
       `sequenceMaxIdleMSec must be above 0 with sequenceBatching; ${DEFAULT_IDLE_MS} is used`,
@@ -80,7 +78,7 @@ function sequenceSettings(reader: ConfigReader) {
   return {
     sequenceBatching,
     sequenceMaxIdleMSec: sequenceBatching && idle === 0 ? DEFAULT_IDLE_MS : idle,
-    sequenceTimeoutMSec: Math.min(reader.integer('sequenceTimeoutMSec', 0) ?? 0, MAX_TIMER_MS),
+    sequenceTimeoutMSec: reader.integer('sequenceTimeoutMSec', 0) ?? 0,
     maxNumSequence: reader.integer('maxNumSequence', 1) ?? 1,
     maxSequenceJobQueueSize: reader.integer('maxSequenceJobQueueSize', 1) ?? 1,
   }

@@ -1,4 +1,5 @@
 import type { Run } from './in-flight.ts'
+import { startTimer } from '../../common/timer.ts'
 
 /** How long work that should end may go on. */
 export interface PatienceOptions {
@@ -40,7 +41,7 @@ export class Patience {
 
   /** A step that other requests wait for may be long; a cancelled request leaves after it. */
   #expectEnd(run: Run, withinMs: number): void {
-    run.graceTimer ??= setTimeout(() => {
+    run.graceTimer ??= startTimer(() => {
       run.graceTimer = undefined
       if (this.#harmsOthers()) this.#expectEnd(run, withinMs)
       else
@@ -53,7 +54,7 @@ export class Patience {
   /** A client that did not read may have held responses back, so they get some time to arrive. */
   #expectSigns(run: Run, limitMs: number, silentMs: number): void {
     const seen = run.discarded
-    run.silenceTimer ??= setTimeout(
+    run.silenceTimer ??= startTimer(
       () => {
         run.silenceTimer = undefined
         if (run.discarded > seen || this.#harmsOthers()) this.#expectSigns(run, limitMs, 0)

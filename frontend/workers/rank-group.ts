@@ -1,5 +1,6 @@
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import { type ExitCause, HANDLER_THREW, whileLoading } from './exit-cause.ts'
 import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
@@ -95,7 +96,7 @@ export class RankGroup implements WorkerGroup {
   async stop(graceMs: number): Promise<boolean> {
     this.#dead = true
     let killed = false
-    const timer = setTimeout(() => {
+    const timer = startTimer(() => {
       killed = true
       this.#signal('SIGKILL')
     }, graceMs)

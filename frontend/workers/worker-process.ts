@@ -1,5 +1,6 @@
 import { execa, type ResultPromise } from 'execa'
 import type { ServeError } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 import { isMetricLine } from '../observe/metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
 import { readLines } from './read-lines.ts'
@@ -100,7 +101,7 @@ export class WorkerProcess {
    * to report then
    */
   endSoon(withinMs = EXIT_LAG_MS, fault?: ServeError): void {
-    const timer = setTimeout(() => {
+    const timer = startTimer(() => {
       this.fault ??= fault
       this.kill('SIGKILL')
     }, withinMs)

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { startTimer } from '../../common/timer.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import { type ModelFailure, newFailure } from '../models/model-failure.ts'
@@ -288,7 +289,7 @@ export class Worker implements JobRunner {
       return
     }
     this.#setState('waiting')
-    this.#restartTimer = setTimeout(() => {
+    this.#restartTimer = startTimer(() => {
       if (this.#state === 'waiting') void this.#start()
     }, pause)
   }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseJson } from '../../common/json.ts'
+import { startTimer } from '../../common/timer.ts'
 import { OpenAIError } from '../../backend-worker/openai/error.ts'
 import type { ProviderSettings } from './settings.ts'
 import { sseData } from './sse-data.ts'
@@ -79,7 +80,7 @@ export class Provider {
   async #try(path: string, body: Json, signal: AbortSignal): Promise<Response> {
     const { baseUrl, query, key, keyHeader, model, timeoutMs } = this.#settings
     const patience = new AbortController()
-    const timer = setTimeout(() => patience.abort(new Error('no answer in time')), timeoutMs)
+    const timer = startTimer(() => patience.abort(new Error('no answer in time')), timeoutMs)
     try {
       return await fetch(`${baseUrl}${path}${query}`, {
         method: 'POST',

@@ -10,6 +10,7 @@ export class Pause {
   private constructor(ms: number, signal: AbortSignal, wake: () => void) {
     this.#signal = signal
     this.#wake = wake
+    // eslint-disable-next-line no-restricted-syntax -- `delay` has a bound of its own (parameters.ts)
     this.#timer = setTimeout(Pause.#end, ms, this)
     signal.addEventListener('abort', this)
   }

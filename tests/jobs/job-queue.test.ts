@@ -97,6 +97,18 @@ describe('a queue with batches', () => {
     queue.close()
   })
 
+  test('a batch may wait for longer than timers count, without one that fires again and again', () => {
+    const queue = new JobQueue({ ...OPTIONS, batchSize: 8, maxBatchDelay: 3e9 })
+    const worker = new FakeWorker('one', 3)
+    queue.serve([worker])
+    const hand = jest.spyOn(queue, 'hand')
+    add(queue)
+    hand.mockClear()
+    jest.advanceTimersByTime(3e9)
+    expect([hand.mock.calls.length, worker.running.length]).toEqual([2, 1])
+    queue.close()
+  })
+
   test('each batch that does not fill is announced, and none after the queue has closed', () => {
     const queue = new JobQueue({ ...OPTIONS, batchSize: 8 })
     const worker = new FakeWorker('one', 3)

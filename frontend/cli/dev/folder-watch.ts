@@ -1,5 +1,6 @@
 import { statSync, watch, type FSWatcher } from 'node:fs'
 import { basename } from 'node:path'
+import { startTimer } from '../../../common/timer.ts'
 
 /** Milliseconds without an event after which a save counts as ended: editors write in several steps. */
 const QUIET_MS = 100
@@ -79,7 +80,7 @@ export class FolderWatch {
     if (this.#timer === undefined) this.#since = now
     clearTimeout(this.#timer)
     const wait = Math.max(0, Math.min(QUIET_MS, this.#since + MOST_MS - now))
-    this.#timer = setTimeout(() => {
+    this.#timer = startTimer(() => {
       this.#timer = undefined
       this.#onChange()
     }, wait)

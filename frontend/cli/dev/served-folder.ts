@@ -2,6 +2,7 @@ import { basename, dirname, relative } from 'node:path'
 import { isScript } from '../../../model-archiver/handler-entry.ts'
 import { defaultModelName } from '../../../model-archiver/model-name.ts'
 import { ServeError } from '../../../common/errors.ts'
+import { startTimer } from '../../../common/timer.ts'
 import type { Model } from '../../models/model.ts'
 import type { ReplaceableModels } from '../../models/repository.ts'
 import type { Output } from '../output.ts'
@@ -91,7 +92,7 @@ export class ServedFolder {
     const start = performance.now()
     const old = this.#model
     const timers = STILL_LOADING_S.map((seconds) =>
-      setTimeout(() => this.#stillLoads(seconds), seconds * 1000),
+      startTimer(() => this.#stillLoads(seconds), seconds * 1000),
     )
     try {
       const request = { url: this.#folder, synchronous: true }

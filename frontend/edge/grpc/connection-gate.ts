@@ -14,6 +14,7 @@ import {
   SEND_BUFFER_BYTES,
   SLOWEST_BYTES_PER_SECOND,
 } from './limits.ts'
+import { startTimer } from '../../../common/timer.ts'
 
 /** A connection without a call. */
 interface Silent {
@@ -133,7 +134,7 @@ function dismiss(silent: Silent, socket: Socket): void {
 function seeOff(socket: Socket): void {
   if (socket.destroyed) return
   const unsentMs = (Math.min(socket.bytesWritten, SEND_BUFFER_BYTES) / SLOWEST_BYTES_PER_SECOND) * 1_000
-  const timer = setTimeout(() => socket.destroy(), FAREWELL_MS + unsentMs).unref()
+  const timer = startTimer(() => socket.destroy(), FAREWELL_MS + unsentMs).unref()
   socket.once('close', () => clearTimeout(timer))
   // It is not paused: closed with bytes that nobody read, it would drop what the client has yet to read.
   cutUnexplained(socket, socket, () => socket.destroy())

@@ -5,9 +5,7 @@ import type { CallError, GrpcLog } from './call-error.ts'
 import { CallSender, visitOf } from './caller.ts'
 import { guarded } from './guarded.ts'
 import { cancelReason, deadlineOf } from './request.ts'
-
-/** The longest time that setTimeout takes. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
+import { startTimer } from '../../../common/timer.ts'
 
 /** Who decides what the messages of a stream mean. Nothing is called after `end`, `fail` or `cancel`. */
 export interface StreamUser {
@@ -107,12 +105,12 @@ export class StreamCall {
    * nothing.
    */
   #endAt(deadline: number): void {
-    const rest = Math.min(Math.max(deadline - Date.now(), 0), MAX_TIMEOUT_MS)
+    const rest = Math.max(deadline - Date.now(), 0)
     const end = this.guarded(() => {
       this.#cancel('deadline')
       this.#call.destroy()
     })
-    const timer = setTimeout(end, rest)
+    const timer = startTimer(end, rest)
     this.#call.on('cancelled', () => clearTimeout(timer))
   }
 

@@ -1,5 +1,6 @@
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import { ServeError } from '../../../common/errors.ts'
+import { startTimer } from '../../../common/timer.ts'
 import { ChunkAllowance, TINY_CHUNKS } from './chunk-allowance.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -31,8 +32,8 @@ export function bodyStream(exchange: Exchange, { limitMs, key, idleMs = IDLE_MS 
     },
   })
   const late = (what: string): void => void body.destroy(new ServeError('DEADLINE_EXCEEDED', what))
-  const whole = setTimeout(() => late(`The body took longer than ${limitMs / 1000} s (${key})`), limitMs)
-  const idle = setTimeout(() => late(`The body stood still for ${idleMs / 1000} s`), idleMs)
+  const whole = startTimer(() => late(`The body took longer than ${limitMs / 1000} s (${key})`), limitMs)
+  const idle = startTimer(() => late(`The body stood still for ${idleMs / 1000} s`), idleMs)
   connection.limitsOwnTime = true
   body.once('close', () => {
     connection.limitsOwnTime = false

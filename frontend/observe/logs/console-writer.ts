@@ -1,6 +1,7 @@
 import { constants, openSync, write, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { droppedLine, type LineWriter } from './log-file.ts'
+import { startTimer } from '../../../common/timer.ts'
 
 /** Maximum characters waiting for a stuck reader; further lines are dropped and counted. */
 const MAX_WAITING = 8 * 1024 * 1024
@@ -89,7 +90,7 @@ export class ConsoleWriter implements LineWriter {
     write(this.#fd, bytes, from, bytes.byteLength - from, null, (error, written) => {
       if (this.#ended) return
       const next = Math.min(retryMs * 2, MAX_RETRY_MS)
-      if (error?.code === 'EAGAIN') setTimeout(() => this.#writeRest(bytes, from, next), retryMs).unref()
+      if (error?.code === 'EAGAIN') startTimer(() => this.#writeRest(bytes, from, next), retryMs).unref()
       else if (error !== null) this.#failed(error)
       else if (from + written < bytes.byteLength) this.#writeRest(bytes, from + written)
       else this.#written()

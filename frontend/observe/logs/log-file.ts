@@ -2,6 +2,7 @@ import { closeSync, fchmodSync, fstatSync, openSync, write, writeSync } from 'no
 import { dirname } from 'node:path'
 import { Allowance } from '../../../common/allowance.ts'
 import { makeFolderSync } from '../../../common/make-folder.ts'
+import { startTimer } from '../../../common/timer.ts'
 import { endOfDay, localTime } from './clock.ts'
 import { WaitingText } from './waiting-text.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
@@ -110,7 +111,7 @@ export class LogFile implements LineWriter {
     const { wait } = this.#writes
     this.#due = wait === 0
     if (this.#due) process.nextTick(() => this.#due && this.#flush())
-    else this.#timer = setTimeout(this.#flush, wait).unref()
+    else this.#timer = startTimer(this.#flush, wait).unref()
   }
 
   readonly #flush = (): void => {

@@ -1,3 +1,4 @@
+import { startTimer } from '../../../common/timer.ts'
 import { measureGpus } from './gpus.ts'
 import { cpuTimes, cpuUtilization, disk, memory } from './machine.ts'
 import type { ServerMetrics } from './server-metrics.ts'
@@ -18,11 +19,11 @@ export class SystemMetrics {
   /** Samples now and every `seconds`. */
   start(seconds: number): void {
     void this.#look()
-    this.#timer = setInterval(() => void this.#look(), seconds * 1000).unref()
+    this.#timer = startTimer(() => this.start(seconds), seconds * 1000).unref()
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
   }
 
   async #look(): Promise<void> {

@@ -8,6 +8,7 @@ import { writeAttribute } from './encoded-spans.ts'
 import type { Origin } from './exported-span.ts'
 import { MEDIUM, ProtobufWriter, SHORT } from './protobuf-writer.ts'
 import type { SpanAttribute } from './tracing.ts'
+import { startTimer } from '../../../common/timer.ts'
 
 /** Spans of EncodedSpans that are exported together. */
 export interface EncodedBatch {
@@ -124,7 +125,7 @@ export class EncodedExports {
   /** @throws whatever kept it from being exported */
   #send(spans: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
+      const timer = startTimer(
         () => reject(new Error(`not done after ${this.#timeoutMs} ms`)),
         this.#timeoutMs,
       )

@@ -6,6 +6,7 @@ import { EncodedSpans } from './encoded-spans.ts'
 import { type Cell, type EndedSpan, SpanRows } from './span-rows.ts'
 import type { Environment } from './start.ts'
 import type { TraceExporter } from './trace-exporters.ts'
+import { startTimer } from '../../../common/timer.ts'
 
 /** What the thread has to know. */
 export interface ExporterSettings {
@@ -94,7 +95,7 @@ export class SpanExport implements SpanOutlet {
     this.#count += 1
     const { bytes = 0 } = this.#batch
     if (this.#count >= size || bytes >= MAX_BYTES) this.#send()
-    else this.#timer ??= setTimeout(() => this.#sendSome(), delayMs).unref()
+    else this.#timer ??= startTimer(() => this.#sendSome(), delayMs).unref()
   }
 
   /** Resolves when everything is exported, or cannot be. */

@@ -1,4 +1,5 @@
 import { ownValue } from '../../../common/own-keys.ts'
+import { MAX_TIMER_MS } from '../../../common/timer.ts'
 import type { Environment } from './start.ts'
 
 /** The entries of a variable that is a list. */
@@ -14,9 +15,6 @@ export function positive(text: string | undefined): number | undefined {
   const value = Number(text)
   return value > 0 && Number.isFinite(value) ? value : undefined
 }
-
-/** A timer with more ends at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** A variable that is a time in milliseconds, at least 1; undefined: the default holds. */
 export function milliseconds(text: string | undefined): number | undefined {

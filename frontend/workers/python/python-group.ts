@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { ServeError } from '../../../common/errors.ts'
+import { startTimer } from '../../../common/timer.ts'
 import { encodeLoad, type OtfLoad } from './otf/encode.ts'
 import type { ExitCause } from '../exit-cause.ts'
 import { removeWorkerFolder } from '../sandbox/worker-folder.ts'
@@ -115,7 +116,7 @@ export class PythonGroup implements WorkerGroup {
   async stop(graceMs: number): Promise<boolean> {
     this.#leaving = true
     let killed = false
-    const timer = setTimeout(() => {
+    const timer = startTimer(() => {
       killed = true
       this.kill()
     }, graceMs)
@@ -200,7 +201,7 @@ export class PythonGroup implements WorkerGroup {
     for (const connection of this.#connections) connection.close()
     if (!connected || this.#options.async) this.#process?.terminate()
     const limit = this.#options.torchrunRanks > 0 ? TORCHRUN_LEAVE_LIMIT_MS : LEAVE_LIMIT_MS
-    return setTimeout(() => this.#process?.kill(), limit)
+    return startTimer(() => this.#process?.kill(), limit)
   }
 
   /**

@@ -1,6 +1,7 @@
 import { execa } from 'execa'
 import { killGroup } from '../../kill-session.ts'
 import { readLines } from '../../read-lines.ts'
+import { startTimer } from '../../../../common/timer.ts'
 
 export interface LoggedRun {
   readonly env: Record<string, string>
@@ -37,7 +38,7 @@ export async function runLogged(
     },
   })
   const end = (): void => killGroup(child.pid)
-  const timer = setTimeout(end, limitMs)
+  const timer = startTimer(end, limitMs)
   signal.addEventListener('abort', end)
   if (signal.aborted) end()
   const last: string[] = []
