@@ -202,6 +202,21 @@ export default tseslint.config(
     },
   },
   {
+    files: ['frontend/{edge,dialects,jobs}/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: ['node:worker_threads', 'node:child_process', 'execa'].map((name) => ({
+            name,
+            message:
+              'A request waits for no thread or process: one that cannot be started would leave it open.',
+          })),
+        },
+      ],
+    },
+  },
+  {
     files: ['**/*.ts', '**/*.tsx'],
     plugins: { house },
     rules: { 'house/comment-length': 'error', 'house/no-section-citations': 'error' },

@@ -15,7 +15,7 @@ const LIMIT_MS = 120_000
 /**
  * Runs esbuild, loaded on demand, and stops its process when nobody uses it.
  * @throws ServeError INVALID_MODEL with the first error in one line; its detail has all of them with their
- *   lines of code, its cause is the BuildFailure
+ *   lines of code, its cause is the BuildFailure. INTERNAL when esbuild's process cannot run
  */
 export async function runEsbuild(
   entry: string,
@@ -83,7 +83,8 @@ function bundleError(entry: string, error: unknown, detail: string | undefined):
   const [first] = buildMessages(error)
   const text = first === undefined ? (error as Error).message : formatMessage(first)
   const [line] = text.split('\n')
-  return new ServeError('INVALID_MODEL', `Handler ${basename(entry)} cannot be bundled: ${line}`, {
+  const code = text.startsWith('The service ') ? 'INTERNAL' : 'INVALID_MODEL'
+  return new ServeError(code, `Handler ${basename(entry)} cannot be bundled: ${line}`, {
     cause: error,
     detail,
   })

@@ -46,9 +46,14 @@ export class UnpackThreads {
   }
 
   #start(): UnpackThread {
-    const thread = new UnpackThread(this.#idle)
-    this.#onThread?.(thread.worker)
-    return thread
+    try {
+      const thread = new UnpackThread(this.#idle)
+      this.#onThread?.(thread.worker)
+      return thread
+    } catch (cause) {
+      // The machine has no threads left, which is not the archive's fault.
+      throw failed(cause)
+    }
   }
 }
 

@@ -108,13 +108,13 @@ export function base64Json(tensor: RawTensor): string {
 
 /**
  * The numbers of a tensor as JSON arrays, nested according to the shape.
- * @param maxBytes of brackets: each element of a shape such as [1000,1,1,1] has six
+ * @param maxBytes of the text, at one digit for each number; the text itself is not measured
  * @throws ServeError PAYLOAD_TOO_LARGE
  */
 export function elementsJson(tensor: RawTensor, maxBytes: number): string {
   const [outer, ...inner] = tensor.shape
   if (outer === undefined) return numbersJson(tensor)
-  if (tensor.data.byteLength > 0 && brackets(tensor.shape) > maxBytes) throw tooLarge()
+  if (tensor.data.byteLength > 0 && leastBytes(tensor.shape) > maxBytes) throw tooLarge()
   const flat = numbersJson(tensor)
   if (inner.length === 0 || flat === '') return `[${flat}]`
   const open = '['.repeat(tensor.shape.length)
@@ -122,15 +122,15 @@ export function elementsJson(tensor: RawTensor, maxBytes: number): string {
   return `${open}${nested(flat.split(','), inner)}${close}`
 }
 
-/** What the brackets of nested lists take. */
-function brackets(shape: readonly number[]): number {
+/** Bytes of the brackets of nested lists, with a digit and a comma for each number. */
+function leastBytes(shape: readonly number[]): number {
   let lists = 1
   let sum = 0
   for (const size of shape) {
     sum += 2 * lists
     lists *= size
   }
-  return sum
+  return sum + 2 * lists - 1
 }
 
 /** Joins numbers by commas, with the brackets of all lists that end there. */

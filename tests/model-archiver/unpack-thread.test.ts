@@ -53,6 +53,20 @@ test('a thread that failed at an archive is not used again, and the next archive
   expect(started).toHaveLength(2)
 })
 
+test('a thread that cannot be started fails its archive alone, and takes no turn from others', async () => {
+  let full = true
+  threads = new UnpackThreads((worker) => {
+    started.push(worker)
+    if (full) throw Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' })
+  })
+  for (let i = 0; i < 3; i += 1) {
+    const { code, message } = await failure(unpack('model', good('x')))
+    expect([code, message]).toEqual(['INTERNAL', 'The archive could not be unpacked: EAGAIN'])
+  }
+  full = false
+  expect(existsSync(join(await unpack('model', good('x')), 'file.txt'))).toBe(true)
+})
+
 test('what takes too long is ended with its thread', async () => {
   const folder = tempFolder({ 'model.mar': good('x') })
   const unpacking = unpackArchive(join(folder, 'model.mar'), join(folder, 'model'), {

@@ -1,17 +1,17 @@
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import { newRequestId } from '../../jobs/request-id.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
-import type { AnswerFacts } from './answers.ts'
-import { type MessageTask, readMessage, tensorBytes } from './conversions.ts'
-import { MessageAnswers } from './grpc-answers.ts'
-import { inThread } from './in-thread.ts'
-import { type HandlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
+import { answersAs } from './answer-form.ts'
+import type { AnswerFacts, AnswerReader } from './answers.ts'
+import { inputCheck } from './declared-inputs.ts'
+import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
-import type { ModelInferRequest } from './grpc-messages.ts'
+import type { ModelInferRequest, ModelInferResponse } from './grpc-messages.ts'
+import { inferRequest } from './grpc-request.ts'
+import { inferResponse } from './grpc-response.ts'
 
 /** One message and whom it asks. */
 export interface Asked {
@@ -63,46 +63,28 @@ export function asked(
 /** The neutral request, and how its answers are read. */
 export interface InferCall {
   readonly request: JobRequest
-  readonly reader: MessageAnswers
+  readonly reader: AnswerReader<ModelInferResponse>
 }
 
 /**
- * Reads the tensors: those of a large message in a thread, unless the handler takes them as they are. `raw`:
- * whether the answers are.
- * @throws ServeError INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE; a promise rejects with these, and
- * those of the thread
+ * Reads the tensors. `raw`: whether those of the answers are raw.
+ * @throws ServeError INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE
  */
 export function callFor(
   { target, message, headers, facts, sender, version, maxBytes, maxElements }: Asked,
   deadline: number | undefined,
-  { stream, raw: answersRaw }: { stream: boolean; raw: boolean },
-): InferCall | Promise<InferCall> {
-  const { native, status } = target
-  const call = (input: HandlerInput): InferCall => {
-    const known = { requestId: newRequestId(), dialect: 'open-inference-grpc', sender }
-    const own = { ...known, modelVersion: version, headers, deadline }
-    return { request: jobRequest(target, own, input), reader: new MessageAnswers(input.answers, answersRaw) }
-  }
-  const task: MessageTask = { message, target, stream, facts, maxBytes, maxElements }
-  if (native || tensorBytes(message) <= INLINE_BYTES) return call(readMessage(task))
-  const { name, version: served, methods, config, envelope } = status
-  // All that a thread needs, and nothing that it could not get.
-  const plain = { status: { name, version: served, methods, config, envelope }, native }
-  return inThread.run('readMessage', { ...task, target: plain }).then(call)
-}
-
-/** Goes on with a value, now or later. What either throws goes to `fail`. */
-export function whenRead<Value>(
-  read: () => Value | Promise<Value>,
-  then: (value: Value) => void,
-  fail: (error: ServeError) => void,
-): void {
-  const failed = (thrown: unknown): void => fail(ServeError.from(thrown))
-  try {
-    const value = read()
-    if (value instanceof Promise) value.then(then).catch(failed)
-    else then(value)
-  } catch (thrown) {
-    failed(thrown)
-  }
+  { stream, raw }: { stream: boolean; raw: boolean },
+): InferCall {
+  const check = inputCheck(target.status)
+  const input = handlerInput(target, inferRequest(message, maxBytes), {
+    facts,
+    stream,
+    maxBytes,
+    maxElements,
+    check,
+  })
+  const known = { requestId: newRequestId(), dialect: 'open-inference-grpc', sender }
+  const own = { ...known, modelVersion: version, headers, deadline }
+  const reader = answersAs(input.answers, (answer) => inferResponse(answer, raw))
+  return { request: jobRequest(target, own, input), reader }
 }

@@ -15,7 +15,7 @@ import { inferRequest } from './grpc-request.ts'
 import { CallFeed } from './grpc-input-feed.ts'
 import type { ModelInferRequest, ModelInferResponse } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
-import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-asked.ts'
+import { asked, callFor, type Asked } from './grpc-asked.ts'
 
 /**
  * ModelStreamInfer as MLServer has it: all messages are for the model that the first names. A handler with
@@ -31,8 +31,6 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   #job: Job | undefined
   #halfClosed = false
   #headSent = false
-  /** A message is being read, and has no job yet. */
-  #reading = false
 
   constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#stream = stream
@@ -52,7 +50,7 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
   halfClosed(): void {
     this.#halfClosed = true
     this.#feed?.end()
-    if (this.#job === undefined && !this.#reading) this.#stream.end()
+    if (this.#job === undefined) this.#stream.end()
   }
 
   drained(): void {
@@ -97,19 +95,9 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     const request = asked(this.#deps, named, metadata, first?.target.routedTo)
     this.#first ??= request
     const { raw } = first ?? request
-    this.#reading = true
-    if (!request.target.takesStreams) this.#stream.reading(false)
-    const read = () => callFor(request, this.#stream.deadline, { stream: true, raw })
-    whenRead(
-      read,
-      (call) => this.#submit(call, request.target.takesStreams),
-      (error) => this.#failed(error),
-    )
-  }
-
-  #submit({ request: job, reader }: InferCall, takesStreams: boolean): void {
-    this.#reading = false
-    if (this.#stream.over) return
+    const { takesStreams } = request.target
+    if (!takesStreams) this.#stream.reading(false)
+    const { request: job, reader } = callFor(request, this.#stream.deadline, { stream: true, raw })
     if (takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
     const sink = new StreamInferSink(reader, this)
     sink.job = this.#job = new Job(job, sink)
@@ -129,7 +117,7 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
 
   /** Without a feed the next message is a request of its own, and waits for the end of the one before it. */
   #read(): void {
-    const waits = this.#feed === undefined && (this.#reading || this.#job !== undefined)
+    const waits = this.#feed === undefined && this.#job !== undefined
     if (!waits && !this.#stream.full) this.#stream.reading(true)
   }
 }

@@ -11,7 +11,7 @@ import { callError } from './grpc-errors.ts'
 import { inferResponse } from './grpc-response.ts'
 import type { ModelInferRequest, ModelInferResponse, ParameterMap } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
-import { asked, callFor, type Asked, type InferCall, whenRead } from './grpc-asked.ts'
+import { asked, callFor } from './grpc-asked.ts'
 
 /** Requests of one call that may be open at the same time. */
 const MAX_OPEN = 64
@@ -34,7 +34,6 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
   readonly #failsWhole: boolean
   readonly #open = new Set<TritonReply>()
   #halfClosed = false
-  #reading = false
 
   constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
     this.#stream = stream
@@ -54,30 +53,16 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
       this.#open.add(reply)
       this.#stream.countRequest()
-      this.#ask({ ...request, message: { ...message, parameters: withoutTriton(message.parameters) } }, reply)
+      const own = { ...request, message: { ...message, parameters: withoutTriton(message.parameters) } }
+      const { deadline } = this.#stream
+      const { request: infer, reader } = callFor(own, deadline, { stream: true, raw: request.raw })
+      const sink = new StreamInferSink(reader, reply)
+      sink.job = reply.job = new Job(infer, sink)
+      this.#deps.models.submit(reply.job)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))
     }
     this.settle()
-  }
-
-  /** Those after it wait while it is read, because messages of a sequence have an order. */
-  #ask(request: Asked, reply: TritonReply): void {
-    const { deadline } = this.#stream
-    this.#reading = true
-    const submit = ({ request: infer, reader }: InferCall): void => {
-      this.#reading = false
-      if (!this.#open.has(reply)) return
-      const sink = new StreamInferSink(reader, reply)
-      sink.job = reply.job = new Job(infer, sink)
-      this.#deps.models.submit(reply.job)
-      this.settle()
-    }
-    const fail = (error: ServeError): void => {
-      this.#reading = false
-      if (this.#open.has(reply)) reply.fail(error)
-    }
-    whenRead(() => callFor(request, deadline, { stream: true, raw: request.raw }), submit, fail)
   }
 
   halfClosed(): void {
@@ -125,7 +110,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
   /** Ends the call after its last reply; else reads on, or stops reading for a while. */
   settle(): void {
     if (this.#halfClosed && this.#open.size === 0) this.#stream.end()
-    else this.#stream.reading(!this.#stream.full && !this.#reading && this.#open.size < MAX_OPEN)
+    else this.#stream.reading(!this.#stream.full && this.#open.size < MAX_OPEN)
   }
 }
 

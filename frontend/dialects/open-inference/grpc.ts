@@ -26,7 +26,7 @@ import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { Call } from '../../edge/grpc/caller.ts'
-import { asked, callFor, type InferCall, whenRead } from './grpc-asked.ts'
+import { asked, callFor } from './grpc-asked.ts'
 import { callError } from './grpc-errors.ts'
 import type {
   ModelInferRequest,
@@ -156,12 +156,9 @@ export function modelInfer(
       },
       fail,
     }
-    const read = () => callFor(request, deadlineOf(call), { stream: false, raw: request.raw })
-    const submit = ({ request: infer, reader }: InferCall): void => {
-      if (call.cancelled) return
-      submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))
-    }
-    whenRead(read, submit, fail)
+    const { raw } = request
+    const { request: infer, reader } = callFor(request, deadlineOf(call), { stream: false, raw })
+    submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))
   } catch (thrown) {
     fail(ServeError.from(thrown))
   }

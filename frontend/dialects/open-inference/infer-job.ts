@@ -78,7 +78,7 @@ export interface InferOptions {
   readonly check: InputCheck | undefined
 }
 
-/** Tensors as the handler gets them, and how its responses are read. Plain data. */
+/** Tensors as the handler gets them, and how its responses are read. */
 export interface HandlerInput extends Pick<JobRequest, 'method' | 'parts' | 'alone'> {
   readonly answers: AnswerForm
 }

@@ -19,37 +19,29 @@ export interface StreamTarget<Written = Answer> {
   fail(error: ServeError): void
 }
 
-/** Reads responses for the target, at once or in a thread. */
-type Reader<Written> = AnswerReader<Written | Promise<Written>>
-
 /** Sends the unary response. Items of a text stream are joined, up to `maxBytes` bytes. */
 export class UnaryInferSink<Written> implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #reader: Reader<Written>
+  readonly #reader: AnswerReader<Written>
   readonly #target: UnaryTarget<Written>
   readonly #maxBytes: number
   #head: ReplyHead | undefined
   #items: ByteCollector | undefined
 
-  constructor(reader: Reader<Written>, target: UnaryTarget<Written>, maxBytes: number) {
+  constructor(reader: AnswerReader<Written>, target: UnaryTarget<Written>, maxBytes: number) {
     this.#reader = reader
     this.#target = target
     this.#maxBytes = maxBytes
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
-    const fail = (thrown: unknown): void => {
+    try {
+      this.#target.answer(head, wholeAnswer(head, body, this.#reader))
+    } catch (thrown) {
       const error = ServeError.from(thrown)
       this.job?.unsendable(error)
       this.fail(error)
-    }
-    try {
-      const read = wholeAnswer(head, body, this.#reader)
-      if (!(read instanceof Promise)) this.#target.answer(head, read)
-      else read.then((answer) => this.#target.answer(head, answer)).catch(fail)
-    } catch (thrown) {
-      fail(thrown)
     }
   }
 
@@ -75,21 +67,16 @@ export class UnaryInferSink<Written> implements ReplySink {
   }
 }
 
-/**
- * Sends one response per item. An empty last item only ends the stream. While an item is read in a thread,
- * those after it wait, and the worker gets no credit for more.
- */
+/** Sends one response per item. An empty last item only ends the stream. */
 export class StreamInferSink<Written> implements ReplySink {
   /** Set before the job is submitted. */
   job: Job | undefined
-  readonly #reader: Reader<Written>
+  readonly #reader: AnswerReader<Written>
   readonly #target: StreamTarget<Written>
   #head: ReplyHead | undefined
-  /** Settles when all items so far were sent; undefined: nothing waits. */
-  #sent: Promise<void> | undefined
   #failed = false
 
-  constructor(reader: Reader<Written>, target: StreamTarget<Written>) {
+  constructor(reader: AnswerReader<Written>, target: StreamTarget<Written>) {
     this.#reader = reader
     this.#target = target
   }
@@ -98,7 +85,8 @@ export class StreamInferSink<Written> implements ReplySink {
   whole(head: ReplyHead, body: Uint8Array): void {
     this.#head = head
     try {
-      if (head.status >= 400 || body.byteLength > 0) this.#send(head, wholeAnswer(head, body, this.#reader))
+      if (head.status >= 400 || body.byteLength > 0)
+        this.#target.item(head, wholeAnswer(head, body, this.#reader))
       this.close()
     } catch (thrown) {
       const error = ServeError.from(thrown)
@@ -115,54 +103,21 @@ export class StreamInferSink<Written> implements ReplySink {
   write(chunk: Uint8Array, from: number, to: number): boolean {
     if (from === to) return true
     try {
-      return this.#send(this.#head!, this.#reader.read(this.#head!, chunk.subarray(from, to)))
+      return this.#target.item(this.#head!, this.#reader.read(this.#head!, chunk.subarray(from, to)))
     } catch (thrown) {
-      if (this.#sent !== undefined) return this.#send(this.#head!, Promise.reject(ServeError.from(thrown)))
       this.#broke(thrown)
       return true
     }
   }
 
   close(): void {
-    this.#inTurn(() => this.#target.end(this.#head!))
+    this.#target.end(this.#head!)
   }
 
   fail(error: ServeError): void {
     if (this.#failed) return
-    this.#inTurn(() => {
-      this.#failed = true
-      this.#target.fail(this.#reader.failure(error))
-    })
-  }
-
-  #send(head: ReplyHead, read: Written | Promise<Written>): boolean {
-    if (this.#sent === undefined && !(read instanceof Promise)) return this.#target.item(head, read)
-    // Its failure counts when its turn comes.
-    if (read instanceof Promise) read.catch(() => undefined)
-    const sent = (this.#sent ?? Promise.resolve())
-      .then(() => (this.#failed ? true : this.#sendLate(head, read)))
-      .catch((thrown: unknown) => this.#broke(thrown))
-      .then((room) => {
-        if (this.#sent !== sent) return
-        this.#sent = undefined
-        if (room === true) this.job!.drained()
-      })
-    this.#sent = sent
-    return false
-  }
-
-  async #sendLate(head: ReplyHead, read: Written | Promise<Written>): Promise<boolean> {
-    const answer = await read
-    return this.#target.item(head, answer)
-  }
-
-  /** After the items that wait. */
-  #inTurn(act: () => void): void {
-    if (this.#sent === undefined) act()
-    else
-      this.#sent
-        .then(() => (this.#failed ? undefined : act()))
-        .catch((thrown: unknown) => this.#broke(thrown))
+    this.#failed = true
+    this.#target.fail(this.#reader.failure(error))
   }
 
   #broke(thrown: unknown): void {

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { Job } from '../../jobs/job.ts'
-import { type RequestRead, type RequestTask, readRequest } from './conversions.ts'
+import { answersAs } from './answer-form.ts'
 import { jobRequest, targetOf, type Target } from './infer-job.ts'
 import { StreamInferSink, UnaryInferSink } from './replies.ts'
-import { inThread } from './in-thread.ts'
-import { EventAnswers, UnaryAnswers } from './rest-answers.ts'
+import { generateJson } from './rest-generate.ts'
+import { type RequestRead, type RequestTask, readRequest } from './rest-read.ts'
 import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
+import { answerJson, wireAnswer } from './rest-response.ts'
 import type { InferKind, InferRoute } from './rest-route.ts'
 
 /**
@@ -21,16 +21,12 @@ export function infer(exchange: Exchange, route: InferRoute): void {
   const { req, reply } = exchange
   if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
   const target = targetOf(exchange.route(route.model, route.version))
-  const submitRead = (read: RequestRead): void => submit(exchange, route, target, read)
-  const fail = (thrown: unknown): void => refuse(reply, forSeldon(exchange, ServeError.from(thrown)))
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
-      const task = requestTask(exchange, route.kind, target, body)
-      if (bytesToConvert(task) <= INLINE_BYTES) submitRead(readRequest(task))
-      else inThread.run('readRequest', task).then(submitRead).catch(fail)
+      submit(exchange, route, target, readRequest(requestTask(exchange, route.kind, target, body)))
     } catch (thrown) {
-      fail(thrown)
+      refuse(reply, forSeldon(exchange, ServeError.from(thrown)))
     }
   })
 }
@@ -48,14 +44,13 @@ function requestTask(
   body: Buffer,
 ): RequestTask {
   const header = req.headers['inference-header-content-length']
-  const { name, version, methods, config, envelope } = target.status
+  const { name, version } = target.status
   const { maxRequestElements: maxElements, maxRequestSize: maxBytes } = state.settings
   return {
     body,
     length: Array.isArray(header) ? header[0] : header,
     mayGenerate: kind.startsWith('generate'),
-    // All that a thread needs, and nothing that it could not get.
-    target: { status: { name, version, methods, config, envelope }, native: target.native },
+    target,
     stream: isStream(kind),
     facts: { id: requestId, modelName: name, modelVersion: version },
     maxElements,
@@ -63,18 +58,18 @@ function requestTask(
   }
 }
 
-/** A handler with tensor methods gets raw tensors as they are; all else is read, or becomes JSON. */
-function bytesToConvert({ body, length, target }: RequestTask): number {
-  return target.native && length !== undefined ? Number(length) : body.byteLength
-}
-
 function isStream(kind: InferKind): boolean {
   return kind === 'infer_stream' || kind === 'generate_stream'
 }
 
-function submit(exchange: Exchange, { kind, version }: InferRoute, target: Target, read: RequestRead): void {
+function submit(
+  exchange: Exchange,
+  { kind, version }: InferRoute,
+  target: Target,
+  { input, form }: RequestRead,
+): void {
   const { state, models, req, reply, requestId } = exchange
-  const { answers } = read.input
+  const { answers } = input
   const call = {
     requestId,
     dialect: 'open-inference',
@@ -84,13 +79,16 @@ function submit(exchange: Exchange, { kind, version }: InferRoute, target: Targe
   }
   const gzip = state.settings.openInferenceGzip && takesGzip(req)
   const sink = isStream(kind)
-    ? new StreamInferSink(new EventAnswers(answers, read.form), new InferEvents(reply, answers.facts))
+    ? new StreamInferSink(
+        answersAs(answers, form === 'generate' ? generateJson : answerJson),
+        new InferEvents(reply, answers.facts),
+      )
     : new UnaryInferSink(
-        new UnaryAnswers(answers, read.form),
+        answersAs(answers, (answer) => wireAnswer(answer, form)),
         new InferResponse(reply, gzip),
         state.settings.maxResponseSize,
       )
-  const job = new Job(jobRequest(target, call, read.input), sink)
+  const job = new Job(jobRequest(target, call, input), sink)
   sink.job = job
   if (!reply.follow(job)) return
   try {

@@ -53,7 +53,7 @@ const PACKED = ['Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding']
  * Sends one event per response, as in the protocol's generate_stream. A failure after the first event is an
  * event too, and ends the stream.
  */
-export class InferEvents implements StreamTarget<string | Uint8Array> {
+export class InferEvents implements StreamTarget<string> {
   readonly #events: EventStream
   readonly #facts: AnswerFacts
 
@@ -62,10 +62,9 @@ export class InferEvents implements StreamTarget<string | Uint8Array> {
     this.#facts = facts
   }
 
-  item(head: ReplyHead, event: string | Uint8Array): boolean {
+  item(head: ReplyHead, event: string): boolean {
     this.#open(head)
-    if (typeof event === 'string') return this.#events.event(event)
-    return this.#events.eventBytes(event, 0, event.byteLength)
+    return this.#events.event(event)
   }
 
   end(head: ReplyHead): void {

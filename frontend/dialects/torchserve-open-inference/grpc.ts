@@ -12,12 +12,9 @@ import type { ModelOperations, Routed } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
-import { INLINE_BYTES } from '../../edge/conversion-threads.ts'
-import { readMessageJson, tensorBytes } from '../open-inference/conversions.ts'
-import { whenRead } from '../open-inference/grpc-asked.ts'
 import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
-import { inThread } from '../open-inference/in-thread.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
+import { inferRequestJson } from '../open-inference/grpc-request-json.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
 import { UnaryCallReply } from '../torchserve/grpc-reply.ts'
@@ -79,14 +76,12 @@ function inferAsJson(
     inferResponse(call.request, body, head)
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
-  const submit = (data: Uint8Array): void => {
-    if (!call.cancelled) submitUnary(models, call, inferRequest(call, sender, data, routedTo), reply)
+  try {
+    const data = requestBody(call.request, settings.maxRequestSize)
+    submitUnary(models, call, inferRequest(call, sender, data, routedTo), reply)
+  } catch (thrown) {
+    reply.fail(withModelMeant(ServeError.from(thrown), models))
   }
-  whenRead(
-    () => requestBody(call.request, settings.maxRequestSize),
-    submit,
-    (error) => reply.fail(withModelMeant(error, models)),
-  )
 }
 
 /**
@@ -102,11 +97,10 @@ function routedOf(models: ModelOperations, { request, metadata }: ModelInferCall
   }
 }
 
-/** The tensors as one JSON body; large ones are written in a thread. */
-function requestBody(message: ModelInferRequest, maxBytes: number): Uint8Array | Promise<Uint8Array> {
+/** The tensors as one JSON body. */
+function requestBody(message: ModelInferRequest, maxBytes: number): Buffer {
   if (!message.model_name) throw new ServeError('INVALID_ARGUMENT', 'Parameter model_name is required.')
-  const task = { message, maxBytes }
-  return tensorBytes(message) <= INLINE_BYTES ? readMessageJson(task) : inThread.run('readMessageJson', task)
+  return Buffer.from(inferRequestJson(message, maxBytes))
 }
 
 /** The metadata are headers, as with Predictions. */

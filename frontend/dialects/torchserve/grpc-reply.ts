@@ -8,10 +8,10 @@ import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { inferenceError } from './grpc-errors.ts'
 
 /**
- * How the whole answer of a handler becomes the message of a unary call, at once or later.
+ * How the whole answer of a handler becomes the message of a unary call.
  * @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED
  */
-type EncodeReply<Message> = (body: Uint8Array, head: ReplyHead) => Message | Promise<Message>
+type EncodeReply<Message> = (body: Uint8Array, head: ReplyHead) => Message
 
 /** What is done for a unary call whose answer is not a PredictionResponse, too. */
 interface UnaryCallTarget<Message> {
@@ -39,20 +39,14 @@ export class UnaryCallReply<Message> implements ReplySink {
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
-    const failed = (thrown: unknown): void => this.fail(ServeError.from(thrown))
     try {
       const message = this.#target.encode(body, head)
-      if (message instanceof Promise) message.then((read) => this.#respond(head, read)).catch(failed)
-      else this.#respond(head, message)
+      const metadata = replyMetadata(head)
+      if (metadata !== undefined) this.#target.call.sendMetadata(metadata)
+      this.#target.respond(null, message)
     } catch (thrown) {
-      failed(thrown)
+      this.fail(ServeError.from(thrown))
     }
-  }
-
-  #respond(head: ReplyHead, message: Message): void {
-    const metadata = replyMetadata(head)
-    if (metadata !== undefined) this.#target.call.sendMetadata(metadata)
-    this.#target.respond(null, message)
   }
 
   open(head: ReplyHead): void {
