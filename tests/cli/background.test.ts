@@ -78,13 +78,6 @@ test('a start with the longest startup timeout is not taken for late', async () 
   expect((await cli.run(['--stop'])).status).toBe(0)
 })
 
-test('a start with the longest startup timeout is not taken for late', async () => {
-  const cli = new Cli()
-  writeFileSync(join(cli.folder, 'config.properties'), 'default_startup_timeout=2147483')
-  const { status, err } = await cli.start()
-  expect([status, err]).toEqual([0, ''])
-})
-
 test('with the log level debug, the detail follows', async () => {
   const cli = new Cli()
   writeFileSync(join(cli.folder, 'config.properties'), 'debug=true')
