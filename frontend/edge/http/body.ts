@@ -33,9 +33,11 @@ export function readParts(exchange: Exchange, done: PartsCallback): void {
 
 function parseBody(exchange: Exchange, body: Buffer, contentType: string, done: PartsCallback): void {
   const { req, state } = exchange
+  const whole: InputPart = { name: 'body', contentType, data: body }
   switch (contentType.toLowerCase()) {
     case 'multipart/form-data':
-      readForm(() => parseMultipart(body, req.headers['content-type']!), done)
+      // Without a boundary it is no form, as in TorchServe.
+      readForm(() => parseMultipart(body, req.headers['content-type']!) ?? [whole], done)
       return
     case 'application/x-www-form-urlencoded':
       readForm(() => {
@@ -45,7 +47,7 @@ function parseBody(exchange: Exchange, body: Buffer, contentType: string, done: 
       }, done)
       return
     default:
-      done(undefined, [{ name: 'body', contentType, data: body }])
+      done(undefined, [whole])
   }
 }
 

@@ -24,12 +24,14 @@ const LF = 0x0a
  * Parts with a file name keep their content type; plain fields have none, as in TorchServe
  * (NettyUtils.getFormData). The time is proportional to the body, whatever it contains: parsers that make
  * an object for what resembles a delimiter take seconds and gigabytes for a body that consists of such.
+ * Undefined: the content type has no boundary.
  * @throws ServeError MALFORMED_BODY or INVALID_ARGUMENT
  */
-export function parseMultipart(body: Buffer, contentType: string): InputPart[] {
+export function parseMultipart(body: Buffer, contentType: string): InputPart[] | undefined {
   const boundary = parameterOf(contentType, 'boundary')
-  if (boundary === undefined || boundary === '' || boundary.length > MAX_BOUNDARY)
-    throw malformed(`the Content-Type must have a boundary of at most ${MAX_BOUNDARY} characters`)
+  if (boundary === undefined) return undefined
+  if (boundary === '' || boundary.length > MAX_BOUNDARY)
+    throw malformed(`the boundary in the Content-Type must have 1 to ${MAX_BOUNDARY} characters`)
   const delimiters = new Delimiters(body, boundary)
   const parts: InputPart[] = []
   let at = delimiters.next(0)
