@@ -59,6 +59,7 @@ export const ERROR_CODES = [
   'SEND_OVERFLOW', // the handler sent more than the window allows, without awaiting
   'OUT_OF_MEMORY',
   'WORKER_LOST', // the worker died while it worked on this request
+  'WORKER_KILLED', // the same with exit status 137, as after SIGKILL for lack of memory
   'WORKER_START_FAILED', // the worker did not start, or its handler did not load
   // the server itself
   'PROTOCOL', // the peer on the worker socket violated the protocol

@@ -16,6 +16,7 @@ const FAULTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'SEND_OVERFLOW',
   'OUT_OF_MEMORY',
   'WORKER_LOST',
+  'WORKER_KILLED',
   'WORKER_START_FAILED',
   'PROTOCOL',
   'INTERNAL',

@@ -270,7 +270,7 @@ export class Worker implements JobRunner {
     this.#group = undefined
     this.#events.log('error', `Worker died: ${this.#lastExit.reason}`)
     const outOfMemory = cause.outOfMemory && this.#killReason === undefined
-    const error = new ServeError(outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_LOST', 'Worker died.')
+    const error = new ServeError(outOfMemory ? 'WORKER_KILLED' : 'WORKER_LOST', 'Worker died.')
     this.#setState('waiting')
     this.#events.onLost(error)
     const failed = this.#requests?.failAll(error) ?? []

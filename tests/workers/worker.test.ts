@@ -336,8 +336,8 @@ describe('the death of a worker', () => {
     const rig = await Rig.ready()
     const { sink } = rig.run('a')
     await rig.group.dies({ outOfMemory: true })
-    expect(sink.calls).toEqual(['fail OUT_OF_MEMORY Worker died.'])
-    expect(rig.lost).toEqual(['OUT_OF_MEMORY'])
+    expect(sink.calls).toEqual(['fail WORKER_KILLED Worker died.'])
+    expect(rig.lost).toEqual(['WORKER_KILLED'])
   })
 
   test('again and again makes the pauses longer, until it gives up', async () => {

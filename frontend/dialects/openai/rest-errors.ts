@@ -40,6 +40,7 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   REQUEST_TIMEOUT: server(504, 'timeout'),
   DEADLINE_EXCEEDED: server(504, 'timeout'),
   OUT_OF_MEMORY: server(507, 'out_of_memory'),
+  WORKER_KILLED: server(507, 'out_of_memory'),
 }
 
 function answerOf(error: ServeError): OpenAIAnswer {

@@ -69,6 +69,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   SEND_OVERFLOW: server(503),
   OUT_OF_MEMORY: server(507),
   WORKER_LOST: server(500),
+  WORKER_KILLED: server(507),
   WORKER_START_FAILED: server(500),
   PROTOCOL: server(500),
   CONFIG: server(500),

@@ -27,6 +27,7 @@ test.each<[ErrorCode, number, string]>([
   ['WORKER_LOST', 500, 'InternalServerException'],
   ['RESPONSE_TIMEOUT', 500, 'InternalServerException'],
   ['OUT_OF_MEMORY', 507, 'InternalServerException'],
+  ['WORKER_KILLED', 507, 'InternalServerException'],
   ['QUEUE_FULL', 503, 'ServiceUnavailableException'],
   ['NO_DEVICE', 500, 'WorkerInitializationException'],
   ['NO_WORKER', 503, 'ServiceUnavailableException'],
