@@ -49,6 +49,8 @@ export interface ManagerOptions {
 export interface Origin {
   trusted: boolean
   atStartup: boolean
+  /** Whether it is of a snapshot; default false. */
+  restored?: boolean
   /** URL that describe shows; default: the url of the request. */
   url?: string
   workflowNode?: WorkflowNodeKind
@@ -79,6 +81,7 @@ export function buildModel(
       jobs: options.jobs,
       tracing: options.tracing,
       loadedAtStartup: origin.atStartup,
+      restored: origin.restored,
       envelope: options.settings.serviceEnvelope ?? prepared.manifest.model.envelope,
       workflowNode: origin.workflowNode,
       maxRequestBytes: options.settings.maxRequestSize,

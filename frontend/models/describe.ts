@@ -50,7 +50,7 @@ function describeModel(model: Model, gpuUsage?: ReadonlyMap<number, string>): Mo
     sequenceTimeoutMSec: settings.sequenceTimeoutMSec,
     maxNumSequence: settings.maxNumSequence,
     maxSequenceJobQueueSize: settings.maxSequenceJobQueueSize,
-    loadedAtStartup: model.loadedAtStartup,
+    loadedAtStartup: model.loadedAtStartup && !model.restored,
     workers: model.workers.describe().map((worker) => withUsage(worker, gpuUsage)),
     jobQueueStatus: {
       remainingCapacity: model.queue.remainingCapacity,

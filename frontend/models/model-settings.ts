@@ -45,7 +45,7 @@ export interface ModelSettings {
   continuousBatching: boolean
   useJobTicket: boolean
   sequenceBatching: boolean
-  /** Milliseconds; 0 without sequenceBatching. */
+  /** Milliseconds; above 0 with sequenceBatching. The limits that follow are 0 where it is 0. */
   sequenceMaxIdleMSec: number
   /** Milliseconds; 0: no limit. */
   sequenceTimeoutMSec: number

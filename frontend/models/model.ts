@@ -39,6 +39,8 @@ export interface ModelOptions {
   settings: ModelSettings
   metrics: ModelMetrics
   loadedAtStartup: boolean
+  /** Whether a snapshot brought it back; default false. */
+  restored?: boolean
   /** Envelope of its requests; default: none. */
   envelope?: string
   workflowNode?: WorkflowNodeKind
@@ -65,6 +67,7 @@ export class Model {
   readonly settings: ModelSettings
   readonly metrics: ModelMetrics
   readonly loadedAtStartup: boolean
+  readonly restored: boolean
   readonly envelope: string | undefined
   /** Undefined: the model does not belong to a workflow. */
   readonly workflowNode: WorkflowNodeKind | undefined
@@ -100,6 +103,7 @@ export class Model {
     this.#slots = options.settings.maxConcurrency
     this.metrics = options.metrics
     this.loadedAtStartup = options.loadedAtStartup
+    this.restored = options.restored ?? false
     this.envelope = options.envelope
     this.workflowNode = options.workflowNode
     this.#maxRequestBytes = options.maxRequestBytes

@@ -67,20 +67,24 @@ function slotsOfSteps(batchSize: number, sequenceBatching: boolean): number {
   return sequenceBatching ? batchSize * 2 : batchSize
 }
 
+/** As in TorchServe, all limits are 0 without sequenceMaxIdleMSec. */
 function sequenceSettings(reader: ConfigReader) {
   const sequenceBatching = reader.boolean('sequenceBatching') ?? false
-  const idle = reader.integer('sequenceMaxIdleMSec', 0) ?? 0
+  let idle = reader.integer('sequenceMaxIdleMSec', 0) ?? 0
   if (sequenceBatching && idle === 0) {
-    reader.warnings.push(
-      `sequenceMaxIdleMSec must be above 0 with sequenceBatching; ${DEFAULT_IDLE_MS} is used`,
-    )
+    idle = DEFAULT_IDLE_MS
+    reader.warnings.push(`sequenceMaxIdleMSec must be above 0 with sequenceBatching; ${idle} is used`)
+  }
+  const limit = (key: string, least: 0 | 1): number => {
+    const value = reader.integer(key, least) ?? least
+    return idle === 0 ? 0 : value
   }
   return {
     sequenceBatching,
-    sequenceMaxIdleMSec: sequenceBatching && idle === 0 ? DEFAULT_IDLE_MS : idle,
-    sequenceTimeoutMSec: reader.integer('sequenceTimeoutMSec', 0) ?? 0,
-    maxNumSequence: reader.integer('maxNumSequence', 1) ?? 1,
-    maxSequenceJobQueueSize: reader.integer('maxSequenceJobQueueSize', 1) ?? 1,
+    sequenceMaxIdleMSec: idle,
+    sequenceTimeoutMSec: limit('sequenceTimeoutMSec', 0),
+    maxNumSequence: limit('maxNumSequence', 1),
+    maxSequenceJobQueueSize: limit('maxSequenceJobQueueSize', 1),
   }
 }
 

@@ -60,7 +60,12 @@ export class StartupModels {
 
   async #restore(version: Restorable): Promise<void> {
     const url = version.state.modelUrl ?? version.state.marName
-    const model = await this.#begin(restoreRequest(version), { trusted: true, atStartup: true, url })
+    const model = await this.#begin(restoreRequest(version), {
+      trusted: true,
+      atStartup: true,
+      restored: true,
+      url,
+    })
     if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
     warnOfChange(model, version, this.#options.warn)
     if (model.version !== version.version) {

@@ -78,7 +78,7 @@ test('a server that starts again has the models, versions, defaults, workers and
   )
   await second.ready('word')
   const [now] = await second.describe('word')
-  expect(now!.modelVersion).toBe('2')
+  expect([now!.modelVersion, now!.loadedAtStartup]).toEqual(['2', false])
   const facts = (versions: typeof before): unknown[] =>
     versions
       .map(({ modelVersion, modelUrl, minWorkers, maxWorkers, batchSize, maxBatchDelay, runtime }) => ({

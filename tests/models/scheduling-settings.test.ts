@@ -23,10 +23,18 @@ test('without any key a model has plain batches, one at a time', () => {
     sequenceBatching: false,
     sequenceMaxIdleMSec: 0,
     sequenceTimeoutMSec: 0,
-    maxNumSequence: 1,
-    maxSequenceJobQueueSize: 1,
+    maxNumSequence: 0,
+    maxSequenceJobQueueSize: 0,
     warnings: [],
   })
+})
+
+test('limits of sequences are 0 without sequenceMaxIdleMSec, and 1 by default with it', () => {
+  const limits = { sequenceTimeoutMSec: 7, maxNumSequence: 3 }
+  const none = { sequenceTimeoutMSec: 0, maxNumSequence: 0, maxSequenceJobQueueSize: 0 }
+  expect(read(limits)).toMatchObject(none)
+  expect(read({ ...limits, sequenceMaxIdleMSec: 5 })).toMatchObject({ ...limits, maxSequenceJobQueueSize: 1 })
+  expect(read({ sequenceBatching: true })).toMatchObject({ maxNumSequence: 1, maxSequenceJobQueueSize: 1 })
 })
 
 test.each([
