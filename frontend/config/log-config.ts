@@ -19,12 +19,13 @@ const FIELDS: Readonly<Record<string, string>> = {
  * @throws ServeError CONFIG
  */
 export async function readLogConfig(path: string, warnings: string[]): Promise<Entry[]> {
+  const origin = `${path} (from --log-config)`
+  const text = await read(path, origin)
   if (path.toLowerCase().endsWith('.xml')) {
     warnings.push(`--log-config: ${path} has no effect here: log4j2 files configure the Java server`)
     return []
   }
-  const origin = `${path} (from --log-config)`
-  const content: unknown = await parse(await read(path, origin), origin)
+  const content: unknown = await parse(text, origin)
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ServeError(
       'CONFIG',

@@ -107,7 +107,10 @@ test('a log config is YAML or JSON, and beats LOG_LOCATION', async () => {
   })
 })
 
-test('a log4j2 file ends as a warning', async () => {
+test('a log4j2 file ends as a warning, and as an error where it is missing', async () => {
+  const missing = loadSettings({ logConfig: 'log4j2.xml' }, {})
+  await expect(missing).rejects.toMatchObject({ code: 'CONFIG', message: expect.stringContaining('ENOENT') })
+  writeFileSync('log4j2.xml', '<Configuration/>')
   const { warnings } = await loadSettings({ logConfig: 'log4j2.xml' }, {})
   expect(warnings).toEqual([expect.stringContaining('log4j2')])
 })
