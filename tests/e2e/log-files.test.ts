@@ -145,7 +145,7 @@ test('ts_metrics.log and model_metrics.log have TorchServe’s lines, right afte
     String.raw`HandlerTime\.ms:\d+\.\d+\|#ModelName:meter,Level:Model${host}${id}`,
     String.raw`PredictionTime\.ms:\d+\.\d+\|#ModelName:meter,Level:Model${host}${id}`,
     String.raw`HandlerMethodTime\.Milliseconds:3\.0\|#MethodName:preprocess,ModelName:meter,Level:Model${host}${id}`,
-    String.raw`Mistakes\.unit:1\.0\|#Level:Error${host}`,
+    String.raw`Mistakes\.unit:1\.0\|#Level:Error${host},requestID:null`,
   ]) {
     await withLine(server, 'model_metrics', stamp(line))
   }

@@ -46,7 +46,7 @@ export class HandlerMetrics {
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
         this.#options.warn(`Counter ${name} must not be negative; the value is dropped`)
-      else series.record(value, message.requestIds[index])
+      else series.record(value, message.requestIds[index] || null)
     })
   }
 

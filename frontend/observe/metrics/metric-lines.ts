@@ -7,6 +7,9 @@ import { number } from './page.ts'
 /** Lines per second that one metric with one set of dimensions may write; one more sums up the rest. */
 export const LINES_PER_SECOND = 100
 
+/** Null: a handler's metric of no request, logged as `requestID:null`. Undefined: a metric of the server. */
+type RequestIds = string | null | undefined
+
 /** A log file of metrics. Bounds its volume at any request rate. */
 export class MetricLines {
   readonly #writer: LineWriter
@@ -34,9 +37,9 @@ export class MetricLines {
     return series
   }
 
-  write(head: string, value: number, tail: string, requestIds: string): void {
+  write(head: string, value: number, tail: string, requestIds: RequestIds): void {
     const { text, seconds } = stamp()
-    const ids = requestIds === '' ? '' : `,requestID:${escapeControls(requestIds)}`
+    const ids = requestIds === undefined ? '' : `,requestID:${escapeControls(requestIds ?? 'null')}`
     this.#writer.write(`${text}${head}${number(value)}${tail}${ids},timestamp:${seconds}\n`)
     this.#timer ??= setInterval(() => this.flush(), 1000).unref()
   }
@@ -62,7 +65,7 @@ export class LineSeries {
   readonly #text: { head: string; tail: string }
   #left = LINES_PER_SECOND
   #held: number | undefined
-  #heldIds = ''
+  #heldIds: RequestIds
 
   constructor(lines: MetricLines, adds: boolean, text: { head: string; tail: string }) {
     this.#lines = lines
@@ -70,7 +73,7 @@ export class LineSeries {
     this.#text = text
   }
 
-  record(value: number, requestIds: string): void {
+  record(value: number, requestIds: RequestIds): void {
     if (this.#left > 0) {
       this.#left -= 1
       this.#lines.write(this.#text.head, value, this.#text.tail, requestIds)

@@ -19,8 +19,11 @@ export class Series {
     this.#lines = lines
   }
 
-  /** Adds to a counter, sets a gauge, observes a value of a histogram. */
-  record(value: number, requestIds = ''): void {
+  /**
+   * Adds to a counter, sets a gauge, observes a value of a histogram.
+   * @param requestIds the requests that a handler measured; null: none. Undefined: a metric of the server
+   */
+  record(value: number, requestIds?: string | null): void {
     if (this.#distribution !== undefined) this.#distribution.observe(value)
     else this.#value = this.#adds ? this.#value + value : value
     this.#lines?.record(value, requestIds)
