@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 import type { BareAnswer } from '../../edge/http/bare-answer.ts'
 import { isFinalStatus } from '../../edge/http/http-reply.ts'
@@ -92,6 +93,23 @@ function rejectedStatus(status: number | undefined): number {
   return status === 413 ? 507 : status
 }
 
+/** Where the phrases of TorchServe, which are those of Netty's HttpResponseStatus, differ from Node's. */
+const PHRASES: Readonly<Record<number, string>> = {
+  413: 'Request Entity Too Large',
+  414: 'Request-URI Too Long',
+  416: 'Requested Range Not Satisfiable',
+  425: 'Unordered Collection',
+}
+/** Netty has no phrase for these, so that of their class stands. */
+const UNNAMED: ReadonlySet<number> = new Set([208, 226, 418, 451, 508, 509])
+const CLASSES = ['', '', 'Success', 'Redirection', 'Client Error', 'Server Error']
+
+/** The reason phrase of an error's status. */
+function phraseOf(status: number): string {
+  const named = PHRASES[status] ?? (UNNAMED.has(status) ? undefined : STATUS_CODES[status])
+  return named ?? `${CLASSES[Math.floor(status / 100)]!} (${status})`
+}
+
 /** TorchServe's JSON format: two spaces, no undefined fields, a newline at the end. */
 export function prettyJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
@@ -146,7 +164,7 @@ function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDial
   if (error.code === 'DOWNLOAD_FAILED' && error.detail !== undefined) headers.push('x-hint', CAUSE_HINT)
   if (error.code === 'METHOD_NOT_ALLOWED' && exchange.target.segments.length === 0)
     headers.push('x-hint', ROOT_HINT)
-  exchange.reply.refuse(error, { status, headers, json })
+  exchange.reply.refuse(error, { status, reason: phraseOf(status), headers, json })
 }
 
 function notFound(

@@ -6,6 +6,7 @@ import { modelManagementDescription } from './api-description/documents.ts'
 import { modelObject } from '../../models/model-object.ts'
 import { auditedKey, type AuditSubject } from '../../edge/http/audited.ts'
 import { answerJson, apiDisabled, exchangeOf, managing } from './rest-koa.ts'
+import { sendJson } from './rest-reply.ts'
 import { type Params, queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
@@ -94,7 +95,15 @@ async function describe(ctx: RouterContext): Promise<void> {
   const customized = params.flag('customized') ?? false
   params.checkNames()
   const { model, version } = ctx.params as { model: string; version?: string }
-  answerJson(ctx, 200, warned(ctx, params, await exchangeOf(ctx).models.describe(model, version, customized)))
+  const { models, reply } = exchangeOf(ctx)
+  const described = warned(ctx, params, await models.describe(model, version, customized))
+  if (!customized || version === 'all') {
+    answerJson(ctx, 200, described)
+    return
+  }
+  // A handler makes this answer, and in TorchServe its phrase is empty, too.
+  ctx.respond = false
+  sendJson(reply, 200, described, '')
 }
 
 /** The API description of managing this model. */

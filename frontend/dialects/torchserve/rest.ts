@@ -65,7 +65,7 @@ function predict(exchange: Exchange, route: InferenceRoute, body: InputPart[]): 
       tellsExplain: route.tellsExplain,
       parts,
     }
-    const job = new Job(request, new RestReply(reply))
+    const job = new Job(request, new RestReply(reply, route.workflow))
     if (!reply.follow(job)) return
     if (route.workflow) exchange.workflows.submit(job)
     else exchange.models.submit(job)

@@ -32,6 +32,8 @@ export interface ReplySource {
 /** A failure in the dialect's format, instead of a response. */
 export interface Refusal {
   readonly status: number
+  /** Default: the standard phrase of the status. */
+  readonly reason?: string
   /** The dialect's own headers, flat: name, value, name, value. */
   readonly headers: readonly string[]
   readonly json: string
@@ -132,7 +134,7 @@ export class HttpReply implements LiveReply {
   }
 
   /** Sends a failure instead of a response, and closes the connection. Nothing may have been sent before. */
-  refuse(error: ServeError, { status, headers, json }: Refusal): void {
+  refuse(error: ServeError, { status, reason, headers, json }: Refusal): void {
     if (this.#writer !== undefined || !this.#finish()) return
     const { exchange } = this
     exchange.logFailure(error)
@@ -144,7 +146,7 @@ export class HttpReply implements LiveReply {
     head.push('content-type', 'application/json', 'content-length', String(body.length))
     addCors(head, exchange.state.cors)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
-    exchange.res.writeHead(status, STATUS_CODES[status] ?? '', head)
+    exchange.res.writeHead(status, reason ?? STATUS_CODES[status] ?? '', head)
     endAfterUpload(exchange, body)
   }
 

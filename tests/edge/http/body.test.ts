@@ -202,7 +202,7 @@ describe('Expect: 100-continue', () => {
 describe('broken multipart', () => {
   const field = 'Content-Disposition: form-data; name="a"\r\n\r\nvalue'
   test.each([
-    ['without a boundary', 'multipart/form-data', `--b\r\n${field}\r\n--b--\r\n`],
+    ['with an empty boundary', 'multipart/form-data; boundary=', `--b\r\n${field}\r\n--b--\r\n`],
     ['that ends too early', 'multipart/form-data; boundary=b', `--b\r\n${field}`],
     [
       'in the middle of a file',
