@@ -1,4 +1,5 @@
 import { isObject } from '../common/json.ts'
+import { readShape, resolveShape } from '../common/tensors/tensor.ts'
 import { jsonObject, malformed, type Open } from './envelope-formats.ts'
 
 /**
@@ -55,23 +56,17 @@ export const kserveV2: Open = (content, context, index) => {
 
 function readInput(input: unknown): Input {
   if (!isObject(input)) throw malformed('An input must be a JSON object')
-  const { name, shape, datatype, data } = input
-  if (typeof name !== 'string' || typeof datatype !== 'string' || !isShape(shape) || !Array.isArray(data))
+  const { name, datatype, data } = input
+  const sizes = readShape(input['shape'])
+  if (typeof name !== 'string' || typeof datatype !== 'string' || sizes === undefined || !Array.isArray(data))
     throw malformed('An input must have "name", "shape", "datatype" and "data"')
   const flat: unknown[] = data.flat(MAX_DIMENSIONS)
-  if (flat.some(Array.isArray) || flat.length !== shape.reduce((size, dimension) => size * dimension, 1))
+  const shape = resolveShape(sizes, flat.length)
+  if (flat.some(Array.isArray) || shape === undefined)
     throw malformed(`The data of the input "${name}" must match its shape`)
   // TorchServe's handlers expect a single string or image without a list around it.
   const single = datatype === 'BYTES' && flat.length === 1
   return { ...input, name, shape, datatype, data: single ? flat[0] : nest(flat, shape) }
-}
-
-function isShape(value: unknown): value is number[] {
-  return (
-    Array.isArray(value) &&
-    value.length <= MAX_DIMENSIONS &&
-    value.every((dimension) => Number.isSafeInteger(dimension) && (dimension as number) >= 0)
-  )
 }
 
 /** A list without elements is empty, whatever its number of dimensions. */

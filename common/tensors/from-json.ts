@@ -1,20 +1,23 @@
-import type { ServeError } from '../errors.ts'
 import { joinElements } from './bytes.ts'
 import { NUMERIC, type DatatypeSpec } from './datatypes.ts'
 import { toBrain, toHalf } from './half.ts'
-import { elementCount, invalid, type TensorHead } from './tensor.ts'
+import { invalid, type RawTensor, shapeOf, type TensorHead } from './tensor.ts'
 
 /**
- * Converts the `data` of a JSON tensor, nested or flat, to raw elements. 64-bit integers may be strings,
+ * Reads a tensor of JSON, whose `data` is nested or flat. 64-bit integers may be strings,
  * because exact-json.ts reads integers as strings that a JavaScript number cannot hold. `null` is NaN.
  * @throws ServeError INVALID_TENSOR
  */
-export function rawFromJson(head: TensorHead, data: unknown): Uint8Array {
-  const count = elementCount(head)
-  const spec = NUMERIC.get(head.datatype)
+export function tensorFromJson(head: TensorHead, data: unknown): RawTensor {
   if (!Array.isArray(data)) throw invalid(head.name, 'data must be a list')
-  const leaves = flatten(data, count, head.name)
-  if (leaves.length !== count) throw wrongCount(head.name, leaves.length, count)
+  const leaves = flatten(data, head.name)
+  const shape = shapeOf(head, leaves.length)
+  return { ...head, shape, data: rawElements(head, leaves) }
+}
+
+function rawElements(head: TensorHead, leaves: readonly unknown[]): Uint8Array {
+  const count = leaves.length
+  const spec = NUMERIC.get(head.datatype)
   if (spec === undefined) return joinElements(leaves.map((leaf) => text(leaf, head.name)))
   const array = new spec.array(count)
   if (spec.kind === 'wide integer') {
@@ -63,10 +66,10 @@ function wideInteger(leaf: unknown, { min, max }: DatatypeSpec): bigint | undefi
 }
 
 /** Most data is flat already. */
-function flatten(data: readonly unknown[], count: number, name: string): readonly unknown[] {
-  if (data.length === count && isFlat(data)) return data
+function flatten(data: readonly unknown[], name: string): readonly unknown[] {
+  if (isFlat(data)) return data
   const leaves: unknown[] = []
-  addLeaves(data, leaves, count, name, 1)
+  addLeaves(data, leaves, name, 1)
   return leaves
 }
 
@@ -76,23 +79,12 @@ function isFlat(data: readonly unknown[]): boolean {
   return true
 }
 
-function addLeaves(
-  data: readonly unknown[],
-  leaves: unknown[],
-  count: number,
-  name: string,
-  depth: number,
-): void {
+function addLeaves(data: readonly unknown[], leaves: unknown[], name: string, depth: number): void {
   if (depth > MAX_DEPTH) throw invalid(name, `data must not be nested deeper than ${MAX_DEPTH} levels`)
   for (const each of data) {
-    if (Array.isArray(each)) addLeaves(each as unknown[], leaves, count, name, depth + 1)
-    else if (leaves.push(each) > count) throw wrongCount(name, leaves.length, count)
+    if (Array.isArray(each)) addLeaves(each as unknown[], leaves, name, depth + 1)
+    else leaves.push(each)
   }
-}
-
-export function wrongCount(name: string, found: number, count: number): ServeError {
-  const more = found > count ? ' or more' : ''
-  return invalid(name, `data must have ${count} elements to match shape, not ${found}${more}`)
 }
 
 type Read = (leaf: unknown, spec: DatatypeSpec) => number | undefined

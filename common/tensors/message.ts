@@ -2,7 +2,7 @@ import { ServeError } from '../errors.ts'
 import { isObject, unlessEmpty } from '../json.ts'
 import { asBuffer } from './bytes.ts'
 import { parseExactJson } from './exact-json.ts'
-import { rawFromJson } from './from-json.ts'
+import { tensorFromJson } from './from-json.ts'
 import { checkHead, checkParameters, checkSize, invalid, type Parameters, type RawTensor } from './tensor.ts'
 
 /**
@@ -143,7 +143,7 @@ function tensors(what: string, value: unknown, raw: Uint8Array): RawTensor[] {
     const head = checkHead(each)
     const { binary_data_size: bytes, ...parameters } = head.parameters ?? {}
     if (bytes === undefined) {
-      return { ...head, data: rawFromJson(head, (each as Record<string, unknown>)['data']) }
+      return tensorFromJson(head, (each as Record<string, unknown>)['data'])
     }
     const end = at + Number(bytes)
     if (!Number.isSafeInteger(bytes) || end < at || end > raw.byteLength) {

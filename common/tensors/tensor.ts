@@ -21,6 +21,7 @@ export interface RawTensor {
 export interface TensorHead {
   name: string
   datatype: Datatype
+  /** One size may be -1: the number of elements decides (`shapeOf`). */
   shape: number[]
   parameters?: Parameters
 }
@@ -33,9 +34,13 @@ export function checkHead(value: unknown): TensorHead {
   const { name, datatype, shape, parameters } = value
   if (typeof name !== 'string') throw new ServeError('INVALID_TENSOR', 'A tensor must have a name')
   if (!isDatatype(datatype)) throw invalid(name, `datatype ${brief(datatype)} is not supported`)
-  if (!isShape(shape))
-    throw invalid(name, `shape must be a list of whole numbers from 0, not ${brief(shape)}`)
-  const head: TensorHead = { name, datatype, shape }
+  const sizes = readShape(shape)
+  if (sizes === undefined)
+    throw invalid(
+      name,
+      `shape must be a list of whole numbers from 0, one of which may be -1, not ${brief(shape)}`,
+    )
+  const head: TensorHead = { name, datatype, shape: sizes }
   const checked = checkParameters(parameters)
   if (checked !== undefined) head.parameters = checked
   return head
@@ -52,31 +57,64 @@ export function checkParameters(value: unknown): Parameters | undefined {
   throw new ServeError('INVALID_TENSOR', `parameters must not be nested deeper than ${MAX_NESTING} levels`)
 }
 
-function isShape(shape: unknown): shape is number[] {
-  if (!Array.isArray(shape) || shape.length > MAX_DIMENSIONS) return false
-  return shape.every((size) => Number.isSafeInteger(size) && (size as number) >= 0)
+/**
+ * The sizes of a shape as clients write it: a list of whole numbers from 0, of which one may be -1. A number
+ * is a list of itself. Undefined for anything else.
+ */
+export function readShape(shape: unknown): number[] | undefined {
+  const sizes: unknown = typeof shape === 'number' ? [shape] : shape
+  if (!Array.isArray(sizes) || sizes.length > MAX_DIMENSIONS) return undefined
+  if (!sizes.every((size) => Number.isSafeInteger(size) && (size as number) >= -1)) return undefined
+  return sizes.indexOf(-1) === sizes.lastIndexOf(-1) ? (sizes as number[]) : undefined
 }
 
 /**
- * The number of elements that the shape implies. @throws ServeError INVALID_TENSOR when it exceeds 2^32 - 1
+ * A shape as clients write it (`readShape`), for `count` elements: -1 becomes the count divided by the other
+ * sizes. Undefined if they do not match.
+ */
+export function resolveShape(written: unknown, count: number): readonly number[] | undefined {
+  const shape = readShape(written)
+  if (shape === undefined) return undefined
+  const known = shape.reduce((product, size) => product * Math.abs(size), 1)
+  if (!shape.includes(-1)) return known === count ? shape : undefined
+  const rest = count / known
+  return Number.isInteger(rest) ? shape.map((size) => (size < 0 ? rest : size)) : undefined
+}
+
+/** As `resolveShape`. @throws ServeError INVALID_TENSOR */
+export function shapeOf(head: Pick<TensorHead, 'name' | 'shape'>, count: number): readonly number[] {
+  const wanted = elementCount(head)
+  const shape = resolveShape(head.shape, count)
+  if (shape !== undefined) return shape
+  throw invalid(
+    head.name,
+    head.shape.includes(-1)
+      ? `data of ${count} elements does not match shape [${head.shape.join(',')}]`
+      : `data must have ${wanted} elements to match shape, not ${count}`,
+  )
+}
+
+/**
+ * The number of elements that the shape implies; -1 counts as 1.
+ * @throws ServeError INVALID_TENSOR when it exceeds 2^32 - 1
  */
 export function elementCount({ name, shape }: Pick<RawTensor, 'name' | 'shape'>): number {
   let count = 1
-  for (const size of shape) count *= size
+  for (const size of shape) count *= Math.abs(size)
   if (count <= 0xffffffff) return count
   throw invalid(name, 'shape must not have more than 4294967295 elements')
 }
 
-/** Checks that data and shape match. @throws ServeError INVALID_TENSOR */
+/** Checks that data and shape match, and replaces -1 in the shape. @throws ServeError INVALID_TENSOR */
 export function checkSize(tensor: RawTensor): RawTensor {
   const { name, datatype, data } = tensor
-  const count = elementCount(tensor)
+  elementCount(tensor)
   const spec = NUMERIC.get(datatype)
-  const fits =
-    spec === undefined
-      ? countElements(name, data) === count
-      : data.byteLength === count * spec.array.BYTES_PER_ELEMENT
-  if (fits) return tensor
+  const count =
+    spec === undefined ? countElements(name, data) : data.byteLength / spec.array.BYTES_PER_ELEMENT
+  const shape = resolveShape(tensor.shape, count)
+  if (shape === tensor.shape) return tensor
+  if (shape !== undefined) return { ...tensor, shape }
   throw invalid(name, `data of ${data.byteLength} bytes does not match shape and datatype`)
 }
 

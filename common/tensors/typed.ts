@@ -1,6 +1,6 @@
 import { joinElements, splitElements } from './bytes.ts'
 import { NUMERIC, type Datatype, type NumericData } from './datatypes.ts'
-import { rawFromJson } from './from-json.ts'
+import { tensorFromJson } from './from-json.ts'
 import { checkSize, invalid, type RawTensor, type TensorHead } from './tensor.ts'
 
 /**
@@ -41,12 +41,13 @@ export function rawOf(head: TensorHead, data: unknown): RawTensor {
 
 function elements(head: TensorHead, data: unknown): Uint8Array {
   const { name, datatype } = head
-  if (Array.isArray(data)) return isBytesList(datatype, data) ? joinElements(data) : rawFromJson(head, data)
+  if (Array.isArray(data))
+    return isBytesList(datatype, data) ? joinElements(data) : tensorFromJson(head, data).data
   if (!ArrayBuffer.isView(data)) throw invalid(name, 'data must be a typed array or a list')
   if (datatype === 'BYTES') throw invalid(name, 'data of BYTES must be a list of strings or bytes')
   const isBytes = data instanceof Uint8Array
   if (!isBytes && data.constructor !== NUMERIC.get(datatype)!.array) {
-    return rawFromJson(head, Array.from(data as unknown as ArrayLike<unknown>))
+    return tensorFromJson(head, Array.from(data as unknown as ArrayLike<unknown>)).data
   }
   return isBytes ? data : new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
 }

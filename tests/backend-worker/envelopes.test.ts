@@ -112,6 +112,26 @@ test('kservev2: tensors in their shape, flat outputs under the names of the inpu
   ])
 })
 
+test.each<[unknown, unknown[], number[]]>([
+  [[-1], ['aW1hZ2U='], [1]],
+  [-1, ['a', 'b'], [2]],
+  [4, [1, 2, 3, 4], [4]],
+  [
+    [2, -1],
+    [1, 2, 3, 4],
+    [2, 2],
+  ],
+])('kservev2: the shape %j of %j is %j', async (shape, data, resolved) => {
+  const handler: Handler = { handle: (rows: Rows) => rows.map((row) => (row as { shape: unknown }).shape) }
+  const datatype = typeof data[0] === 'string' ? 'BYTES' : 'INT64'
+  const [answer] = await run(
+    'kservev2',
+    [{ inputs: [{ name: 'x', shape, datatype, data }] } as TestRequest],
+    handler,
+  )
+  expect(answer).toMatchObject({ outputs: [{ data: resolved }] })
+})
+
 test.each([
   [new Float32Array([0.5]), 'FP32', [0.5]],
   [[new Int32Array([1]), new Int32Array([2])], 'INT32', [1, 2]],
@@ -147,6 +167,7 @@ test.each([
   ['kservev2', { inputs: [1] }],
   ['kservev2', { inputs: [{ shape: [1], datatype: 'INT64', data: [1] }] }],
   ['kservev2', { inputs: [tensor([1, 2], [3])] }],
+  ['kservev2', { inputs: [tensor([1, 2], [-1, -1])] }],
   ['kservev2', { inputs: [tensor([], [1e9, 0.5])] }],
   [
     'kservev2',

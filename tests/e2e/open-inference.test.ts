@@ -123,6 +123,30 @@ describe('REST', () => {
     expect(got).toEqual({ half: [0.5, -2], flag: [true, false] })
   })
 
+  test('a shape of -1, or a number, is that of the data; the same over gRPC', async () => {
+    const image = { name: 'image', shape: [-1], datatype: 'BYTES', data: ['iVBORw0KGgo='] }
+    const inputs = [image, { name: 'ids', shape: 2, datatype: 'INT64', data: [101, 102] }]
+    for (const model of ['tensors', 'echo']) {
+      const response = await post(`/v2/models/${model}/versions/1.0/infer`, { inputs })
+      expect([model, response.status]).toEqual([model, 200])
+      if (model === 'echo') continue
+      expect(await response.json()).toMatchObject({ outputs: [{ shape: [1] }, { shape: [2] }] })
+    }
+    const ids = { name: 'ids', shape: [-1, 2], datatype: 'INT32' }
+    const typed = { ...ids, contents: { int_contents: [1, 2, 3, 4] } }
+    const raw = { inputs: [ids], raw_input_contents: [Buffer.alloc(16)] }
+    for (const sent of [{ inputs: [typed] }, raw]) {
+      const got: Message = await call(mlserver, mlserver['ModelInfer']!, message('', {}, sent))
+      const [output] = got['outputs'] as { shape: unknown[] }[]
+      expect(output!.shape.map(Number)).toEqual([2, 2])
+    }
+    const wrong = message('', {}, { inputs: [{ ...typed, shape: [-1, 3] }] })
+    await expect(call(mlserver, mlserver['ModelInfer']!, wrong)).rejects.toMatchObject({
+      code: Status.INVALID_ARGUMENT,
+      details: 'Tensor ids cannot be used: data of 4 elements does not match shape [-1,3]',
+    })
+  })
+
   test('content types are decoded: texts, base64, dates, numbers', async () => {
     const inputs = [
       { ...text('aGk='), name: 'b', parameters: { content_type: 'base64' } },

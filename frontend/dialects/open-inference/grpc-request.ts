@@ -1,12 +1,11 @@
 import { ServeError } from '../../../common/errors.ts'
-import { wrongCount } from '../../../common/tensors/from-json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import {
   checkHead,
   checkSize,
-  elementCount,
   type Parameters,
   type RawTensor,
+  shapeOf,
 } from '../../../common/tensors/tensor.ts'
 import { rawContents } from './grpc-contents.ts'
 import type { TensorMessage, ModelInferRequest, ParameterMap } from './grpc-messages.ts'
@@ -51,9 +50,7 @@ function tensorOf(input: TensorMessage, raw: Buffer | undefined, maxBytes: numbe
   const read = rawContents(input, maxBytes)
   if (read === undefined)
     throw new ServeError('INVALID_TENSOR', `Tensor ${name}: ${datatype} must be in raw_input_contents`)
-  const count = elementCount(head)
-  if (read.count !== count) throw wrongCount(name, read.count, count)
-  return { ...head, data: read.data }
+  return { ...head, shape: shapeOf(head, read.count), data: read.data }
 }
 
 /** Undefined for none. Whole numbers beyond what JavaScript holds exactly stay texts. */

@@ -3,7 +3,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { unlessEmpty } from '../../../common/json.ts'
 import { joinElements, splitElements } from '../../../common/tensors/bytes.ts'
 import { isDatatype, type Datatype } from '../../../common/tensors/datatypes.ts'
-import { rawFromJson } from '../../../common/tensors/from-json.ts'
+import { tensorFromJson } from '../../../common/tensors/from-json.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { checkParameters, elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { numbersJson, textsJson } from '../../../common/tensors/to-json.ts'
@@ -79,6 +79,5 @@ function textTensor(name: string, text: string): RawTensor {
 
 function tensor(name: string, datatype: Datatype, given: unknown): RawTensor {
   const data = Array.isArray(given) ? (given as unknown[]) : [given]
-  const head = { name, datatype, shape: [data.length] }
-  return { ...head, data: rawFromJson(head, data) }
+  return tensorFromJson({ name, datatype, shape: [data.length] }, data)
 }

@@ -2,7 +2,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { checkTensorBody } from '../../../common/json-bounds.ts'
 import { unlessEmpty } from '../../../common/json.ts'
 import { joinElements } from '../../../common/tensors/bytes.ts'
-import { NUMERIC, isDatatype } from '../../../common/tensors/datatypes.ts'
+import { isDatatype } from '../../../common/tensors/datatypes.ts'
 import { parseObject, requestFrom, type InferRequest } from '../../../common/tensors/message.ts'
 import { checkSize } from '../../../common/tensors/tensor.ts'
 import type { BinaryOutputs } from './rest-response.ts'
@@ -64,8 +64,9 @@ export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): Wir
     )
   }
   const { name, datatype } = input
-  const data = datatype === 'BYTES' ? joinElements([body]) : body
-  const shape = datatype === 'BYTES' ? [1] : filled(input, body.byteLength)
+  const isBytes = datatype === 'BYTES'
+  const data = isBytes ? joinElements([body]) : body
+  const shape = isBytes ? [1] : input.shape
   return {
     infer: { inputs: [checkSize({ name, datatype, shape, data })] },
     binary: { all: true, named: new Map() },
@@ -87,17 +88,4 @@ function withoutBinary(parameters: InferRequest['parameters']): InferRequest['pa
   if (parameters === undefined) return undefined
   const { binary_data: _binary, ...rest } = parameters
   return unlessEmpty(rest)
-}
-
-/** The shape, with its one variable dimension replaced by its size. */
-function filled({ datatype, shape }: TensorMetadata, bytes: number): number[] {
-  const known = shape.filter((size) => size >= 0).reduce((product, size) => product * size, 1)
-  const rest = bytes / NUMERIC.get(datatype)!.array.BYTES_PER_ELEMENT / Math.max(known, 1)
-  if (shape.length - shape.filter((size) => size >= 0).length <= 1 && Number.isInteger(rest)) {
-    return shape.map((size) => (size < 0 ? rest : size))
-  }
-  throw new ServeError(
-    'INVALID_TENSOR',
-    'The raw tensor does not match the shape in the metadata of the model',
-  )
 }

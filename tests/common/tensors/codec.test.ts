@@ -136,7 +136,12 @@ describe('a request is refused as INVALID_TENSOR', () => {
     ['no inputs', {}],
     ['an unknown datatype', tensor({ datatype: 'INT7' })],
     ['no shape', tensor({ shape: undefined })],
-    ['a negative dimension', tensor({ shape: [-1] })],
+    ['a negative dimension', tensor({ shape: [-2] })],
+    ['two dimensions of any size', tensor({ shape: [-1, -1] })],
+    ['a dimension of any size that the elements do not fill', tensor({ shape: [-1, 3] })],
+    ['a dimension of any size beside none', tensor({ shape: [-1, 0], data: [] })],
+    ['a number of other elements', tensor({ shape: 3 })],
+    ['a shape that is a text', tensor({ shape: '2' })],
     ['a shape of astronomic size', tensor({ shape: [1e9, 1e9, 0.5e9] })],
     ['too few elements', tensor({ data: [1] })],
     ['too many elements', tensor({ data: [[1, 2], [3]] })],
@@ -174,6 +179,28 @@ describe('a request is refused as INVALID_TENSOR', () => {
   test('nesting without end', () => {
     const deep = `{"inputs":[{"name":"x","shape":[1],"datatype":"INT8","data":${'['.repeat(4000)}1${']'.repeat(4000)}}]}`
     expect(() => parseRequest(Buffer.from(deep))).toThrow(expect.objectContaining({ code: 'INVALID_TENSOR' }))
+  })
+})
+
+describe('a shape', () => {
+  const read = (shape: unknown, data: unknown[], datatype = 'INT32') =>
+    parseRequest(Buffer.from(JSON.stringify({ inputs: [{ name: 'x', shape, datatype, data }] }))).inputs[0]!
+
+  test.each<[string, unknown, number, number[]]>([
+    ['of a number is a list of it', 6, 6, [6]],
+    ['of -1 is the number of elements', [-1], 6, [6]],
+    ['of the number -1 too', -1, 6, [6]],
+    ['with one -1 has what the others leave', [2, -1], 6, [2, 3]],
+    ['with one -1 may have no elements', [-1, 3], 0, [0, 3]],
+  ])('%s', (_what, shape, elements, resolved) => {
+    const data = Array.from({ length: elements }, (_, i) => i)
+    expect(read(shape, data).shape).toEqual(resolved)
+    expect(read(shape, data.map(String), 'BYTES').shape).toEqual(resolved)
+    const size = { parameters: { binary_data_size: 4 * elements } }
+    const head = JSON.stringify({ inputs: [{ name: 'x', shape, datatype: 'INT32', ...size }] })
+    expect(parseRequest(Buffer.from(head), Buffer.alloc(4 * elements)).inputs[0]!.shape).toEqual(resolved)
+    const head1 = { name: 'x', datatype: 'INT32' as const, shape: [shape].flat() as number[] }
+    expect(rawOf(head1, data).shape).toEqual(resolved)
   })
 })
 
