@@ -6,6 +6,7 @@ import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import { limitJson } from './bounded-json.ts'
+import { closeModules } from './closed-modules.ts'
 import { inEnvelope } from './envelope.ts'
 import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
@@ -27,6 +28,7 @@ export interface RunningModel {
 export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): Promise<RunningModel> {
   limitJson(load.maxJsonElements)
   try {
+    closeModules(load.closedModules ?? [])
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry, sourceOf(load))
     // Tensor requests have no envelope, even if the server sets one for all models.
     const isPlain = load.envelope === undefined || loaded.native.has('predict')

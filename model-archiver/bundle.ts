@@ -1,4 +1,5 @@
-import type { Message } from 'esbuild'
+import type { BuildOptions, Message, Plugin } from 'esbuild'
+import { realpathSync } from 'node:fs'
 import { appendFile, readFile, rm } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -6,6 +7,7 @@ import { ServeError } from '../common/errors.ts'
 import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
 import { outsidePackages } from './outside-packages.ts'
 import { installedPackage, packageNameOf } from './package-names.ts'
+import { Reach } from './reach.ts'
 
 export interface BundleOptions {
   /** Absolute path of the handler, TypeScript or JavaScript. */
@@ -53,9 +55,10 @@ export async function bundleHandler(options: BundleOptions): Promise<BundleResul
 
 async function bundleOnce(options: BundleOptions, external: readonly string[]): Promise<BundleResult> {
   const missing = new Set<string>()
+  const reach = Reach.ofFolder(dirname(options.entry))
   const { metafile, warnings } = await runEsbuild(options.entry, options.outFile, {
     external: withSubpaths([SELF, ...external]),
-    plugins: [outsidePackages({ missing })],
+    ...within(reach, options.entry, [outsidePackages({ missing })]),
     define: { __filename: '__tsFile', __dirname: '__tsFolder' },
     banner: await bannerFor(options.entry),
     absWorkingDir: dirname(options.entry),
@@ -93,8 +96,9 @@ async function appendMap({ entry, outFile }: BundleOptions): Promise<void> {
  * @returns the absolute paths of the files that it was compiled from
  * @throws ServeError INVALID_MODEL when it cannot be compiled
  */
-export async function compileHandler(entry: string, outFile: string): Promise<string[]> {
+export async function compileHandler(entry: string, outFile: string, reach: Reach): Promise<string[]> {
   const { metafile } = await runEsbuild(entry, outFile, {
+    ...within(reach, entry),
     packages: 'external',
     external: withSubpaths([SELF]),
     sourcemap: 'inline',
@@ -109,6 +113,21 @@ export async function compileHandler(entry: string, outFile: string): Promise<st
     absWorkingDir: dirname(entry),
   })
   return Object.keys(metafile.inputs).map((path) => resolve(dirname(entry), path))
+}
+
+/** @throws ServeError INVALID_MODEL: esbuild would read a package.json that another user may have written */
+function within(
+  reach: Reach,
+  entry: string,
+  plugins: readonly Plugin[] = [],
+): Pick<BuildOptions, 'plugins' | 'tsconfig'> {
+  const real = realpathSync(entry)
+  const foreign = reach.foreignPackage(real)
+  const tsconfig = reach.tsconfig(real)
+  if (foreign === undefined)
+    return { plugins: [...plugins, reach.plugin], ...(tsconfig !== undefined && { tsconfig }) }
+  const why = `would apply to the handler, and other users can write in its folder`
+  throw new ServeError('INVALID_MODEL', `${foreign} ${why}. Put a package.json into ${reach.root}`)
 }
 
 /** Empty for a handler that was already bundled, as in an unpacked archive: it has the banner. */

@@ -26,7 +26,7 @@ export async function runEsbuild(
   running += 1
   const esbuild = await import('esbuild')
   try {
-    const build = esbuild.build({ ...common(entry, outFile), ...options, metafile: true })
+    const build = esbuild.build({ ...common(entry, outFile, options.tsconfig), ...options, metafile: true })
     return await inTime(build, limitMs)
   } catch (error) {
     throw bundleError(entry, error, await describeBuild(esbuild.formatMessages, error))
@@ -47,7 +47,8 @@ async function inTime(build: Promise<Result>, ms: number): Promise<Result> {
   throw new Error(`it took longer than ${ms / 1000} s; one of its files may be a pipe or a device`)
 }
 
-function common(entry: string, outFile: string): BuildOptions {
+/** @param tsconfig undefined: esbuild looks for none */
+function common(entry: string, outFile: string, tsconfig: string | undefined): BuildOptions {
   return {
     entryPoints: [entry],
     outfile: outFile,
@@ -57,6 +58,7 @@ function common(entry: string, outFile: string): BuildOptions {
     target: 'node20',
     charset: 'utf8',
     logLevel: 'silent',
+    ...(tsconfig === undefined && { tsconfigRaw: '{}' }),
   }
 }
 

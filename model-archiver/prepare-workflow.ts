@@ -8,6 +8,7 @@ import { compileHandler } from './bundle.ts'
 import { findScript, inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 import { linkingModules, packageRoot } from './package-root.ts'
+import { Reach } from './reach.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { functionsModule } from './workflow-functions.ts'
 import type { WorkflowManifest } from './workflow-manifest.ts'
@@ -101,7 +102,7 @@ async function writeFunctions(folder: string, script: string, names: readonly st
   const stem = `.functions-${randomBytes(4).toString('hex')}`
   const ready = /\.[mc]js$/.test(script)
   const handler = ready ? script : join(folder, `${stem}-handler.mjs`)
-  if (!ready) await compileHandler(script, handler)
+  if (!ready) await compileHandler(script, handler, Reach.ofArchive(folder))
   const path = `./${relative(folder, handler).split(sep).map(encodeURIComponent).join('/')}`
   await writeFile(join(folder, `${stem}.mjs`), functionsModule(path, names), { flag: 'wx' })
   return `${stem}.mjs`

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { realpath, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
@@ -20,10 +20,11 @@ import {
 } from './model-settings.ts'
 import { defaultModelName } from './model-name.ts'
 import { linkingModules, packageRoot } from './package-root.ts'
+import { Reach } from './reach.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { checkWeights, GGUF, linkWeights } from './weights-file.ts'
-import { createWorkspace, modulesAbove, type Workspace } from './workspace.ts'
+import { createWorkspace, type Workspace } from './workspace.ts'
 
 /** Options for preparing a model, which include those for unpacking. */
 export interface PrepareOptions extends UnpackOptions {
@@ -54,6 +55,8 @@ export interface PreparedModel {
   readonly modelDir: string
   /** Absolute paths of files elsewhere that `modelDir` has links to: those of a lone .gguf file. */
   readonly linked: readonly string[]
+  /** Absolute paths of node_modules folders in which its workers find nothing, whether they exist or not. */
+  readonly closedModules: readonly string[]
   /** Absolute path of a JavaScript module ready to import; undefined for other runtimes than node. */
   readonly handlerPath: string | undefined
   /** Absolute paths of the files that `handlerPath` was compiled from; empty: it was not compiled. */
@@ -85,10 +88,11 @@ export async function prepareModel(location: string, options: PrepareOptions): P
   if (stats === undefined) throw new ServeError('MODEL_NOT_FOUND', `Model not found at: ${location}`)
   const folder = stats.isDirectory() ? await modelFolder(location) : undefined
   const root = options.packageRoot ?? packageRoot()
-  const modules = folder === undefined ? linkingModules(root) : modulesAbove(await realpath(folder))
+  const reach = folder === undefined ? undefined : Reach.ofFolder(folder)
+  const modules = reach?.modules ?? linkingModules(root)
   const workspace = await createWorkspace(options.tempDir, root, modules)
   try {
-    return await prepareIn(workspace, location, folder, options)
+    return await prepareIn(workspace, location, folder, reach, options)
   } catch (error) {
     await workspace.dispose()
     throw error
@@ -100,6 +104,7 @@ async function prepareIn(
   workspace: Workspace,
   location: string,
   folder: string | undefined,
+  ownReach: Reach | undefined,
   options: PrepareOptions,
 ): Promise<PreparedModel> {
   const unpacked = join(workspace.place, `model-${defaultModelName(location)}`)
@@ -109,6 +114,7 @@ async function prepareIn(
   const archive = isArchive ? await unpackArchive(location, unpacked, options) : undefined
   const linked = isWeights ? await linkWeights(location, unpacked) : []
   const modelDir = folder ?? unpacked
+  const reach = ownReach ?? Reach.ofArchive(modelDir)
   const settings = await readModelSettings(modelDir, process.env, location)
   const found = await readManifest(modelDir)
   const manifest = fillManifest(found, settings, modelDir, location, options)
@@ -121,7 +127,7 @@ async function prepareIn(
   const script = node ? handlerScript(manifest, modelDir) : undefined
   // Loads the YAML parser while esbuild, a separate process, compiles.
   const [importable, modelConfig] = await bothEnded(
-    script === undefined ? Promise.resolve(undefined) : compiled(script, modelDir, unpacked),
+    script === undefined ? Promise.resolve(undefined) : compiled(script, modelDir, unpacked, reach),
     readModelConfig(modelDir, configFile),
   )
   if (handler === GGUF_HANDLER && settings === undefined)
@@ -141,6 +147,7 @@ async function prepareIn(
     archive,
     modelDir,
     linked,
+    closedModules: [...workspace.closedModules, ...reach.closedModules],
     handlerPath: importable?.path,
     sources: importable?.sources ?? [],
     handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,
@@ -218,12 +225,13 @@ async function compiled(
   script: string,
   modelDir: string,
   buildDir: string,
+  reach: Reach,
 ): Promise<{ path: string; sources: readonly string[] }> {
   if (relative(modelDir, script).startsWith('..')) return { path: script, sources: [] } // built-in
   // Node imports these two extensions directly, whatever a package.json nearby says.
   if (buildDir === modelDir && /\.[mc]js$/.test(script)) return { path: script, sources: [] }
   const outFile = join(buildDir, `.handler-${randomBytes(4).toString('hex')}.mjs`)
-  return { path: outFile, sources: await compileHandler(script, outFile) }
+  return { path: outFile, sources: await compileHandler(script, outFile, reach) }
 }
 
 /**

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { lstat, mkdir, symlink } from 'node:fs/promises'
-import { existsSync } from 'node:fs'
+import { lstat, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { existsSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { makeFolder } from '../common/make-folder.ts'
 import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
+import { foldersAbove } from './reach.ts'
 import { removeFolder } from './remove-folder.ts'
 
 /**
@@ -14,6 +15,7 @@ import { removeFolder } from './remove-folder.ts'
  * order from a module in `place`, without hooks:
  *
  *     <tempDir>/models/<32 hex>/owner                         which process it belongs to
+ *     <tempDir>/models/<32 hex>/package.json                  nobody looks for one above
  *     <tempDir>/models/<32 hex>/node_modules                  -> where the server is installed
  *     <tempDir>/models/<32 hex>/p/node_modules/torchserve-ts  -> the running server's package
  *     <tempDir>/models/<32 hex>/p/                            the place
@@ -22,6 +24,8 @@ export interface Workspace {
   readonly root: string
   /** Parent folder for models. */
   readonly place: string
+  /** The node_modules folders above it that it has no link to. */
+  readonly closedModules: readonly string[]
   /** Removes the folder; does not follow links. */
   dispose(): Promise<void>
 }
@@ -48,7 +52,10 @@ export async function createWorkspace(
   }
   try {
     claimFolder(root)
-    return { root, place: await layOut(root, packageRoot, modules), dispose }
+    const linked = [serverModules(packageRoot), ...modules].map((path) => path && realpathSync(path))
+    const above = foldersAbove(realpathSync(root)).map((folder) => join(folder, 'node_modules'))
+    const closedModules = above.filter((path) => !linked.includes(path))
+    return { root, place: await layOut(root, packageRoot, modules), closedModules, dispose }
   } catch (error) {
     await dispose()
     throw error
@@ -62,6 +69,7 @@ export async function sweepWorkspaces(tempDir: string): Promise<void> {
 
 async function layOut(root: string, packageRoot: string, modules: readonly string[]): Promise<string> {
   const install = serverModules(packageRoot)
+  await writeFile(join(root, 'package.json'), '{}')
   if (install !== undefined) await link(install, join(root, 'node_modules'))
   let place = join(root, 'p')
   for (const folder of modules.toReversed()) {

@@ -46,6 +46,8 @@ export interface LoadMessage {
   handlerPath: string
   /** The export to use. Default: the module's default export, `handle`, or its only class. */
   handlerEntry?: string
+  /** Absolute paths of node_modules folders in which no package is found. Absent: none. */
+  closedModules?: string[]
   manifest: Record<string, unknown>
   /** The complete model-config.yaml. */
   modelConfig: Record<string, unknown>

@@ -107,6 +107,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     modelDir: text,
     handlerPath: text,
     handlerEntry: optional(text),
+    closedModules: optional(list(text)),
     manifest: fields,
     modelConfig: fields,
     batchSize: count,

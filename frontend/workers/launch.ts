@@ -98,6 +98,7 @@ export function loadMessage(model: Model, devices: readonly number[], context: L
     modelDir: model.prepared.modelDir,
     handlerPath: model.prepared.handlerPath ?? '',
     handlerEntry: model.prepared.handlerEntry,
+    closedModules: [...model.prepared.closedModules],
     manifest: model.prepared.manifest,
     modelConfig: model.prepared.modelConfig,
     batchSize: model.settings.batchSize,

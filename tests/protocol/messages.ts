@@ -113,6 +113,7 @@ export const toWorker = {
       modelDir: text,
       handlerPath: text,
       handlerEntry: text,
+      closedModules: fc.array(text, { maxLength: 3 }),
       manifest: json,
       modelConfig: json,
       batchSize: count,
@@ -127,7 +128,7 @@ export const toWorker = {
         { noNullPrototype: true },
       ),
     },
-    ['handlerEntry', 'metrics'],
+    ['handlerEntry', 'closedModules', 'metrics'],
   ),
   predict: message('predict', { requests: fc.array(request, { maxLength: 4 }), after: fc.constant(true) }, [
     'after',
