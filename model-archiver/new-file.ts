@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { link, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { link, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { pathExists } from '../common/path-exists.ts'
+import { putInPlace, syncFolder } from '../common/put-in-place.ts'
 import { removeAtExit } from './exit-removal.ts'
 
 const PART = /^\.download-[0-9a-f]{16}\.part$/
@@ -38,7 +39,7 @@ export async function writeNewFile(target: string, { content, replaces, signal }
   try {
     if (replaces !== true && (await pathExists(target))) throw new NameTaken()
     await save(await content(), beside, signal)
-    if (replaces === true) await rename(beside, target)
+    if (replaces === true) await putInPlace(beside, target)
     else await publish(beside, target)
   } finally {
     underWay.delete(target)
@@ -78,6 +79,7 @@ async function save(
 async function publish(from: string, target: string): Promise<void> {
   try {
     await link(from, target)
+    await syncFolder(dirname(target))
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? new NameTaken() : error
   }

@@ -1,8 +1,9 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
+import { putInPlace } from '../../common/put-in-place.ts'
 import type { Authorizer, Client } from './authorizer.ts'
 import { FailureLimiter } from './failure-limiter.ts'
 import { failure, Gatekeeper } from './gatekeeper.ts'
@@ -208,8 +209,8 @@ class KeyFileTokens implements TokenStore {
     const text = keyFileText(keys, this.#api)
     const beside = `${this.keyFile}.${randomBytes(KEY_BYTES).toString('hex')}`
     try {
-      await writeFile(beside, text, { mode: 0o600, flag: 'wx' })
-      await rename(beside, this.keyFile)
+      await writeFile(beside, text, { mode: 0o600, flag: 'wx', flush: true })
+      await putInPlace(beside, this.keyFile)
     } catch (error) {
       await rm(beside, { force: true })
       throw error

@@ -1,7 +1,8 @@
-import { lstat, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { lstat, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseDocument } from 'yaml'
 import { ServeError } from '../../common/errors.ts'
+import { putInPlace } from '../../common/put-in-place.ts'
 import { parseApiKeys, type ApiKeysFile } from '../auth/api-keys-file.ts'
 
 /** The keys file as the command changes it: JSON stays JSON, YAML keeps its comments outside of `keys`. */
@@ -45,7 +46,7 @@ export class KeysFile {
     parseApiKeys(this.path, text)
     const beside = `${this.path}.new`
     try {
-      await writeFile(beside, text, { mode: this.#mode, flag: 'wx' })
+      await writeFile(beside, text, { mode: this.#mode, flag: 'wx', flush: true })
     } catch (cause) {
       const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST'
       const why = isThere
@@ -55,7 +56,7 @@ export class KeysFile {
     }
     try {
       await last?.()
-      await rename(beside, this.path)
+      await putInPlace(beside, this.path)
     } catch (cause) {
       await rm(beside, { force: true })
       if (cause instanceof ServeError) throw cause

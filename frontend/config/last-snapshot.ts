@@ -10,8 +10,8 @@ import { keptSettings, listSnapshots } from './snapshot-store.ts'
 /** The newest snapshot, which a start found by itself. */
 export interface LastSnapshot {
   readonly path: string
-  /** The key `model_snapshot`; undefined: the file lacks it. */
-  readonly models: Entry | undefined
+  /** The key `model_snapshot`. */
+  readonly models: Entry
   /** The keys of the server that wrote it. */
   readonly settings: readonly Entry[]
 }
@@ -35,7 +35,7 @@ const UNSAFE: ReadonlyMap<string, string> = new Map([
 
 /**
  * The newest snapshot in a folder; undefined: there is none.
- * @throws ServeError CONFIG when it cannot be read
+ * @throws ServeError CONFIG when it cannot be read or is not whole: a start would lose its models
  */
 export async function readLastSnapshot(folder: string): Promise<LastSnapshot | undefined> {
   const newest = (await listSnapshots(folder)).at(-1)
@@ -48,7 +48,14 @@ export async function readLastSnapshot(folder: string): Promise<LastSnapshot | u
   // No variables: the snapshot holds values whose $$NAME$$ was already replaced.
   const entries = await withAdvice(path, () => parseProperties(text, path, undefined))
   const isModels = ({ name }: Entry): boolean => name === KEYS.modelSnapshot.name
-  return { path, models: entries.findLast(isModels), settings: entries.filter((each) => !isModels(each)) }
+  const models = entries.findLast(isModels)
+  const hasNul = text.includes('\0')
+  if (models === undefined || hasNul) {
+    const why = hasNul ? 'it contains NUL bytes' : `it ${text === '' ? 'is empty' : 'has no model_snapshot'}`
+    const advice = `remove it to start from the one before it, or ${ADVICE}`
+    throw new ServeError('CONFIG', `The snapshot ${path} is damaged: ${why}; ${advice}`)
+  }
+  return { path, models, settings: entries.filter((each) => !isModels(each)) }
 }
 
 /** Runs an action; its errors with a place in the snapshot also say how to start without it. */

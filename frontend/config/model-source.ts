@@ -26,12 +26,12 @@ export function chooseModels(
   const load = entries.get(KEYS.loadModels.name)
   const snapshot = last?.models ?? entries.get(KEYS.modelSnapshot.name)
   if (snapshot === undefined) return { snapshot, line: loadLine(load), hint: '' }
-  const where = last?.models === undefined ? snapshot.origin : `the snapshot ${last.path}`
+  const where = last === undefined ? snapshot.origin : `the snapshot ${last.path}`
   if (load !== undefined && (byFlag || isChanged(load, last))) {
     const why = byFlag ? '' : ', which has changed since'
     return { snapshot: undefined, line: `${loadLine(load)}${why}, not from ${where}`, hint: '' }
   }
-  if (last?.models === undefined) {
+  if (last === undefined) {
     const hint = ` (model_snapshot at ${where}; remove it, or put the archive back)`
     return { snapshot, line: `Models come from model_snapshot (${where})`, hint }
   }
@@ -51,7 +51,7 @@ function loadLine(load: Entry | undefined): string {
 
 /** Without the last snapshot, a file that has `model_snapshot` says which models it means. */
 function isChanged({ text }: Entry, last: LastSnapshot | undefined): boolean {
-  return last?.models !== undefined && text !== settingOf(last, KEYS.loadModels.name)
+  return last !== undefined && text !== settingOf(last, KEYS.loadModels.name)
 }
 
 function isOf({ path }: LastSnapshot, { origin }: Entry): boolean {

@@ -1,6 +1,7 @@
-import { open, readdir, rename, rm } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { makeFolder } from '../../common/make-folder.ts'
+import { putInPlace } from '../../common/put-in-place.ts'
 import type { LoadedSettings } from './build-settings.ts'
 import { formatProperty } from './format-properties.ts'
 import type { KeySpec } from './key-spec.ts'
@@ -107,14 +108,8 @@ async function writeWhole(path: string, text: string): Promise<void> {
   try {
     await rm(beside, { force: true })
     // A new file: an old one, or a link, could be open to others.
-    const file = await open(beside, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await rename(beside, path)
+    await writeFile(beside, text, { flag: 'wx', mode: 0o600, flush: true })
+    await putInPlace(beside, path)
   } finally {
     await rm(beside, { force: true })
   }

@@ -32,7 +32,7 @@ test('the newest snapshot has settings only for a start that finds no file; --nc
   const logs = tempDir()
   mkdirSync(join(logs, 'config'))
   const snapshot = (name: string, size: number): void =>
-    writeFileSync(join(logs, 'config', name), `job_queue_size=${size}`)
+    writeFileSync(join(logs, 'config', name), `job_queue_size=${size}\nmodel_snapshot={"models":{}}`)
   snapshot('20260101000000001-startup.cfg', 11)
   snapshot('20260101000000003-shutdown.cfg', 13)
   snapshot('20260101000000002-snapshot.cfg', 12)

@@ -121,6 +121,19 @@ test('a broken snapshot does not matter when --models says which models are load
   )
 })
 
+test.each([
+  ['is empty', ''],
+  ['contains NUL bytes', '\0'.repeat(4096)],
+  ['contains NUL bytes', `${modelLine('old')}${'\0'.repeat(4096)}`],
+  ['has no model_snapshot', '#Saving snapshot\nmodel_store=/st'],
+])('a start is refused when the newest snapshot %s', async (why, text) => {
+  mkdirSync(join('logs', 'config'), { recursive: true })
+  writeFileSync(PATH, text)
+  await expect(loadSettings()).rejects.toThrow(
+    `The snapshot ${PATH} is damaged: it ${why}; remove it to start from the one before it, or start with --ncs to ignore it`,
+  )
+})
+
 const UNSAFE =
   'disable_token_authorization=TRUE, enable_model_api=true, allow_insecure_exposure=true, allow_private_urls=true, check_inference_origin=false, sandbox=off, sandbox_by_model=true'
 
