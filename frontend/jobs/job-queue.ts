@@ -1,9 +1,8 @@
 import type { ServeError } from '../../common/errors.ts'
-import { startTimer } from '../../common/timer.ts'
+import { BatchPolicy, type BatchRule } from './batch-policy.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
 import { JobList } from './job-list.ts'
 import { queueFull } from './queue-full.ts'
-import { BatchBytes } from './request-limits.ts'
 import {
   type Backlog,
   type BatchOwner,
@@ -14,13 +13,9 @@ import {
   type Scheduler,
 } from './scheduler.ts'
 
-export interface JobQueueOptions {
+export interface JobQueueOptions extends BatchRule {
   /** Maximum number of waiting jobs. */
   capacity: number
-  /** Maximum number of jobs per batch. */
-  batchSize: number
-  /** Milliseconds that the oldest job may wait for its batch to fill. */
-  maxBatchDelay: number
   timeouts: JobTimeouts
   /** The message for a client whose job finds no room. */
   full: string
@@ -30,10 +25,9 @@ export interface JobQueueOptions {
 const MAX_BYTES_AT_WORKER = 65_536
 
 /**
- * The bounded first-in-first-out queue of one model version, and the rule for its batches: a batch is ready
- * when it is full, or when its oldest job has waited maxBatchDelay. Any worker with a free slot takes the
- * batch that is ready. A full batch may also wait at a busy worker, so that the worker does not idle between
- * two (docs/batching.md); its jobs are queued until the worker begins it.
+ * The bounded first-in-first-out queue of one model version. Any worker with a free slot takes the batch that
+ * is ready. A full batch may also wait at a busy worker, so that the worker does not idle between two
+ * (docs/batching.md); its jobs are queued until the worker begins it.
  */
 export class JobQueue implements Scheduler, BatchOwner {
   readonly #options: JobQueueOptions
@@ -41,12 +35,13 @@ export class JobQueue implements Scheduler, BatchOwner {
   readonly #jobs = new JobList()
   /** Queued jobs that wait at a worker. */
   readonly #atWorkers = new JobList()
+  readonly #batches: BatchPolicy
   #workers: readonly JobRunner[] = []
-  #timer: NodeJS.Timeout | undefined
 
   constructor(options: JobQueueOptions) {
     this.#options = options
     this.#limits = jobLimits(options.timeouts)
+    this.#batches = new BatchPolicy(options, () => this.hand())
   }
 
   get pending(): number {
@@ -92,6 +87,7 @@ export class JobQueue implements Scheduler, BatchOwner {
       if (batch.length === 0) return
       worker.run(batch)
     }
+    this.#batches.noWorkerIsFree()
     this.#handAhead()
   }
 
@@ -138,15 +134,10 @@ export class JobQueue implements Scheduler, BatchOwner {
 
   /** The next batch, oldest job first; empty if none is ready. */
   take(): Job[] {
-    const oldest = this.#jobs.first
-    if (oldest === undefined || !this.#ready(oldest)) return []
-    if (this.#options.batchSize === 1 || goesAlone(oldest)) return this.#remove([oldest])
-    const batch: Job[] = []
-    const bytes = new BatchBytes()
-    for (const job of this.#jobs) {
-      if (goesAlone(job) || !bytes.take(job.request) || batch.push(job) === this.#options.batchSize) break
-    }
-    return this.#remove(batch)
+    const { first } = this.#jobs
+    if (first === undefined) return []
+    if (this.#options.batchSize === 1) return this.#remove([first])
+    return this.#remove(this.#batches.take(this.#jobs, this.#jobs.size))
   }
 
   /** The job ended while it waited, so it never starts. */
@@ -169,24 +160,13 @@ export class JobQueue implements Scheduler, BatchOwner {
   }
 
   close(): void {
-    clearTimeout(this.#timer)
+    this.#batches.close()
   }
 
   #runAtOnce(job: Job): boolean {
     const worker = freest(this.#workers)
     worker?.run([job])
     return worker !== undefined
-  }
-
-  #ready(oldest: Job): boolean {
-    if (this.#jobs.size >= this.#options.batchSize || goesAlone(oldest)) return true
-    const wait = oldest.createdAt + this.#options.maxBatchDelay - performance.now()
-    if (wait <= 0) return true
-    this.#timer ??= startTimer(() => {
-      this.#timer = undefined
-      this.hand()
-    }, Math.ceil(wait))
-    return false
   }
 
   #remove(jobs: Job[]): Job[] {

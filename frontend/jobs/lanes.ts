@@ -1,4 +1,5 @@
-import { type BatchRule, Lane } from './lane.ts'
+import type { BatchRule } from './batch-policy.ts'
+import { Lane } from './lane.ts'
 import type { JobRunner, RunWatcher } from './scheduler.ts'
 import type { Sequence } from './sequence.ts'
 
@@ -64,13 +65,7 @@ export class Lanes {
       if (lane === undefined) break
       this.#bind(sequence, lane)
     }
-    for (const lane of this.#lanes.values()) {
-      while (lane.worker.freeSlots > 0) {
-        const batch = lane.take()
-        if (batch.length === 0) break
-        lane.worker.run(batch, this.#watcher)
-      }
-    }
+    for (const lane of this.#lanes.values()) lane.hand(this.#watcher)
   }
 
   /** Removes a worker. Returns its sequences, which are unbound now. */

@@ -6,7 +6,7 @@ const NOBODY: JobHolder = { abandon: () => undefined, drained: () => undefined }
 /** A worker as schedulers see it; the test says when its handler answers. */
 export class FakeWorker implements JobRunner {
   readonly name: string
-  readonly slots: number
+  slots: number
   readonly batches: { jobs: Set<Job>; watcher: RunWatcher | undefined }[] = []
   /** Batches that wait at it. */
   readonly waiting: { jobs: readonly Job[]; owner: BatchOwner }[] = []

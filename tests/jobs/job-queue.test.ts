@@ -109,6 +109,29 @@ describe('a queue with batches', () => {
     queue.close()
   })
 
+  test('the delay of jobs that waited for a worker begins when one is free, and a full batch ends it', () => {
+    const queue = new JobQueue({ ...OPTIONS, batchSize: 3 })
+    const worker = new FakeWorker('one')
+    worker.onFree = () => queue.hand()
+    queue.serve([worker])
+    const first = Array.from({ length: 3 }, () => add(queue))
+    const late = [add(queue), add(queue)]
+    jest.advanceTimersByTime(500)
+    for (const job of first) worker.release(job)
+    jest.advanceTimersByTime(99)
+    expect(worker.running).toEqual([])
+    late.push(add(queue))
+    expect(worker.running).toEqual(late)
+    const last = add(queue)
+    jest.advanceTimersByTime(500)
+    for (const job of late) worker.release(job)
+    jest.advanceTimersByTime(99)
+    expect(worker.running).toEqual([])
+    jest.advanceTimersByTime(2)
+    expect(worker.running).toEqual([last])
+    queue.close()
+  })
+
   test('each batch that does not fill is announced, and none after the queue has closed', () => {
     const queue = new JobQueue({ ...OPTIONS, batchSize: 8 })
     const worker = new FakeWorker('one', 3)
@@ -131,10 +154,12 @@ describe('a queue with batches', () => {
       job.request.parts = Array.from({ length: times }, (_, index) => ({ name: `p${index}`, data }))
       return add(queue, job)
     })
-    const batches = [queue.take()]
+    const worker = new FakeWorker('one', 4)
+    queue.serve([worker])
+    queue.hand()
     jest.advanceTimersByTime(200)
-    batches.push(queue.take(), queue.take())
-    expect(batches).toEqual([[jobs[0]], [jobs[1]], [jobs[2], jobs[3]]])
+    expect(worker.batches.map((batch) => [...batch.jobs])).toEqual([[jobs[0]], [jobs[1]], [jobs[2], jobs[3]]])
+    queue.close()
   })
 
   test('a describe shares no batch', () => {
@@ -142,10 +167,12 @@ describe('a queue with batches', () => {
     const a = add(queue)
     const describeJob = add(queue, newJob('describe'))
     const b = add(queue)
-    expect(queue.take()).toEqual([a])
-    expect(queue.take()).toEqual([describeJob])
+    const worker = new FakeWorker('one', 4)
+    queue.serve([worker])
+    queue.hand()
+    expect(worker.batches.map(({ jobs }) => [...jobs])).toEqual([[a], [describeJob]])
     jest.advanceTimersByTime(100)
-    expect(queue.take()).toEqual([b])
+    expect(worker.running).toEqual([a, describeJob, b])
     queue.close()
   })
 
@@ -161,11 +188,15 @@ describe('a queue with batches', () => {
         const queue = new JobQueue({ ...OPTIONS, capacity: 1000, batchSize })
         const added: Job[] = []
         const left: Job[] = []
-        const take = () => {
-          const batch = queue.take()
+        const worker = new FakeWorker('one', 0)
+        worker.onRun = (batch) => {
           expect(batch.length).toBeLessThanOrEqual(batchSize)
           left.push(...batch)
-          return batch.length
+        }
+        queue.serve([worker])
+        const take = () => {
+          worker.slots += 1
+          queue.hand()
         }
         for (const action of actions) {
           if (action === 'add') added.push(add(queue))
@@ -176,8 +207,8 @@ describe('a queue with batches', () => {
             if (job !== undefined && !left.includes(job)) job.cancel()
           }
         }
+        for (const _ of added) take()
         jest.advanceTimersByTime(200)
-        while (take() > 0);
         const numbers = (jobs: Job[]): number[] => jobs.map((job) => added.indexOf(job))
         expect(numbers(left)).toEqual(numbers(added.filter((job) => !job.ended)))
         expect(queue.pending).toBe(0)

@@ -259,6 +259,26 @@ describe('batches', () => {
     expect(setup.workerOf(waiting)).toBeDefined()
   })
 
+  test('of jobs that waited for their worker may fill for maxBatchDelay once it is free', () => {
+    const setup = new Setup({ batchSize: 2 }, 1)
+    const [worker] = setup.workers
+    for (const id of ['a', 'b', 'c']) {
+      const job = setup.add(id)
+      jest.advanceTimersByTime(101)
+      setup.answer(job)
+    }
+    const first = setup.add('a')
+    jest.advanceTimersByTime(101)
+    expect(worker!.running).toEqual([first])
+    const b = setup.add('b')
+    jest.advanceTimersByTime(500)
+    setup.answer(first)
+    jest.advanceTimersByTime(99)
+    expect(worker!.running).toEqual([])
+    const c = setup.add('c')
+    expect(worker!.running).toEqual([b, c])
+  })
+
   test('do not wait when every sequence of the worker is in them', () => {
     const setup = new Setup({ batchSize: 4 }, 1)
     expect(setup.workerOf(setup.add('a'))).toBeDefined()
