@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs'
 import { chooseGenerators } from './generators/choose.ts'
 import { PEER_CASES, protocolOf, type PeerCase } from './peers/cases.ts'
 import { markdown } from './peers/markdown.ts'
+import { measureBatches } from './peers/batches.ts'
 import { measureIdle } from './peers/idle.ts'
 import { readPeerOptions, type PeerOptions } from './peers/options.ts'
 import type { Model, Peer } from './peers/peer.ts'
 import { Running } from './peers/running.ts'
 import {
   absenceLine,
+  batchHead,
+  batchLine,
   idleLine,
   newPeerReport,
   rowHead,
@@ -53,9 +56,11 @@ class PeerBench {
     print('load: the CPU time of the load generator as a share of one processor.\n')
     const peers = await this.#installed()
     const begin = Date.now()
-    await this.#sideBySide(peers)
-    await this.#recommendedWorkers(peers)
-    await this.#idleStreams(peers)
+    const { measures } = this.#options
+    if (measures.includes('load')) await this.#sideBySide(peers)
+    if (measures.includes('workers')) await this.#recommendedWorkers(peers)
+    if (measures.includes('idle')) await this.#idleStreams(peers)
+    if (measures.includes('batches')) await this.#batches(peers)
     this.#report.seconds = Math.round((Date.now() - begin) / 1000)
     this.#report.verdicts = verdicts(this.#report)
     print(`\n${this.#report.verdicts.map(verdictLine).join('\n')}`)
@@ -131,6 +136,19 @@ class PeerBench {
       if (row === undefined) continue
       this.#report.idle.push(row)
       print(idleLine(row))
+    }
+  }
+
+  async #batches(peers: readonly Peer[]): Promise<void> {
+    for (const peer of peers) {
+      if (peer === ours || peer.startBatches === undefined) continue
+      print(`\nBatches, maxBatchDelay 20 ms\n${batchHead}`)
+      await this.#attempt(peer, 'batches', () =>
+        measureBatches(ours, peer, this.#options, (row) => {
+          this.#report.batches.push(row)
+          print(batchLine(row))
+        }),
+      )
     }
   }
 

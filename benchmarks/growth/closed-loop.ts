@@ -35,13 +35,24 @@ export class ClosedLoop {
   #latencies: number[] = []
   #failure: Error | undefined
 
-  /** @param next the bytes of the next request, whoever sends it */
-  static async start(origin: string, clients: number, next: () => Buffer): Promise<ClosedLoop> {
-    return new ClosedLoop(await connectAll(origin, clients), next)
+  /**
+   * @param next the bytes of the next request, whoever sends it
+   * @param answered gets the last bytes of each answer
+   */
+  static async start(
+    origin: string,
+    clients: number,
+    next: () => Buffer,
+    answered: (last: Buffer) => void = () => undefined,
+  ): Promise<ClosedLoop> {
+    return new ClosedLoop(await connectAll(origin, clients), next, answered)
   }
 
-  private constructor(sockets: Socket[], next: () => Buffer) {
-    const ended = (ms: number): void => void this.#latencies.push(ms)
+  private constructor(sockets: Socket[], next: () => Buffer, answered: (last: Buffer) => void) {
+    const ended = (ms: number, last: Buffer): void => {
+      this.#latencies.push(ms)
+      answered(last)
+    }
     const failed = (error: Error): void => void (this.#failure ??= error)
     this.#clients = sockets.map((socket) => new LoopClient(socket, next, ended, failed))
   }
@@ -67,17 +78,19 @@ export class ClosedLoop {
 
 const CHUNKS_END = Buffer.from('\r\n0\r\n\r\n')
 
+type Ended = (ms: number, last: Buffer) => void
+
 class LoopClient {
   readonly #socket: Socket
   readonly #next: () => Buffer
-  readonly #ended: (ms: number) => void
+  readonly #ended: Ended
   #sentAt = 0
   /** Bytes of the answer that have not arrived; Infinity: the answer is chunked. */
   #missing: number | undefined
   /** The end of what has arrived of a chunked answer. */
   #tail: Buffer = Buffer.alloc(0)
 
-  constructor(socket: Socket, next: () => Buffer, ended: (ms: number) => void, failed: (e: Error) => void) {
+  constructor(socket: Socket, next: () => Buffer, ended: Ended, failed: (e: Error) => void) {
     this.#socket = socket
     this.#next = next
     this.#ended = ended
@@ -107,7 +120,7 @@ class LoopClient {
     if (this.#missing === undefined) this.#readHead(chunk)
     else this.#missing -= chunk.byteLength
     if (!this.#isWhole(chunk)) return
-    this.#ended(performance.now() - this.#sentAt)
+    this.#ended(performance.now() - this.#sentAt, chunk)
     this.#send()
   }
 

@@ -1,4 +1,4 @@
-import type { PeerReport } from './report.ts'
+import { percent, type PeerReport } from './report.ts'
 import { spreadText } from './spread.ts'
 import type { PeerRow } from './throughput.ts'
 
@@ -16,6 +16,7 @@ export function markdown(report: PeerReport): string {
     times(report),
     `Memory per idle stream, ${streams} streams, fresh servers:`,
     idle(report),
+    ...batches(report),
     'Requirements:',
     table(
       ['Requirement', 'Required', 'Measured', ''],
@@ -26,6 +27,22 @@ export function markdown(report: PeerReport): string {
     ),
     ...report.absent.map(({ target, what, reason }) => `- ${target}, ${what}: ${reason.split('\n')[0]!}`),
   ].join('\n\n')
+}
+
+/** Raw data may have none. */
+function batches({ batches: rows = [] }: Partial<PeerReport>): string[] {
+  if (rows.length === 0) return []
+  return [
+    'Batches, `maxBatchDelay: 20`, a handler that takes so long for each batch:',
+    table(
+      ['Batch', 'Handler', 'Clients', 'torchserve-ts, requests/s', 'TorchServe, requests/s', 'Ratio (range)', 'In full batches'],
+      rows.map((row) => [
+        ...[String(row.batchSize), `${row.handlerMs} ms`, String(row.clients)],
+        ...[row.ours.median.toFixed(1), row.theirs.median.toFixed(1), spreadText(row.ratio, 2)],
+        `${percent(row.oursFull)}, ${percent(row.theirsFull)}`,
+      ]),
+    ),
+  ] // prettier-ignore
 }
 
 function throughput(rows: readonly PeerRow[]): string {

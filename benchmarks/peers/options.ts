@@ -2,9 +2,13 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { CACHE } from './cache.ts'
 import { PEERS } from '../targets/peers/index.ts'
 
+export const PEER_MEASURES = ['load', 'workers', 'idle', 'batches'] as const
+export type PeerMeasure = (typeof PEER_MEASURES)[number]
+
 export interface PeerOptions {
   /** Names of the peers. */
   only: readonly string[]
+  measures: readonly PeerMeasure[]
   rounds: number
   /** Seconds of one burst of load. */
   seconds: number
@@ -23,6 +27,7 @@ export interface PeerOptions {
 
 interface Flags {
   only?: string[]
+  measures?: PeerMeasure[]
   rounds: number
   seconds: number
   clients: number
@@ -38,6 +43,7 @@ export function readPeerOptions(argv: string[]): PeerOptions {
   const command = new Command('bench:peers')
     .description('Measures torchserve-ts beside other model servers, in turns. Needs Linux (/proc).')
     .addOption(new Option('--only <peers...>', 'compare with these only').choices(names))
+    .addOption(new Option('--measures <measures...>', 'measure these only').choices(PEER_MEASURES))
     .option('--rounds <n>', 'rounds of each comparison', wholeNumber, 5)
     .option('--seconds <n>', 'seconds of one burst of load', wholeNumber, 1)
     .option('--clients <n>', 'connections of the load', wholeNumber, 32)
@@ -50,6 +56,7 @@ export function readPeerOptions(argv: string[]): PeerOptions {
   const quick = flags.quick === true
   return {
     only: flags.only ?? names,
+    measures: flags.measures ?? PEER_MEASURES,
     rounds: quick ? 1 : flags.rounds,
     seconds: quick ? 1 : flags.seconds,
     warmUp: quick ? 1 : 2,

@@ -7,6 +7,19 @@ import type { Target } from '../targets/target.ts'
  */
 export type Model = 'echo' | 'hundred' | 'timed' | 'idle'
 
+/** A handler that answers with the size of its batch, for peers with TorchServe's batches. */
+export const BATCH_SIZES = [4, 8, 32] as const
+export type BatchModel = `batch${(typeof BATCH_SIZES)[number]}`
+
+/** The model-config.yaml of one. */
+export function batchConfig(model: BatchModel): string {
+  return `batchSize: ${model.slice('batch'.length)}\nmaxBatchDelay: 20\n`
+}
+
+export function isBatchModel(model: string): model is BatchModel {
+  return model.startsWith('batch')
+}
+
 /** One REST request, in the form that the peer wants. */
 export interface RestCall {
   path: string
@@ -30,6 +43,8 @@ export interface Peer {
   /** @returns all that is installed, one package a line. @throws Error with the reason why it cannot be */
   install(): Promise<readonly string[]>
   start(models: readonly Model[], workers: number): Promise<Target>
+  /** Starts it with one worker for each of these. Absent: it has no such batches. */
+  startBatches?(models: readonly BatchModel[]): Promise<Target>
   /** @param text the echo's body, or JSON of a {@link TimedRequest} */
   rest(model: Model, text: string): RestCall
   /** Absent: it has no gRPC. */

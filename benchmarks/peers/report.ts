@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { environment, type Environment } from '../report.ts'
+import type { BatchRow } from './batches.ts'
 import type { IdleRow } from './idle.ts'
 import type { PeerOptions } from './options.ts'
 import type { Peer } from './peer.ts'
@@ -24,6 +25,7 @@ export interface PeerReport {
   recommended: PeerRow[]
   times: TimesRow[]
   idle: IdleRow[]
+  batches: BatchRow[]
   verdicts: Verdict[]
 }
 
@@ -36,7 +38,16 @@ export function newPeerReport(
     startedAt: new Date().toISOString(),
     environment: environment(restGenerator, grpcGenerator),
     options,
-    ...{ peers: [], absent: [], throughput: [], recommended: [], times: [], idle: [], verdicts: [] },
+    ...{
+      peers: [],
+      absent: [],
+      throughput: [],
+      recommended: [],
+      times: [],
+      idle: [],
+      batches: [],
+      verdicts: [],
+    },
   }
 }
 
@@ -91,6 +102,24 @@ export function timesLine(row: TimesRow): string {
 export function idleLine({ target, kilobytes, streams, baseMegabytes }: IdleRow): string {
   const base = `server before them ${baseMegabytes.toFixed(0)} MB`
   return line([26, 44, 0], [target, `${kilobytes.toFixed(1)} KB per idle stream at ${streams}`, base])
+}
+
+const BATCH_WIDTHS = [14, 8, 11, 9, 26, 26, 20, 0]
+
+export const batchHead = line(BATCH_WIDTHS, [
+  'peer', 'batch', 'handler ms', 'clients', 'ours/s (range)', 'peer/s (range)', 'ratio (range)', 'in full batches',
+]) // prettier-ignore
+
+export function batchLine(row: BatchRow): string {
+  return line(BATCH_WIDTHS, [
+    ...[row.target, String(row.batchSize), String(row.handlerMs), String(row.clients)],
+    ...[spreadText(row.ours, 1), spreadText(row.theirs, 1), spreadText(row.ratio, 2)],
+    `${percent(row.oursFull)} and ${percent(row.theirsFull)}`,
+  ])
+}
+
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`
 }
 
 export function verdictLine({ what, required, value, ok }: Verdict): string {

@@ -1,5 +1,5 @@
 import type { PeerCase } from './cases.ts'
-import type { PeerReport } from './report.ts'
+import { percent, type PeerReport } from './report.ts'
 
 /** One requirement on torchserve-ts beside its peers. */
 export interface Verdict {
@@ -20,9 +20,12 @@ const RATIOS: readonly { case: PeerCase; against: string; atLeast: number }[] = 
   { case: 'gRPC stream', against: 'TorchServe', atLeast: 15 },
 ]
 const ADDED_BELOW_MS = 1
+const BATCH_RATIO = 0.95
+/** Share of requests in full batches, where clients can fill one. */
+const IN_FULL_BATCHES = 0.95
 
 export function verdicts(report: PeerReport): Verdict[] {
-  return [...ratios(report), ...times(report), ...idle(report)]
+  return [...ratios(report), ...times(report), ...idle(report), ...batches(report)]
 }
 
 function ratios({ throughput }: PeerReport): Verdict[] {
@@ -59,4 +62,26 @@ function idle({ idle: [ours, ...peers] }: PeerReport): Verdict[] {
     value: `${ours.kilobytes.toFixed(1)} KB`,
     ok: ours.kilobytes < peer.kilobytes,
   }))
+}
+
+/** The least of all cases. */
+function batches({ batches: rows }: PeerReport): Verdict[] {
+  if (rows.length === 0) return []
+  const ratio = Math.min(...rows.map((row) => row.ratio.median))
+  const fillable = rows.filter(({ clients, batchSize }) => clients >= batchSize)
+  const full = Math.min(...fillable.map(({ oursFull }) => oursFull))
+  return [
+    {
+      what: 'Batches, times TorchServe, the least',
+      required: `>= ${BATCH_RATIO}`,
+      value: ratio.toFixed(2),
+      ok: ratio >= BATCH_RATIO,
+    },
+    {
+      what: 'Requests in full batches, the least',
+      required: `>= ${percent(IN_FULL_BATCHES)}`,
+      value: percent(full),
+      ok: full >= IN_FULL_BATCHES,
+    },
+  ]
 }

@@ -3,7 +3,7 @@ import { processTree, Service, type StartOptions } from '../processes.ts'
 import { scratch } from '../scratch.ts'
 import type { Target } from '../targets/target.ts'
 import { ECHO_BODY } from '../ceilings/workload.ts'
-import { timedText, type Model, type Peer } from './peer.ts'
+import { isBatchModel, timedText, type BatchModel, type Model, type Peer } from './peer.ts'
 
 let starts = 0
 
@@ -15,7 +15,7 @@ export interface Addresses {
 /** Starts a peer's program; resolves when its health path answers 200 and every model has answered. */
 export async function startProgram(
   peer: Peer,
-  models: readonly Model[],
+  models: readonly (Model | BatchModel)[],
   command: readonly [string, ...string[]],
   addresses: Addresses,
   options: StartOptions,
@@ -32,11 +32,22 @@ export async function startProgram(
 }
 
 /** Whether the server itself and all the models answer. */
-async function isServing(peer: Peer, models: readonly Model[], addresses: Addresses): Promise<boolean> {
+async function isServing(
+  peer: Peer,
+  models: readonly (Model | BatchModel)[],
+  addresses: Addresses,
+): Promise<boolean> {
   const { status } = await fetch(addresses.restOrigin + peer.health)
   if (status !== 200) return false
-  for (const model of models) if (!(await answers(peer, model, addresses))) return false
+  for (const model of models) {
+    const isUp = isBatchModel(model) ? answersBatch(model, addresses) : answers(peer, model, addresses)
+    if (!(await isUp)) return false
+  }
   return true
+}
+
+async function answersBatch(model: BatchModel, { restOrigin }: Addresses): Promise<boolean> {
+  return (await postAndRead(`${restOrigin}/predictions/${model}`, Buffer.from('{}'))).status === 200
 }
 
 /** Two items: a stream that ends without one in between breaks TorchServe's gRPC. */

@@ -8,7 +8,7 @@ import { hasJava } from '../../../tests/support/python/torchserve.ts'
 import { freePorts } from '../../../tests/support/ports.ts'
 import { streamCall, unaryCall } from '../../grpc-calls.ts'
 import { installPython, pythonFolder } from '../../peers/cache.ts'
-import type { Model, Peer } from '../../peers/peer.ts'
+import { batchConfig, isBatchModel, type BatchModel, type Model, type Peer } from '../../peers/peer.ts'
 import { startProgram } from '../../peers/start.ts'
 import { scratch } from '../../scratch.ts'
 import type { Target } from '../target.ts'
@@ -22,6 +22,7 @@ const FILES: Record<Model, string> = {
 }
 /** With it a worker takes requests while others wait: TorchServe's page "LLM deployment with vLLM". */
 const SIDE_BY_SIDE = 'asyncCommunication: true\n'
+const BATCHES = 'peers/torchserve/batch.py'
 let starts = 0
 
 /** How torchserve-ts is asked too. */
@@ -46,6 +47,7 @@ export const torchserve: Peer = {
   recommendedWorkers: availableParallelism(),
   install,
   start,
+  startBatches: (models) => start(models, 1),
 }
 
 async function install(): Promise<readonly string[]> {
@@ -53,7 +55,7 @@ async function install(): Promise<readonly string[]> {
   return installPython('torchserve', TORCHSERVE_PACKAGES, [STAND_IN])
 }
 
-async function start(models: readonly Model[], workers: number): Promise<Target> {
+async function start(models: readonly (Model | BatchModel)[], workers: number): Promise<Target> {
   const folder = scratch(`torchserve-${starts++}`)
   const store = join(folder, 'store')
   mkdirSync(join(folder, 'tmp'), { recursive: true })
@@ -82,12 +84,17 @@ async function start(models: readonly Model[], workers: number): Promise<Target>
   )
 }
 
-async function pack(model: Model, store: string): Promise<void> {
-  const handler = readFileSync(join(HANDLERS, FILES[model]), 'utf8')
-  const config = model === 'idle' ? { config: SIDE_BY_SIDE } : {}
+async function pack(model: Model | BatchModel, store: string): Promise<void> {
+  const handler = readFileSync(join(HANDLERS, isBatchModel(model) ? BATCHES : FILES[model]), 'utf8')
+  const config = configOf(model)
   await packPython({ ...pythonFolder('torchserve'), realTorch: false }, store, {
-    ...{ name: model, handler, ...config },
+    ...{ name: model, handler, ...(config === undefined ? {} : { config }) },
   })
+}
+
+function configOf(model: Model | BatchModel): string | undefined {
+  if (isBatchModel(model)) return batchConfig(model)
+  return model === 'idle' ? SIDE_BY_SIDE : undefined
 }
 
 function configuration(ports: readonly number[], workers: number): string {
