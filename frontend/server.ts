@@ -15,7 +15,7 @@ import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { Listeners } from './listeners.ts'
 import { MODEL_LOGGER, type Logger } from './observe/logs/logger.ts'
 import { AccessLog } from './observe/logs/access-log.ts'
-import { type AuditEntry, AuditLog } from './observe/logs/audit-log.ts'
+import { AuditLog } from './observe/logs/audit-log.ts'
 import type { LogFiles } from './observe/logs/log-files.ts'
 import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
@@ -171,7 +171,6 @@ class Server implements RunningServer {
         })
       },
       onChange: () => this.#writeSnapshot('snapshot'),
-      audit: (entry: AuditEntry) => this.#audit?.write(entry),
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
     this.#toLoad = new ModelsToLoad(settings, this.#models, log)

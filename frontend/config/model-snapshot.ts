@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
 import type { ValueType } from './value-types.ts'
-import { trafficSnapshotSchema, type TrafficSnapshot } from './traffic-settings.ts'
+import { trafficShape, type TrafficSettings } from './traffic-settings.ts'
 import { sha256, type VersionSettings } from './version-settings.ts'
 
 /** The `model_snapshot` key: loaded models by name and version (docs/snapshots.md). */
@@ -13,7 +13,7 @@ export interface ModelSnapshot {
   readonly created: number
   readonly models: Readonly<Record<string, Readonly<Record<string, VersionSnapshot>>>>
   /** Ours: weights between the versions of a model, by name. TorchServe does not read them. */
-  readonly traffic?: Readonly<Record<string, TrafficSnapshot>>
+  readonly traffic?: Readonly<Record<string, TrafficSettings>>
 }
 
 /** What the models give to a snapshot. */
@@ -79,6 +79,6 @@ function schema() {
     modelCount: z._default(z.number(), 0),
     created: z._default(z.number(), 0),
     models: z.record(z.string(), z.record(z.string(), version)),
-    traffic: z.optional(z.record(z.string(), trafficSnapshotSchema(z))),
+    traffic: z.optional(z.record(z.string(), z.object(trafficShape(z)))),
   })
 }

@@ -10,43 +10,14 @@ export interface TrafficSettings {
   /** Relative weights by version, whole numbers from 0 to 1,000,000; at least one is above 0. */
   readonly weights: Readonly<Record<string, number>>
   readonly sticky?: StickySettings | undefined
-  readonly rollback?: RollbackSettings | undefined
 }
 
 /** Requests with the same value go to the same version: that of a header, or the name of the caller. */
 export type StickySettings = { readonly header: string } | { readonly caller: true }
 
-/** When a version that is not the default loses its weight by itself. */
-export interface RollbackSettings {
-  /** Percent of its requests that may fail through the handler, a worker or a time limit. */
-  readonly maxErrorPercent: number
-  /** Fewer requests within the window decide nothing. Default 50. */
-  readonly minRequests: number
-  /** Seconds that the window looks back. Default 60. */
-  readonly windowSeconds: number
-}
-
-/** A version whose weight became 0 by itself. */
-export interface RolledBack {
-  /** yyyy-MM-dd'T'HH:mm:ss.SSS'Z' */
-  readonly at: string
-  /** The weight that it had. */
-  readonly weight: number
-  readonly reason: string
-}
-
-/** The weights of one model in a snapshot. */
-export interface TrafficSnapshot extends TrafficSettings {
-  /** By version. */
-  readonly rolledBack?: Readonly<Record<string, RolledBack>> | undefined
-}
-
 /** Largest weight: 0.0001 % can be expressed beside it. */
 const MAX_WEIGHT = 1_000_000
 const WEIGHT = `must be a whole number from 0 to ${MAX_WEIGHT}`
-const PERCENT = 'must be a number from 0 to below 100'
-const REQUESTS = 'must be a whole number from 1 to 1000000'
-const SECONDS = 'must be a whole number from 1 to 86400'
 const STICKY = 'must be {"header": "NAME"} or {"caller": true}'
 const EXAMPLE = '{"weights": {"1.0": 90, "2.0": 10}}'
 
@@ -76,27 +47,10 @@ export function trafficShape(z: typeof Zod) {
       error: 'must not be a header with credentials: use {"caller": true}',
     }),
   )
-  const count = (error: string, max: number, fallback: number) =>
-    z._default(z.int(error).check(z.minimum(1, error), z.maximum(max, error)), fallback)
-  const rollback = z.strictObject(
-    {
-      maxErrorPercent: z.number(PERCENT).check(z.minimum(0, PERCENT), z.lt(100, PERCENT)),
-      minRequests: count(REQUESTS, 1_000_000, 50),
-      windowSeconds: count(SECONDS, 86_400, 60),
-    },
-    'must be an object with maxErrorPercent',
-  )
   return {
     weights: z.record(z.string(), weight, `must be an object such as {"1.0": 90, "2.0": 10}`),
     sticky: z.optional(
       z.union([z.strictObject({ header }), z.strictObject({ caller: z.literal(true) })], STICKY),
     ),
-    rollback: z.optional(rollback),
   }
-}
-
-/** The keys of {@link TrafficSnapshot}. */
-export function trafficSnapshotSchema(z: typeof Zod) {
-  const rolledBack = z.object({ at: z.string(), weight: z.number(), reason: z.string() })
-  return z.object({ ...trafficShape(z), rolledBack: z.optional(z.record(z.string(), rolledBack)) })
 }

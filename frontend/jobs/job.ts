@@ -4,7 +4,6 @@ import type { InputPart } from '../../common/input-part.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
-import { isFault } from './fault.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
@@ -142,8 +141,6 @@ export class Job implements Limited, Listed, Indexed {
   lastGap: number | undefined
   /** Whether the client's connection is full, so that the handler is held back. */
   isHeldBack = false
-  /** Whether it failed by its model, a worker or a time limit, and not by its client; see fault.ts. */
-  fault = false
   /** The version, where weights chose it: the client is told. */
   servedBy: string | undefined
   /** Whether its model says that a request may be repeated after it has begun. */
@@ -152,8 +149,6 @@ export class Job implements Limited, Listed, Indexed {
   gaps: Distribution | undefined
   /** Called once, when the job ends. */
   onEnd: ((job: Job) => void) | undefined
-  /** Called at most once, when a job has finished without fault, but its response cannot be sent. */
-  onUnsendable: (() => void) | undefined
 
   limit: TimeLimit | undefined
   limitEnd = 0
@@ -274,7 +269,6 @@ export class Job implements Limited, Listed, Indexed {
 
   #begin(response: JobResponse, now: number): void {
     this.firstResponseAt = now
-    if (response.status >= 500) this.fault = true
     if (this.servedBy !== undefined)
       response.headers = { ...response.headers, [VERSION_HEADER]: this.servedBy }
   }
@@ -318,28 +312,14 @@ export class Job implements Limited, Listed, Indexed {
   #broke(thrown: unknown): true {
     const error = ServeError.from(thrown)
     if (this.outcome === undefined) this.abort(error, 'failed')
-    else {
-      this.unsendable(error)
-      this.#refuse(error)
-    }
+    else this.#refuse(error)
     return true
-  }
-
-  /**
-   * The response has arrived, but the client's API has no form for it: the version is to blame, although the
-   * handler answered. The sink tells the client itself. A job that runs is not changed: `abort` fails it.
-   */
-  unsendable(error: ServeError): void {
-    if (this.outcome !== 'finished' || this.fault || !isFault(error)) return
-    this.fault = true
-    this.onUnsendable?.()
   }
 
   /** Fails the job: the client gets the error in its dialect. */
   fail(error: ServeError): void {
     if (this.outcome !== undefined) return
     this.errorCode = error.code
-    this.fault = isFault(error)
     this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
     this.#refuse(error)
   }
@@ -389,7 +369,6 @@ export class Job implements Limited, Listed, Indexed {
   #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
     if (this.outcome !== undefined) return
     this.errorCode = code
-    this.fault = true
     this.#end('timed_out')
     this.#holder.abandon(this, 'timeout')
     this.#refuse(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))

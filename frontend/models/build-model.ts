@@ -3,7 +3,6 @@ import { ownValue } from '../../common/own-keys.ts'
 import { processors } from '../../common/processors.ts'
 import { redactUrl } from '../../common/redact.ts'
 import type { Settings } from '../config/settings.ts'
-import type { AuditEntry } from '../observe/logs/audit-log.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Tracing } from '../observe/traces/tracing.ts'
@@ -41,8 +40,6 @@ export interface ManagerOptions {
    * Called after a change to the content of snapshots, and awaited before the client's answer. Never rejects.
    */
   onChange?: () => Promise<void>
-  /** Writes what the server did by itself in the audit log. Default: nowhere. */
-  audit?: (entry: AuditEntry) => void
 }
 
 /** Origin of a registration. */

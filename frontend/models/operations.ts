@@ -1,6 +1,6 @@
 import type { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
-import type { RolledBack, TrafficSettings } from '../config/traffic-settings.ts'
+import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Job, JobRequest } from '../jobs/job.ts'
 
 /**
@@ -83,14 +83,14 @@ export interface TrafficOperations {
   clear(modelName: string): Promise<TrafficDescription>
 }
 
-/** The weights of a model as they are now: those of a version that was rolled back are 0. */
+/** The weights of a model as they are now. */
 export interface TrafficDescription extends TrafficSettings {
   modelName: string
   defaultVersion: string
   versions: VersionTraffic[]
 }
 
-/** The part of one version. Counts are since the weights were set. */
+/** The part of one version. The count is since the weights were set. */
 export interface VersionTraffic {
   modelVersion: string
   weight: number
@@ -98,9 +98,6 @@ export interface VersionTraffic {
   share: number
   /** Requests that were sent to it by weight. */
   requests: number
-  /** Those of them that failed through the handler, a worker or a time limit. */
-  errors: number
-  rolledBack?: RolledBack | undefined
 }
 
 /** One version of a model, for the dialects beside TorchServe's. */

@@ -107,7 +107,6 @@ export class Registry {
    */
   setTraffic(name: string, traffic: Traffic | undefined): void {
     const versions = this.#versions(name)
-    versions.traffic?.close()
     versions.traffic = traffic
     settle(versions)
   }
@@ -180,7 +179,6 @@ export class Registry {
   #delete(versions: RoutedVersions, model: Model): void {
     versions.byVersion.delete(model.version)
     if (versions.byVersion.size === 0) {
-      versions.traffic?.close()
       this.#models.delete(model.name)
       return
     }

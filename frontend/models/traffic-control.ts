@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { RolledBack, TrafficSettings, TrafficSnapshot } from '../config/traffic-settings.ts'
+import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { ManagerOptions } from './build-model.ts'
 import type { Model } from './model.ts'
 import { told } from './not-found.ts'
@@ -8,7 +8,7 @@ import type { Registry } from './registry.ts'
 import { Traffic } from './traffic.ts'
 
 /** What it needs of the server. */
-export type TrafficOptions = Pick<ManagerOptions, 'warn' | 'inform' | 'onChange' | 'audit'>
+export type TrafficOptions = Pick<ManagerOptions, 'warn' | 'inform' | 'onChange'>
 
 /** Sets the weights between versions, and tells what became of them. */
 export class TrafficControl implements TrafficOperations {
@@ -27,7 +27,7 @@ export class TrafficControl implements TrafficOperations {
       if (model === undefined) throw unknownVersion(modelName, version)
       if (weight > 0) checkServes(model)
     }
-    this.#registry.setTraffic(modelName, this.#traffic(modelName, settings))
+    this.#registry.setTraffic(modelName, new Traffic(modelName, settings))
     this.#options.inform?.(`Model ${modelName}: requests without a version go by weight, ${listed(settings)}`)
     return this.#changed(modelName)
   }
@@ -35,7 +35,7 @@ export class TrafficControl implements TrafficOperations {
   describe(modelName: string): TrafficDescription {
     const { name, version: defaultVersion } = this.#registry.get(modelName)
     const traffic = this.#registry.traffic(modelName)
-    const { rolledBack: _shownByVersion, ...settings } = traffic?.snapshot() ?? { weights: {} }
+    const settings = traffic?.snapshot() ?? { weights: {} }
     const versions = traffic?.versions.map((each) => each.describe()) ?? []
     return { modelName: name, defaultVersion, ...settings, versions }
   }
@@ -46,7 +46,7 @@ export class TrafficControl implements TrafficOperations {
   }
 
   /** Weights of a snapshot, for those of its versions that are registered again. */
-  restore(modelName: string, snapshot: TrafficSnapshot): void {
+  restore(modelName: string, snapshot: TrafficSettings): void {
     const { warn } = this.#options
     const known = new Set(this.#registryVersions(modelName))
     const lost = Object.entries(snapshot.weights).filter(([version]) => !known.has(version))
@@ -58,11 +58,11 @@ export class TrafficControl implements TrafficOperations {
       Object.entries(snapshot.weights).filter(([version]) => known.has(version)),
     )
     if (Object.keys(weights).length === 0) return
-    this.#registry.setTraffic(modelName, this.#traffic(modelName, { ...snapshot, weights }))
+    this.#registry.setTraffic(modelName, new Traffic(modelName, { ...snapshot, weights }))
   }
 
   /** Of every model that has weights, by name. */
-  snapshot(): Record<string, TrafficSnapshot> {
+  snapshot(): Record<string, TrafficSettings> {
     const all = [...this.#registry.allTraffic()]
     return Object.fromEntries(all.map(([name, traffic]) => [name, traffic.snapshot()]))
   }
@@ -87,27 +87,6 @@ export class TrafficControl implements TrafficOperations {
     } catch {
       return []
     }
-  }
-
-  #traffic(modelName: string, settings: TrafficSnapshot): Traffic {
-    return new Traffic(modelName, settings, {
-      now: () => performance.now(),
-      rolledBack: (version, rolledBack) => this.#rolledBack(modelName, version, rolledBack),
-    })
-  }
-
-  #rolledBack(model: string, version: string, { weight, reason }: RolledBack): void {
-    const { warn, audit, onChange } = this.#options
-    warn(`Model ${model}: version ${version} is rolled back from the weight ${weight} to 0: ${reason}`)
-    audit?.({
-      event: 'management',
-      operation: 'roll back traffic',
-      outcome: 'done',
-      model,
-      version,
-      detail: reason,
-    })
-    void onChange?.()
   }
 }
 

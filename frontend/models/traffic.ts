@@ -1,16 +1,7 @@
 import { headerValue } from '../../common/header-lines.ts'
-import type { RolledBack, TrafficSettings, TrafficSnapshot } from '../config/traffic-settings.ts'
+import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Caller, RoutedRequest, VersionTraffic } from './operations.ts'
-import { RollbackRule } from './rollback-rule.ts'
 import { alwaysFor, nextByTurn, type Weighted } from './weighted-choice.ts'
-
-/** What weights need from outside. */
-export interface TrafficHost {
-  /** Milliseconds of a clock that never goes back. */
-  now(): number
-  /** A version has lost its weight by itself. */
-  rolledBack(version: string, rolledBack: RolledBack): void
-}
 
 /** One version with a weight, and what became of the requests that the weights sent to it. */
 export class TrafficVersion implements Weighted {
@@ -18,16 +9,11 @@ export class TrafficVersion implements Weighted {
   weight: number
   due = 0
   requests = 0
-  errors = 0
-  rolledBack: RolledBack | undefined
-  readonly rule: RollbackRule | undefined
   readonly #traffic: Traffic
 
   constructor(version: string, weight: number, traffic: Traffic) {
-    const { rollback } = traffic.settings
     this.version = version
     this.weight = weight
-    this.rule = rollback && new RollbackRule(rollback)
     this.#traffic = traffic
   }
 
@@ -38,8 +24,8 @@ export class TrafficVersion implements Weighted {
   }
 
   describe(): VersionTraffic {
-    const { version: modelVersion, weight, share, requests, errors, rolledBack } = this
-    return { modelVersion, weight, share, requests, errors, rolledBack }
+    const { version: modelVersion, weight, share, requests } = this
+    return { modelVersion, weight, share, requests }
   }
 }
 
@@ -47,21 +33,13 @@ export class TrafficVersion implements Weighted {
 export class Traffic {
   readonly settings: TrafficSettings
   readonly #modelName: string
-  readonly #host: TrafficHost
   readonly #versions = new Map<string, TrafficVersion>()
-  /** Others hold now, and what ends late decides nothing. */
-  #isOver = false
 
-  constructor(modelName: string, { rolledBack = {}, ...settings }: TrafficSnapshot, host: TrafficHost) {
+  constructor(modelName: string, settings: TrafficSettings) {
     this.#modelName = modelName
     this.settings = settings
-    this.#host = host
     for (const [version, weight] of Object.entries(settings.weights))
       this.#versions.set(version, new TrafficVersion(version, weight, this))
-    for (const [version, found] of Object.entries(rolledBack)) {
-      const known = this.#versions.get(version)
-      if (known !== undefined) known.rolledBack = found
-    }
   }
 
   get versions(): TrafficVersion[] {
@@ -95,54 +73,22 @@ export class Traffic {
     return value === undefined ? nextByTurn(items) : alwaysFor(value, items, this.#modelName)
   }
 
-  /**
-   * Counts the end of a request that the weights sent to a version; the default version keeps its weight
-   * whatever happens, because nothing else could take its requests.
-   * @param isLate the request has ended without error before, but its response could not be sent
-   * @returns whether the version has lost its weight now
-   */
-  ended(version: TrafficVersion, isError: boolean, isDefault: boolean, isLate = false): boolean {
-    if (isError) version.errors += 1
-    if (this.#isOver || version.rule === undefined) return false
-    const now = this.#host.now()
-    const reason = isLate ? version.rule.failedLate(now) : version.rule.ended(isError, now)
-    if (reason === undefined || isDefault || version.weight === 0) return false
-    version.rolledBack = { at: new Date().toISOString(), weight: version.weight, reason }
-    this.#reweigh(version, 0)
-    this.#host.rolledBack(version.version, version.rolledBack)
-    return true
-  }
-
   /** The version is gone. @returns the weight that it had */
   forget(version: string): number {
     const known = this.#versions.get(version)
     if (known === undefined) return 0
     const { weight } = known
-    this.#reweigh(known, 0)
     this.#versions.delete(version)
+    for (const each of this.#versions.values()) each.due = 0
     return weight
   }
 
-  /** Others hold from now on. */
-  close(): void {
-    this.#isOver = true
-  }
-
   /** What a snapshot keeps of it. */
-  snapshot(): TrafficSnapshot {
-    const rolledBack = this.versions.flatMap(({ version, rolledBack: found }) =>
-      found === undefined ? [] : [[version, found] as const],
-    )
+  snapshot(): TrafficSettings {
     return {
       ...this.settings,
       weights: Object.fromEntries(this.versions.map(({ version, weight }) => [version, weight])),
-      rolledBack: rolledBack.length === 0 ? undefined : Object.fromEntries(rolledBack),
     }
-  }
-
-  #reweigh(version: TrafficVersion, weight: number): void {
-    version.weight = weight
-    for (const each of this.#versions.values()) each.due = 0
   }
 
   #stickyValue(request: Pick<RoutedRequest, 'headers'>, caller: Caller | undefined): string | undefined {

@@ -1,10 +1,8 @@
-import { ServeError } from '../../common/errors.ts'
-import { isFault } from '../jobs/fault.ts'
 import type { Job } from '../jobs/job.ts'
 import { readSequence } from '../jobs/sequence-headers.ts'
 import type { Model } from './model.ts'
 import type { Caller, RoutedRequest } from './operations.ts'
-import type { Traffic, TrafficVersion } from './traffic.ts'
+import type { Traffic } from './traffic.ts'
 
 /** The versions of one name. */
 export interface Versions {
@@ -49,35 +47,11 @@ export class VersionRouter {
       job.request.sender?.servedBy?.(model.version)
     }
     const counted = traffic?.of(model.version)
-    if (traffic === undefined || counted === undefined) model.submit(job)
-    else this.#submitCounted(job, model, traffic, counted)
-  }
-
-  #submitCounted(job: Job, model: Model, traffic: Traffic, counted: TrafficVersion): void {
-    const ended = (isError: boolean, isLate = false): void => {
-      if (isError) model.metrics.routedError()
-      const isDefault = this.#versions.default === counted.version
-      if (traffic.ended(counted, isError, isDefault, isLate)) model.metrics.rolledBack()
+    if (counted !== undefined) {
+      counted.requests += 1
+      model.metrics.routed()
     }
-    job.onUnsendable = () => ended(true, true)
-    counted.requests += 1
-    model.metrics.routed()
-    try {
-      model.submit(job)
-    } catch (thrown) {
-      if (isFault(ServeError.from(thrown))) ended(true)
-      throw thrown
-    }
-    const settle = (done: Job): void => {
-      if (done.fault || done.outcome === 'finished' || done.outcome === 'failed') ended(done.fault)
-    }
-    const { onEnd } = job
-    if (job.ended) settle(job)
-    else
-      job.onEnd = (done) => {
-        onEnd?.(done)
-        settle(done)
-      }
+    model.submit(job)
   }
 
   #holderOfSequence(request: RoutedRequest): Model | undefined {

@@ -47,7 +47,6 @@ export function faultsOf({ subject, spare, gate, fullDisk }: FaultsOptions): Fau
     repeated(['WorkersRestart'], () => subject.killWorker('victim'), KILLS),
     new FullQueue(subject),
     repeated(['RequestsFail'], () => subject.ask('m/1.0', 'fail 1.0')),
-    repeated(['CanaryRolledBack'], () => subject.ask('m', 'fail 2.0')),
     repeated(['TokensRefused'], () => subject.guess()),
     new ManyConnections(subject),
     {

@@ -19,10 +19,7 @@ export class Load {
       const { status, json } = await server.manage('POST', path)
       if (status !== 200) throw new Error(JSON.stringify(json))
     }
-    await this.#subject.weigh('m', {
-      weights: { '1.0': 50, '2.0': 50 },
-      rollback: { maxErrorPercent: 5, minRequests: 10, windowSeconds: 10 },
-    })
+    await this.#subject.weigh('m', { weights: { '1.0': 50, '2.0': 50 } })
     await server.until(
       () => server.describe('sleeper'),
       ([model]) => model!.workers.length === 0,

@@ -1,27 +1,22 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { ServeError } from '../../common/errors.ts'
 import { headerLine, joinHeaders } from '../../common/header-lines.ts'
 import type { TrafficSettings } from '../../frontend/config/traffic-settings.ts'
 import { JobIndex } from '../../frontend/jobs/job-index.ts'
-import { TimeLimit } from '../../frontend/jobs/time-limit.ts'
 import { ModelManager } from '../../frontend/models/manager.ts'
 import type { Model } from '../../frontend/models/model.ts'
-import { Traffic, type TrafficHost } from '../../frontend/models/traffic.ts'
+import { Traffic } from '../../frontend/models/traffic.ts'
 import { settingsOf } from '../config/support.ts'
 import { testJob } from '../support/jobs.ts'
 import { testMetrics } from '../support/metrics.ts'
 import { tempDir } from '../support/temp.ts'
 import { FakePool } from './fake-pool.ts'
 
-const ROLLBACK = { maxErrorPercent: 0, minRequests: 1, windowSeconds: 60 }
-
 /** Versions of the model `m` whose workers are played by the test. */
 class Rig {
   readonly warnings: string[] = []
   readonly told: string[] = []
-  readonly audited: object[] = []
   readonly pools = new Map<string, FakePool>()
   readonly manager: ModelManager
   changes = 0
@@ -38,7 +33,6 @@ class Rig {
       createPool: (model) => this.#pool(model),
       warn: (message) => this.warnings.push(message),
       inform: (message) => this.told.push(message),
-      audit: (entry) => this.audited.push(entry),
       onChange: () => {
         this.changes += 1
         return Promise.resolve()
@@ -70,11 +64,11 @@ class Rig {
     return { ...asked, version }
   }
 
-  /** Weight, requests and errors of a version. */
+  /** Weight and requests of a version. */
   async counts(version: string): Promise<unknown[]> {
     const [described] = await this.manager.describe('m', version)
-    const { weight, requests, errors } = described!.traffic!
-    return [weight, requests, errors]
+    const { weight, requests } = described!.traffic!
+    return [weight, requests]
   }
 
   #pool(model: Model): FakePool {
@@ -103,7 +97,6 @@ afterEach(async () => {
 })
 
 const OK = { body: Buffer.from('ok'), status: 200, headers: {} }
-const FAILED = new ServeError('HANDLER_FAILED', 'on purpose')
 
 describe('where a request goes', () => {
   test('what was chosen when the request was read holds when it is submitted, and takes one turn', async () => {
@@ -117,7 +110,7 @@ describe('where a request goes', () => {
       return version
     })
     expect(versions.filter((version) => version === '2.0')).toHaveLength(3)
-    expect(await rig.counts('2.0')).toEqual([1, 3, 0])
+    expect(await rig.counts('2.0')).toEqual([1, 3])
   })
 
   test('a version that has gone since gives way to another', async () => {
@@ -149,11 +142,11 @@ describe('where a request goes', () => {
 
   test('a version that was scaled to no workers gets nothing while another one has some', async () => {
     const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '1.0': 1, '2.0': 9 }, { rollback: ROLLBACK })
+    await rig.set({ '1.0': 1, '2.0': 9 })
     const scale = { modelName: 'm', modelVersion: '2.0', synchronous: true }
     await rig.manager.scale({ ...scale, minWorker: 0, maxWorker: 0 })
     expect([rig.send().version, rig.send().version]).toEqual(['1.0', '1.0'])
-    expect(await rig.counts('2.0')).toEqual([9, 0, 0])
+    expect(await rig.counts('2.0')).toEqual([9, 0])
     await rig.manager.scale({ ...scale, minWorker: 1, maxWorker: 1 })
     expect(rig.send().version).toBe('2.0')
   })
@@ -203,15 +196,6 @@ describe('where a request goes', () => {
     expect(next.filter((version) => version === '3.0')).toHaveLength(1)
   })
 
-  test('that a version was rolled back is kept over a restart', async () => {
-    const rig = await Rig.with('1.0', '2.0')
-    const rolledBack = { '2.0': { at: '2026-01-01T00:00:00.000Z', weight: 1, reason: 'it failed' } }
-    rig.manager.traffic.restore('m', { weights: { '1.0': 1, '2.0': 0 }, rolledBack })
-    const { versions } = rig.manager.traffic.describe('m')
-    expect(versions.map((version) => version.rolledBack)).toEqual([undefined, rolledBack['2.0']])
-    expect(rig.manager.snapshot().traffic).toMatchObject({ m: { rolledBack } })
-  })
-
   test('a version that is loaded again keeps its weight and its counts', async () => {
     const rig = await Rig.with('1.0', '2.0')
     await rig.set({ '2.0': 1 })
@@ -219,143 +203,17 @@ describe('where a request goes', () => {
     const request = { url: 'm-2.0', modelName: 'm', initialWorkers: 1, synchronous: true }
     await rig.manager.replace(request, true)
     expect(rig.send().version).toBe('2.0')
-    expect(await rig.counts('2.0')).toEqual([1, 2, 0])
+    expect(await rig.counts('2.0')).toEqual([1, 2])
   })
 })
-
-describe('what counts for the roll-back', () => {
-  /** After one request with this end: whether 2.0 has been rolled back. */
-  async function after(
-    end: (asked: ReturnType<Rig['send']>) => void,
-  ): Promise<[weight: unknown, errors: unknown]> {
-    const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '2.0': 1 }, { rollback: ROLLBACK })
-    end(rig.send())
-    const [weight, , errors] = await rig.counts('2.0')
-    expect(rig.audited).toHaveLength(weight === 0 ? 1 : 0)
-    return [weight, errors]
-  }
-
-  test.each<[string, (asked: ReturnType<Rig['send']>) => void]>([
-    ['an exception of the handler', ({ job }) => job.fail(FAILED)],
-    ['a time limit', ({ job }) => job.expired(new TimeLimit(5, 'RESPONSE_TIMEOUT', 'no response', 'x'))],
-    ['a worker that died', ({ job }) => job.fail(new ServeError('WORKER_LOST', 'Worker died.'))],
-    ['a status of 500 that the handler chose', ({ job }) => job.respond({ ...OK, status: 500 })],
-    ['an error of 500 that the handler chose', ({ job }) => job.fail(rejected(500))],
-    ['a stream that breaks', ({ job }) => (job.respond({ ...OK, more: true }), job.fail(FAILED))],
-  ])('%s is an error', async (_, end) => {
-    expect(await after(end)).toEqual([0, 1])
-  })
-
-  test.each<[string, (asked: ReturnType<Rig['send']>) => void]>([
-    ['an answer', ({ job }) => job.respond(OK)],
-    ['a status of 400 that the handler chose', ({ job }) => job.respond({ ...OK, status: 400 })],
-    ['an error of 422 that the handler chose', ({ job }) => job.fail(rejected(422))],
-    ['a request that is not valid', ({ job }) => job.fail(new ServeError('INVALID_TENSOR', 'x'))],
-    ['a client that left', ({ job }) => job.cancel('client left')],
-    ['the client’s own deadline', ({ job }) => job.cancel('deadline')],
-  ])('%s is none', async (_, end) => {
-    expect(await after(end)).toEqual([1, 0])
-  })
-
-  test('a version without workers is to blame for what it refuses, one with a full queue is not', async () => {
-    const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '2.0': 1 }, { rollback: ROLLBACK })
-    const submit = (id: string): void => rig.manager.submit(testJob(id, { modelName: 'm' }).job)
-    submit('a')
-    submit('b')
-    expect(() => submit('c')).toThrow(/queue/i)
-    expect(await rig.counts('2.0')).toEqual([1, 3, 0])
-    await rig.manager.scale({
-      modelName: 'm',
-      modelVersion: '2.0',
-      minWorker: 0,
-      maxWorker: 0,
-      synchronous: true,
-    })
-    expect(await rig.counts('2.0')).toEqual([0, 3, 2])
-    expect(rig.audited).toHaveLength(1)
-  })
-
-  test('what a version without workers refuses at once counts', async () => {
-    const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '2.0': 1 }, { rollback: { ...ROLLBACK, minRequests: 2 } })
-    const none = { minWorker: 0, maxWorker: 0, synchronous: true }
-    await rig.manager.scale({ modelName: 'm', modelVersion: '2.0', ...none })
-    const submit = (id: string): void => rig.manager.submit(testJob(id, { modelName: 'm' }).job)
-    expect(() => submit('a')).toThrow(expect.objectContaining({ code: 'NO_WORKER' }))
-    expect(await rig.counts('2.0')).toEqual([1, 1, 1])
-    expect(() => submit('b')).toThrow(expect.objectContaining({ code: 'NO_WORKER' }))
-    expect(await rig.counts('2.0')).toEqual([0, 2, 2])
-  })
-
-  test.each(['client left', 'deadline'] as const)(
-    'who was not waited for does not count at all: %s',
-    async (reason) => {
-      const rig = await Rig.with('1.0', '2.0')
-      await rig.set({ '2.0': 1 }, { rollback: { ...ROLLBACK, minRequests: 2 } })
-      rig.send().job.cancel(reason)
-      rig.send().job.fail(FAILED)
-      expect(await rig.counts('2.0')).toEqual([1, 2, 1])
-      rig.send().job.fail(FAILED)
-      expect(await rig.counts('2.0')).toEqual([0, 3, 2])
-    },
-  )
-
-  test('requests that name the version do not count', async () => {
-    const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '2.0': 1 }, { rollback: ROLLBACK })
-    rig.send({ modelVersion: '2.0' }).job.fail(FAILED)
-    expect(await rig.counts('2.0')).toEqual([1, 0, 0])
-  })
-
-  test('what began under other weights decides nothing', async () => {
-    const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '2.0': 1 }, { rollback: ROLLBACK })
-    const { job } = rig.send()
-    await rig.set({ '2.0': 1 }, { rollback: ROLLBACK })
-    job.fail(FAILED)
-    expect(await rig.counts('2.0')).toEqual([1, 0, 0])
-    expect(rig.audited).toEqual([])
-  })
-
-  test('it is told once, and written to a snapshot', async () => {
-    const rig = await Rig.with('1.0', '2.0')
-    await rig.set({ '1.0': 1, '2.0': 1 }, { rollback: ROLLBACK })
-    const asked = Array.from({ length: 4 }, () => rig.send())
-    const before = rig.changes
-    for (const { job, version } of asked) if (version === '2.0') job.fail(FAILED)
-    expect(rig.changes - before).toBe(1)
-    const cause = '1 of 1 requests failed within 60 s: 100 %, more than 0 %'
-    expect(rig.warnings).toEqual([`Model m: version 2.0 is rolled back from the weight 1 to 0: ${cause}`])
-    expect(rig.audited).toEqual([
-      {
-        event: 'management',
-        operation: 'roll back traffic',
-        outcome: 'done',
-        model: 'm',
-        version: '2.0',
-        detail: cause,
-      },
-    ])
-    expect(rig.manager.snapshot().traffic).toMatchObject({
-      m: { weights: { '1.0': 1, '2.0': 0 }, rolledBack: { '2.0': { weight: 1, reason: cause } } },
-    })
-  })
-})
-
-function rejected(status: number): ServeError {
-  return new ServeError('HANDLER_REJECTED', 'on purpose', { status })
-}
 
 describe('sticky values', () => {
-  const host: TrafficHost = { now: () => 0, rolledBack: () => undefined }
   const weights = { '1.0': 1, '2.0': 1 }
   const choose = (traffic: Traffic, headers: string, caller?: { kind: string; name: string }): string =>
     traffic.choose({ headers }, caller, () => true)!.version
 
   test('a header is found in any case, and the last of several counts', () => {
-    const traffic = new Traffic('m', { weights, sticky: { header: 'X-User' } }, host)
+    const traffic = new Traffic('m', { weights, sticky: { header: 'X-User' } })
     for (let user = 0; user < 20; user += 1) {
       const version = choose(traffic, headerLine('x-user', `u${user}`))
       expect(choose(traffic, joinHeaders({ a: 'X-User', 'X-USER': `u${user}`, b: 'c' }))).toBe(version)
@@ -364,7 +222,7 @@ describe('sticky values', () => {
   })
 
   test('callers of different kinds with the same name are different', () => {
-    const traffic = new Traffic('m', { weights, sticky: { caller: true } }, host)
+    const traffic = new Traffic('m', { weights, sticky: { caller: true } })
     const pairs = Array.from({ length: 40 }, (_, index) =>
       ['api key', 'jwt'].map((kind) => choose(traffic, '', { kind, name: `n${index}` })),
     )
@@ -373,12 +231,12 @@ describe('sticky values', () => {
     expect(turns).toEqual(['1.0', '2.0'])
   })
 
-  test('a value whose version is rolled back moves, and the others stay', () => {
+  test('a value whose version is gone moves, and the others stay', () => {
     const three = { '1.0': 1, '2.0': 1, '3.0': 1 }
-    const traffic = new Traffic('m', { weights: three, sticky: { header: 'u' }, rollback: ROLLBACK }, host)
+    const traffic = new Traffic('m', { weights: three, sticky: { header: 'u' } })
     const users = Array.from({ length: 60 }, (_, index) => headerLine('u', `u${index}`))
     const before = users.map((user) => choose(traffic, user))
-    expect(traffic.ended(traffic.of('2.0')!, true, false)).toBe(true)
+    traffic.forget('2.0')
     users.forEach((user, index) => {
       const now = choose(traffic, user)
       if (before[index] === '2.0') expect(['1.0', '3.0']).toContain(now)

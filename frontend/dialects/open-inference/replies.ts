@@ -39,9 +39,7 @@ export class UnaryInferSink<Written> implements ReplySink {
     try {
       this.#target.answer(head, wholeAnswer(head, body, this.#reader))
     } catch (thrown) {
-      const error = ServeError.from(thrown)
-      this.job?.unsendable(error)
-      this.fail(error)
+      this.fail(ServeError.from(thrown))
     }
   }
 
@@ -89,9 +87,7 @@ export class StreamInferSink<Written> implements ReplySink {
         this.#target.item(head, wholeAnswer(head, body, this.#reader))
       this.close()
     } catch (thrown) {
-      const error = ServeError.from(thrown)
-      this.job!.unsendable(error)
-      this.fail(error)
+      this.fail(ServeError.from(thrown))
     }
   }
 
@@ -125,7 +121,6 @@ export class StreamInferSink<Written> implements ReplySink {
     this.#failed = true
     const error = ServeError.from(thrown)
     this.job!.abort(error, 'failed')
-    this.job!.unsendable(error)
     this.#target.fail(this.#reader.failure(error))
   }
 }

@@ -3,7 +3,7 @@ import type { Distribution } from './distribution.ts'
 import type { HandlerMetrics } from './handler-metrics.ts'
 import { labelText } from './page.ts'
 import type { ServerMetrics, VersionSeries } from './server-metrics.ts'
-import { Tally, type Outcome, type TrafficTally } from './tally.ts'
+import { Tally, type Outcome } from './tally.ts'
 
 /** What the metrics need of a job. Times are performance.now() milliseconds. */
 export interface CountedJob {
@@ -121,21 +121,7 @@ export class ModelMetrics {
 
   /** Counts a request that weights sent to this version. */
   routed(): void {
-    this.#traffic.requests += 1
-  }
-
-  /** One of them failed through the handler, a worker or a time limit. */
-  routedError(): void {
-    this.#traffic.errors += 1
-  }
-
-  /** The version lost its weight by itself. */
-  rolledBack(): void {
-    this.#traffic.rollbacks += 1
-  }
-
-  get #traffic(): TrafficTally {
-    return (this.tally.traffic ??= { requests: 0, errors: 0, rollbacks: 0 })
+    this.tally.routed = (this.tally.routed ?? 0) + 1
   }
 
   /** Counts a response that arrived after its request had ended. */

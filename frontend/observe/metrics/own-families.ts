@@ -3,7 +3,7 @@ import type { Distribution } from './distribution.ts'
 import type { ModelMetrics, ModelState } from './model-metrics.ts'
 import { distributionSamples, labelText, type PageFamily, type Sample } from './page.ts'
 import type { Refusals } from './refusals.ts'
-import type { KindTally, Outcome, RequestKind, TrafficTally } from './tally.ts'
+import type { KindTally, Outcome, RequestKind } from './tally.ts'
 
 /** Adds a value to the sample with the same labels: see `labelText`. */
 type Add<Value> = (labels: string, value: Value) => void
@@ -18,7 +18,6 @@ const OUTCOME = textsOf('outcome', OUTCOMES)
 export function ownFamilies(models: Models, refusals: Refusals): PageFamily[] {
   return [
     ...counters(models),
-    ...trafficCounters(models),
     ...refusalCounters(refusals),
     ...gauges(models),
     byKind(
@@ -59,6 +58,9 @@ function counters(models: Models): PageFamily[] {
     numbers('worker_deaths_total', 'counter', 'Workers that ended unexpectedly', (add) => {
       for (const { labels, tally } of models) add(labels, tally.workerDeaths)
     }),
+    numbers('traffic_requests_total', 'counter', 'Requests that weights sent to a version', (add) => {
+      for (const { labels, tally } of models) if (tally.routed !== undefined) add(labels, tally.routed)
+    }),
     numbers(
       'discarded_responses_total',
       'counter',
@@ -66,28 +68,6 @@ function counters(models: Models): PageFamily[] {
       (add) => {
         for (const { labels, tally } of models) add(labels, tally.discardedResponses)
       },
-    ),
-  ]
-}
-
-/** Only of versions that have had a weight. */
-function trafficCounters(models: Models): PageFamily[] {
-  const counter = (name: string, help: string, read: (tally: TrafficTally) => number): PageFamily =>
-    numbers(name, 'counter', help, (add) => {
-      for (const { labels, tally } of models)
-        if (tally.traffic !== undefined) add(labels, read(tally.traffic))
-    })
-  return [
-    counter('traffic_requests_total', 'Requests that weights sent to a version', ({ requests }) => requests),
-    counter(
-      'traffic_errors_total',
-      'Requests that weights sent to a version and that failed through the handler, a worker or a time limit',
-      ({ errors }) => errors,
-    ),
-    counter(
-      'traffic_rollbacks_total',
-      'Times that a version lost its weight because of errors',
-      ({ rollbacks }) => rollbacks,
     ),
   ]
 }

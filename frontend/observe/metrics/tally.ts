@@ -17,15 +17,6 @@ export class KindTally {
   readonly whole = new Distribution()
 }
 
-/** Counts of the requests that weights sent to a model version. */
-export interface TrafficTally {
-  requests: number
-  /** Those that failed through the handler, a worker or a time limit. */
-  errors: number
-  /** How often the version lost its weight by itself. */
-  rollbacks: number
-}
-
 /** Counts of one model version. Plain fields keep counting cheap; the metrics page reads them on demand. */
 export class Tally {
   readonly kinds: Readonly<Record<RequestKind, KindTally>> = {
@@ -42,8 +33,8 @@ export class Tally {
   items = 0
   bytes = 0
   workerDeaths = 0
-  /** Undefined: the version never had a weight. */
-  traffic: TrafficTally | undefined
+  /** Requests that weights sent to the version; undefined: none. */
+  routed: number | undefined
   discardedResponses = 0
 
   /** Number of requests that have ended. */

@@ -20,7 +20,7 @@ export function trafficOperations(parameters: Parameter[]): PathItem {
       parameters,
       requestBody: {
         description: 'The weights, and what else decides.',
-        content: { 'application/json': { schema: object(settings(), ['sticky', 'rollback']) } },
+        content: { 'application/json': { schema: object(settings(), ['sticky']) } },
         required: true,
       },
       responses: {
@@ -48,39 +48,20 @@ function settings(): Record<string, Schema> {
     },
     ['header', 'caller'],
   )
-  const rollback = object(
-    {
-      maxErrorPercent: ['number', 'Percent of its requests that may fail until a version loses its weight.'],
-      minRequests: ['integer', 'Fewer requests decide nothing. Default 50.'],
-      windowSeconds: ['integer', 'Seconds that count. Default 60.'],
-    },
-    ['minRequests', 'windowSeconds'],
-  )
   const weights = { type: 'object', description: 'Whole numbers by version: {"1.0": 90, "2.0": 10}.' }
   return {
     weights,
     sticky: { ...sticky, description: 'Exactly one of the two.' },
-    rollback: { ...rollback, description: 'When a version that is not the default loses its weight.' },
   }
 }
 
 function description(): Schema {
-  const rolledBack = object({
-    at: ['string', 'When it lost its weight.'],
-    weight: ['integer', 'The weight that it had.'],
-    reason: ['string', 'Why.'],
+  const version = object({
+    modelVersion: ['string', 'The version.'],
+    weight: ['integer', 'Its weight.'],
+    share: ['number', 'Its share of the requests, 0 to 1.'],
+    requests: ['integer', 'Requests that were sent to it by weight since the weights were set.'],
   })
-  const version = object(
-    {
-      modelVersion: ['string', 'The version.'],
-      weight: ['integer', 'Its weight.'],
-      share: ['number', 'Its share of the requests, 0 to 1.'],
-      requests: ['integer', 'Requests that were sent to it by weight since the weights were set.'],
-      errors: ['integer', 'Those of them that failed through the handler, a worker or a time limit.'],
-      rolledBack,
-    },
-    ['rolledBack'],
-  )
   return object(
     {
       modelName: ['string', 'Name of the model.'],
@@ -91,6 +72,6 @@ function description(): Schema {
       ...settings(),
       versions: { type: 'array', items: version, description: 'Each version with a weight.' },
     },
-    ['sticky', 'rollback'],
+    ['sticky'],
   )
 }
