@@ -1,4 +1,5 @@
 import { isObject, parseJson } from '../../common/json.ts'
+import { Collector } from '../../common/openai/collect.ts'
 import type {
   ChatChunk,
   ChatCompletionRequest,
@@ -17,7 +18,7 @@ type Fields = Record<string, unknown>
 /**
  * `handle` for a handler that has only OpenAI API methods, so that TorchServe's routes work too
  * (docs/openai.md). The body is a request of that API with `messages`, `prompt` or `input`. The response is
- * text, one item per chunk; embeddings are JSON.
+ * text, one item per chunk, and one JSON item with what else the choices have; embeddings are JSON.
  */
 export function handleByOpenAI(handler: OpenAIHandler): Handler['handle'] {
   return (requests, context) =>
@@ -49,13 +50,14 @@ async function texts(
   if (!isAsyncIterable(chunks)) return chunks
   const id = { [index]: context.requestIds[index]! }
   const signal = context.requestSignal(index)
+  const rest = new Rest()
   for await (const chunk of chunks as AsyncIterable<ChatChunk | CompletionChunk>) {
     if (signal.aborted) return ''
     const items: string[] = []
-    items[index] = textOf(chunk)
+    items[index] = rest.takeText(chunk)
     if (items[index] !== '') await sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
   }
-  return ''
+  return rest.item()
 }
 
 function call(handler: OpenAIHandler, fields: Fields, context: Context): unknown {
@@ -84,8 +86,36 @@ function fieldsOf(request: HandlerRequest, context: Context): Fields | undefined
   return isObject(value) ? { model: context.modelName, ...value } : undefined
 }
 
-function textOf({ choices }: ChatChunk | CompletionChunk): string {
-  const first = choices.find(({ index }) => index === 0)
-  if (first === undefined) return ''
-  return 'text' in first ? first.text : (first.delta.content ?? '')
+/** Collects what the chunks of one response have besides the text of the first choice. */
+class Rest {
+  readonly #collector = new Collector({ id: '', created: 0, model: '', includeUsage: false })
+  #isChat = false
+
+  /** @returns the text of the first choice in this chunk */
+  takeText({ choices }: ChatChunk | CompletionChunk): string {
+    let text = ''
+    for (const choice of choices) {
+      const isFirst = choice.index === 0
+      if ('text' in choice) {
+        if (isFirst) text += choice.text
+        this.#collector.addText({ choices: [isFirst ? { ...choice, text: '' } : choice] })
+        continue
+      }
+      const { content, ...delta } = choice.delta
+      this.#isChat = true
+      if (isFirst) text += content ?? ''
+      this.#collector.addChat({ choices: [isFirst ? { ...choice, delta } : choice] })
+    }
+    return text
+  }
+
+  /** Tool calls and other fields of the first message, log probabilities, other choices; '' without any. */
+  item(): HandlerResponse {
+    const completion = this.#isChat ? this.#collector.chat() : this.#collector.text()
+    const [first = {}, ...choices] = completion.choices
+    const { role: _role, content: _content, ...fields } = (first['message'] ?? {}) as Fields
+    const all = { ...fields, logprobs: first['logprobs'], choices: choices.length > 0 ? choices : null }
+    const present = Object.entries(all).filter(([, value]) => value != null)
+    return present.length === 0 ? '' : Object.fromEntries(present)
+  }
 }

@@ -1,4 +1,6 @@
 import { ServeError } from '../errors.ts'
+import { isObject } from '../json.ts'
+import { ownValue, setOwn } from '../own-keys.ts'
 import type { StreamHead } from './chunks.ts'
 import type {
   ChatChunk,
@@ -20,6 +22,8 @@ interface Collected {
   text: string[]
   refusal: string[]
   calls: ToolCall[]
+  /** Fields of other names, such as `reasoning_content`. */
+  more: Record<string, unknown>
   chatLogprobs: ChatLogprobs | undefined
   logprobs: CompletionLogprobs | undefined
   finish: FinishReason | undefined
@@ -86,9 +90,11 @@ export class Collector {
   }
 
   #addDelta(choice: Collected, { delta, logprobs, finish_reason: finish }: ChatChoiceChunk): void {
-    if (delta.content != null) choice.text.push(delta.content)
-    if (delta.refusal != null) choice.refusal.push(delta.refusal)
-    for (const call of delta.tool_calls ?? []) addCall(choice.calls, call)
+    const { role: _role, content, refusal, tool_calls: calls, ...more } = delta
+    if (content != null) choice.text.push(content)
+    if (refusal != null) choice.refusal.push(refusal)
+    for (const call of calls ?? []) addCall(choice.calls, call)
+    addFields(choice.more, more)
     if (logprobs?.content != null) {
       const content = [...(choice.chatLogprobs?.content ?? []), ...logprobs.content]
       choice.chatLogprobs = { content, refusal: null }
@@ -103,6 +109,7 @@ export class Collector {
         text: [],
         refusal: [],
         calls: [],
+        more: {},
         chatLogprobs: undefined,
         logprobs: undefined,
         finish: undefined,
@@ -112,9 +119,10 @@ export class Collector {
   }
 }
 
-function message({ text, refusal, calls }: Collected): Record<string, unknown> {
+function message({ text, refusal, calls, more }: Collected): Record<string, unknown> {
   const content = text.join('')
   return {
+    ...more,
     role: 'assistant',
     content: content === '' && (calls.length > 0 || refusal.length > 0) ? null : content,
     refusal: refusal.length > 0 ? refusal.join('') : null,
@@ -131,6 +139,23 @@ function addCall(calls: ToolCall[], { index: given, id, function: piece }: ToolC
   if (id !== undefined) call.id = id
   if (piece?.name !== undefined) call.function.name += piece.name
   call.function.arguments += piece?.arguments ?? ''
+}
+
+/** Texts, lists and objects of several chunks are joined; of other values the last one counts. */
+function addFields(all: Record<string, unknown>, more: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(more)) {
+    if (value != null) setOwn(all, name, joined(ownValue(all, name), value))
+  }
+}
+
+function joined(before: unknown, value: unknown): unknown {
+  if (typeof before === 'string' && typeof value === 'string') return before + value
+  if (Array.isArray(before) && Array.isArray(value))
+    return [...(before as unknown[]), ...(value as unknown[])]
+  if (!isObject(before) || !isObject(value)) return value
+  const all = { ...before }
+  addFields(all, value)
+  return all
 }
 
 function checkedIndex(index: number): number {

@@ -132,6 +132,43 @@ test('a handler that only speaks the OpenAI API says what it takes to who asks f
   ])
 })
 
+test('after the text, one JSON item has the joined tool calls, other fields and further choices', async () => {
+  const call = (text: string, more = {}) => ({
+    tool_calls: [{ index: 0, ...more, function: { arguments: text } }],
+  })
+  const chunk = (delta: object, index = 0): { choices: object[] } => ({ choices: [{ index, delta }] })
+  class Planner {
+    async *chatCompletions() {
+      yield chunk({ role: 'assistant', content: 'Let me ', reasoning: 'It ' })
+      yield { choices: [...chunk({ content: 'see' }).choices, ...chunk({ content: 'or ' }, 1).choices] }
+      yield chunk(call('{"at":', { id: 'c1', type: 'function' }))
+      yield chunk({ ...call('1}'), reasoning: 'rains' })
+      yield chunk({ content: 'not' }, 1)
+    }
+    async *completions() {
+      yield { choices: [{ index: 0, text: 'one' }] }
+      yield { choices: [{ index: 1, text: 'two' }] }
+    }
+  }
+  const { responses } = await runHandler(Planner as never, [{ messages: [] }, { prompt: '' }])
+  const [chat, text] = responses.map(({ items }) => [
+    ...items.slice(0, -1),
+    JSON.parse(items.at(-1)!) as object,
+  ])
+  expect(chat).toEqual([
+    'Let me ',
+    'see',
+    {
+      reasoning: 'It rains',
+      tool_calls: [{ id: 'c1', type: 'function', function: { name: '', arguments: '{"at":1}' } }],
+      choices: [
+        expect.objectContaining({ index: 1, message: expect.objectContaining({ content: 'or not' }) }),
+      ],
+    },
+  ])
+  expect(text).toEqual(['one', { choices: [expect.objectContaining({ index: 1, text: 'two' })] }])
+})
+
 test('a handler of tensors is asked with parts', async () => {
   class Story {
     async *predictStream(payloads: AsyncIterable<InferenceRequest>): AsyncIterable<InferenceResponse> {

@@ -5,7 +5,7 @@ import { Collector } from '../../common/openai/collect.ts'
 import { defaultChatPrompt } from '../../common/openai/default-chat.ts'
 import { embeddingsAnswer } from '../../common/openai/embeddings.ts'
 import { StopFilter } from '../../common/openai/stop-filter.ts'
-import type { ChatChunk } from '../../common/openai/types.ts'
+import type { ChatChunk, ChatDelta } from '../../common/openai/types.ts'
 
 const HEAD = { id: 'chatcmpl-1', created: 7, model: 'm', includeUsage: false }
 const USAGE = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
@@ -174,6 +174,26 @@ describe('a collector', () => {
     expect(choices[1]).toMatchObject({
       message: { content: null, tool_calls: [tool] },
       finish_reason: 'tool_calls',
+    })
+  })
+
+  test('keeps fields of other names: texts, lists and objects joined, else the last', () => {
+    const collector = new Collector(HEAD)
+    const deltas: object[] = [
+      { reasoning: 'a', details: [1], function_call: { name: 'f', arguments: '{' }, n: 1 },
+      { reasoning: 'b', details: [2], function_call: { arguments: '}' }, n: 2 },
+      { reasoning: null, constructor: 'x' },
+    ]
+    for (const delta of deltas) collector.addChat({ choices: [{ index: 0, delta: delta as ChatDelta }] })
+    expect(collector.chat().choices[0]!['message']).toEqual({
+      role: 'assistant',
+      content: '',
+      refusal: null,
+      reasoning: 'ab',
+      details: [1, 2],
+      function_call: { name: 'f', arguments: '{}' },
+      n: 2,
+      constructor: 'x',
     })
   })
 
