@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { halfAtEnd } from '../common/whole-texts.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import { describeThrown, handlerError } from './handler-error.ts'
 import { type Outlet, sendLog } from './outlet.ts'
@@ -68,7 +69,7 @@ export class Batch implements RequestGroup, StreamOwner {
       try {
         const item = stream.gone === undefined ? items[i] : undefined
         if (item instanceof Error) stream.fail(handlerError(item))
-        else stream.finish(encodeOutput(item))
+        else stream.finish(encodeItem(stream, item, true))
       } catch (thrown) {
         stream.fail(handlerError(thrown))
       }
@@ -107,8 +108,25 @@ export class Batch implements RequestGroup, StreamOwner {
 export function pushItem(stream: ResponseStream, item: unknown): void {
   try {
     if (item instanceof Error) stream.drop(handlerError(item))
-    else stream.push(encodeOutput(item))
+    else stream.push(encodeItem(stream, item, false))
   } catch (thrown) {
     stream.drop(thrown instanceof ServeError ? thrown : handlerError(thrown))
   }
+}
+
+/**
+ * The bytes of an item. Half a character at the end of a text waits for the next item; without one it becomes
+ * U+FFFD. @throws ServeError INVALID_OUTPUT when the item cannot be encoded
+ */
+export function encodeItem(stream: ResponseStream, item: unknown, isLast: boolean): Uint8Array {
+  const { half } = stream
+  if (half === '' && typeof item !== 'string') return encodeOutput(item)
+  stream.half = ''
+  if (typeof item !== 'string' && item !== undefined) {
+    stream.push(encodeOutput(half))
+    return encodeOutput(item)
+  }
+  const text = half + (item ?? '')
+  if (!isLast) stream.half = halfAtEnd(text)
+  return encodeOutput(stream.half === '' ? text : text.slice(0, -1))
 }

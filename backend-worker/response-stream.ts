@@ -42,6 +42,8 @@ export class ResponseStream {
   readonly deadline: number | undefined
   /** Further inputs; undefined if the client sends only one. */
   readonly inputs: InputQueue | undefined
+  /** Half a character at the end of the last text, which waits for the next one; '' usually. */
+  half = ''
   readonly #headerLines: string
   readonly #outlet: Outlet
   readonly #limits: StreamLimits

@@ -1,8 +1,8 @@
-import type { BatchHost } from './batch.ts'
+import { encodeItem, type BatchHost } from './batch.ts'
 import type { StoppingCriterion } from './handler.ts'
 import { handlerError } from './handler-error.ts'
 import type { Outlet } from './outlet.ts'
-import { checkAnswer, encodeOutput } from './output.ts'
+import { checkAnswer } from './output.ts'
 import type { RequestGroup } from './request-group.ts'
 import type { ResponseStream } from './response-stream.ts'
 
@@ -69,8 +69,8 @@ export class Step implements RequestGroup {
 
   #answer(stream: ResponseStream, item: unknown, goesOn: boolean): void {
     if (item instanceof Error) stream.fail(handlerError(item))
-    else if (!goesOn) stream.finish(encodeOutput(item))
-    else if (item !== undefined) stream.push(encodeOutput(item))
+    else if (!goesOn) stream.finish(encodeItem(stream, item, true))
+    else if (item !== undefined) stream.push(encodeItem(stream, item, false))
   }
 
   #goesOn(i: number, item: unknown, criteria: StoppingCriteria): boolean {

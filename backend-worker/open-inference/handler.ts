@@ -8,6 +8,7 @@ import { type Call, encodeFor, plainCall, tensorCall } from './call.ts'
 import { joinResponses } from './join.ts'
 import { formOf, mergeRequests, splitResponse } from './merge.ts'
 import { fromHandler, type RawResponse, toHandler } from './messages.ts'
+import { StreamTexts } from './stream-texts.ts'
 import type { InferenceHandler, InferenceRequest, InferenceResponse } from './types.ts'
 
 /** Serves requests with `predict` and `predictStream`. */
@@ -44,15 +45,21 @@ export class TensorAdapter {
 
   async *#stream(call: Call, context: Context): AsyncGenerator<unknown[], unknown[]> {
     const payloads = payloadsOf(call, context)
-    const responses = this.#handler.predictStream?.(payloads, context) ?? this.#predictEach(payloads, context)
-    for await (const response of responses) {
-      yield [encodeFor(call, fromHandler(response, call.request), context)]
-    }
+    const { request } = call
+    const streamed = this.#handler.predictStream?.(payloads, context)
+    const responses =
+      streamed === undefined ? this.#predictEach(payloads, request, context) : rawResponses(streamed, request)
+    for await (const response of responses) yield [encodeFor(call, response, context)]
     return [undefined]
   }
 
-  async *#predictEach(payloads: AsyncIterable<InferenceRequest>, context: Context): AsyncGenerator {
-    for await (const payload of payloads) yield await this.#handler.predict!(payload, context)
+  async *#predictEach(
+    payloads: AsyncIterable<InferenceRequest>,
+    request: InferRequest,
+    context: Context,
+  ): AsyncGenerator<RawResponse> {
+    for await (const payload of payloads)
+      yield fromHandler(await this.#handler.predict!(payload, context), request)
   }
 
   /** Requests of the same form share a call. A failure fails its own request only. */
@@ -136,7 +143,10 @@ async function* rawResponses(
   responses: AsyncIterable<InferenceResponse>,
   request: InferRequest,
 ): AsyncGenerator<RawResponse> {
-  for await (const response of responses) yield fromHandler(response, request)
+  const texts = new StreamTexts()
+  for await (const response of responses) yield fromHandler(texts.next(response), request)
+  const rest = texts.end()
+  if (rest !== undefined) yield fromHandler(rest, request)
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- an async iterable is what predictStream takes

@@ -1,3 +1,4 @@
+import { toUSVString } from 'node:util'
 import { ServeError } from '../../common/errors.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
@@ -108,9 +109,18 @@ async function collected<T>(
   whole: () => Completion,
   { id, created, model }: StreamHead,
 ): Promise<string[]> {
-  if (!isAsyncIterable(answer)) return [JSON.stringify({ id, created, model, ...(await answer) })]
+  if (!isAsyncIterable(answer)) return [wellFormedJson({ id, created, model, ...(await answer) })]
   for await (const chunk of answer as AsyncIterable<T>) add(chunk)
-  return [JSON.stringify(whole())]
+  return [wellFormedJson(whole())]
+}
+
+/** JSON in which half a character is U+FFFD; other languages refuse texts with such halves. */
+function wellFormedJson(value: unknown): string {
+  const json = JSON.stringify(value)
+  if (!json.includes('\\ud')) return json
+  return JSON.stringify(value, (_name, each: unknown) =>
+    typeof each === 'string' ? toUSVString(each) : each,
+  )
 }
 
 function bodyOf(request: PredictRequest): unknown {

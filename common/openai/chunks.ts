@@ -1,3 +1,5 @@
+import { setOwn } from '../own-keys.ts'
+import { isWellFormed, WholeTexts } from '../whole-texts.ts'
 import type { ChatChunk, ChatChoiceChunk, Chunk, CompletionChunk, Usage } from './types.ts'
 
 /** What all chunks of one stream share. */
@@ -13,6 +15,9 @@ export interface StreamHead {
 /** Maximum number of choices in one response; the OpenAI API allows no more (`n` is at most 128). */
 const MAX_CHOICES = 128
 
+/** A text of a choice: its name in the choice, and its piece in a chunk. */
+type Piece = [name: string, text: string]
+
 type Kind = 'chat.completion.chunk' | 'text_completion'
 
 /**
@@ -23,6 +28,8 @@ type Kind = 'chat.completion.chunk' | 'text_completion'
  */
 abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: string | null }>> {
   protected readonly seen = new Map<number, { finished: boolean }>()
+  /** Choices in which half a character waits. */
+  readonly #texts = new Map<number, WholeTexts<string>>()
   #head: StreamHead
   readonly #kind: Kind
   #usage: Usage | undefined
@@ -36,8 +43,9 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
   next(chunk: T): T[] {
     if (chunk.usage != null) this.#usage = chunk.usage
     if (chunk.choices.length === 0) return []
-    const choices = chunk.choices.filter((choice) => this.seen.get(choice.index)?.finished !== true)
-    if (choices.length === 0) return []
+    const open = chunk.choices.filter((choice) => this.seen.get(choice.index)?.finished !== true)
+    if (open.length === 0) return []
+    const choices = open.map((choice) => this.#whole(choice))
     if (chunk.id !== undefined) this.#adopt(chunk)
     const made = choices.flatMap((choice) => [...this.#before(choice.index), ...this.complete(choice)])
     for (const choice of choices) this.seen.set(choice.index, { finished: choice.finish_reason != null })
@@ -66,13 +74,30 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
   /** The chunks that are missing at the end: finish reasons and usage. */
   end(): T[] {
     const open = [...this.seen].filter(([, { finished }]) => !finished)
-    const last = open.map(([index]) => this.#chunk([this.finish(index)]))
+    const last = open.map(([index]) => this.#chunk([this.#whole(this.finish(index))]))
     if (this.#head.includeUsage && this.#usage !== undefined) {
       last.push({ ...this.#chunk([]), usage: this.#usage })
     }
     return last
   }
 
+  /** The choice with whole characters: half of one at the end of a text waits for the next chunk. */
+  #whole(choice: T['choices'][number]): T['choices'][number] {
+    const waiting = this.#texts.get(choice.index)
+    const pieces = this.pieces(choice)
+    if (waiting === undefined && pieces.every(([, text]) => isWellFormed(text))) return choice
+    const texts = waiting ?? new WholeTexts()
+    const whole = new Map(pieces.map(([name, text]): Piece => [name, texts.next(name, text)]))
+    if (choice.finish_reason != null)
+      for (const [name, rest] of texts.end()) whole.set(name, (whole.get(name) ?? '') + rest)
+    if (texts.waits) this.#texts.set(choice.index, texts)
+    else this.#texts.delete(choice.index)
+    return this.withPieces(choice, [...whole])
+  }
+
+  protected abstract pieces(choice: T['choices'][number]): Piece[]
+  /** The choice with these texts instead of its own. */
+  protected abstract withPieces(choice: T['choices'][number], pieces: Piece[]): T['choices'][number]
   /** Completes a choice. Returns more than one if the role comes in a chunk of its own. */
   protected abstract complete(choice: T['choices'][number]): T['choices'][number][]
   protected abstract finish(index: number): T['choices'][number]
@@ -97,6 +122,9 @@ abstract class ChunkStream<T extends Chunk<{ index: number; finish_reason?: stri
   }
 }
 
+/** Begins the name of the arguments of a tool call; its index follows. */
+const CALL = 'tool_calls '
+
 /** The stream of a chat completion. */
 export class ChatStream extends ChunkStream<ChatChunk> {
   constructor(head: StreamHead) {
@@ -118,6 +146,27 @@ export class ChatStream extends ChunkStream<ChatChunk> {
     return isEmpty(choice) ? [first] : [first, whole]
   }
 
+  protected pieces({ delta }: ChatChoiceChunk): Piece[] {
+    const pieces = Object.entries(delta).filter((entry): entry is Piece => typeof entry[1] === 'string')
+    for (const { index, function: call } of delta.tool_calls ?? [])
+      if (call?.arguments !== undefined) pieces.push([CALL + String(index), call.arguments])
+    return pieces
+  }
+
+  protected withPieces(choice: ChatChoiceChunk, pieces: Piece[]): ChatChoiceChunk {
+    const delta = { ...choice.delta }
+    const calls = new Map((delta.tool_calls ?? []).map((call) => [CALL + String(call.index), call]))
+    for (const [name, text] of pieces) {
+      if (!name.startsWith(CALL)) setOwn<unknown>(delta, name, text)
+      else {
+        const call = calls.get(name) ?? { index: Number(name.slice(CALL.length)) }
+        calls.set(name, { ...call, function: { ...call.function, arguments: text } })
+      }
+    }
+    if (calls.size > 0) delta.tool_calls = [...calls.values()]
+    return { ...choice, delta }
+  }
+
   protected begin(index: number): ChatChoiceChunk {
     return { index, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }
   }
@@ -135,6 +184,17 @@ export class CompletionStream extends ChunkStream<CompletionChunk> {
 
   protected complete(choice: CompletionChunk['choices'][number]): CompletionChunk['choices'] {
     return [{ ...choice, logprobs: choice.logprobs ?? null, finish_reason: choice.finish_reason ?? null }]
+  }
+
+  protected pieces({ text }: CompletionChunk['choices'][number]): Piece[] {
+    return [['text', text]]
+  }
+
+  protected withPieces(
+    choice: CompletionChunk['choices'][number],
+    [[, text] = ['', '']]: Piece[],
+  ): CompletionChunk['choices'][number] {
+    return { ...choice, text }
   }
 
   protected begin(index: number): CompletionChunk['choices'][number] {

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   BaseHandler,
   type Context,
@@ -9,7 +9,12 @@ import {
   sendIntermediatePredictResponse,
   StringCodec,
 } from '../../backend-worker/index.ts'
-import { runHandler } from '../../backend-worker/testing.ts'
+import {
+  type RunOptions,
+  runHandler,
+  type TestHandler,
+  type TestRequest,
+} from '../../backend-worker/testing.ts'
 
 class Countdown extends BaseHandler {
   override async handle(_requests: HandlerRequest[], context: Context): Promise<unknown[]> {
@@ -179,4 +184,80 @@ test('a handler of tensors is asked with parts', async () => {
   }
   const { responses } = await runHandler(Story, ['one two'])
   expect(responses[0]!.items).toEqual(['one', 'two'])
+})
+
+describe('half a character at the end of an item', () => {
+  const SMILE = '\u{1f600}'
+  const [HIGH, LOW] = [SMILE[0]!, SMILE[1]!]
+  const items = async (handler: TestHandler, request: TestRequest, options?: RunOptions) =>
+    (await runHandler(handler, [request], options)).responses[0]!.items
+
+  test('waits for the next one, which is empty if it has nothing else; at the end it is one U+FFFD', async () => {
+    const yields = (...parts: unknown[]) =>
+      async function* () {
+        for (const part of parts) yield await Promise.resolve([part])
+      } as never
+    expect(await items(yields(HIGH, LOW), null)).toEqual(['', SMILE])
+    expect(await items(yields(`a${HIGH}`, `${LOW}b${HIGH}`, `${LOW}${HIGH}`), null)).toEqual([
+      'a',
+      `${SMILE}b`,
+      SMILE,
+      '\ufffd',
+    ])
+    expect(await items(yields(HIGH, 'x', LOW), null)).toEqual(['', '\ufffdx', '\ufffd'])
+    expect(await items(yields(HIGH, { a: 1 }, Buffer.from('b')), null)).toEqual([
+      '',
+      '\ufffd',
+      '{\n  "a": 1\n}',
+      'b',
+    ])
+    expect(await items(() => [`a${HIGH}`], null)).toEqual(['a\ufffd'])
+  })
+
+  test('waits in the steps of continuous batching, for its own request', async () => {
+    const turns = [
+      [HIGH, 'x'],
+      [LOW, HIGH],
+      ['', ''],
+    ]
+    let turn = 0
+    const handle: TestHandler = (requests, context) => {
+      const made = requests.map((_, i) => turns[turn]![i]!)
+      turn += 1
+      for (const i of made.keys()) context.setStreamNext(i, turn < turns.length)
+      return made
+    }
+    const { responses } = await runHandler(handle, ['', ''], { continuousBatching: true })
+    expect(responses.map((each) => each.items)).toEqual([
+      ['', SMILE],
+      ['x', '', '\ufffd'],
+    ])
+  })
+
+  test('waits for the same element of the same output in a stream of tensors', async () => {
+    class Texts {
+      async *predictStream(): AsyncIterable<InferenceResponse> {
+        for (const [a, b] of [
+          [HIGH, 'x'],
+          [`${LOW}y`, HIGH],
+        ] as const)
+          yield await Promise.resolve({
+            outputs: [StringCodec.encodeOutput('a', [a, b]), StringCodec.encodeOutput('b', ['z'])],
+          })
+      }
+    }
+    const data = (await items(Texts as never, '')).map((item) =>
+      (JSON.parse(item) as { outputs: { data: string[] }[] }).outputs.map((output) => output.data),
+    )
+    expect(data).toEqual([
+      [['', 'x'], ['z']],
+      [[`${SMILE}y`, ''], ['z']],
+      [['', '\ufffd'], ['']],
+    ])
+  })
+
+  test('is not taken from what predict answers to one of several messages', async () => {
+    const predict = () => ({ outputs: [StringCodec.encodeOutput('a', [`a${HIGH}`])] })
+    expect(await items({ predict } as never, '')).toEqual(['a\ufffd'])
+  })
 })

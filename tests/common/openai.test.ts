@@ -1,3 +1,4 @@
+import { toUSVString } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { ChatStream, CompletionStream } from '../../common/openai/chunks.ts'
@@ -141,6 +142,63 @@ test('a legacy stream has texts and finishes', () => {
     { object: 'text_completion', choices: [{ index: 0, text: 'a', finish_reason: null }] },
   ])
   expect(stream.end()).toMatchObject([{ choices: [{ index: 0, text: '', finish_reason: 'stop' }] }])
+})
+
+describe('any text cut between the halves of its characters', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', '\u{1f600}', '\ud83d', '\ude00'), maxLength: 12 })
+
+  test('arrives in well-formed chunks of a chat that join to it, each choice and field by itself', () => {
+    fc.assert(
+      fc.property(text, text, fc.boolean(), (content, args, finishes) => {
+        const stream = new ChatStream(HEAD)
+        const chunks: ChatChunk[] = []
+        for (let at = 0; at < Math.max(content.length, args.length); at += 1) {
+          const call = { index: 3, function: { arguments: args.charAt(at) } }
+          const delta = { content: content.charAt(at), reasoning: args.charAt(at) }
+          const choices = [
+            { index: 0, delta },
+            { index: 1, delta: { tool_calls: [call] } },
+          ]
+          chunks.push(...stream.next({ choices }))
+        }
+        if (finishes)
+          chunks.push(...stream.next({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }))
+        chunks.push(...stream.end())
+        expect(JSON.stringify(chunks)).not.toContain(String.raw`\ud`)
+        const deltas = (index: number) =>
+          chunks
+            .flatMap(({ choices }) => choices.filter((each) => each.index === index))
+            .map(({ delta }) => delta)
+        const whole = toUSVString(args)
+        expect(
+          deltas(0)
+            .map((delta) => delta.content ?? '')
+            .join(''),
+        ).toBe(toUSVString(content))
+        expect(
+          deltas(0)
+            .map((delta) => (delta['reasoning'] as string | undefined) ?? '')
+            .join(''),
+        ).toBe(whole)
+        const calls = deltas(1).flatMap((delta) => delta.tool_calls ?? [])
+        expect(calls.map((call) => call.function!.arguments).join('')).toBe(whole)
+        expect(new Set(calls.map(({ index }) => index)).size).toBeLessThan(2)
+      }),
+    )
+  })
+
+  test('arrives in well-formed chunks of a completion', () => {
+    fc.assert(
+      fc.property(text, (units) => {
+        const stream = new CompletionStream(HEAD)
+        const chunks = units.split('').flatMap((unit) => stream.next({ choices: [{ index: 0, text: unit }] }))
+        chunks.push(...stream.end())
+        const texts = chunks.map(({ choices }) => choices[0]!.text)
+        expect(texts.every((each) => each === toUSVString(each))).toBe(true)
+        expect(texts.join('')).toBe(toUSVString(units))
+      }),
+    )
+  })
 })
 
 describe('a collector', () => {

@@ -35,6 +35,8 @@ export interface Plan {
   eat?: number
   /** Items contain the id and no white space: `<id#number>`, and as many `x` as `pad` wants. */
   stamped?: boolean
+  /** The items are the UTF-16 code units of this text; `n` has no effect. */
+  units?: string
   /** Default true; false: one answer at the end. */
   stream?: boolean
 }
@@ -56,7 +58,20 @@ const BUSY_LIMIT_MS = 5_000
  * waited for its client, and saw its signal abort.
  */
 export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<string> {
-  const { id, n = 3, first = 0, gap = 0, gates, busy, fail, exit, half, eat, burst = 1 } = plan
+  const {
+    id,
+    units,
+    n = units?.length ?? 3,
+    first = 0,
+    gap = 0,
+    gates,
+    busy,
+    fail,
+    exit,
+    half,
+    eat,
+    burst = 1,
+  } = plan
   void aborted(signal).then(() => say('aborted', id))
   say('began', id)
   for (let k = 1; k <= n; k += 1) {
@@ -78,7 +93,8 @@ export async function* pace(plan: Plan, signal: AbortSignal): AsyncGenerator<str
   }
 }
 
-function itemOf({ id, stamped, pad = 0 }: Plan, k: number): string {
+function itemOf({ id, units, stamped, pad = 0 }: Plan, k: number): string {
+  if (units !== undefined) return units[k - 1]!
   return stamped === true ? `${`<${id}#${k}>`.padEnd(pad, 'x')}\n` : `${String(k).padStart(pad)}\n`
 }
 
