@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { isName } from '../common/names.ts'
 import { weightsStem } from './weights-file.ts'
 
 /** Model names that torch-model-archiver accepts. */
@@ -8,9 +9,11 @@ export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_\-.]*$/
 export const ARCHIVE_SUFFIX = /\.(mar|model|tgz|tar\.gz)$/i
 
 /**
- * Name of a model without a manifest, as in TorchServe: file or folder name without extension, with `_` for
- * every character other than letters, digits and `_`, and for a leading `_`.
+ * Name of a model without a manifest: that of its folder or weights, without the ending. For archives, as in
+ * TorchServe, and where that is no valid name, `_` takes the place of all but letters, digits and `_`.
  */
 export function defaultModelName(location: string): string {
-  return weightsStem(basename(location)).replace(ARCHIVE_SUFFIX, '').replace(/\W/g, '_')
+  const file = basename(location)
+  const stem = weightsStem(file).replace(ARCHIVE_SUFFIX, '')
+  return isName(stem) && !ARCHIVE_SUFFIX.test(file) ? stem : stem.replace(/\W/g, '_')
 }

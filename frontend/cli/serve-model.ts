@@ -10,7 +10,7 @@ import { missingPackages } from '../../model-archiver/missing-packages.ts'
 import { conventionalHandler } from '../../model-archiver/model-folder.ts'
 import { ARCHIVE_SUFFIX, defaultModelName } from '../../model-archiver/model-name.ts'
 import { MODEL_SETTINGS } from '../../model-archiver/model-settings.ts'
-import { GGUF, weightsStem } from '../../model-archiver/weights-file.ts'
+import { GGUF } from '../../model-archiver/weights-file.ts'
 import { buildSettings } from '../config/build-settings.ts'
 import { checkExposure } from '../config/exposure.ts'
 import type { StartSettings } from '../config/load-settings.ts'
@@ -171,8 +171,7 @@ function isWeightsFolder(path: string): boolean {
 /** A manifest's own name wins when there is no --name. */
 function nameFor({ path, name }: FetchedModel): string | undefined {
   if (!GGUF.test(path)) return undefined
-  const wanted = name ?? weightsStem(basename(path))
-  return isName(wanted) ? wanted : defaultModelName(path)
+  return name !== undefined && isName(name) ? name : defaultModelName(path)
 }
 
 function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSettings {

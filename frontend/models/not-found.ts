@@ -48,10 +48,12 @@ export function withModelMeant(error: ServeError, models: Pick<ModelOperations, 
   return new ServeError(error.code, `${error.message}; did you mean ${meant}?`, { cause: error })
 }
 
-/**
- * A name with `_` where it has another sign, as models from folders have it, or one that is spelt nearly so.
- */
+/** A name with other letter case, or other signs between its words, or one that is spelt nearly so. */
 function nameMeant(asked: string, names: readonly string[]): string | undefined {
-  const plain = asked.replace(/\W/g, '_').toLowerCase()
-  return names.find((name) => name.toLowerCase() === plain) ?? closest(asked, names) ?? closest(plain, names)
+  const plain = plainName(asked)
+  return names.find((name) => plainName(name) === plain) ?? closest(asked, names) ?? closest(plain, names)
+}
+
+function plainName(name: string): string {
+  return name.replace(/\W/g, '_').toLowerCase()
 }

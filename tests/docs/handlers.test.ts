@@ -29,20 +29,15 @@ function nameOf(page: string): string {
   return basename(page, '.md')
 }
 
-/** As `torchserve-ts dev` names the model of such a folder. */
-function modelOf(page: string): string {
-  return nameOf(page).replaceAll('-', '_')
-}
-
 describe('the commands of the handler guide', () => {
   const consoles = HERE.filter(({ language }) => language === 'console')
   let port: number
 
   beforeAll(async () => {
     const pages = new Set(consoles.map(({ page }) => page))
-    const models = [...pages].map((page) => `${modelOf(page)}=${folderOf(page)}`)
+    const models = [...pages].map((page) => `${nameOf(page)}=${folderOf(page)}`)
     const server = await startServer({ models })
-    await Promise.all([...pages].map((page) => server.ready(modelOf(page))))
+    await Promise.all([...pages].map((page) => server.ready(nameOf(page))))
     port = server.ports.inference
   })
 

@@ -18,11 +18,18 @@ function storeOf(model: string, files: Record<string, string>): string {
 }
 
 test("a folder's name that is no model name is served under another one, which the log says", async () => {
-  const modelStore = storeOf('my-first-handler', { 'handler.ts': WORD })
-  const server = await startServer({ modelStore, models: ['my-first-handler'] })
+  const modelStore = storeOf('my first-handler', { 'handler.ts': WORD })
+  const server = await startServer({ modelStore, models: ['my first-handler'] })
   const line = server.output.find((each) => each.includes('registered from the folder'))
-  expect(line).toMatch(/from the folder my-first-handler; its name in URLs is my_first_handler$/)
+  expect(line).toMatch(/from the folder my first-handler; its name in URLs is my_first_handler$/)
   const { status, body } = await rawRequest(server.ports.inference, '/predictions/my_first_handler')
+  expect([status, body]).toEqual([200, 'a word'])
+})
+
+test('a folder with a hyphen and a dot in its name is served under this name', async () => {
+  const modelStore = storeOf('my-first.v2', { 'handler.ts': WORD })
+  const server = await startServer({ modelStore, models: ['my-first.v2'] })
+  const { status, body } = await rawRequest(server.ports.inference, '/predictions/my-first.v2')
   expect([status, body]).toEqual([200, 'a word'])
 })
 

@@ -60,7 +60,7 @@ test('init makes a project, dev serves it, and a save is what the next request g
   try {
     await server.said('each save is loaded')
     const request = { headers: { 'content-type': 'text/plain' }, body: 'one two three' }
-    const before = new RawRequest(server.port, '/predictions/my_text_stream', request)
+    const before = new RawRequest(server.port, '/predictions/my-text-stream', request)
     await before.gotChunks(1)
     const chat = { model: 'my_text_stream', messages: [{ role: 'user', content: 'Hi' }] }
     const body = JSON.stringify(chat)
@@ -69,7 +69,7 @@ test('init makes a project, dev serves it, and a save is what the next request g
     const handler = join(project, 'handler.ts')
     writeFileSync(handler, readFileSync(handler, 'utf8').replace('yield [`', 'yield [`new '))
     await server.said('the new code serves')
-    const after = await rawRequest(server.port, '/predictions/my_text_stream', request)
+    const after = await rawRequest(server.port, '/predictions/my-text-stream', request)
     expect([(await before.done).body, after.body]).toEqual([
       'one\ntwo\nthree\n',
       'new one\nnew two\nnew three\n',

@@ -210,7 +210,7 @@ test('a downloaded model is there again after a restart, and its file goes when 
   await second.stop()
 })
 
-test('load_models=all takes archives, folders and SageMaker’s folders in a folder, under names without special characters', async () => {
+test('load_models=all takes archives, folders and SageMaker’s folders in a folder, under their own names', async () => {
   const modelStore = tempDir()
   for (const folder of ['my-model.v2', join('sage', 'inner'), '.hidden', '_private']) {
     mkdirSync(join(modelStore, folder), { recursive: true })
@@ -220,7 +220,7 @@ test('load_models=all takes archives, folders and SageMaker’s folders in a fol
   writeFileSync(join(modelStore, 'broken.mar'), 'no archive')
   const server = await startServer({ modelStore, models: ['all'] })
   const { json } = await server.manage('GET', '/models')
-  expect(json.models!.map(({ modelName }) => modelName)).toEqual(['_private', 'hello', 'my_model_v2', 'sage'])
+  expect(json.models!.map(({ modelName }) => modelName)).toEqual(['_private', 'hello', 'my-model.v2', 'sage'])
   await server.until(
     async () => server.output.join('\n'),
     (output) => output.includes('Failed to load model: broken.mar'),

@@ -69,7 +69,7 @@ test('the README’s command serves the handler while it is written', async () =
   try {
     await server.said('each save is loaded')
     const request = { headers: { 'content-type': 'text/plain' }, body: 'one two' }
-    const { body } = await rawRequest(server.port, '/predictions/my_first_handler', request)
+    const { body } = await rawRequest(server.port, '/predictions/my-first-handler', request)
     expect(body).toBe('one\ntwo\n')
   } finally {
     expect(await server.stop()).toBe(0)

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parseHandlerEntry, formatHandlerEntry } from '../../model-archiver/handler-entry.ts'
 import { readManifest } from '../../model-archiver/manifest.ts'
+import { isName } from '../../common/names.ts'
 import { checkManifest } from '../../model-archiver/manifest-schema.ts'
 import { readModelConfig } from '../../model-archiver/model-config.ts'
 import { defaultModelName, MODEL_NAME } from '../../model-archiver/model-name.ts'
@@ -89,14 +90,24 @@ describe('the name of a model without a manifest', () => {
     ['echo.model', 'echo'],
     ['my-model.v1.tar.gz', 'my_model_v1'],
     ['x.tgz', 'x'],
-    ['/store/tiny-llama', 'tiny_llama'],
+    ['/store/tiny-llama', 'tiny-llama'],
+    ['/store/v1.2+a', 'v1.2+a'],
+    ['/store/my llama-2', 'my_llama_2'],
+    ['/store/a..b', 'a__b'],
+    ['/store/Qwen2.5-0.5B-Q4_K_M.gguf', 'Qwen2.5-0.5B-Q4_K_M'],
+    ['gemma-3-00001-of-00003.gguf', 'gemma-3'],
     ['_private.mar', '_private'],
   ])('%s is %s', (location, name) => {
     expect(defaultModelName(location)).toBe(name)
   })
 
-  test('has only letters, digits and _', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => /^\w*$/.test(defaultModelName(text))))
+  test('has only letters, digits and _, or is a name already', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const name = defaultModelName(text)
+        return isName(name) || /^\w*$/.test(name)
+      }),
+    )
   })
 
   test.each(['.hidden', '-flag', 'a/b', 'a b', '', '../x', 'naïve'])(
